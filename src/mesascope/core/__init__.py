@@ -1,0 +1,12 @@
+"""What every room shares: numbers and their checks, results, random keys, the precision guard, citations."""
+
+from ._checks import Number as Number
+from ._checks import exact as exact
+from ._checks import finite_nonnegative as finite_nonnegative
+from ._checks import finite_number as finite_number
+from ._checks import finite_positive as finite_positive
+from ._checks import integer_at_least as integer_at_least
+from ._checks import show_number as show_number
+from ._estimate import Estimate as Estimate
+from ._keys import named_key as named_key
+from ._precision import require_x64 as require_x64

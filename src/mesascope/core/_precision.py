@@ -1,0 +1,21 @@
+"""The guard of computations whose answer means nothing in single precision."""
+
+import jax
+
+
+def require_x64(what: str) -> None:
+    """Refuse to go on when JAX computes in 32-bit precision.
+
+    mesascope never changes the configuration of JAX itself: that belongs to the program that imports it.
+
+    Args:
+        what: the computation that needs 64 bits, as the user knows it, e.g. `"ExactMoments"`.
+
+    Raises:
+        ValueError: 64-bit mode is off.
+    """
+    if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]  # defined at run time
+        raise ValueError(
+            f"{what} needs 64-bit precision, but JAX runs in 32-bit mode: call "
+            "jax.config.update('jax_enable_x64', True) first, or set JAX_ENABLE_X64=1 in the environment"
+        )
