@@ -7,6 +7,8 @@ from ._checks import finite_number as finite_number
 from ._checks import finite_positive as finite_positive
 from ._checks import integer_at_least as integer_at_least
 from ._checks import show_number as show_number
+from ._cite import cite as cite
+from ._cite import known_keys as known_keys
 from ._estimate import Estimate as Estimate
 from ._keys import named_key as named_key
 from ._precision import require_x64 as require_x64
