@@ -1,8 +1,8 @@
 """Checks of user input that answer in one line: what is wrong, where, and the mend.
 
 Parameters of laws and tasks are *exact numbers*: Python ints, floats (each float is a rational number) and
-fractions. They are kept as given, so that equal inputs make equal, hashable objects, and turned into `Fraction`
-when moments are computed.
+fractions. They are kept as given, so that equal inputs make equal, hashable objects, and turned into
+`Fraction` when moments are computed.
 """
 
 import math
@@ -93,7 +93,7 @@ def exact(value: Number) -> Fraction:
 
 
 def show_number(value: Number) -> str:
-    """Write a number the short way: `1.0` as `1`, a fraction as `1/3`, a float so that it reads back the same."""
+    """Write a number the short way: `1.0` as `1`, a fraction as `1/3`, other floats as Python does."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return str(value)

@@ -1,4 +1,4 @@
-"""Random keys named by what they are for: no two uses share randomness, none depends on the order of calls."""
+"""Random keys named by what they are for: no two uses share randomness, and no call depends on another."""
 
 import hashlib
 
@@ -11,9 +11,10 @@ from ._checks import integer_at_least
 def named_key(seed: int, *names: str) -> PRNGKeyArray:
     """Return the random key of `seed` for the purpose spelled by `names`.
 
-    The key is `jax.random.key(seed)` with the SHA-256 digest of the names folded in, so `named_key(0, "init")`
-    and `named_key(0, "data", "epoch-3")` are independent streams, the same on every machine and in every run.
-    `("ab", "c")` and `("a", "bc")` give different keys. Without names it is `jax.random.key(seed)` itself.
+    The key is `jax.random.key(seed)` with the SHA-256 digest of the names folded in, so `named_key(0,
+    "init")` and `named_key(0, "data", "epoch-3")` are independent streams, the same on every machine and in
+    every run. `("ab", "c")` and `("a", "bc")` give different keys. Without names it is `jax.random.key(seed)`
+    itself.
 
     Args:
         seed: an integer, 0 ≤ seed < 2**32 (the range that JAX treats alike in 32- and 64-bit mode).
@@ -31,7 +32,8 @@ def named_key(seed: int, *names: str) -> PRNGKeyArray:
             raise TypeError(f"named_key names must be strings, got {name!r}; write str(...) around it")
     key = jax.random.key(seed)
     if names:
-        # Each name is preceded by its length: joined alone, ("ab", "c") and ("a", "bc") would be the same bytes.
+        # Each name is preceded by its length: joined alone, ("ab", "c") and ("a", "bc") would be the same
+        # bytes.
         encoded = [name.encode() for name in names]
         digest = hashlib.sha256(b"".join(len(e).to_bytes(8, "big") + e for e in encoded)).digest()
         for start in range(0, len(digest), 4):

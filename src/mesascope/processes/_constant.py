@@ -1,0 +1,103 @@
+"""A token that is always the same."""
+
+from fractions import Fraction
+from math import prod
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..core import Number, exact, finite_number, integer_at_least, show_number
+from ._law import Law, ProductTerm, QuadratureTerm, point_rule, powers
+
+
+class Constant(Law):
+    r"""A fixed initial token: $x_1 = v$.
+
+    `Constant(1.0)` is the paper's full-one token $x_1 = (1, \dots, 1)$ (zheng2024, Theorem 4.3 and
+    Proposition 4.2).
+
+    Args:
+        value: the vector $v \in \mathbb R^d$, or one number for all coordinates of a token of any dimension.
+
+    Raises:
+        TypeError: an entry is not a number.
+        ValueError: an entry is not finite, or the vector is empty.
+    """
+
+    value: Number | tuple[Number, ...] = eqx.field(static=True)
+
+    def __init__(self, value: Number | str | tuple[Number | str, ...] | list[Number | str] | np.ndarray):
+        if isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim > 0):
+            if len(value) == 0:
+                raise ValueError("Constant value is an empty vector: give at least one entry")
+            self.value = tuple(finite_number(f"Constant value[{j}]", v) for j, v in enumerate(value))
+        else:
+            self.value = finite_number("Constant value", value)
+
+    def entries(self, dim: int) -> tuple[Number, ...]:
+        """Return the entries of the token, shape (dim,)."""
+        dim = self.check_dim(dim)
+        return self.value if isinstance(self.value, tuple) else (self.value,) * dim
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether all entries are equal."""
+        return not isinstance(self.value, tuple) or len(set(self.value)) == 1
+
+    @property
+    def even(self) -> bool:
+        """Whether the token is zero."""
+        return not (any(self.value) if isinstance(self.value, tuple) else self.value)
+
+    @property
+    def fixed_dim(self) -> int | None:
+        """The length of the vector, `None` for a single number."""
+        return len(self.value) if isinstance(self.value, tuple) else None
+
+    def moment(self, order: int, dim: int | None = None) -> Number:
+        r"""Return $v_j^n$, if all entries are equal.
+
+        Raises:
+            ValueError: the entries differ.
+        """
+        return self._entry("moment") ** integer_at_least("order", order, 0)
+
+    def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
+        r"""Return $\prod_b v^{n_b}$, if all entries are equal to $v$.
+
+        Raises:
+            ValueError: the entries differ.
+        """
+        if len(orders) > self.check_dim(dim):
+            return Fraction(0)
+        entry = self._entry("joint_moment")
+        return prod((entry ** integer_at_least("order", n, 0) for n in orders), start=Fraction(1))
+
+    def _entry(self, what: str) -> Fraction:
+        if not self.exchangeable:
+            raise ValueError(f"{what} of {self.describe()} depends on the coordinate: use product_terms")
+        return exact(self.value[0] if isinstance(self.value, tuple) else self.value)
+
+    def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
+        """Return one term: the powers of the entries."""
+        return (ProductTerm(Fraction(1), tuple(powers(v) for v in self.entries(dim))),)
+
+    def quadrature(self, dim: int) -> tuple[QuadratureTerm, ...]:
+        """Return one term: a single atom per coordinate."""
+        return (QuadratureTerm(1.0, tuple(point_rule(float(v)) for v in self.entries(dim))),)
+
+    def zero_probability(self, dim: int) -> Number:
+        """Return the fraction of entries that are zero."""
+        return Fraction(sum(v == 0 for v in self.entries(dim)), dim)
+
+    def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
+        """Return copies of the token, shape `shape + (dim,)`; `key` plays no part."""
+        return jnp.broadcast_to(jnp.asarray([float(v) for v in self.entries(dim)]), (*shape, dim))
+
+    def describe(self) -> str:
+        """Return e.g. `Constant(1)` or `Constant([1, 2])`."""
+        if not isinstance(self.value, tuple):
+            return f"Constant({show_number(self.value)})"
+        return f"Constant([{', '.join(show_number(v) for v in self.value)}])"

@@ -1,0 +1,55 @@
+"""Sequences x_{t+1} = W x_t with a random diagonal unitary transition."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Complex, PRNGKeyArray
+
+from ..core import integer_at_least
+from ._law import Law, Static
+
+
+class DiagonalUnitary(Static):
+    r"""Autoregressive sequences $x_{t+1} = W x_t$ with $W = \mathrm{diag}(\lambda_1, \dots, \lambda_d)$.
+
+    The $\lambda_j$ are independent and uniform on the unit circle, drawn afresh for every sequence,
+    independently of the real initial token $x_1 \sim D_{x_1}$ (zheng2024, Section 3).
+
+    Args:
+        law: the law $D_{x_1}$ of the initial token.
+        dim: the token dimension $d \ge 1$.
+
+    Raises:
+        TypeError: `law` is not a law, or `dim` is not an integer.
+        ValueError: `dim` is below 1 or not the dimension of the law.
+    """
+
+    law: Law = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+
+    def __init__(self, law: Law, dim: int):
+        if not isinstance(law, Law):
+            raise TypeError(f"DiagonalUnitary law must be a law such as Gaussian(1.0), got {law!r}")
+        self.law = law
+        self.dim = law.check_dim(dim)
+
+    def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Complex[Array, "batch horizon dim"]:
+        r"""Draw independent sequences of tokens $x_1, \dots, x_T$.
+
+        Args:
+            key: a JAX random key.
+            horizon: tokens per sequence $T \ge 1$ (static under `jit`).
+            batch: number of sequences ≥ 1 (static under `jit`).
+
+        Returns:
+            Complex tokens, shape `(batch, horizon, dim)`; `[:, t - 1]` is $x_t = W^{t-1} x_1$.
+        """
+        horizon = integer_at_least("horizon", horizon, 1)
+        batch = integer_at_least("batch", batch, 1)
+        token_key, transition_key = jax.random.split(key)
+        first = self.law.sample(token_key, self.dim, (batch,))
+        turns = jax.random.uniform(transition_key, (batch, self.dim))  # λ = exp(2πi turns)
+        # Powers by angle, reduced to one turn before it is scaled: repeated multiplication would drift off
+        # the circle.
+        angles = 2 * jnp.pi * jnp.remainder(turns[:, None, :] * jnp.arange(horizon)[:, None], 1.0)
+        return first[:, None, :] * jax.lax.complex(jnp.cos(angles), jnp.sin(angles))

@@ -1,0 +1,102 @@
+"""Gauss quadrature from moments: which moment lists are possible, and the atoms that realize them."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import Number
+from ._law import Rule
+
+# Moments given as floats carry rounding; a Hankel determinant within this much of zero counts as zero.
+ROUNDING = 32 * np.finfo(float).eps
+
+
+class Jacobi(NamedTuple):
+    r"""Coefficients of the monic orthogonal polynomials $p_{k+1} = (x - \alpha_k) p_k - \beta_k p_{k-1}$.
+
+    Attributes:
+        alpha: $\alpha_0, \dots, \alpha_{n-1}$.
+        beta: $\beta_1, \dots, \beta_{n-1}$, all positive.
+    """
+
+    alpha: tuple[Fraction, ...]
+    beta: tuple[Fraction, ...]
+
+
+def jacobi_coefficients(moments: Sequence[Number]) -> Jacobi:
+    r"""Return the Jacobi coefficients of a measure on the line with moments $m_0 = 1, m_1, \dots, m_{2N}$.
+
+    With $L(x^i) = m_i$, the norms $h_k = L(p_k^2) = L(x^k p_k)$ must be positive until, possibly, one of them
+    vanishes: then the measure has exactly $k$ atoms, the zeros of $p_k$, and $L(x^j p_k) = 0$ for all $j$.
+    Otherwise the list determines $\alpha_0, \dots, \alpha_{N-1}$ and $\beta_1, \dots, \beta_N$, and
+    $\alpha_N$, which only $m_{2N+1}$ would fix, is set to the mean of the others (0 for symmetric moments).
+
+    The arithmetic is rational. When all moments are exact numbers the decision is exact; when some are
+    floats, quantities within rounding of zero count as zero.
+
+    Args:
+        moments: an odd number of moments, `moments[0] == 1`.
+
+    Raises:
+        ValueError: no measure has these moments; the message names the offending order.
+    """
+    tolerance = Fraction(ROUNDING) if any(isinstance(m, float) for m in moments) else Fraction(0)
+    exact_moments = [Fraction(m) for m in moments]
+    top = len(moments) - 1
+
+    def functional(polynomial: list[Fraction], shift: int) -> tuple[Fraction, bool]:
+        """L(x^shift p), and whether it is zero as far as the given moments can tell."""
+        terms = [c * exact_moments[i + shift] for i, c in enumerate(polynomial)]
+        value = sum(terms, Fraction(0))
+        return value, abs(value) <= tolerance * sum(abs(term) for term in terms)
+
+    alpha: list[Fraction] = []
+    beta: list[Fraction] = []
+    previous, current, previous_norm = [Fraction(0)], [Fraction(1)], Fraction(1)
+    for k in range(top // 2 + 1):
+        norm, vanishes = functional(current, k)
+        if vanishes:
+            for shift in range(top - k + 1):
+                if not functional(current, shift)[1]:
+                    raise ValueError(
+                        f"no distribution has these moments: orders 0 to {2 * k} leave only {k} possible "
+                        f"value{'s' * (k != 1)}, which contradict E x^{k + shift} = {moments[k + shift]}"
+                    )
+            break
+        if norm < 0:
+            raise ValueError(
+                f"no distribution has these moments: the Hankel matrix of orders 0 to {2 * k} has a negative "
+                f"determinant; E x^{2 * k} = {moments[2 * k]} is too small"
+            )
+        if k > 0:
+            beta.append(norm / previous_norm)
+        if 2 * k + 1 <= top:
+            square = [Fraction(0)] * (2 * k + 1)
+            for i, c in enumerate(current):
+                for j, e in enumerate(current):
+                    square[i + j] += c * e
+            alpha.append(functional(square, 1)[0] / norm)
+        else:
+            alpha.append(sum(alpha, Fraction(0)) / len(alpha))
+        following = [Fraction(0), *current]
+        for i, c in enumerate(current):
+            following[i] -= alpha[k] * c
+        if k > 0:
+            for i, c in enumerate(previous):
+                following[i] -= beta[k - 1] * c
+        previous, current, previous_norm = current, following, norm
+    return Jacobi(tuple(alpha), tuple(beta))
+
+
+def golub_welsch(jacobi: Jacobi) -> Rule:
+    """Return the Gauss rule of the Jacobi coefficients: eigenvalues and squared first eigenvector entries.
+
+    A rule with n nodes is exact to degree 2n − 1 for the measure the coefficients come from.
+    """
+    off_diagonal = np.sqrt([float(b) for b in jacobi.beta])
+    matrix = np.diag([float(a) for a in jacobi.alpha]) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
+    nodes, vectors = np.linalg.eigh(matrix)
+    weights = vectors[0] ** 2
+    return Rule(nodes, weights / weights.sum())

@@ -1,0 +1,249 @@
+"""What a law is: a distribution of the initial token with exact moments, quadrature and samples."""
+
+import abc
+from dataclasses import fields
+from fractions import Fraction
+from math import prod
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..core import Number, integer_at_least
+
+MAX_ORDER = 6
+"""Highest moment in the population loss of one attention layer: six token entries meet in ‖ŷ‖²."""
+
+
+class MomentError(ValueError):
+    """A moment that does not exist or is not known was asked for; the message names its order."""
+
+
+class ProductTerm(NamedTuple):
+    """One product of independent coordinates in a finite mixture of such products.
+
+    Attributes:
+        probability: weight of the term in the mixture.
+        moments: for every coordinate j the tuple (E x_j⁰, E x_j¹, …, E x_j⁶) under this term.
+    """
+
+    probability: Number
+    moments: tuple[tuple[Number, ...], ...]
+
+
+class Rule(NamedTuple):
+    """A quadrature rule on the line: E f(x) ≈ Σ_k weights[k] f(nodes[k])."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+
+class QuadratureTerm(NamedTuple):
+    """One product of quadrature rules in a finite mixture of such products.
+
+    Attributes:
+        probability: weight of the term in the mixture.
+        rules: one rule per coordinate; weights sum to 1 and polynomials of degree ≤ 6 in each coordinate are
+            integrated exactly (degree 7 too wherever the law determines it).
+    """
+
+    probability: float
+    rules: tuple[Rule, ...]
+
+
+class Static(eqx.Module):
+    """A module without arrays: equal and equally hashed when its type and its parameters are."""
+
+    def _parameters(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Static)
+            and type(self) is type(other)
+            and self._parameters() == other._parameters()
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._parameters()))
+
+
+class Law(Static):
+    r"""The distribution $D_{x_1}$ of the initial token $x_1 \in \mathbb R^d$.
+
+    The paper's $\kappa_1 = E x_{1j}^4$, $\kappa_2 = E x_{1j}^6$ are `moment(4)` and `moment(6)`; the summands
+    of $\kappa_3 = \sum_{r \ne j} E x_{1j}^2 x_{1r}^4$ are `joint_moment((2, 4), dim)` (zheng2024, Assumption
+    4.1).
+
+    Parameters are static Python numbers: laws are hashable, compare by value and may be static under
+        `jax.jit`.
+    Moments are exact: a `Fraction` of the parameters, where a float stands for the rational number it is.
+        Write
+    `"1/10"` instead of `0.1` to get the moments of one tenth itself.
+    """
+
+    @property
+    @abc.abstractmethod
+    def exchangeable(self) -> bool:
+        """Whether permuting the coordinates is known to leave the law unchanged."""
+
+    @property
+    @abc.abstractmethod
+    def even(self) -> bool:
+        """Whether flipping the sign of any one coordinate is known to leave the law unchanged."""
+
+    @property
+    @abc.abstractmethod
+    def fixed_dim(self) -> int | None:
+        """The only token dimension the law lives in, or `None` when it makes sense in every dimension."""
+
+    @abc.abstractmethod
+    def moment(self, order: int, dim: int | None = None) -> Number:
+        r"""Return $E\,x_{1j}^n$, the same for every coordinate $j$.
+
+        Args:
+            order: $n \ge 0$.
+            dim: the token dimension $d$; needed only by laws whose marginals depend on it (`Sparse`).
+
+        Raises:
+            MomentError: the moment does not exist or is not known.
+            ValueError: the coordinates are not identically distributed, or `dim` is needed and missing.
+        """
+
+    @abc.abstractmethod
+    def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
+        r"""Return $E \prod_b x_{1 j_b}^{n_b}$ over distinct coordinates $j_b$, for an exchangeable law.
+
+        Args:
+            orders: the exponents $n_b \ge 0$; more exponents than coordinates give 0, an empty product gives
+                1.
+            dim: the token dimension $d$.
+
+        Raises:
+            MomentError: a moment does not exist or is not known.
+            ValueError: the law is not exchangeable, so that the moment depends on which coordinates are
+                meant.
+        """
+
+    @abc.abstractmethod
+    def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
+        """Return the law, by its moments to order 6, as a finite mixture of products of coordinates.
+
+        Raises:
+            MomentError: a moment of order ≤ 6 does not exist.
+        """
+
+    @abc.abstractmethod
+    def quadrature(self, dim: int) -> tuple[QuadratureTerm, ...]:
+        """Return the law as a finite mixture of products of quadrature rules, exact to order 6 or better.
+
+        The rules come from classical Gauss rules and from atoms, not from `product_terms`, so that the two
+        can check each other; only `StudentT` and `Moments`, which have no classical rule, build theirs from
+        moments.
+
+        Raises:
+            MomentError: a moment of order ≤ 6 does not exist.
+        """
+
+    @abc.abstractmethod
+    def zero_probability(self, dim: int) -> Number:
+        r"""Return $P(x_{1j} = 0)$, averaged over the coordinates $j$."""
+
+    @abc.abstractmethod
+    def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
+        """Draw independent initial tokens.
+
+        Args:
+            key: a JAX random key.
+            dim: the token dimension $d$ (static under `jit`).
+            shape: how many tokens, as an array shape (static under `jit`).
+
+        Returns:
+            An array of shape `shape + (dim,)` in JAX's default float type.
+        """
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Return the law in a few words for titles and messages, e.g. `Gaussian(scale=1)`."""
+
+    def check_dim(self, dim: int) -> int:
+        """Return `dim` if the law has tokens of that dimension.
+
+        Raises:
+            TypeError: `dim` is not an integer.
+            ValueError: `dim` is below 1, or not the dimension of the given vectors.
+        """
+        dim = integer_at_least("dim", dim, 1)
+        if self.fixed_dim is not None and dim != self.fixed_dim:
+            raise ValueError(
+                f"dim is {dim}, but the tokens of {self.describe()} have dimension {self.fixed_dim}: make them agree"
+            )
+        return dim
+
+
+class IdenticalLaw(Law):
+    """A law whose coordinates are independent and identically distributed: one distribution on the line."""
+
+    @abc.abstractmethod
+    def line_moment(self, order: int) -> Number:
+        """Return E xⁿ of one coordinate for n = `order` ≥ 0."""
+
+    @abc.abstractmethod
+    def line_rule(self) -> Rule:
+        """Return a quadrature rule for one coordinate."""
+
+    @property
+    @abc.abstractmethod
+    def line_zero_probability(self) -> Number:
+        """P(x = 0) of one coordinate."""
+
+    @property
+    def exchangeable(self) -> bool:
+        """True: independent, identically distributed coordinates may be permuted."""
+        return True
+
+    @property
+    def fixed_dim(self) -> int | None:
+        """None: the law exists in every dimension."""
+        return None
+
+    def moment(self, order: int, dim: int | None = None) -> Number:
+        r"""Return $E\,x_{1j}^n$; the dimension plays no part."""
+        return self.line_moment(integer_at_least("order", order, 0))
+
+    def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
+        r"""Return $\prod_b E\,x_{1j}^{n_b}$: distinct coordinates are independent."""
+        if len(orders) > self.check_dim(dim):
+            return Fraction(0)
+        return prod((self.moment(order) for order in orders), start=Fraction(1))
+
+    def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
+        """Return one term: the law is a product already."""
+        moments = tuple(self.moment(order) for order in range(MAX_ORDER + 1))
+        return (ProductTerm(Fraction(1), (moments,) * self.check_dim(dim)),)
+
+    def quadrature(self, dim: int) -> tuple[QuadratureTerm, ...]:
+        """Return one term: the same rule for every coordinate."""
+        return (QuadratureTerm(1.0, (self.line_rule(),) * self.check_dim(dim)),)
+
+    def zero_probability(self, dim: int) -> Number:
+        r"""Return $P(x_{1j} = 0)$; the dimension plays no part."""
+        self.check_dim(dim)
+        return self.line_zero_probability
+
+
+def odd_factorial(order: int) -> int:
+    """Return (n−1)!! = 1·3·5⋯(n−1) for even n = `order`."""
+    return prod(range(1, order, 2))
+
+
+def point_rule(value: float) -> Rule:
+    """Return the rule of a coordinate that always takes one value."""
+    return Rule(np.array([value]), np.array([1.0]))
+
+
+def powers(value: Number) -> tuple[Number, ...]:
+    """Return the moments (1, v, …, v⁶) of a coordinate that always takes the value v, exactly."""
+    base = Fraction(value)
+    return tuple(base**order for order in range(MAX_ORDER + 1))

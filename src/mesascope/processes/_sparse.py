@@ -1,0 +1,101 @@
+"""One non-zero coordinate of random place and sign."""
+
+from fractions import Fraction
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..core import Number, exact, finite_positive, integer_at_least, show_number
+from ._law import Law, ProductTerm, QuadratureTerm, Rule, point_rule, powers
+
+
+class Sparse(Law):
+    r"""One-hot tokens: $x_1 = \pm c\,e_j$, place $j$ uniform on the $d$ coordinates, sign fair.
+
+    $E \prod_b x_{1 j_b}^{n_b} = c^n/d$ when a single exponent $n$ is non-zero and even, and 0 otherwise. The
+    paper's Example 4.1 (zheng2024), where the learned mesa-optimizer recovers the data exactly.
+
+    Args:
+        scale: the absolute value $c > 0$ of the non-zero coordinate.
+
+    Raises:
+        TypeError: `scale` is not a number.
+        ValueError: `scale` is not finite and positive.
+    """
+
+    scale: Number = eqx.field(static=True)
+
+    def __init__(self, scale: Number | str = 1.0):
+        self.scale = finite_positive("Sparse scale", scale)
+
+    @property
+    def exchangeable(self) -> bool:
+        """True: every place is equally likely."""
+        return True
+
+    @property
+    def even(self) -> bool:
+        """True: the sign is fair."""
+        return True
+
+    @property
+    def fixed_dim(self) -> int | None:
+        """None: the law exists in every dimension."""
+        return None
+
+    def moment(self, order: int, dim: int | None = None) -> Number:
+        r"""Return $E\,x_{1j}^n = c^n/d$ for even $n > 0$.
+
+        Raises:
+            ValueError: `dim` is missing although the moment depends on it.
+        """
+        order = integer_at_least("order", order, 0)
+        if dim is None and order and order % 2 == 0:
+            raise ValueError(
+                f"E x^{order} of {self.describe()} depends on the dimension: call moment({order}, dim)"
+            )
+        return self.joint_moment((order,), 1 if dim is None else dim)
+
+    def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
+        r"""Return $c^n/d$ if $n$ is the only non-zero exponent and even, 1 if there is none, else 0."""
+        nonzero = [n for n in (integer_at_least("order", n, 0) for n in orders) if n]
+        if len(orders) > self.check_dim(dim) or len(nonzero) > 1:
+            return Fraction(0)
+        if not nonzero:
+            return Fraction(1)
+        return exact(self.scale) ** nonzero[0] / dim if nonzero[0] % 2 == 0 else Fraction(0)
+
+    def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
+        """Return d terms: in the j-th, coordinate j is ±c and the others are 0."""
+        signs = tuple(m if order % 2 == 0 else Fraction(0) for order, m in enumerate(powers(self.scale)))
+        return tuple(
+            ProductTerm(Fraction(1, dim), tuple(signs if i == j else powers(0) for i in range(dim)))
+            for j in range(self.check_dim(dim))
+        )
+
+    def quadrature(self, dim: int) -> tuple[QuadratureTerm, ...]:
+        """Return d terms: in the j-th, coordinate j has the atoms ±c and the others the atom 0."""
+        signs = Rule(float(self.scale) * np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
+        zero = point_rule(0.0)
+        return tuple(
+            QuadratureTerm(1 / dim, tuple(signs if i == j else zero for i in range(dim)))
+            for j in range(self.check_dim(dim))
+        )
+
+    def zero_probability(self, dim: int) -> Number:
+        r"""Return $1 - 1/d$."""
+        return 1 - Fraction(1, self.check_dim(dim))
+
+    def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
+        """Draw tokens of shape `shape + (dim,)`."""
+        place_key, sign_key = jax.random.split(key)
+        place = jax.random.randint(place_key, shape, 0, self.check_dim(dim))
+        sign = jax.random.rademacher(sign_key, shape, jnp.result_type(float))
+        return float(self.scale) * sign[..., None] * jax.nn.one_hot(place, dim, dtype=sign.dtype)
+
+    def describe(self) -> str:
+        """Return e.g. `Sparse(scale=1)`."""
+        return f"Sparse(scale={show_number(self.scale)})"

@@ -1,0 +1,128 @@
+"""Which predictions count: a weight for every context length."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import equinox as eqx
+import numpy as np
+
+from ..core import Number, exact, finite_nonnegative, integer_at_least, show_number
+from ._law import Static
+
+
+class NextToken(Static):
+    r"""Next-token prediction: $L = \sum_{t=2}^{T-1} w_t \cdot \tfrac12 E\|\hat y_t - x_{t+1}\|^2$.
+
+    The context length $t$ is the number of tokens seen when $x_{t+1}$ is predicted. With all $w_t = 1$ this
+    is the paper's autoregressive loss (zheng2024, Section 3).
+
+    Args:
+        horizon: tokens per sequence $T \ge 3$.
+        weights: `None` for $w_t = 1$; or a mapping from context lengths to weights, where missing lengths
+            have weight 0; or a sequence of the $T - 2$ weights for $t = 2, \dots, T-1$. Weights are finite
+            and non-negative, at least one is positive. Nothing of size $T$ is stored unless given.
+
+    Attributes:
+        horizon: as above.
+        weights: `None` when every weight is 1, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
+
+    Raises:
+        TypeError: a weight or a context length of the wrong type.
+        ValueError: `horizon` below 3, a context length outside 2 … T−1, a wrong number of weights, a weight
+            that is negative or not finite, or only zero weights.
+    """
+
+    horizon: int = eqx.field(static=True)
+    weights: tuple[tuple[int, Number], ...] | None = eqx.field(static=True)
+
+    def __init__(
+        self,
+        horizon: int,
+        weights: Mapping[int, Number | str] | Sequence[Number | str] | np.ndarray | None = None,
+    ):
+        self.horizon = integer_at_least("horizon", horizon, 3)
+        self.weights = None if weights is None else _checked(self.horizon, weights)
+
+    @classmethod
+    def last(cls, horizon: int) -> "NextToken":
+        """Return the task that counts only the prediction from the longest context, t = T − 1."""
+        horizon = integer_at_least("horizon", horizon, 3)
+        return cls(horizon, {horizon - 1: 1})
+
+    @property
+    def context_lengths(self) -> range:
+        """All context lengths t = 2, …, T − 1, whatever their weight."""
+        return range(2, self.horizon)
+
+    @property
+    def support(self) -> Sequence[int]:
+        """The context lengths with non-zero weight, ascending."""
+        return self.context_lengths if self.weights is None else tuple(t for t, _ in self.weights)
+
+    @property
+    def total_weight(self) -> Fraction:
+        """Σ_t w_t, exactly."""
+        if self.weights is None:
+            return Fraction(self.horizon - 2)
+        return sum((exact(w) for _, w in self.weights), Fraction(0))
+
+    def weight(self, context_length: int) -> Number:
+        """Return w_t.
+
+        Raises:
+            ValueError: `context_length` is not between 2 and T − 1.
+        """
+        t = _context_length(self.horizon, context_length)
+        return 1 if self.weights is None else dict(self.weights).get(t, 0)
+
+    def weights_array(self) -> np.ndarray:
+        """Return w_2, …, w_{T−1} as float64, shape (T − 2,); this does build an array of size T."""
+        if self.weights is None:
+            return np.ones(self.horizon - 2)
+        array = np.zeros(self.horizon - 2)
+        for t, w in self.weights:
+            array[t - 2] = float(w)
+        return array
+
+    def describe(self) -> str:
+        """Return e.g. `NextToken(T=100)` or `NextToken(T=100, w_99=1)`."""
+        if self.weights is None:
+            return f"NextToken(T={self.horizon})"
+        if len(self.weights) > 3:
+            return f"NextToken(T={self.horizon}, {len(self.weights)} weights)"
+        return f"NextToken(T={self.horizon}, {', '.join(f'w_{t}={show_number(w)}' for t, w in self.weights)})"
+
+    def __repr__(self) -> str:
+        weights = None if self.weights is None else dict(self.weights)
+        return f"NextToken(horizon={self.horizon}, weights={weights})"
+
+
+def _context_length(horizon: int, value: object) -> int:
+    t = integer_at_least("context length", value, 2)
+    if t >= horizon:
+        raise ValueError(f"context length must be at most T − 1 = {horizon - 1}, got {t}")
+    return t
+
+
+def _checked(
+    horizon: int, weights: Mapping[int, Number | str] | Sequence[Number | str] | np.ndarray
+) -> tuple[tuple[int, Number], ...] | None:
+    """Return the sorted pairs of non-zero weights, or None when they all are 1."""
+    if isinstance(weights, Mapping):
+        given = {_context_length(horizon, t): w for t, w in weights.items()}
+    elif isinstance(weights, str) or not (isinstance(weights, Sequence) or np.ndim(weights) == 1):
+        raise TypeError(f"weights must map context lengths to numbers or list T − 2 numbers, got {weights!r}")
+    elif len(weights) != horizon - 2:
+        raise ValueError(
+            f"weights must list one number for each context length 2 … {horizon - 1}, that is {horizon - 2}, "
+            f"got {len(weights)}"
+        )
+    else:
+        given = dict(enumerate(weights, start=2))
+    pairs = tuple((t, finite_nonnegative(f"weight of context length {t}", given[t])) for t in sorted(given))
+    nonzero = tuple((t, w) for t, w in pairs if w)
+    if not nonzero:
+        raise ValueError("all weights are zero, so nothing is to be learned: make at least one positive")
+    if len(nonzero) == horizon - 2 and all(w == 1 for _, w in nonzero):
+        return None
+    return nonzero

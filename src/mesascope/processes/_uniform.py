@@ -1,0 +1,54 @@
+"""Independent coordinates, uniform on a symmetric interval."""
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..core import Number, exact, finite_positive, show_number
+from ._law import IdenticalLaw, Rule
+
+
+class Uniform(IdenticalLaw):
+    r"""Independent coordinates, uniform on $[-h, h]$: $E\,x_{1j}^{2k} = h^{2k}/(2k+1)$.
+
+    Args:
+        scale: the half-width $h > 0$.
+
+    Raises:
+        TypeError: `scale` is not a number.
+        ValueError: `scale` is not finite and positive.
+    """
+
+    scale: Number = eqx.field(static=True)
+
+    def __init__(self, scale: Number | str = 1.0):
+        self.scale = finite_positive("Uniform scale (the half-width)", scale)
+
+    @property
+    def even(self) -> bool:
+        """True: the interval is symmetric."""
+        return True
+
+    @property
+    def line_zero_probability(self) -> Number:
+        """0: the density has no atom."""
+        return 0
+
+    def line_moment(self, order: int) -> Number:
+        r"""Return $h^n/(n+1)$ for even $n$, 0 for odd."""
+        return exact(self.scale) ** order / (order + 1) if order % 2 == 0 else exact(0)
+
+    def line_rule(self) -> Rule:
+        """Return the four-point Gauss–Legendre rule, exact to degree 7."""
+        nodes, weights = np.polynomial.legendre.leggauss(4)
+        return Rule(float(self.scale) * nodes, weights / weights.sum())
+
+    def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
+        """Draw tokens of shape `shape + (dim,)`."""
+        half = float(self.scale)
+        return jax.random.uniform(key, (*shape, self.check_dim(dim)), minval=-half, maxval=half)
+
+    def describe(self) -> str:
+        """Return e.g. `Uniform(scale=1)`."""
+        return f"Uniform(scale={show_number(self.scale)})"
