@@ -1,0 +1,301 @@
+"""One layer of linear attention, with merged or factored weights and one or several heads.
+
+In the reduced coordinates e_i = (x_i; x_{i−1}) ∈ C^{2d} (the first block of the paper's 3d-dimensional token is zero and
+only the first d rows of its W^PV reach the prediction, so nothing is lost):
+
+    ŷ_t = (1/ρ_t) Σ_h W^PV_h E_t E_t* W^KQ_h e_t,      E_t = (e_1 … e_t),   t = 2 … T,
+
+the prediction of x_{t+1}. Source: zheng2024, equation (2) and section 3.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ._normalizer import Normalizer, check_normalizer, normalizer_values
+
+
+class LinearAttentionModel(eqx.Module):
+    """What the linear-attention models share: weights merged per head, and predictions from them."""
+
+    normalizer: eqx.AbstractVar[Normalizer]
+
+    @abc.abstractmethod
+    def heads(self) -> tuple[Array, Array]:
+        """Merged weights of every head: W^KQ, shape (heads, 2d, 2d), and W^PV, shape (heads, d, 2d)."""
+
+    @property
+    def dim(self) -> int:
+        """Token dimension d."""
+        return int(self.heads()[1].shape[-2])
+
+    def predictions(self, tokens: Array) -> Array:
+        """ŷ_t for every context length t = 2 … T, in time linear in T.
+
+        Args:
+            tokens: x_1 … x_T, shape (…, T, d), real or complex, T ≥ 2.
+
+        Returns:
+            Shape (…, T − 1, d); entry t − 2 along the second axis is ŷ_t, the prediction of x_{t+1}.
+        """
+        w_kq, w_pv = self.heads()
+        tokens = _checked_tokens(tokens, w_pv.shape[-2])
+        *batch, horizon, dim = tokens.shape
+        rho = normalizer_values(self.normalizer, _context_lengths(horizon))
+        by_time = jnp.moveaxis(tokens.reshape(-1, horizon, dim), 0, -1)
+        summed = causal_linear_attention(w_kq, w_pv, by_time) / jnp.asarray(rho, _real(tokens))[:, None, None]
+        return jnp.moveaxis(summed, -1, 0).reshape(*batch, horizon - 1, dim)
+
+    def __call__(self, contexts: Array) -> Array:
+        """ŷ_t for the whole context only: contexts (…, t, d) → predictions of the next token (…, d), t ≥ 2."""
+        w_kq, w_pv = self.heads()
+        tokens = _checked_tokens(contexts, w_pv.shape[-2])
+        rho = normalizer_values(self.normalizer, _context_lengths(tokens.shape[-2]))[-1]
+        embedded = jnp.concatenate([tokens, _shifted(tokens, axis=-2)], -1)
+        queries = jnp.einsum("hij,...j->h...i", w_kq, embedded[..., -1, :])
+        scores = jnp.einsum("...tj,h...j->h...t", embedded.conj(), queries)
+        return jnp.einsum("hki,...ti,h...t->...k", w_pv, embedded, scores) / rho
+
+
+def causal_linear_attention(w_kq: Array, w_pv: Array, tokens: Array) -> Array:
+    """Σ_h W^PV_h (Σ_{i≤t} e_i e_i*) W^KQ_h e_t for all t ≥ 2, from the running matrices Σ_{i≤t} (W^PV_h e_i) e_i*.
+
+    Args:
+        w_kq: shape (heads, 2d, 2d).
+        w_pv: shape (heads, d, 2d).
+        tokens: shape (T, d, batch): the batch is the fastest axis, so every step is one long vector operation.
+
+    Returns:
+        Shape (T − 1, d, batch).
+    """
+    embedded = jnp.concatenate([tokens, _shifted(tokens, axis=0)], 1)
+    values = jnp.einsum("hki,tib->thkb", w_pv, embedded)
+    queries = jnp.einsum("hij,tjb->thib", w_kq, embedded)
+
+    def step(memory: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        value, token, query = now
+        memory = memory + value[:, :, None] * token.conj()[None, None]
+        return memory, jnp.sum(memory * query[:, None], (0, 2))
+
+    first = values[0, :, :, None] * embedded[0].conj()[None, None]
+    return jax.lax.scan(step, first, (values[1:], embedded[1:], queries[1:]))[1]
+
+
+class LinearAttention(LinearAttentionModel):
+    """One head with merged weights: ŷ_t = W^PV (E_t E_t*/ρ_t) W^KQ e_t.
+
+    Attributes:
+        w_kq: W^KQ = W_K* W_Q in reduced coordinates, shape (2d, 2d); real or complex.
+        w_pv: W^PV = W_P W_V, the d rows that reach the prediction, shape (d, 2d).
+        normalizer: ρ_t: "t-1" (zheng2024), "t", "1" or a hashable function of an array of context lengths.
+
+    Raises:
+        ValueError, TypeError: for shapes that do not fit, non-finite weights, an unknown normalizer.
+    """
+
+    w_kq: Array
+    w_pv: Array
+    normalizer: Normalizer = eqx.field(static=True, default="t-1")
+
+    def __init__(self, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1"):
+        self.w_kq, self.w_pv = _merged_weights(w_kq, w_pv, ndim=2)
+        self.normalizer = check_normalizer(normalizer)
+
+    @classmethod
+    def diagonal(cls, dim: int, a: float, b: float, normalizer: Normalizer = "t-1") -> Self:
+        """The paper's diagonal initialization: W^KQ maps x_t to a x_{i−1}, W^PV reads b x_i, all else is 0.
+
+        Then ŷ_t = ab/ρ_t Σ_{i<t} x_{i+1} x_i* x_t: one gradient step with step size ab/ρ_t from zero on
+        in-context least squares (zheng2024, Assumption 3.1 and section 4.1).
+        """
+        identity, zero = jnp.eye(_checked_dim(dim)), jnp.zeros((dim, dim))
+        a, b = _finite_number("a", a), _finite_number("b", b)
+        return cls(jnp.block([[zero, zero], [a * identity, zero]]), jnp.hstack([b * identity, zero]), normalizer)
+
+    @classmethod
+    def gaussian(cls, dim: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1") -> Self:
+        """Standard initialization: every entry independent N(0, scale²), scale > 0."""
+        _checked_dim(dim)
+        if not _finite_number("scale", scale) > 0:
+            raise ValueError(f"scale: must be positive, got {scale}; it is the standard deviation of every weight")
+        key_kq, key_pv = jax.random.split(key)
+        w_kq = scale * jax.random.normal(key_kq, (2 * dim, 2 * dim))
+        return cls(w_kq, scale * jax.random.normal(key_pv, (dim, 2 * dim)), normalizer)
+
+    @classmethod
+    def from_full(cls, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1") -> Self:
+        """From the paper's 3d × 3d matrices; entries that cannot reach the prediction are dropped."""
+        w_kq, w_pv = jnp.asarray(w_kq), jnp.asarray(w_pv)
+        if w_kq.ndim != 2 or w_kq.shape != w_pv.shape or w_kq.shape[0] != w_kq.shape[1] or w_kq.shape[0] % 3:
+            raise ValueError(f"full weights must both be (3d, 3d), got {w_kq.shape} and {w_pv.shape}")
+        dim = w_kq.shape[0] // 3
+        return cls(w_kq[dim:, dim:], w_pv[:dim, dim:], normalizer)
+
+    def to_full(self) -> tuple[Array, Array]:
+        """The paper's W^KQ and W^PV, both (3d, 3d), zero where nothing reaches the prediction."""
+        d = self.dim
+        w_kq = jnp.zeros((3 * d, 3 * d), self.w_kq.dtype).at[d:, d:].set(self.w_kq)
+        return w_kq, jnp.zeros((3 * d, 3 * d), self.w_pv.dtype).at[:d, d:].set(self.w_pv)
+
+    def heads(self) -> tuple[Array, Array]:
+        """One head: shapes (1, 2d, 2d) and (1, d, 2d)."""
+        return self.w_kq[None], self.w_pv[None]
+
+    def products(self) -> Array:
+        """a_j b_j, shape (d,): diagonals of the (x_{i−1}, x_t) block of W^KQ times the x_i block of W^PV."""
+        d = self.dim
+        return jnp.diagonal(self.w_kq[d:, :d]) * jnp.diagonal(self.w_pv[:, :d])
+
+
+class MultiHeadLinearAttention(LinearAttentionModel):
+    """Several heads with merged weights: ŷ_t = (1/ρ_t) Σ_h W^PV_h E_t E_t* W^KQ_h e_t.
+
+    Attributes:
+        w_kq: shape (heads, 2d, 2d).
+        w_pv: shape (heads, d, 2d).
+        normalizer: as in `LinearAttention`.
+    """
+
+    w_kq: Array
+    w_pv: Array
+    normalizer: Normalizer = eqx.field(static=True, default="t-1")
+
+    def __init__(self, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1"):
+        self.w_kq, self.w_pv = _merged_weights(w_kq, w_pv, ndim=3)
+        self.normalizer = check_normalizer(normalizer)
+
+    @classmethod
+    def gaussian(
+        cls, dim: int, heads: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1"
+    ) -> Self:
+        """Every entry of every head independent N(0, scale²), scale > 0."""
+        if not (isinstance(heads, int) and heads >= 1):
+            raise ValueError(f"heads: must be a positive integer, got {heads!r}")
+        drawn = [LinearAttention.gaussian(dim, scale, key=k) for k in jax.random.split(key, heads)]
+        return cls(jnp.stack([h.w_kq for h in drawn]), jnp.stack([h.w_pv for h in drawn]), normalizer)
+
+    def heads(self) -> tuple[Array, Array]:
+        """The weights themselves."""
+        return self.w_kq, self.w_pv
+
+
+class FactoredLinearAttention(LinearAttentionModel):
+    """Unmerged weights W^KQ_h = W_K,h* W_Q,h and W^PV_h = W_P,h W_V,h.
+
+    Attributes:
+        w_k, w_q: shape (heads, key size, 2d).
+        w_p: shape (heads, d, value size).
+        w_v: shape (heads, value size, 2d).
+        normalizer: as in `LinearAttention`.
+    """
+
+    w_k: Array
+    w_q: Array
+    w_p: Array
+    w_v: Array
+    normalizer: Normalizer = eqx.field(static=True, default="t-1")
+
+    def __init__(self, w_k: Any, w_q: Any, w_p: Any, w_v: Any, normalizer: Normalizer = "t-1"):
+        named = {"w_k": w_k, "w_q": w_q, "w_p": w_p, "w_v": w_v}
+        k, q, p, v = (_finite_array(name, value, 3) for name, value in named.items())
+        dim = p.shape[1]
+        fits = k.shape == q.shape and k.shape[2] == 2 * dim and v.shape == (p.shape[0], p.shape[2], 2 * dim)
+        if not (fits and k.shape[0] == p.shape[0]):
+            shapes = ", ".join(f"{n} {x.shape}" for n, x in zip(named, (k, q, p, v), strict=True))
+            wanted = "w_k and w_q (heads, key, 2d), w_p (heads, d, value), w_v (heads, value, 2d)"
+            raise ValueError(f"factored weights do not fit: got {shapes}; expected {wanted}")
+        self.w_k, self.w_q, self.w_p, self.w_v = k, q, p, v
+        self.normalizer = check_normalizer(normalizer)
+
+    @classmethod
+    def gaussian(
+        cls,
+        dim: int,
+        heads: int,
+        scale: float,
+        *,
+        key: Array,
+        key_size: int | None = None,
+        value_size: int | None = None,
+        normalizer: Normalizer = "t-1",
+    ) -> Self:
+        """Every entry independent N(0, scale²); key and value sizes default to 2d and d (no rank is lost)."""
+        _checked_dim(dim)
+        keys = jax.random.split(key, 4)
+        k, v = key_size or 2 * dim, value_size or dim
+        shapes = ((heads, k, 2 * dim), (heads, k, 2 * dim), (heads, dim, v), (heads, v, 2 * dim))
+        drawn = [scale * jax.random.normal(key, shape) for key, shape in zip(keys, shapes, strict=True)]
+        return cls(*drawn, normalizer)
+
+    def heads(self) -> tuple[Array, Array]:
+        """W_K* W_Q and W_P W_V of every head."""
+        return jnp.einsum("hki,hkj->hij", self.w_k.conj(), self.w_q), self.w_p @ self.w_v
+
+
+def _context_lengths(horizon: int) -> Any:
+    import numpy as np
+
+    return np.arange(2, horizon + 1)
+
+
+def _shifted(tokens: Array, axis: int) -> Array:
+    """x_{i−1} beside x_i, with x_0 = 0."""
+    moved = jnp.moveaxis(tokens, axis, 0)
+    return jnp.moveaxis(jnp.concatenate([jnp.zeros_like(moved[:1]), moved[:-1]]), 0, axis)
+
+
+def _real(tokens: Array) -> Any:
+    return jnp.finfo(tokens.dtype).dtype
+
+
+def _checked_tokens(tokens: Any, dim: int) -> Array:
+    array = jnp.asarray(tokens)
+    if array.ndim < 2 or array.shape[-1] != dim:
+        raise ValueError(f"tokens: expected shape (…, t, {dim}) for this model, got {array.shape}")
+    if array.shape[-2] < 2:
+        raise ValueError(f"tokens: a context needs at least 2 tokens, got {array.shape[-2]}")
+    return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)
+
+
+def _checked_dim(dim: int) -> int:
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"dim: must be an integer, got {dim!r}")
+    if dim < 1:
+        raise ValueError(f"dim: must be at least 1, got {dim}")
+    return dim
+
+
+def _finite_number(name: str, value: float) -> Any:
+    if not isinstance(value, jax.core.Tracer) and not jnp.isfinite(jnp.asarray(value)):
+        raise ValueError(f"{name}: must be a finite number, got {value!r}")
+    return value
+
+
+def _finite_array(name: str, value: Any, ndim: int) -> Array:
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: not an array of numbers ({error})") from None
+    if not jnp.issubdtype(array.dtype, jnp.inexact):
+        array = array.astype(float)
+    if array.ndim != ndim:
+        raise ValueError(f"{name}: expected {ndim} axes, got shape {array.shape}")
+    if not isinstance(array, jax.core.Tracer) and not bool(jnp.isfinite(array).all()):
+        raise ValueError(f"{name}: every entry must be finite")
+    return array
+
+
+def _merged_weights(w_kq: Any, w_pv: Any, ndim: int) -> tuple[Array, Array]:
+    kq, pv = _finite_array("w_kq", w_kq, ndim), _finite_array("w_pv", w_pv, ndim)
+    dim, lead = pv.shape[-2], pv.shape[:-2]
+    if dim < 1 or pv.shape[-1] != 2 * dim or kq.shape != (*lead, 2 * dim, 2 * dim):
+        heads = "heads, " if ndim == 3 else ""
+        wanted = f"w_kq ({heads}2d, 2d) and w_pv ({heads}d, 2d)"
+        raise ValueError(f"weights do not fit: expected {wanted}, got {kq.shape} and {pv.shape}")
+    return kq, pv

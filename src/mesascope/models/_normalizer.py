@@ -1,0 +1,50 @@
+"""Normalizers ρ_t of linear attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Normalizer = str | Callable[[np.ndarray], np.ndarray]
+"""`"t-1"` (the paper's), `"t"`, `"1"`, or any hashable function of an array of context lengths."""
+
+_NAMED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "t-1": lambda t: t - 1.0,
+    "t": lambda t: t * 1.0,
+    "1": lambda t: np.ones_like(t, float),
+}
+NAMED_NORMALIZERS = tuple(_NAMED)
+
+
+def check_normalizer(normalizer: Normalizer) -> Normalizer:
+    """The normalizer itself, if it is one.
+
+    Raises:
+        ValueError: for an unknown name.
+        TypeError: for something that is neither a name nor a hashable function.
+    """
+    if callable(normalizer):
+        hash(normalizer)
+        return normalizer
+    if not isinstance(normalizer, str):
+        raise TypeError(f"normalizer: {normalizer!r} is neither a name nor a function of the context length t")
+    if normalizer not in _NAMED:
+        raise ValueError(f"normalizer: {normalizer!r} is unknown; use one of {', '.join(_NAMED)} or a function of t")
+    return normalizer
+
+
+def normalizer_values(normalizer: Normalizer, context_lengths: np.ndarray) -> np.ndarray:
+    """ρ_t for an array of context lengths t ≥ 2, in float64.
+
+    Raises:
+        ValueError: where ρ_t is not finite and positive.
+    """
+    lengths = np.asarray(context_lengths)
+    rule = _NAMED[normalizer] if isinstance(normalizer, str) else normalizer
+    values = np.broadcast_to(np.asarray(rule(lengths), float), lengths.shape)
+    wrong = ~(np.isfinite(values) & (values > 0))
+    if wrong.any():
+        first = lengths[wrong].flat[0]
+        raise ValueError(f"normalizer: ρ_t must be finite and positive, but is {values[wrong].flat[0]} at t = {first}")
+    return values

@@ -1,0 +1,160 @@
+"""Evaluate a moment plan: reduce the factors to features, then contract. Every step costs at most O(d³)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+
+import jax.numpy as jnp
+from jax import Array
+
+from ._plan import Feature, Form, Plan, Type
+
+Weights = Mapping[Type, Array]
+"""Weight vector (d,) of every block type; empty when moments are scalars."""
+
+
+def contract(plan: Plan, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+    """Σ over the forms of a plan.
+
+    Args:
+        plan: from `moment_plan`.
+        a: blocks of A = P*P, shape (4, d, d) with label 2α' + α; or of P, shape (2, d, d), for the cross term.
+        k: blocks of K, shape (4, d, d) with label 2β + γ.
+        z: blocks of K̄, same shape; `None` for the cross term.
+        weights: weight vectors of the block types of a typed plan.
+    """
+    total = jnp.zeros((), jnp.result_type(a, k))
+    for form in plan:
+        total = total + _FORMS[form.name](form, a, k, z, weights)
+    return total
+
+
+def _vector_form(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+    dim = a.shape[-1]
+    fa, fk, fz = (_vectors(f, m, dim, weights) for f, m in zip(form.features, (a, k, z), strict=True))
+    products = (fk[:, None] * fz[None]).reshape(-1, dim)
+    coefficients = form.coefficients.reshape(len(fa), -1)
+    return jnp.sum(fa * (coefficients @ products))
+
+
+def _middle_a(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+    dim = a.shape[-1]
+    fa = _matrices(form.features[0], a, weights)
+    fk = _vectors(form.features[1], k, dim, weights)
+    fz = _vectors(form.features[2], z, dim, weights)
+    mixed = jnp.einsum("akz,zj->akj", form.coefficients, fz)
+    return jnp.sum(fa * (jnp.swapaxes(jnp.broadcast_to(fk, (len(fa), *fk.shape)), 1, 2) @ mixed))
+
+
+def _middle_k(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+    dim = a.shape[-1]
+    fa = _vectors(form.features[0], a, dim, weights)
+    fk = _matrices(form.features[1], k, weights)
+    fz = _vectors(form.features[2], z, dim, weights)
+    mixed = jnp.einsum("akz,zj->kaj", form.coefficients, fz)
+    return jnp.sum(fk * (jnp.swapaxes(jnp.broadcast_to(fa, (len(fk), *fa.shape)), 1, 2) @ mixed))
+
+
+def _pair_kz(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+    dim = a.shape[-1]
+    fk, fz = _matrices(form.features[1], k, weights), _matrices(form.features[2], z, weights)
+    fa = _planes(form.features[0], a, dim, weights)
+    mixed = jnp.tensordot(form.coefficients, fz, ((2,), (0,)))
+    return jnp.sum(fa * jnp.sum(mixed * fk, 1))
+
+
+def _pair_ak(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+    dim = a.shape[-1]
+    fa, fk = _matrices(form.features[0], a, weights), _matrices(form.features[1], k, weights)
+    fz = _planes(form.features[2], z, dim, weights)
+    mixed = jnp.tensordot(jnp.transpose(form.coefficients, (2, 0, 1)), fk, ((2,), (0,)))
+    return jnp.sum(fz * jnp.sum(mixed * fa, 1))
+
+
+def _triangle(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+    fa = _matrices(form.features[0], a, weights)
+    fk, fz = _matrices(form.features[1], k, weights), _matrices(form.features[2], z, weights)
+    dim = fa.shape[-1]
+    # Σ_z first: one matrix per (a, k); then Σ_k K_jk W_ki as one product with the K side by side
+    mixed = jnp.tensordot(form.coefficients, fz, ((2,), (0,))).reshape(len(fa), len(fk) * dim, dim)
+    beside = jnp.transpose(fk, (1, 0, 2)).reshape(dim, len(fk) * dim)
+    return jnp.sum(jnp.swapaxes(fa, 1, 2) * (beside @ mixed))
+
+
+_FORMS = {
+    "vector": _vector_form,
+    "middle-a": _middle_a,
+    "middle-k": _middle_k,
+    "pair-kz": _pair_kz,
+    "pair-ak": _pair_ak,
+    "triangle": _triangle,
+}
+
+
+def _weight(weights: Weights, kind: Type) -> Array | float:
+    return weights[kind] if kind else 1.0
+
+
+def _grouped(features: tuple[Feature, ...]):
+    """Runs of features that differ only in the label: features are sorted, so each run is one slice of the blocks."""
+    for (kind, place, types), run in groupby(features, key=lambda f: (f.kind, f.place, f.weights)):
+        yield kind, place, types, [f.label for f in run]
+
+
+def _take(blocks: Array, labels: list[int]) -> Array:
+    return blocks if labels == [*range(len(blocks))] else jnp.stack([blocks[i] for i in labels])
+
+
+def _matrices(features: tuple[Feature, ...], blocks: Array, weights: Weights) -> Array:
+    """Weighted blocks (n, d, d), turned so that the first index of the contraction comes first."""
+    runs = []
+    for _, place, types, labels in _grouped(features):
+        chosen = _take(blocks, labels) * _column(_weight(weights, types[0])) * _weight(weights, types[1])
+        runs.append(chosen if place == "ij" else jnp.swapaxes(chosen, 1, 2))
+    return jnp.concatenate(runs)
+
+
+def _column(weight: Array | float) -> Array | float:
+    return weight if isinstance(weight, float) else weight[:, None]
+
+
+def _vectors(features: tuple[Feature, ...], blocks: Array | None, dim: int, weights: Weights) -> Array:
+    """Reduced vectors (n, d); scalars as constant vectors."""
+    runs = [
+        jnp.broadcast_to(_vector(kind, types, blocks, labels, weights), (len(labels), dim))
+        for kind, _, types, labels in _grouped(features)
+    ]
+    return jnp.concatenate(runs)
+
+
+def _planes(features: tuple[Feature, ...], blocks: Array | None, dim: int, weights: Weights) -> Array:
+    """Features as functions of (i, j), shape (n, d, d): matrices, vectors along one axis, scalars."""
+    runs = []
+    for kind, place, types, labels in _grouped(features):
+        if kind == "matrix":
+            run = tuple(Feature(kind, place, types, label) for label in labels)
+            runs.append(_matrices(run, blocks, weights))
+            continue
+        vector = _vector(kind, types, blocks, labels, weights)
+        along = vector[:, None, :] if place == "j" else vector[:, :, None]
+        runs.append(jnp.broadcast_to(along, (len(labels), dim, dim)))
+    return jnp.concatenate(runs)
+
+
+def _vector(kind: str, types: tuple[Type, ...], blocks: Array | None, labels: list[int], weights: Weights) -> Array:
+    """One kind of vector (n, d) or scalar (n, 1) for several labels."""
+    if kind == "unit":
+        return jnp.ones((1, 1))
+    chosen = _take(blocks, labels)
+    if kind in ("diagonal", "trace"):
+        dim = chosen.shape[-1]
+        # a strided slice: XLA turns `jnp.diagonal` into a gather, several times slower
+        diagonal = chosen.reshape(len(chosen), dim * dim)[:, :: dim + 1] * _weight(weights, types[0])
+        return diagonal if kind == "diagonal" else jnp.sum(diagonal, 1, keepdims=True)
+    weighted = chosen * _column(_weight(weights, types[0])) * _weight(weights, types[1])
+    if kind == "row-sum":
+        return jnp.sum(weighted, 2)
+    if kind == "column-sum":
+        return jnp.sum(weighted, 1)
+    return jnp.sum(weighted, (1, 2))[:, None]

@@ -1,0 +1,127 @@
+"""The oracle: the expectation as a finite sum over roots of unity and quadrature nodes, from the definition of the loss."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import Estimate, require_x64
+from mesascope.models import Normalizer
+from mesascope.processes import DiagonalUnitary, Law, NextToken, Rule
+
+from ._engine import Engine, Objective
+from ._exact import check_model
+from ._sequence_loss import sequence_losses
+
+LARGEST_GRID = 20_000_000
+_CHUNK = 4096
+
+
+class _Coordinate(eqx.Module):
+    """All pairs (node of the initial token, root of unity) of one coordinate."""
+
+    initial: Array
+    spectrum: Array
+    weight: Array
+
+
+class EnumeratedObjective(Objective):
+    """The loss as a weighted sum over a grid of sequences.
+
+    Attributes:
+        grids: for every product of independent coordinates in the law: its probability and the d coordinate grids.
+        weights: w_2 … w_{T−1}.
+    """
+
+    grids: tuple[tuple[Array, tuple[_Coordinate, ...]], ...]
+    weights: Array
+    dim: int = eqx.field(static=True)
+
+    def __call__(self, model: eqx.Module) -> Estimate:
+        """The loss, differentiable, with standard error 0.
+
+        Raises:
+            TypeError: for a model that is not linear attention (the sum would not be exact).
+        """
+        require_x64("Enumeration")
+        check_model(model, self.dim, "Enumeration")
+        value = jnp.asarray(sum(p * _grid_loss(model, grid, self.weights) for p, grid in self.grids))
+        return Estimate(value, jnp.zeros_like(value))
+
+
+class Enumeration(Engine):
+    """Exact expectations by listing: 3T roots of unity × Gauss nodes per coordinate, for small dim and horizon.
+
+    The integrand is a trigonometric polynomial of degree below 3T in every λ_j and a polynomial of degree 6 in x_1, so
+    that the sum is exact. It uses only the definition of the loss; it exists to check `ExactMoments`, which replaces it
+    everywhere else.
+    """
+
+    def objective(
+        self, process: DiagonalUnitary, task: NextToken, normalizer: Normalizer = "t-1"
+    ) -> EnumeratedObjective:
+        """The objective of this process and task; the normalizer is the model's own.
+
+        Raises:
+            TypeError: for a process other than `DiagonalUnitary`.
+            ValueError: when the grid would have more than 2·10⁷ points, or 64-bit mode is off.
+        """
+        require_x64("Enumeration")
+        if not isinstance(process, DiagonalUnitary):
+            raise TypeError(
+                f"Enumeration treats DiagonalUnitary only, not {type(process).__name__}; use MonteCarlo"
+            )
+        return _enumerated(process.law, process.dim, task)
+
+
+@lru_cache(maxsize=16)
+def _enumerated(law: Law, dim: int, task: NextToken) -> EnumeratedObjective:
+    with jax.ensure_compile_time_eval():
+        grids = []
+        for term in law.quadrature(dim):
+            coordinates = tuple(_coordinate(rule, 3 * task.horizon) for rule in term.rules)
+            points = float(np.prod([float(len(c.weight)) for c in coordinates]))
+            if points > LARGEST_GRID:
+                raise ValueError(
+                    f"Enumeration: dim {dim} and horizon {task.horizon} need {points:.1e} sequences; "
+                    "use ExactMoments, or a smaller dim or horizon"
+                )
+            grids.append((jnp.asarray(float(term.probability)), coordinates))
+        return EnumeratedObjective(tuple(grids), jnp.asarray(task.weights_array(), float), dim)
+
+
+def _coordinate(rule: Rule, roots: int) -> _Coordinate:
+    nodes, weights = rule
+    circle = np.exp(2j * np.pi * np.arange(roots) / roots)
+    return _Coordinate(
+        jnp.asarray(np.repeat(nodes, roots)),
+        jnp.asarray(np.tile(circle, len(nodes))),
+        jnp.asarray(np.repeat(weights / roots, roots)),
+    )
+
+
+def _grid_loss(model: Any, grid: tuple[_Coordinate, ...], weights: Array) -> Array:
+    """Σ over the product grid, in chunks so that memory stays small."""
+    sizes = tuple(len(c.weight) for c in grid)
+    points = int(np.prod(sizes))
+    chunk = min(_CHUNK, points)
+    horizon = weights.shape[0] + 2
+    powers = jnp.arange(horizon)
+
+    def add(total: Array, start: Array) -> tuple[Array, None]:
+        index = start + jnp.arange(chunk)
+        places = jnp.unravel_index(jnp.minimum(index, points - 1), sizes)
+        chosen = [(c.initial[i], c.spectrum[i], c.weight[i]) for c, i in zip(grid, places, strict=True)]
+        initial, spectrum, weight = (jnp.stack(part, -1) for part in zip(*chosen, strict=True))
+        tokens = initial[:, None] * spectrum[:, None] ** powers[None, :, None]
+        inside = jnp.where(index < points, jnp.prod(weight, -1), 0.0)
+        return total + inside @ sequence_losses(model, tokens, weights), None
+
+    starts = jnp.arange(0, points, chunk)
+    return jax.lax.scan(jax.checkpoint(add), jnp.zeros(()), starts)[0]

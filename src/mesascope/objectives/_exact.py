@@ -1,0 +1,151 @@
+"""The exact engine: population loss of linear attention from moments, for arbitrary weights.
+
+L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² = ½ Q(W^PV, W^KQ) − Re C(W^PV, W^KQ) + ½ Σ_t w_t E‖x_1‖², where Q and C are the moment
+plans of the quadratic and the cross term (see `_plan`). Cost per evaluation O(d³), whatever the horizon.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import Estimate, require_x64
+from mesascope.models import LinearAttentionModel, Normalizer, check_normalizer
+from mesascope.processes import DiagonalUnitary, Law, NextToken
+
+from ._contract import Weights, contract
+from ._engine import Engine, Objective
+from ._partitions import Partition
+from ._plan import Plan, moment_plan
+from ._schedule import schedule_features
+
+
+class ExactObjective(Objective):
+    """The loss as a polynomial of degree (2, 2) in (W^PV, W^KQ), with the coefficients of the moment plan.
+
+    Attributes:
+        quadratic: plan of Σ_t w_t/ρ_t² E‖ρ_t ŷ_t‖².
+        cross: plan of Σ_t w_t/ρ_t E x_{t+1}* (ρ_t ŷ_t).
+        constant: ½ Σ_t w_t E‖x_1‖².
+        mixture: None if the law is exchangeable; otherwise the probability (n,) of every product of independent
+            coordinates that the law is a mixture of, and the weight vector (n, d) of every block type.
+    """
+
+    quadratic: Plan
+    cross: Plan
+    constant: Array
+    mixture: tuple[Array, Weights] | None
+    dim: int = eqx.field(static=True)
+
+    def __call__(self, model: eqx.Module) -> Estimate:
+        """The loss, differentiable, with standard error 0.
+
+        Raises:
+            TypeError: for a model that is not linear attention.
+            ValueError: for a model of another dimension, or when 64-bit mode is off.
+        """
+        require_x64("ExactMoments")
+        w_kq, w_pv = check_model(model, self.dim, "ExactMoments").heads()
+        if self.mixture is None:
+            value = self._over_heads(w_kq, w_pv, {})
+        else:
+            probabilities, weights = self.mixture
+            parts = jax.lax.map(lambda part: self._over_heads(w_kq, w_pv, part), weights)
+            value = probabilities @ parts
+        return Estimate(value + self.constant, jnp.zeros_like(value))
+
+    def _over_heads(self, w_kq: Array, w_pv: Array, weights: Weights) -> Array:
+        """½ Q − Re C; the quadratic term couples every head with every head."""
+        kq = _blocks(w_kq, 2)
+        pv = _blocks(w_pv, 1)
+
+        def pair(left: tuple[Array, Array], right: tuple[Array, Array]) -> Array:
+            gram = _blocks((right[1].conj().T @ left[1])[None], 2)[0]
+            return jnp.real(contract(self.quadratic, gram, left[0], right[0].conj(), weights))
+
+        def head(one: tuple[Array, Array]) -> Array:
+            return jnp.real(contract(self.cross, one[1], one[0], None, weights))
+
+        if len(w_kq) == 1:
+            return 0.5 * pair((kq[0], w_pv[0]), (kq[0], w_pv[0])) - head((kq[0], pv[0]))
+        both = jax.lax.map(lambda one: jax.lax.map(lambda two: pair(one, two), (kq, w_pv)), (kq, w_pv))
+        return 0.5 * jnp.sum(both) - jnp.sum(jax.lax.map(head, (kq, pv)))
+
+
+class ExactMoments(Engine):
+    """Exact expectations from moments of order 1 … 6 of the initial token.
+
+    Treats linear attention (one layer, any weights, heads and normalizer) on `DiagonalUnitary` with any law that has
+    six finite moments. Planning takes milliseconds whatever the horizon; every evaluation is O(d³).
+    """
+
+    def objective(
+        self, process: DiagonalUnitary, task: NextToken, normalizer: Normalizer = "t-1"
+    ) -> ExactObjective:
+        """The exact objective; prepared once for every (law, dim, task, normalizer) and cached."""
+        require_x64("ExactMoments")
+        if not isinstance(process, DiagonalUnitary):
+            raise TypeError(
+                f"ExactMoments treats DiagonalUnitary only, not {type(process).__name__}; use MonteCarlo"
+            )
+        return _exact_objective(process.law, process.dim, task, check_normalizer(normalizer))
+
+
+@lru_cache(maxsize=256)
+def _exact_objective(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> ExactObjective:
+    with jax.ensure_compile_time_eval():  # also when first asked for inside a trace: the cache must hold no tracer
+        return _prepare(law, dim, task, normalizer)
+
+
+def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> ExactObjective:
+    squared = schedule_features(task, normalizer, 2)
+    single = schedule_features(task, normalizer, 1)
+    total = float(task.total_weight)
+    if law.exchangeable:
+        def joint(partition: Partition) -> float:
+            return float(law.joint_moment(tuple(len(block) for block in partition), dim))
+
+        quadratic = moment_plan("quadratic", squared, joint, dim)
+        cross = moment_plan("cross", single, joint, dim)
+        constant = total / 2 * dim * float(law.joint_moment((2,), dim))
+        return ExactObjective(quadratic, cross, jnp.asarray(constant), None, dim)
+    quadratic = moment_plan("quadratic", squared, None, dim)
+    cross = moment_plan("cross", single, None, dim)
+    terms = law.product_terms(dim)
+    probabilities = np.array([float(term.probability) for term in terms])
+    moments = np.array([[[float(m) for m in one] for one in term.moments] for term in terms])
+    constant = total / 2 * float(probabilities @ moments[:, :, 2].sum(1))
+    types = sorted({kind for plan in (quadratic, cross) for kind in _types_used(plan)})
+    weights = {kind: jnp.asarray(np.prod([moments[:, :, n] for n in kind], axis=0)) for kind in types}
+    return ExactObjective(quadratic, cross, jnp.asarray(constant), (jnp.asarray(probabilities), weights), dim)
+
+
+def _types_used(plan: Plan) -> set[tuple[int, ...]]:
+    return {kind for form in plan for side in form.features for feature in side for kind in feature.weights if kind}
+
+
+def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:
+    """The model, if it is linear attention of this dimension.
+
+    Raises:
+        TypeError: for another kind of model; names the engine that treats it.
+        ValueError: for another dimension.
+    """
+    if not isinstance(model, LinearAttentionModel):
+        raise TypeError(f"{engine} treats linear attention only, not {type(model).__name__}; use MonteCarlo")
+    if model.dim != dim:
+        raise ValueError(f"model has dim {model.dim}, the process has dim {dim}; make them equal")
+    return model
+
+
+def _blocks(matrices: Array, rows: int) -> Array:
+    """(heads, rows·m, 2d) → (heads, rows·2, m, d): the label of a block counts rows first."""
+    heads, height, width = matrices.shape
+    split = matrices.reshape(heads, rows, height // rows, 2, width // 2)
+    return jnp.transpose(split, (0, 1, 3, 2, 4)).reshape(heads, 2 * rows, height // rows, width // 2)

@@ -1,0 +1,224 @@
+"""The moment plan: the population loss as a short list of matrix contractions with exact coefficients.
+
+For one set partition π of the slots (see `_counts`), the average over the spectrum leaves a count N(π, labels), the
+average over the initial token a moment m(π) = E Π_{B∈π} x_{j_B}^{|B|} over *distinct* coordinates j_B. Möbius inversion
+turns distinct coordinates into free sums, so that
+
+    E[term] = Σ_σ Σ_labels c(σ, labels) × (contraction with one free index per block of σ),
+    c(σ, labels) = Σ_{π ≤ σ} μ(π, σ) m(π) N(π, labels).
+
+When the coordinates are independent but not identical, m(π) is a product of moment *vectors* Π_B m_{|B|}[j_B]; a block of
+σ that joins blocks of π of sizes (n_1, n_2, …) then carries the weight vector m_{n_1} m_{n_2} ⋯, its *type* is the
+sorted tuple of those sizes, and c depends on the types as well. With one joint moment per π all types are empty.
+
+Every free contraction of the three matrices A = P*P, K, K̄ (two indices each) is one of five forms, once each matrix is
+reduced to what its indices share with the others (a block index shared with nobody is summed, a block that holds both
+indices takes the diagonal):
+
+    vector       Σ_i   a_i k_i z_i            (scalars count as constant vectors, divided by dim)
+    middle-a     Σ_ij  k_i A_ij z_j
+    middle-k     Σ_ij  a_i K_ij z_j
+    pair-kz      Σ_ij  K_ij Z_ij a            a: matrix, vector along i or j, or scalar
+    pair-ak      Σ_ij  A_ij K_ij z            z: vector along i or j, or scalar
+    triangle     Σ_ijk A_ij K_jk Z_ki
+
+Terms in which K̄ takes the place of K are complex conjugates of terms of these forms (A is Hermitian), so they are folded
+into them and the real part is taken at the end. The cross term uses the same forms with K̄ replaced by the constant 1.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ._counts import counts
+from ._partitions import Block, Partition, moebius, refines
+
+Type = tuple[int, ...]
+"""Sizes of the distinct-coordinate blocks that meet in a free index; empty where there is nothing to weigh."""
+
+
+@dataclass(frozen=True, order=True)
+class Feature:
+    """One reduced factor: what is taken from its matrix and where its free indices sit.
+
+    `kind` is unit, trace, total, diagonal, row-sum, column-sum or matrix; `place` the orientation of a matrix ("ij", "ji"),
+    the axis of a vector ("i", "j") or "" for a scalar; `weights` the types of the blocks whose weight it carries, in the
+    order (row block, column block); `label` the block of the factor, read as binary digits.
+    """
+
+    kind: str
+    place: str
+    weights: tuple[Type, ...]
+    label: int
+
+
+class Form(eqx.Module):
+    """Σ over features of `coefficients[a, k, z]` × one contraction form, over the features that occur.
+
+    Only the coefficients are data: plans with the same features share their compiled code.
+    """
+
+    coefficients: Array = eqx.field(converter=jnp.asarray)
+    name: str = eqx.field(static=True)
+    features: tuple[tuple[Feature, ...], tuple[Feature, ...], tuple[Feature, ...]] = eqx.field(static=True)
+
+
+Plan = tuple[Form, ...]
+Moment = Callable[[Partition], float]
+_FACTORS = {"quadratic": ((0, 1), (2, 3), (4, 5)), "cross": ((0, 1), (2, 3))}
+_DIGITS = {"quadratic": (2, 2, 2), "cross": (1, 2)}
+
+
+@cache
+def _intervals(term: str) -> tuple[tuple[Partition, tuple[tuple[int, int], ...]], ...]:
+    """For every coarse partition σ: the positions of all π ≤ σ with μ(π, σ)."""
+    partitions = counts(term).partitions
+    return tuple(
+        (
+            coarse,
+            tuple((i, moebius(fine, coarse)) for i, fine in enumerate(partitions) if refines(fine, coarse)),
+        )
+        for coarse in partitions
+    )
+
+
+def _types(fine: Partition, block: Block) -> Type:
+    return tuple(sorted(len(part) for part in fine if part <= block))
+
+
+def moment_plan(term: str, schedule: np.ndarray, moment: Moment | None, dim: int) -> Plan:
+    """The plan of one term.
+
+    Args:
+        term: `"quadratic"` or `"cross"`.
+        schedule: sums of the context weights, as `Schedule.features` gives them.
+        moment: m(π) for exchangeable laws; `None` for independent non-identical coordinates (typed plan).
+        dim: token dimension d ≥ 1.
+    """
+    table = counts(term)
+    survivors = np.concatenate([table.table, table.polynomial], -1) @ schedule
+    moments = np.array([1.0 if moment is None else float(moment(p)) for p in table.partitions])
+    gathered: dict[str, dict[tuple[Feature, ...], float]] = defaultdict(lambda: defaultdict(float))
+    for coarse, below in _intervals(term):
+        exact: dict[tuple[Type, ...], np.ndarray] = {}
+        size: dict[tuple[Type, ...], np.ndarray] = {}
+        blocks = sorted(coarse, key=min)
+        for i, sign in below:
+            if moments[i] == 0:
+                continue
+            fine = table.partitions[i]
+            types = tuple(_types(fine, b) if moment is None else () for b in blocks)
+            contribution = sign * moments[i] * survivors[i]
+            exact[types] = exact.get(types, 0) + contribution
+            size[types] = size.get(types, 0) + np.abs(contribution)
+        for types, row in exact.items():
+            # what cancels to rounding level is zero: these are integer identities between counts
+            for code in np.flatnonzero(np.abs(row) > 1e-13 * size[types]):
+                form, features, factor = _reduce(term, blocks, types, int(code), dim)
+                gathered[form][features] += factor * row[code]
+    return tuple(_form(name, terms) for name, terms in sorted(gathered.items()))
+
+
+def _form(name: str, terms: dict[tuple[Feature, ...], float]) -> Form:
+    a, k, z = (tuple(sorted({features[f] for features in terms})) for f in range(3))
+    coefficients = np.zeros((len(a), len(k), len(z)))
+    for (fa, fk, fz), value in terms.items():
+        coefficients[a.index(fa), k.index(fk), z.index(fz)] += value
+    return Form(coefficients, name, (a, k, z))
+
+
+@dataclass(frozen=True)
+class _Reduced:
+    """A factor with its free blocks: (row, column) for a matrix, (block,) for a vector, () for a scalar."""
+
+    kind: str
+    blocks: tuple[int, ...]
+    weights: tuple[Type, ...]
+    label: int
+
+    def at(self, place: str) -> Feature:
+        return Feature(self.kind, place, self.weights, self.label)
+
+    def axis(self, i: int) -> Feature:
+        """This factor as a feature of Σ_ij, where `i` names the block of the first index."""
+        if len(self.blocks) == 2:
+            return self.at("ij" if self.blocks[0] == i else "ji")
+        return self.at("" if not self.blocks else ("i" if self.blocks[0] == i else "j"))
+
+    def other(self, block: int) -> int:
+        return self.blocks[1] if self.blocks[0] == block else self.blocks[0]
+
+
+_UNIT = _Reduced("unit", (), (), 0)
+
+
+def _reduce(
+    term: str, blocks: list[Block], types: tuple[Type, ...], code: int, dim: int
+) -> tuple[str, tuple[Feature, ...], float]:
+    """The form, its features and the factor of one free contraction."""
+    factors = [*_factors(term, blocks, types, code)]
+    if term == "cross":
+        factors.append(_UNIT)
+    a, k, z = factors
+    ranks = tuple(len(f.blocks) for f in factors)
+    if term == "quadratic" and _stands_for_conjugate(ranks):
+        a, k, z = _conjugate(a), z, k
+        ranks = (ranks[0], ranks[2], ranks[1])
+    matrices = tuple(r == 2 for r in ranks)
+    if not any(matrices):
+        return "vector", (a.at(""), k.at(""), z.at("")), 1.0 if any(ranks) else 1.0 / dim
+    if matrices == (True, False, False):
+        return "middle-a", (a.axis(k.blocks[0]), k.at(""), z.at("")), 1.0
+    if matrices == (False, True, False):
+        return "middle-k", (a.at(""), k.axis(a.blocks[0]), z.at("")), 1.0
+    if matrices == (True, True, False):
+        return "pair-ak", tuple(f.axis(a.blocks[0]) for f in (a, k, z)), 1.0
+    if matrices == (False, True, True) or len({*a.blocks, *k.blocks, *z.blocks}) == 2:
+        return "pair-kz", tuple(f.axis(k.blocks[0]) for f in (a, k, z)), 1.0
+    (j,) = set(a.blocks) & set(k.blocks)
+    i, last = a.other(j), k.other(j)
+    return "triangle", (a.axis(i), k.axis(j), z.axis(last)), 1.0
+
+
+def _factors(term: str, blocks: list[Block], types: tuple[Type, ...], code: int) -> Iterable[_Reduced]:
+    where = {slot: n for n, block in enumerate(blocks) for slot in block}
+    carried: set[int] = set()
+    digits = sum(_DIGITS[term])
+    for (row, column), width in zip(_FACTORS[term], _DIGITS[term], strict=True):
+        digits -= width
+        label = (code >> digits) & (2**width - 1)
+        ends = (where[row], where[column])
+        inner = {row, column}
+        shared = [n for n in dict.fromkeys(ends) if not blocks[n] <= inner]
+        # a block's weight is carried once, by the first factor that touches it
+        weights = tuple(() if n in carried else types[n] for n in dict.fromkeys(ends))
+        carried.update(ends)
+        if ends[0] == ends[1]:
+            kind = "diagonal" if shared else "trace"
+        elif len(shared) == 2:
+            kind = "matrix"
+        elif not shared:
+            kind = "total"
+        else:
+            kind = "row-sum" if shared[0] == ends[0] else "column-sum"
+        yield _Reduced(kind, tuple(shared), weights, label)
+
+
+def _stands_for_conjugate(ranks: tuple[int, ...]) -> bool:
+    """Whether K̄ is the only matrix of K, K̄: such a term is the conjugate of one in which K is."""
+    return ranks[1] < 2 and ranks[2] == 2
+
+
+def _conjugate(a: _Reduced) -> _Reduced:
+    """conj(A_{α'α}) = A_{αα'} transposed: swap the label's digits and the roles of row and column."""
+    label = ((a.label & 1) << 1) | (a.label >> 1)
+    kind = {"row-sum": "column-sum", "column-sum": "row-sum"}.get(a.kind, a.kind)
+    return _Reduced(kind, a.blocks[::-1], a.weights[::-1], label)

@@ -1,0 +1,75 @@
+"""Sums over context lengths: all that the loss needs to know of the weights w_t, the normalizer ρ_t and the horizon."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+from scipy.special import digamma, zeta
+
+from mesascope.models import Normalizer, normalizer_values
+from mesascope.processes import NextToken
+
+from ._counts import STABLE_FROM
+
+_OFFSETS = {"t-1": 0, "t": 1}
+_DEGREE = 2
+
+
+def schedule_features(task: NextToken, normalizer: Normalizer, power: int) -> np.ndarray:
+    """Σ_t (w_t/ρ_t^power) N(t − 1) is the dot product of these features with a count's table and polynomial.
+
+    With f(s) = w_{s+1}/ρ_{s+1}^power: f(1), …, f(STABLE_FROM − 1), then Σ_{s ≥ STABLE_FROM} f(s) s^k for k = 0, 1, 2.
+    Equal weights with a named normalizer are summed in closed form, so that the cost does not grow with the horizon.
+    """
+    weights = task.weights
+    if weights is None and isinstance(normalizer, str):
+        head = np.arange(1, STABLE_FROM)
+        rho = normalizer_values(normalizer, head + 1)
+        table = np.where(head + 1 < task.horizon, rho**-power, 0.0)
+        return np.concatenate([table, _tail_sums(task.horizon - 2, normalizer, power)])
+    lengths, values = _listed(task)
+    s = lengths - 1.0
+    f = values / normalizer_values(normalizer, lengths) ** power
+    table = np.array([f[s == k].sum() for k in range(1, STABLE_FROM)])
+    tail = s >= STABLE_FROM
+    return np.concatenate([table, [np.sum(f[tail] * s[tail] ** k) for k in range(_DEGREE + 1)]])
+
+
+def _listed(task: NextToken) -> tuple[np.ndarray, np.ndarray]:
+    """Context lengths with a weight, and their weights, as arrays."""
+    if task.weights is None:
+        return np.arange(2, task.horizon), np.ones(task.horizon - 2)
+    lengths, values = zip(*task.weights, strict=True)
+    return np.array(lengths), np.array([float(w) for w in values])
+
+
+def _tail_sums(last: int, normalizer: str, power: int) -> np.ndarray:
+    """Σ_{s = STABLE_FROM}^{last} s^k/ρ^power, k = 0, 1, 2, for ρ = s, s + 1 or 1."""
+    if last < STABLE_FROM:
+        return np.zeros(_DEGREE + 1)
+    if normalizer == "1":
+        return np.array([_power_sum(STABLE_FROM, last, k) for k in range(_DEGREE + 1)])
+    offset = _OFFSETS[normalizer]
+    sums = {k: _power_sum(STABLE_FROM + offset, last + offset, k) for k in range(-power, _DEGREE - power + 1)}
+    # s^k = (ρ − offset)^k, expanded in powers of ρ
+    return np.array(
+        [
+            sum(comb(k, i) * (-offset) ** (k - i) * sums[i - power] for i in range(k + 1))
+            for k in range(_DEGREE + 1)
+        ]
+    )
+
+
+def _power_sum(first: int, last: int, exponent: int) -> float:
+    """Σ_{n = first}^{last} n^exponent for −2 ≤ exponent ≤ 2 (Faulhaber; digamma and Hurwitz zeta differences)."""
+    if exponent == -2:
+        return float(zeta(2, first) - zeta(2, last + 1))
+    if exponent == -1:
+        return float(digamma(last + 1) - digamma(first))
+    upto = {
+        0: lambda n: n,
+        1: lambda n: n * (n + 1) // 2,
+        2: lambda n: n * (n + 1) * (2 * n + 1) // 6,
+    }[exponent]
+    return float(upto(last) - upto(first - 1))
