@@ -1,0 +1,26 @@
+"""What a run leaves behind: claims, figures as data, trajectories, and where they came from.
+
+Nothing in here knows jax: records can be written, read and drawn where no accelerator library is installed.
+"""
+
+from ._claim import ClaimRecord as ClaimRecord
+from ._claim import Verdict as Verdict
+from ._claim import fingerprint as fingerprint
+from ._figure import Band as Band
+from ._figure import Figure as Figure
+from ._figure import Heatmap as Heatmap
+from ._figure import Histogram as Histogram
+from ._figure import Line as Line
+from ._figure import Panel as Panel
+from ._figure import Points as Points
+from ._figure import Rule as Rule
+from ._figure import Trace as Trace
+from ._files import RecordError as RecordError
+from ._files import atomic_path as atomic_path
+from ._files import prepare_output as prepare_output
+from ._plain import canonical_json as canonical_json
+from ._plain import plain as plain
+from ._provenance import Provenance as Provenance
+from ._provenance import code_version as code_version
+from ._provenance import provenance as provenance
+from ._run import RunDirectory as RunDirectory

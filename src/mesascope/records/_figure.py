@@ -1,0 +1,285 @@
+"""Figures as data: traces in panels, without a word about the library that draws them."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StringConstraints,
+    model_validator,
+)
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Numbers = Annotated[tuple[FiniteFloat, ...], BeforeValidator(_as_list), Field(min_length=1)]
+Rows = Annotated[tuple[Numbers, ...], BeforeValidator(_as_list), Field(min_length=1)]
+# Traces of one series share a colour; "theory" is black; None takes the next free colour.
+Series = Annotated[int, Field(ge=0)] | Literal["theory"] | None
+Style = Literal["solid", "dashed", "dotted", "dashdot"]
+Scale = Literal["linear", "log"]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _same_length(what: str, **columns: tuple[float, ...] | None) -> None:
+    lengths = {name: len(values) for name, values in columns.items() if values is not None}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(f"{what}: the columns differ in length ({told}); give one value of each per point")
+
+
+class Line(_Data):
+    """A curve through (x_i, y_i).
+
+    Attributes:
+        x: abscissas, any order, finite.
+        y: ordinates, as many.
+        label: its name in the legend; traces with one name share one entry.
+        style: dash pattern; None gives every series of the panel its own.
+        series: colour number ≥ 0, `"theory"` for black, None for the next free colour.
+    """
+
+    kind: Literal["line"] = "line"
+    x: Numbers
+    y: Numbers
+    label: Label
+    style: Style | None = None
+    series: Series = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _same_length(f"line {self.label!r}", x=self.x, y=self.y)
+        return self
+
+
+class Band(_Data):
+    """The region low_i ≤ y ≤ high_i over x_i: an interval along a curve.
+
+    Attributes:
+        x: abscissas, finite.
+        low: lower ends, as many.
+        high: upper ends, as many, each ≥ its lower end.
+        label: its name in the legend; with the name of a line it shares that line's entry.
+        series: as in `Line`.
+    """
+
+    kind: Literal["band"] = "band"
+    x: Numbers
+    low: Numbers
+    high: Numbers
+    label: Label
+    series: Series = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _same_length(f"band {self.label!r}", x=self.x, low=self.low, high=self.high)
+        if any(low > high for low, high in zip(self.low, self.high, strict=True)):
+            raise ValueError(f"band {self.label!r}: a lower end exceeds its upper end; swap low and high")
+        return self
+
+
+class Points(_Data):
+    """Markers at (x_i, y_i), with symmetric error bars where given.
+
+    Attributes:
+        x: abscissas, finite.
+        y: ordinates, as many.
+        yerr: half lengths of the error bars, ≥ 0, as many; None draws none.
+        label: its name in the legend.
+        series: as in `Line`.
+    """
+
+    kind: Literal["points"] = "points"
+    x: Numbers
+    y: Numbers
+    yerr: Numbers | None = None
+    label: Label
+    series: Series = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _same_length(f"points {self.label!r}", x=self.x, y=self.y, yerr=self.yerr)
+        if self.yerr is not None and min(self.yerr) < 0:
+            raise ValueError(f"points {self.label!r}: an error bar is negative; give half lengths ≥ 0")
+        return self
+
+
+class Rule(_Data):
+    """A straight line across the panel at one value: what theory says.
+
+    Attributes:
+        value: where it lies.
+        axis: the axis that `value` is read on: `"y"` draws a horizontal, `"x"` a vertical line.
+        label: its name in the legend.
+        series: as in `Line`; black if not said.
+    """
+
+    kind: Literal["rule"] = "rule"
+    value: FiniteFloat
+    axis: Literal["x", "y"] = "y"
+    label: Label
+    series: Series = "theory"
+
+
+class Heatmap(_Data):
+    """A matrix as coloured cells, first row on top; the panel's labels name its columns (x) and rows (y).
+
+    Attributes:
+        z: the entries, one tuple a row, all rows of one length.
+        colorlabel: what the colour means.
+        center: the value that is white; a diverging map then spans equal lengths on both sides.
+            None takes a sequential map.
+        limits: (lowest, highest) value of the map, to compare panels; None takes the data's own.
+        rows: names of the rows; None numbers them from 1.
+        columns: names of the columns; None numbers them from 1.
+        block: draw a line after every so many rows and columns; None draws none.
+    """
+
+    kind: Literal["heatmap"] = "heatmap"
+    z: Rows
+    colorlabel: Label
+    center: FiniteFloat | None = None
+    limits: tuple[FiniteFloat, FiniteFloat] | None = None
+    rows: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    block: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        width = len(self.z[0])
+        if any(len(row) != width for row in self.z):
+            raise ValueError("heatmap: the rows of z differ in length; give a rectangular matrix")
+        for name, names, size in (("rows", self.rows, len(self.z)), ("columns", self.columns, width)):
+            if names is not None and len(names) != size:
+                raise ValueError(f"heatmap: {len(names)} names for {size} {name}; give one a {name[:-1]}")
+        if self.limits is not None and not self.limits[0] < self.limits[1]:
+            raise ValueError(f"heatmap: limits {self.limits} are empty; give (lowest, highest)")
+        return self
+
+
+class Histogram(_Data):
+    """Counts (or densities) over bins.
+
+    Attributes:
+        edges: bin edges, strictly increasing, one more than there are bins.
+        counts: height of each bin, ≥ 0.
+        label: its name in the legend.
+        series: as in `Line`.
+    """
+
+    kind: Literal["histogram"] = "histogram"
+    edges: Numbers
+    counts: Numbers
+    label: Label
+    series: Series = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.edges) != len(self.counts) + 1:
+            raise ValueError(
+                f"histogram {self.label!r}: {len(self.edges)} edges for {len(self.counts)} bins; "
+                "give one edge more than bins"
+            )
+        if any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False)) or min(self.counts) < 0:
+            raise ValueError(f"histogram {self.label!r}: edges must increase and counts be ≥ 0")
+        return self
+
+    @classmethod
+    def of(cls, values: Any, bins: Any, label: str, density: bool = False, series: Series = None) -> Self:
+        """Count `values` (any shape, finite) into `bins`: their number, or their edges.
+
+        With `density` the bins' areas sum to one.
+        """
+        import numpy as np
+
+        counts, edges = np.histogram(np.asarray(values), bins=bins, density=density)
+        return cls(edges=edges, counts=counts, label=label, series=series)
+
+
+Trace = Annotated[Line | Band | Points | Rule | Heatmap | Histogram, Field(discriminator="kind")]
+
+
+def _coordinates(trace: Trace, axis: Literal["x", "y"]) -> Iterator[float]:
+    match trace:
+        case Rule():
+            yield from (trace.value,) if trace.axis == axis else ()
+        case Histogram():
+            yield from trace.edges if axis == "x" else ()  # an empty bin is no error on a logarithmic axis
+        case Band():
+            yield from trace.x if axis == "x" else trace.low
+        case Line() | Points():
+            yield from trace.x if axis == "x" else trace.y
+        case Heatmap():
+            pass
+
+
+class Panel(_Data):
+    """One pair of axes with its traces.
+
+    Attributes:
+        title: what it shows.
+        xlabel: quantity (and unit) along x; TeX mathematics between `$` signs.
+        ylabel: quantity along y.
+        xscale: `"linear"` or `"log"`; a logarithmic axis takes positive values only.
+        yscale: the same for y.
+        traces: at least one; a `Heatmap` stands alone, on linear axes.
+    """
+
+    title: Label
+    xlabel: Label
+    ylabel: Label
+    xscale: Scale = "linear"
+    yscale: Scale = "linear"
+    traces: Annotated[tuple[Trace, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if any(isinstance(trace, Heatmap) for trace in self.traces):
+            if len(self.traces) > 1:
+                raise ValueError(f"panel {self.title!r}: a heatmap shares no panel; give it one of its own")
+            if (self.xscale, self.yscale) != ("linear", "linear"):
+                raise ValueError(
+                    f"panel {self.title!r}: a heatmap has linear axes; leave xscale and yscale out"
+                )
+        if self.xscale == "log":
+            self._refuse_nonpositive("x")
+        if self.yscale == "log":
+            self._refuse_nonpositive("y")
+        return self
+
+    def _refuse_nonpositive(self, axis: Literal["x", "y"]) -> None:
+        for trace in self.traces:
+            if any(value <= 0 for value in _coordinates(trace, axis)):
+                name = getattr(trace, "label", trace.kind)
+                raise ValueError(
+                    f"panel {self.title!r}: {name!r} has values ≤ 0 on the logarithmic {axis} axis; "
+                    f"leave them out or use {axis}scale='linear'"
+                )
+
+
+class Figure(_Data):
+    """A figure: panels that belong together.
+
+    Attributes:
+        title: what it shows, in one line.
+        panels: at least one.
+        caption: what to see in it, for a page; not drawn.
+        width: `"column"` or `"page"` of a two-column paper; None: one panel a column, several a page.
+        across: panels side by side; None chooses by their number.
+    """
+
+    title: Label
+    panels: Annotated[tuple[Panel, ...], Field(min_length=1)]
+    caption: str = ""
+    width: Literal["column", "page"] | None = None
+    across: Annotated[int, Field(ge=1)] | None = None

@@ -1,0 +1,135 @@
+"""Files that are whole or absent: every write goes to a temporary file that then takes the target's name."""
+
+import os
+import platform
+import re
+import secrets
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+# .<target>.<host>-<pid>-<random>.tmp: whoever finds one left over can tell whether its writer is still there.
+_TEMPORARY = re.compile(r"^\..+\.(?P<host>[A-Za-z0-9_]*)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$")
+_ABANDONED_AFTER = 24 * 3600  # seconds; no single write takes a day, on any machine that shares the folder
+
+
+class RecordError(ValueError):
+    """A record is absent, torn, foreign or cannot be written; the message says which, where, and the mend."""
+
+
+def _host() -> str:
+    return re.sub(r"\W", "_", platform.node(), flags=re.ASCII)[:32]
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return str(getattr(error, "strerror", None) or error)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable; a no-op where folders cannot be synced (Windows)."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Give a temporary path to write to; on leaving, its content appears at `target` as a whole.
+
+    The temporary file lies in the target's folder (made if missing), is flushed to disk, then renamed over
+    the target, and the folder is flushed: after a crash or a kill at any moment the target holds its old
+    content or all of its new one. If the block raises, the temporary file is removed and the target stays as
+    it was.
+
+    Args:
+        target: the file to write.
+
+    Yields:
+        A path in the same folder at which the block must leave a file.
+
+    Raises:
+        RecordError: the file cannot be written (no space, no permission, …).
+    """
+    target = Path(target)
+    name = f".{target.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    temporary = target.with_name(name)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with open(temporary, "r+b") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise RecordError(
+            f"cannot write {target}: {_reason(error)}; free space or choose another output folder"
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write `text` as UTF-8 to `target`, atomically."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files below `folder` whose writers were killed; files of live writers stay."""
+    for path in folder.rglob(".*.tmp"):
+        match = _TEMPORARY.match(path.name)
+        with suppress(OSError):  # its writer or another sweeper may be faster
+            if match and (
+                _is_dead(match["host"], int(match["pid"]))
+                or time.time() - path.stat().st_mtime > _ABANDONED_AFTER
+            ):
+                path.unlink()
+
+
+def _is_dead(host: str, pid: int) -> bool:
+    if os.name != "posix" or host != _host():
+        return False  # cannot know; age decides
+    try:
+        os.kill(pid, 0)  # signal 0 only asks
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False
+
+
+def prepare_output(path: str | os.PathLike[str]) -> Path:
+    """Make the output folder and prove that it can be written to, before any work is done.
+
+    Args:
+        path: the folder; parents are made as needed.
+
+    Returns:
+        The folder as a `Path`, existing and writable.
+
+    Raises:
+        RecordError: it cannot be made or written to; folders made on the way are removed again.
+    """
+    folder = Path(path)
+    missing: list[Path] = []
+    try:
+        missing = [part for part in (folder, *folder.parents) if not part.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        # Permission bits alone tell too little (read-only mounts, quotas, root): a real file does.
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"mesascope")
+            probe.flush()
+    except (OSError, ValueError) as error:
+        for part in missing:
+            with suppress(OSError, ValueError):
+                part.rmdir()
+        raise RecordError(
+            f"output folder {str(path)!r} cannot be written to: {_reason(error)}; choose another folder"
+        ) from error
+    return folder

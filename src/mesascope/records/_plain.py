@@ -1,0 +1,60 @@
+"""Values as strict JSON: what a record may hold, and one canonical text of it."""
+
+import json
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import PurePath
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, JsonValue
+
+
+def plain(value: Any, where: str = "value") -> JsonValue:
+    """Return `value` as strict JSON: None, bool, int, finite float, str, list, dict with string keys.
+
+    Arrays and their scalars become (nested) lists and numbers, tuples lists, mapping keys strings, a
+    `Fraction` the string `"p/q"`, a complex number `{"re": …, "im": …}`, and the floats that JSON lacks the
+    strings `"nan"`, `"inf"` and `"-inf"`.
+
+    Args:
+        value: what to convert; arrays need no library here, only a `tolist` method.
+        where: what to call the value in an error.
+
+    Raises:
+        TypeError: something in `value` has no such form; the message says where in it.
+        ValueError: two keys of a mapping are the same string.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        # NaN and infinities by name: they must survive a record, and strict JSON has no numbers for them.
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, complex):
+        return {"re": plain(value.real), "im": plain(value.imag)}
+    if isinstance(value, Fraction | PurePath):
+        return str(value)
+    if isinstance(value, Mapping):
+        result = {str(key): plain(item, f"{where}[{key!r}]") for key, item in value.items()}
+        if len(result) != len(value):
+            raise ValueError(f"{where}: two keys read the same as text; rename one")
+        return result
+    if isinstance(value, list | tuple):
+        return [plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), where)
+    raise TypeError(
+        f"{where}: a {type(value).__name__} has no place in a record; "
+        "convert it to numbers, strings, lists or mappings"
+    )
+
+
+def canonical_json(value: Any) -> str:
+    """Return the one JSON text of `value` (see `plain`): keys sorted, no spaces, ASCII only."""
+    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+PlainValue = Annotated[JsonValue, BeforeValidator(plain)]
+PlainMapping = Annotated[dict[str, JsonValue], BeforeValidator(plain)]

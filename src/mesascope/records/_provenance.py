@@ -1,0 +1,123 @@
+"""Where a record came from: versions, commit, platform, time, and a digest of the very code that ran."""
+
+import hashlib
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+# The libraries that numbers pass through: another version may give another last digit.
+_LIBRARIES = (
+    "jax",
+    "jaxlib",
+    "equinox",
+    "diffrax",
+    "optax",
+    "optimistix",
+    "lineax",
+    "numpy",
+    "scipy",
+)
+_STORAGE = ("xarray", "netCDF4", "pydantic")
+
+
+class Provenance(BaseModel):
+    """The circumstances of one run.
+
+    Attributes:
+        mesascope: version of this package.
+        code: `code_version()`, the digest of the sources and of the numerical libraries' versions.
+        python: version of the interpreter.
+        platform: operating system and machine.
+        packages: versions of the libraries that compute and store, by name.
+        commit: git commit of the checkout that the package was imported from; None outside one.
+        dirty: whether the package's files differ from that commit; None outside a checkout.
+        created: UTC time at which this was taken, ISO 8601 to the second.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mesascope: str
+    code: str
+    python: str
+    platform: str
+    packages: dict[str, str]
+    commit: str | None
+    dirty: bool | None
+    created: str
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _git(*arguments: str) -> str | None:
+    # GIT_DIR and its kin may speak of another repository (inside a hook, say): this asks about our own files.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(_PACKAGE), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            env=environment,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None  # no git, no repository, or one that git refuses to read
+    return done.stdout.strip()
+
+
+@cache
+def _checkout() -> tuple[str | None, bool | None]:
+    # An environment often lies inside some repository that does not hold this package: ask for our own file.
+    if not _git("ls-files", "--error-unmatch", "--", "__init__.py"):
+        return None, None
+    status = _git("status", "--porcelain", "--", ".")
+    return _git("rev-parse", "HEAD"), None if status is None else bool(status)
+
+
+@cache
+def code_version() -> str:
+    """Digest of the package's own sources and of the numerical libraries' versions.
+
+    An edited checkout or an upgraded library changes it, so that results cached under it are computed anew.
+    It is taken once per process, from the files as they lie at the first call.
+
+    Returns:
+        `"<version>+<first 16 hexadecimal digits of a SHA-256>"`.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(_PACKAGE).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    for name in _LIBRARIES:
+        digest.update(f"{name}=={_version(name)}\n".encode())
+    return f"{_version('mesascope')}+{digest.hexdigest()[:16]}"
+
+
+def provenance() -> Provenance:
+    """Take down the circumstances of this process, now."""
+    commit, dirty = _checkout()
+    found = {name: _version(name) for name in _LIBRARIES + _STORAGE}
+    return Provenance(
+        mesascope=_version("mesascope") or "unknown",
+        code=code_version(),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        packages={name: number for name, number in found.items() if number is not None},
+        commit=commit,
+        dirty=dirty,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )

@@ -1,0 +1,53 @@
+"""Models as sealed JSON files: each says what it is and carries a digest of its content."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ._files import RecordError, write_text
+from ._plain import canonical_json
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _seal(content: object) -> str:
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
+def write_sealed(path: Path, kind: str, model: BaseModel) -> None:
+    """Write `model` to `path` as `{"format": kind, "sha256": …, "content": …}`, atomically."""
+    content = model.model_dump(mode="json")
+    document = {"format": kind, "sha256": _seal(content), "content": content}
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_sealed(path: Path, kind: str, model: type[_Model]) -> _Model:
+    """Read what `write_sealed` wrote.
+
+    Raises:
+        RecordError: the file is absent, torn, of another kind or origin, or was changed after it was written.
+    """
+    mend = "remove it and run again"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecordError(f"no record at {path}; run what writes it first") from None
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}; check the file's permissions") from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise RecordError(f"{path} is torn or no JSON ({error}); {mend}") from error
+    if not isinstance(document, dict) or set(document) != {"format", "sha256", "content"}:
+        raise RecordError(f"{path} is not a file of mesascope; {mend}")
+    if document["format"] != kind:
+        raise RecordError(f"{path} has format {document['format']!r}, expected {kind!r}; {mend}")
+    if document["sha256"] != _seal(document["content"]):
+        raise RecordError(f"{path} was changed after it was written (its digest differs); {mend}")
+    try:
+        return model.model_validate_json(json.dumps(document["content"]))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "content"
+        raise RecordError(f"{path} does not fit {kind!r} ({where}: {first['msg']}); {mend}") from error

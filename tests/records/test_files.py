@@ -1,0 +1,170 @@
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from mesascope.records import RecordError, RunDirectory, atomic_path, prepare_output
+from mesascope.records._files import remove_leftovers, write_text
+
+
+def files_below(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_content_appears_as_a_whole_and_replaces_the_old(tmp_path):
+    target = tmp_path / "deep" / "file.txt"
+    for text in ("first", "second"):
+        with atomic_path(target) as temporary:
+            assert temporary.parent == target.parent
+            temporary.write_text(text)
+            assert not target.exists() or target.read_text() == "first"
+        assert target.read_text() == text
+    assert files_below(tmp_path) == ["deep/file.txt"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_block_that_fails_leaves_the_old_content_and_nothing_else(tmp_path, error):
+    target = tmp_path / "file.txt"
+    target.write_text("old")
+
+    def write():
+        with atomic_path(target) as temporary:
+            temporary.write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert target.read_text() == "old"
+    assert files_below(tmp_path) == ["file.txt"]
+
+
+def test_files_have_the_permissions_that_the_umask_grants(tmp_path):
+    previous = os.umask(0o027)
+    try:
+        write_text(tmp_path / "a", "x")
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+def test_what_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordError, match=r"^cannot write .*below: .*; free space or choose .*$") as caught:
+        write_text(tmp_path / "file" / "below", "")
+    assert "\n" not in str(caught.value)
+
+
+def test_prepare_makes_the_folder_and_leaves_it_empty(tmp_path):
+    folder = prepare_output(str(tmp_path / "a" / "b"))
+    assert folder.is_dir() and not list(folder.iterdir())
+    assert prepare_output(folder) == folder
+
+
+@pytest.mark.parametrize(
+    "below", ["file", "file/out", "file/deep/out", "x" * 300, "new/" + "x" * 300, "nul\0"]
+)
+def test_a_folder_that_cannot_be_made_is_refused_in_one_line_and_nothing_is_left(tmp_path, below):
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(
+        RecordError, match=r"^output folder .* cannot be written to: .*; choose another folder$"
+    ):
+        prepare_output(tmp_path / below)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.fixture
+def ordinary_user():
+    # Permission bits do not bind root, as whom tests run in many containers: be somebody else for a while.
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def locked_folder():
+    # Not below tmp_path, which only its owner may enter.
+    with tempfile.TemporaryDirectory() as parent:
+        os.chmod(parent, 0o755)
+        folder = Path(parent) / "locked"
+        folder.mkdir(mode=0o555)
+        yield folder
+
+
+def test_a_read_only_folder_is_refused(locked_folder, ordinary_user):
+    for folder in (locked_folder, locked_folder / "new", locked_folder / "new" / "deep"):
+        with pytest.raises(RecordError, match="Permission denied"):
+            prepare_output(folder)
+
+
+def test_a_file_system_that_refuses_is_refused():
+    with pytest.raises(RecordError, match="cannot be written to"):
+        prepare_output("/proc/self/out")  # takes no files from anyone, root included
+
+
+def test_leftovers_of_dead_writers_go_and_those_of_live_ones_stay(tmp_path):
+    with atomic_path(tmp_path / "live") as alive:
+        alive.write_text("half")
+        gone = subprocess.Popen([sys.executable, "-c", ""])
+        gone.wait()
+        dead = tmp_path / alive.name.replace(f"-{os.getpid()}-", f"-{gone.pid}-")
+        foreign = tmp_path / ".live.elsewhere-1-0123abcd.tmp"
+        ancient = tmp_path / ".old.elsewhere-1-0123abcd.tmp"
+        unrelated = tmp_path / ".notes.tmp"
+        for path in (dead, foreign, ancient, unrelated):
+            path.write_text("half")
+        os.utime(ancient, (0, time.time() - 2 * 24 * 3600))
+        remove_leftovers(tmp_path)
+        assert alive.exists() and foreign.exists() and unrelated.exists()
+        assert not dead.exists() and not ancient.exists()
+
+
+WRITER = """
+    import sys
+    from mesascope.records import Figure, Line, Panel, RunDirectory
+    run = RunDirectory(sys.argv[1])
+    print("ready", flush=True)
+    number = 0
+    while True:
+        number += 1
+        line = Line(x=range(20_000), y=[number] * 20_000, label="n")
+        panel = Panel(title="t", xlabel="x", ylabel="y", traces=(line,))
+        run.write_figure("f", Figure(title=str(number), panels=(panel,)))
+        run.write_data("d", {"n": (("i", "j"), [[number] * 300] * 300)})
+"""
+
+
+@pytest.mark.slow
+def test_kill_in_the_middle_of_writing_leaves_whole_files_only(tmp_path):
+    seen = []
+    for round_ in range(4):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path)], stdout=subprocess.PIPE
+        )
+        with writer:
+            writer.stdout.readline()
+            # The first data set needs a slow import; kill at ever different moments after it.
+            deadline = time.monotonic() + 60
+            while not (tmp_path / "data" / "d.nc").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(0.05 + 0.037 * round_)
+            writer.send_signal(signal.SIGKILL)
+        run = RunDirectory.create(tmp_path)
+        assert run.problems() == []
+        assert files_below(tmp_path) == ["data/d.nc", "figures/f.json"]
+        figure, data = run.read_figure("f"), run.read_data("d")
+        assert set(figure.panels[0].traces[0].y) == {float(figure.title)}
+        assert len(set(data["n"].values.ravel().tolist())) == 1
+        seen.append(figure.title)
+    assert seen
