@@ -1,8 +1,6 @@
 """The law of given samples."""
 
-import hashlib
 from fractions import Fraction
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -13,45 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, integer_at_least
-from ._law import MAX_ORDER, Law, ProductTerm, QuadratureTerm, Rule, point_rule
-
-
-class Samples:
-    """A read-only table of finite numbers that compares and hashes by content, so that it may be static."""
-
-    def __init__(self, values: Any):
-        table = np.array(values, dtype=float)
-        table.setflags(write=False)
-        self.table = table
-        self._digest = hashlib.sha256(repr(table.shape).encode() + table.tobytes()).digest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Samples) and self._digest == other._digest
-
-    def __hash__(self) -> int:
-        return hash(self._digest)
-
-    def __repr__(self) -> str:
-        return f"<{' × '.join(map(str, self.table.shape))} numbers, sha256 {self._digest.hex()[:8]}>"
-
-    @cached_property
-    def _scaled(self) -> tuple[np.ndarray, int]:
-        """Python integers n and D with table = n / D: sums of powers are then exact, and quick."""
-        ratios = [value.as_integer_ratio() for value in self.table.ravel().tolist()]
-        common = max(denominator for _, denominator in ratios)  # all are powers of two
-        integers = np.empty(self.table.size, dtype=object)
-        integers[:] = [numerator * (common // denominator) for numerator, denominator in ratios]
-        return integers.reshape(self.table.shape), common
-
-    def mean_product(self, columns: tuple[int, ...], orders: tuple[int, ...]) -> Fraction:
-        """Return the mean over the rows of Π_b (entry in columns[b]) ** orders[b], exactly."""
-        integers, common = self._scaled
-        total = sum(prod(row[j] ** n for j, n in zip(columns, orders, strict=True)) for row in integers)
-        return Fraction(total, len(integers) * common ** sum(orders))
-
-    def moments(self, column: int) -> tuple[Fraction, ...]:
-        """Return the moments of orders 0 to 6 of one column."""
-        return tuple(self.mean_product((column,), (order,)) for order in range(MAX_ORDER + 1))
+from ._law import Law, ProductTerm, QuadratureTerm, Rule, point_rule, powers
+from ._samples import Samples
 
 
 class Empirical(Law):
@@ -97,23 +58,12 @@ class Empirical(Law):
     @property
     def exchangeable(self) -> bool:
         """Whether permuting the coordinates leaves the law of the samples unchanged."""
-        table = self.samples.table
-        if not self.joint:
-            return all(np.array_equal(np.sort(table[:, 0]), np.sort(column)) for column in table.T)
-        # Swaps of neighbouring columns generate all permutations.
-        return all(self._same_rows(_swapped(table, j)) for j in range(table.shape[1] - 1))
+        return self.samples.rows_exchangeable if self.joint else self.samples.columns_alike
 
     @property
     def even(self) -> bool:
         """Whether flipping the sign of any coordinate leaves the law of the samples unchanged."""
-        table = self.samples.table
-        if not self.joint:
-            return all(np.array_equal(np.sort(column), np.sort(-column)) for column in table.T)
-        return all(self._same_rows(_flipped(table, j)) for j in range(table.shape[1]))
-
-    def _same_rows(self, other: np.ndarray) -> bool:
-        table = self.samples.table + 0.0  # turns −0 into 0, which would sort alike but compare as rows apart
-        return np.array_equal(table[np.lexsort(table.T)], (other + 0.0)[np.lexsort((other + 0.0).T)])
+        return self.samples.rows_even if self.joint else self.samples.columns_even
 
     @property
     def fixed_dim(self) -> int | None:
@@ -160,7 +110,7 @@ class Empirical(Law):
         rows, counts = np.unique(self.samples.table, axis=0, return_counts=True)
         total = int(counts.sum())
         return tuple(
-            ProductTerm(Fraction(int(count), total), tuple(_powers(value) for value in row))
+            ProductTerm(Fraction(int(count), total), tuple(powers(value) for value in row))
             for row, count in zip(rows.tolist(), counts, strict=True)
         )
 
@@ -197,23 +147,6 @@ class Empirical(Law):
         return f"Empirical({count} {'joint' if self.joint else 'independent'} samples of dimension {columns})"
 
 
-def _powers(value: float) -> tuple[Fraction, ...]:
-    base = Fraction(value)
-    return tuple(base**order for order in range(MAX_ORDER + 1))
-
-
 def _atoms(column: np.ndarray) -> Rule:
     nodes, counts = np.unique(column, return_counts=True)
     return Rule(nodes, counts / counts.sum())
-
-
-def _swapped(table: np.ndarray, j: int) -> np.ndarray:
-    order = np.arange(table.shape[1])
-    order[[j, j + 1]] = j + 1, j
-    return table[:, order]
-
-
-def _flipped(table: np.ndarray, j: int) -> np.ndarray:
-    signs = np.ones(table.shape[1])
-    signs[j] = -1
-    return table * signs

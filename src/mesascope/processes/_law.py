@@ -176,9 +176,7 @@ class Law(Static):
         """
         dim = integer_at_least("dim", dim, 1)
         if self.fixed_dim is not None and dim != self.fixed_dim:
-            raise ValueError(
-                f"dim is {dim}, but the tokens of {self.describe()} have dimension {self.fixed_dim}: make them agree"
-            )
+            raise ValueError(f"dim is {dim}, but tokens of {self.describe()} have dimension {self.fixed_dim}")
         return dim
 
 
