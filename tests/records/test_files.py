@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mesascope.records import RecordError, RunDirectory, atomic_path, prepare_output
+from mesascope.records import Figure, Line, Panel, RecordError, RunDirectory, atomic_path, prepare_output
 from mesascope.records._files import remove_leftovers, write_text
 
 
@@ -131,40 +131,66 @@ def test_leftovers_of_dead_writers_go_and_those_of_live_ones_stay(tmp_path):
 
 
 WRITER = """
-    import sys
+    import os, pathlib, sys, time
     from mesascope.records import Figure, Line, Panel, RunDirectory
-    run = RunDirectory(sys.argv[1])
-    print("ready", flush=True)
-    number = 0
-    while True:
-        number += 1
-        line = Line(x=range(20_000), y=[number] * 20_000, label="n")
+
+    def stop(*arguments):
+        print("now", flush=True)
+        time.sleep(60)
+
+    def stop_halfway(path, text, **options):
+        path.write_bytes(text.encode()[: len(text) // 2])
+        stop()
+
+    def new_value(run, kind):
+        if kind == "data":
+            return run.write_data("d", {"n": (("i",), [2.0] * 1000)})
+        line = Line(x=range(1000), y=[2.0] * 1000, label="n")
         panel = Panel(title="t", xlabel="x", ylabel="y", traces=(line,))
-        run.write_figure("f", Figure(title=str(number), panels=(panel,)))
-        run.write_data("d", {"n": (("i", "j"), [[number] * 300] * 300)})
+        return run.write_figure("f", Figure(title="f", panels=(panel,)))
+
+    folder, kind, moment = sys.argv[1:]
+    if moment == "half written":
+        pathlib.Path.write_text = stop_halfway
+    elif moment == "before it is flushed":
+        os.fsync = stop
+    elif moment == "before it is renamed":
+        os.replace = stop
+    new_value(RunDirectory(folder), kind)
+    stop()
 """
 
 
-@pytest.mark.slow
-def test_kill_in_the_middle_of_writing_leaves_whole_files_only(tmp_path):
-    seen = []
-    for round_ in range(4):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path)], stdout=subprocess.PIPE
-        )
-        with writer:
-            writer.stdout.readline()
-            # The first data set needs a slow import; kill at ever different moments after it.
-            deadline = time.monotonic() + 60
-            while not (tmp_path / "data" / "d.nc").exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            time.sleep(0.05 + 0.037 * round_)
-            writer.send_signal(signal.SIGKILL)
-        run = RunDirectory.create(tmp_path)
-        assert run.problems() == []
-        assert files_below(tmp_path) == ["data/d.nc", "figures/f.json"]
-        figure, data = run.read_figure("f"), run.read_data("d")
-        assert set(figure.panels[0].traces[0].y) == {float(figure.title)}
-        assert len(set(data["n"].values.ravel().tolist())) == 1
-        seen.append(figure.title)
-    assert seen
+@pytest.mark.parametrize(
+    ("kind", "moment", "kept"),
+    [
+        ("figure", "half written", 1.0),
+        ("figure", "before it is flushed", 1.0),
+        ("figure", "before it is renamed", 1.0),
+        ("figure", "after", 2.0),
+        ("data", "before it is flushed", 1.0),
+        ("data", "after", 2.0),
+    ],
+)
+def test_kill_at_any_moment_of_writing_leaves_the_old_or_the_new(tmp_path, kind, moment, kept):
+    run = RunDirectory.create(tmp_path)
+    line = Line(x=range(1000), y=[1.0] * 1000, label="n")
+    run.write_figure(
+        "f", Figure(title="f", panels=(Panel(title="t", xlabel="x", ylabel="y", traces=(line,)),))
+    )
+    run.write_data("d", {"n": (("i",), [1.0] * 1000)})
+
+    writer = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path), kind, moment], stdout=subprocess.PIPE
+    )
+    with writer:
+        assert writer.stdout.readline() == b"now\n"
+        writer.send_signal(signal.SIGKILL)
+    interrupted = moment != "after"
+    assert len(files_below(tmp_path)) == 2 + interrupted  # the half is there, under another name
+
+    run = RunDirectory.create(tmp_path)
+    assert files_below(tmp_path) == ["data/d.nc", "figures/f.json"]
+    assert run.problems() == []
+    read = run.read_data("d")["n"].values if kind == "data" else run.read_figure("f").panels[0].traces[0].y
+    assert set(read) == {kept}
