@@ -53,7 +53,7 @@ class StudentT(IdenticalLaw):
         if order and order >= self.df:
             raise MomentError(
                 f"E x^{order} does not exist for {self.describe()}: only moments of order below df = "
-                f"{show_number(self.df)} do; take df > {order}"
+                f"{show_number(self.df)} do; take df > {max(order, MAX_ORDER)}"
             )
         if order % 2:
             return exact(0)

@@ -1,0 +1,74 @@
+"""Sums over context lengths: the only place where the horizon, the weights and the normalizer enter."""
+
+from fractions import Fraction
+from math import fsum, pi
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, polygamma
+
+from ...core import Number, exact
+from ...processes import NextToken
+
+EXACT_TERMS = 2000
+"""Up to so many summands, sums are exact fractions; their numerators grow by about one digit per summand."""
+
+
+class WeightSums(NamedTuple):
+    r"""Sums over the context lengths $t = 2, \dots, T-1$ with $r_t = (t-1)/\rho_t$.
+
+    Attributes:
+        linear: $\sum_t w_t r_t$.
+        quadratic: $\sum_t w_t r_t^2$.
+        cross: $\sum_t w_t r_t^2 / (t-1)$.
+    """
+
+    linear: Number
+    quadratic: Number
+    cross: Number
+
+
+def weight_sums(task: NextToken, normalizer: str = "t-1") -> WeightSums:
+    r"""Return the sums over context lengths that weigh the moments in the loss at diagonal weights.
+
+    With the paper's $\rho_t = t-1$ and $w_t = 1$ they are $T-2$, $T-2$ and the harmonic number $H_{T-2}$.
+
+    Up to 2000 context lengths with non-zero weight the sums are exact. Beyond that, weights 1 are summed in
+    closed form with the digamma function $\psi$ ($H_n = \psi(n+1) + \gamma$, $\sum_{k \le n} k^{-2} =
+    \pi^2/6 - \psi'(n+1)$), so that time and memory do not depend on $T$; other weights are added in floating
+    point with a single rounding.
+
+    Args:
+        task: horizon $T$ and weights $w_t$.
+        normalizer: $\rho_t$, one of `"t-1"` (the paper's), `"t"`, `"1"`.
+
+    Raises:
+        ValueError: an unknown normalizer.
+    """
+    if normalizer not in ("t-1", "t", "1"):
+        raise ValueError(f"normalizer: {normalizer!r} has no closed form here; use one of 't-1', 't', '1'")
+    if task.weights is None and task.horizon - 2 > EXACT_TERMS:
+        return _closed_form(task.horizon - 2, normalizer)
+    weights = [(t, Fraction(1)) for t in task.support] if task.weights is None else task.weights
+    terms = [_summands(t - 1, exact(weight), normalizer) for t, weight in weights]
+    if len(terms) > EXACT_TERMS:
+        return WeightSums(*(fsum(map(float, column)) for column in zip(*terms, strict=True)))
+    return WeightSums(*(sum(column, Fraction(0)) for column in zip(*terms, strict=True)))
+
+
+def _summands(k: int, weight: Fraction, normalizer: str) -> tuple[Fraction, Fraction, Fraction]:
+    """The summands w r, w r², w r²/k of the context length t = k + 1."""
+    ratio = {"t-1": Fraction(1), "t": Fraction(k, k + 1), "1": Fraction(k)}[normalizer]
+    return weight * ratio, weight * ratio**2, weight * ratio**2 / k
+
+
+def _closed_form(n: int, normalizer: str) -> WeightSums:
+    """The sums over k = t − 1 = 1, …, n with weights 1."""
+    if normalizer == "1":
+        return WeightSums(n * (n + 1) // 2, n * (n + 1) * (2 * n + 1) // 6, n * (n + 1) // 2)
+    if normalizer == "t-1":
+        return WeightSums(n, n, float(digamma(n + 1) + np.euler_gamma))
+    # r = k/(k+1) = 1 − 1/(k+1), so r² = 1 − 2/(k+1) + 1/(k+1)² and r²/k = 1/(k+1) − 1/(k+1)².
+    first = float(digamma(n + 2) + np.euler_gamma) - 1  # Σ 1/(k+1)
+    second = float(pi**2 / 6 - polygamma(1, n + 2)) - 1  # Σ 1/(k+1)²
+    return WeightSums(n - first, n - 2 * first + second, first - second)

@@ -1,0 +1,185 @@
+"""The gradient flow of diagonal weights, solved: a(s), b(s), c(s) = a(s) b(s) and the time to reach any c."""
+
+from dataclasses import dataclass
+from math import hypot, inf, log1p
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...core import Number, finite_number
+from ...processes import DiagonalUnitary, NextToken
+from ._assumptions import Mask
+from ._limits import flow_coefficients, require_diagonal
+
+
+class DiagonalState(NamedTuple):
+    """Diagonal weights along the flow, arrays of the shape of the times: entries a and b, and c = a b."""
+
+    a: np.ndarray
+    b: np.ndarray
+    product: np.ndarray
+
+
+@dataclass(frozen=True)
+class DiagonalFlow:
+    r"""The solution of $a' = -b(\alpha c - \beta)$, $b' = -a(\alpha c - \beta)$, $c = ab$, from $a_0$, $b_0$.
+
+    In $p = a + b$ and $q = a - b$ the flow reads $p' = (\beta - \alpha c)\,p$, $q' = -(\beta - \alpha c)\,q$
+    with $c = (p^2 - q^2)/4$. So $\delta = pq = a^2 - b^2$ is conserved, and $z = p^2$ obeys a Riccati
+    equation with constant coefficients,
+
+    $$z' = -\tfrac\alpha2 (z - z_+)(z - z_-), \qquad z_\pm = 2 c_* \pm \sqrt{4 c_*^2 + \delta^2}, \quad
+    c_* = \beta/\alpha,$$
+
+    whose solution is a ratio of exponentials with the rate $\gamma = \alpha \sqrt{4 c_*^2 + \delta^2}$.
+    (Written in $c$: $c' = -(\alpha c - \beta) \sqrt{4c^2 + \delta^2}$.) From $a_0 = -b_0$ one has $p = 0$ for
+    ever, and the flow ends at the origin, a saddle of the loss.
+
+    Time $s$ is that of the gradient flow $\theta' = -\nabla L$ of the summed loss; $n$ steps of gradient
+    descent with a small rate $\eta$ follow it to $s = n\eta$. Made by `diagonal_flow`.
+    zheng2024 proves the limit (Theorem 4.1); the whole solution is derived here.
+
+    Attributes:
+        alpha: $\alpha > 0$.
+        beta: $\beta > 0$.
+        a0: initial entry of $W^{KQ}$.
+        b0: initial entry of $W^{PV}$.
+    """
+
+    alpha: float
+    beta: float
+    a0: float
+    b0: float
+
+    @property
+    def conserved(self) -> float:
+        r"""$\delta = a^2 - b^2$, the same all along the flow."""
+        return (self.a0 + self.b0) * (self.a0 - self.b0)
+
+    @property
+    def limit(self) -> DiagonalState:
+        """Where the flow ends; the product is β/α, or 0 from a₀ = −b₀."""
+        return self(inf)
+
+    @property
+    def rate(self) -> float:
+        r"""The rate $\gamma$ at which it ends: distances to the limit shrink like $e^{-\gamma s}$."""
+        if self._on_stable_manifold:
+            return 2 * self.beta
+        return self.alpha * hypot(2 * self._target, self.conserved)
+
+    def __call__(self, times: ArrayLike) -> DiagonalState:
+        r"""Return $a(s)$, $b(s)$ and $c(s)$.
+
+        Args:
+            times: flow times $s \ge 0$, any shape; infinity is the limit.
+
+        Raises:
+            ValueError: a time is negative or not a number.
+        """
+        s = np.asarray(times, dtype=float)
+        if not (s >= 0).all():
+            raise ValueError("times must be numbers ≥ 0: the flow need not exist backwards")
+        total, difference = self._stable(s) if self._on_stable_manifold else self._generic(s)
+        return DiagonalState(
+            (total + difference) / 2, (total - difference) / 2, (total**2 - difference**2) / 4
+        )
+
+    def time_to_reach(self, product: Number) -> float:
+        r"""Return the time $s$ at which $c(s)$ equals a given number.
+
+        $$s = \frac1\gamma \log \frac{(z_0 - z_+)(z - z_-)}{(z_0 - z_-)(z - z_+)}, \qquad
+        z = 2c + \sqrt{4c^2 + \delta^2}$$
+
+        Args:
+            product: $c$ between the initial product and the limit; the limit itself takes infinite time.
+
+        Raises:
+            ValueError: the flow never has this product.
+        """
+        c, start, end = float(finite_number("product", product)), self.a0 * self.b0, float(self.limit.product)
+        if not min(start, end) <= c <= max(start, end):
+            raise ValueError(
+                f"the product goes from {start} to {end} and never is {c}: take one between them"
+            )
+        if c == end:
+            return 0.0 if start == end else inf
+        if self._on_stable_manifold:
+            # y = q² = −4c obeys y' = −(α/2) y (y + 4c*).
+            y, y0, shift = -4 * c, -4 * start, 4 * self._target
+            return log1p((y0 - y) * shift / (y * (y0 + shift))) / (2 * self.beta)
+        delta, target = self.conserved, self._target
+        (z, root), (z0, root0), (top, root_top) = (_square_of_sum(x, delta) for x in (c, start, target))
+        bottom = -(delta**2) / top
+        # Differences of z through differences of c: no cancellation near the start or near the limit.
+        past = 2 * (start - c) * (z0 + z) / (root0 + root)
+        ahead = 2 * (c - target) * (z + top) / (root + root_top)
+        return log1p(past * (top - bottom) / ((z0 - bottom) * ahead)) / self.rate
+
+    @property
+    def _target(self) -> float:
+        return self.beta / self.alpha
+
+    @property
+    def _on_stable_manifold(self) -> bool:
+        return (self.a0 + self.b0) ** 2 == 0
+
+    def _generic(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The sum p = a + b and the difference q = a − b from p₀ ≠ 0."""
+        p0, delta = self.a0 + self.b0, self.conserved
+        z0, top = p0**2, _square_of_sum(self._target, delta)[0]
+        bottom = delta**2 / top  # −z₋
+        decay, grown = np.exp(-self.rate * s), -np.expm1(-self.rate * s)
+        # Every term is ≥ 0, so nothing cancels.
+        z = (z0 * (top + bottom * decay) + delta**2 * grown) / (z0 * grown + top * decay + bottom)
+        p = np.copysign(np.sqrt(z), p0)
+        return p, delta / p
+
+    def _stable(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The sum p = 0 and the difference q = a − b from p₀ = 0."""
+        q0, shift = self.a0 - self.b0, 4 * self._target
+        decay, grown = np.exp(-self.rate * s), -np.expm1(-self.rate * s)
+        q = q0 * np.sqrt(shift * decay / (q0**2 * grown + shift))
+        return np.zeros_like(q), q
+
+
+def diagonal_flow(
+    process: DiagonalUnitary,
+    task: NextToken,
+    a0: Number,
+    b0: Number,
+    *,
+    mask: Mask = None,
+    normalizer: str = "t-1",
+) -> DiagonalFlow:
+    r"""Return the gradient flow from diagonal weights $a_0 I$, $b_0 I$ in closed form.
+
+    `flow = diagonal_flow(process, task, 0.1, 0.1)`; `flow(times)` gives `a`, `b` and `product`, `flow.limit`
+    where it ends, `flow.time_to_reach(c)` when the product passes $c$.
+
+    Args:
+        process: diagonal unitary sequences.
+        task: horizon $T$ and weights $w_t$.
+        a0: initial diagonal of the block of $W^{KQ}$ with row $x_{i-1}$, column $x_t$.
+        b0: initial diagonal of the block of $W^{PV}$ with column $x_i$.
+        mask: `"off-diagonal"` when gradients off the two diagonals are masked.
+        normalizer: $\rho_t$, one of `"t-1"`, `"t"`, `"1"`.
+
+    Raises:
+        AssumptionError: the flow does not stay diagonal for this law; the message names the moment that
+            fails.
+        MomentError: a moment of order 2, 4 or 6 does not exist.
+        TypeError: `a0` or `b0` is not a number.
+        ValueError: `a0` or `b0` is not finite, or an unknown mask or normalizer.
+    """
+    require_diagonal(process, mask, "the diagonal flow")
+    alpha, beta = flow_coefficients(process, task, normalizer=normalizer)
+    start = (float(finite_number(name, value)) for name, value in (("a0", a0), ("b0", b0)))
+    return DiagonalFlow(float(alpha), float(beta), *start)
+
+
+def _square_of_sum(product: float, delta: float) -> tuple[float, float]:
+    """(a + b)² and a² + b², from a b and a² − b²."""
+    root = hypot(2 * product, delta)
+    return root + 2 * product if product >= 0 else delta**2 / (root - 2 * product), root
