@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 if _TYPE_CHECKING:
+    from mesascope import core as core
+    from mesascope import dynamics as dynamics
+    from mesascope import models as models
+    from mesascope import objectives as objectives
+    from mesascope import papers as papers
+    from mesascope import processes as processes
+    from mesascope import records as records
+    from mesascope import report as report
     from mesascope import theory as theory
     from mesascope.core import Estimate as Estimate
     from mesascope.core import cite as cite

@@ -1,0 +1,110 @@
+"""From a figure's traces to files for print."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mesascope.records import Figure, RecordError, atomic_path
+
+from ._legend import add_legends
+from ._style import DPI, RC, WIDTH
+from ._traces import draw, panel_height, turn_crowded_names
+from ._wrap import letters_across, wrap
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+# No creation date, no version of the library: equal figures are equal files.
+_METADATA: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+}
+
+Format = Literal["pdf", "png"]
+
+
+def render(
+    figure: Figure, path_stem: str | os.PathLike[str], formats: Sequence[Format] = ("pdf", "png")
+) -> tuple[Path, ...]:
+    """Draw a figure into one file for each format, for print at the width of a column or page.
+
+    Equal figures give equal bytes, on one machine and version of matplotlib; each file appears as a whole.
+
+    Args:
+        figure: the figure as traces.
+        path_stem: path of the files without extension; its folder is made if missing.
+        formats: `"pdf"` (vector, embedded TrueType fonts) and `"png"` (300 dots per inch).
+
+    Returns:
+        The files' paths, in the order of `formats`.
+
+    Raises:
+        ValueError: an unknown format; a text whose TeX mathematics cannot be read.
+        RecordError: a file cannot be written.
+    """
+    unknown = [name for name in formats if name not in _METADATA]
+    if unknown:
+        raise ValueError(f"render: no format {unknown[0]!r}; use {' or '.join(map(repr, _METADATA))}")
+
+    import matplotlib
+
+    stem = Path(path_stem)
+    paths = []
+    # The caller's own settings (a matplotlibrc, say) neither leak in nor are changed.
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC)
+        try:
+            canvas = _draw(figure)
+            for name in formats:
+                path = stem.with_name(f"{stem.name}.{name}")
+                with atomic_path(path) as temporary:
+                    canvas.savefig(temporary, format=name, metadata=_METADATA[name])
+                paths.append(path)
+        except RecordError:
+            raise
+        except ValueError as error:
+            first = " ".join(str(error).split())
+            raise ValueError(
+                f"figure {figure.title!r} cannot be drawn ({first}); mend the text between $ signs"
+            ) from error
+    return tuple(paths)
+
+
+def _draw(figure: Figure) -> "Canvas":
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    count = len(figure.panels)
+    width = WIDTH[figure.width or ("column" if count == 1 else "page")]
+    across = min(count, figure.across or _across(count, width))
+    rows = [figure.panels[first : first + across] for first in range(0, count, across)]
+    heights = [max(panel_height(panel, width / across) for panel in row) for row in rows]
+    several = count > 1
+
+    canvas = Canvas(figsize=(width, sum(heights) + 0.3 * several), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(canvas)
+    grid = canvas.add_gridspec(len(rows), across, height_ratios=heights)
+    drawn = []
+    for number, panel in enumerate(figure.panels):
+        axes = canvas.add_subplot(grid[divmod(number, across)])
+        axes.set_xscale(panel.xscale)
+        axes.set_yscale(panel.yscale)
+        drawn.append((axes, draw(axes, panel)))
+        letters = letters_across(0.85 * width / across)
+        axes.set_title(wrap(panel.title, letters), linespacing=1.0)
+        axes.set_xlabel(wrap(panel.xlabel, letters), linespacing=1.0)
+        tall = letters_across(0.85 * heights[number // across])
+        axes.set_ylabel(wrap(panel.ylabel, tall), linespacing=1.0)
+    if several:
+        canvas.suptitle(wrap(figure.title, letters_across(0.9 * width)))
+    turn_crowded_names(canvas)
+    add_legends(canvas, drawn)
+    return canvas
+
+
+def _across(count: int, width: float) -> int:
+    if width == WIDTH["column"]:
+        return 1
+    return 3 if count % 3 == 0 or count == 5 else 2

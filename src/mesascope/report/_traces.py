@@ -1,0 +1,173 @@
+"""One function a kind of trace: from data to matplotlib artists."""
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from mesascope.records import Band, Heatmap, Histogram, Line, Panel, Points, Rule
+
+from ._legend import Entries
+from ._style import DASHES, DIVERGING, MARKERS, PALETTE, RULE_DASHES, SEQUENTIAL, STYLES, THEORY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MANY = 5000  # more points or cells than this are drawn as an image inside the PDF, which stays small
+
+
+class Brush:
+    """Colours, dashes and markers of one panel's traces, given out in their order."""
+
+    def __init__(self, panel: Panel) -> None:
+        named = {trace.series for trace in panel.traces if not isinstance(trace, Heatmap)}
+        self._free = (number for number in range(len(panel.traces) + len(named)) if number not in named)
+        self._rules = 0
+
+    def series(self, trace: Line | Band | Points | Histogram) -> int | None:
+        """Return the colour number of a trace; None is theory."""
+        if trace.series == "theory":
+            return None
+        return next(self._free) if trace.series is None else trace.series
+
+    def next_rule(self) -> Any:
+        """Return dashes for the next black rule: several in one panel differ."""
+        self._rules += 1
+        return RULE_DASHES[(self._rules - 1) % len(RULE_DASHES)]
+
+
+def color(series: int | None) -> str:
+    """Return the colour of a series."""
+    return THEORY if series is None else PALETTE[series % len(PALETTE)]
+
+
+def panel_height(panel: Panel, width: float) -> float:
+    """Height in inches of a panel that is `width` inches wide, its title and labels included."""
+    first = panel.traces[0]
+    if isinstance(first, Heatmap):
+        # What labels and colour bar leave of the width, at equal cells.
+        return max(min((width - 1.2) * len(first.z) / len(first.z[0]), 1.2 * width), 0.5) + 0.75
+    return min(0.45 * width + 0.85, 2.7)
+
+
+def draw(axes: "Axes", panel: Panel) -> Entries:
+    """Draw every trace of a panel; return the artists that its legend shows, by label."""
+    brush = Brush(panel)
+    shown: Entries = {}
+    for trace in panel.traces:
+        series = None
+        match trace:
+            case Heatmap():
+                _heatmap(axes, trace)
+                continue
+            case Rule():
+                series = trace.series if isinstance(trace.series, int) else None
+                artist = _rule(axes, trace, series, brush)
+            case Line():
+                artist = _line(axes, trace, series := brush.series(trace))
+            case Band():
+                artist = _band(axes, trace, series := brush.series(trace))
+            case Points():
+                artist = _points(axes, trace, series := brush.series(trace))
+            case Histogram():
+                artist = _histogram(axes, trace, series := brush.series(trace))
+        alike = shown.setdefault(trace.label, [])
+        if all((type(artist), series) != (type(other), its) for other, its in alike):
+            alike.append((artist, series))
+    return shown
+
+
+def _line(axes: "Axes", trace: Line, series: int | None) -> Any:
+    dashes = STYLES[trace.style] if trace.style else DASHES[(series or 0) % len(DASHES)]
+    (artist,) = axes.plot(trace.x, trace.y, color=color(series), linestyle=dashes)
+    return artist
+
+
+def _band(axes: "Axes", trace: Band, series: int | None) -> Any:
+    return axes.fill_between(
+        trace.x, trace.low, trace.high, color=color(series), alpha=0.22, linewidth=0, zorder=1.5
+    )
+
+
+def _points(axes: "Axes", trace: Points, series: int | None) -> Any:
+    return axes.errorbar(
+        trace.x,
+        trace.y,
+        yerr=trace.yerr,
+        color=color(series),
+        linestyle="none",
+        marker=MARKERS[(series or 0) % len(MARKERS)],
+        markerfacecolor="white",  # hollow: a curve below stays visible
+        markeredgewidth=0.8,
+        elinewidth=0.8,
+        capsize=1.5,
+        rasterized=len(trace.x) > _MANY,
+        zorder=2.5,
+    )
+
+
+def _histogram(axes: "Axes", trace: Histogram, series: int | None) -> Any:
+    axes.stairs(trace.counts, trace.edges, color=color(series), linewidth=0.9)
+    return axes.stairs(trace.counts, trace.edges, fill=True, color=color(series), alpha=0.3, linewidth=0)
+
+
+def _rule(axes: "Axes", trace: Rule, series: int | None, brush: Brush) -> Any:
+    at = axes.axhline if trace.axis == "y" else axes.axvline
+    dashes = brush.next_rule() if series is None else STYLES["dashed"]
+    return at(trace.value, color=color(series), linestyle=dashes, linewidth=1.0, zorder=2.2)
+
+
+def _heatmap(axes: "Axes", trace: Heatmap) -> None:
+    from matplotlib.colors import CenteredNorm, Normalize
+    from matplotlib.ticker import MaxNLocator
+
+    count, width = len(trace.z), len(trace.z[0])
+    low, high = trace.limits or (min(map(min, trace.z)), max(map(max, trace.z)))
+    norm: Normalize
+    if trace.center is not None:
+        reach = max(high - trace.center, trace.center - low)
+        norm = CenteredNorm(trace.center, reach if reach > 0 else 1.0)
+    else:
+        norm = Normalize(low, high if high > low else low + 1.0)
+    mesh = axes.pcolormesh(
+        [column + 0.5 for column in range(width + 1)],
+        [row + 0.5 for row in range(count + 1)],
+        trace.z,
+        norm=norm,
+        cmap=SEQUENTIAL if trace.center is None else DIVERGING,
+        edgecolors="face",  # no hairlines between cells in a PDF viewer
+        linewidth=0.2,
+        rasterized=count * width > _MANY,
+    )
+    axes.set_aspect("equal")
+    axes.invert_yaxis()
+    for axis, names in ((axes.xaxis, trace.columns), (axes.yaxis, trace.rows)):
+        if names is None:
+            axis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
+        else:
+            axis.set_ticks(range(1, len(names) + 1), names)
+        axis.set_tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+    if trace.block:
+        for boundary in range(trace.block, width, trace.block):
+            axes.axvline(boundary + 0.5, color=THEORY, linewidth=0.6)
+        for boundary in range(trace.block, count, trace.block):
+            axes.axhline(boundary + 0.5, color=THEORY, linewidth=0.6)
+    # An inset, unlike an axes of its own, is as high as the cells whatever their aspect.
+    bar = axes.figure.colorbar(mesh, cax=axes.inset_axes((1.03, 0.0, 0.045, 1.0)))
+    bar.set_label(trace.colorlabel)
+    bar.locator = MaxNLocator(nbins=5, steps=[1, 2, 5, 10])
+    bar.outline.set_linewidth(0.6)
+
+
+def turn_crowded_names(figure: "Figure") -> None:
+    """Slant the names of columns that would touch each other."""
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        gap = 0.06 * figure.dpi
+        if any(left.x1 + gap > right.x0 for left, right in pairwise(boxes)):
+            axes.tick_params("x", labelrotation=30)
+            for label in axes.get_xticklabels():
+                label.set_horizontalalignment("right")
+                label.set_rotation_mode("anchor")

@@ -1,0 +1,24 @@
+"""Texts in lines that fit."""
+
+import re
+import textwrap
+
+
+def letters_across(inches: float) -> int:
+    """About how many letters of a label stand side by side."""
+    return int(inches * 16.0)
+
+
+def wrap(text: str, letters: int) -> str:
+    """Break a text into lines of about so many letters, never inside `$…$`."""
+    formulas = re.findall(r"\$[^$]*\$", text)
+    stand_ins = []
+    for number, formula in enumerate(formulas):
+        # A formula is one word, about as long as what is left of it without its commands and braces.
+        length = max(len(re.sub(r"\\[A-Za-z]+|[{}^_$\\ ]", "", formula)), 1)
+        stand_ins.append(chr(0xE000 + number) * length)  # a letter of nobody's, so that no text contains it
+        text = text.replace(formula, stand_ins[-1], 1)
+    wrapped = textwrap.fill(text, max(letters, 8), break_long_words=False, break_on_hyphens=False)
+    for stand_in, formula in zip(stand_ins, formulas, strict=True):
+        wrapped = wrapped.replace(stand_in, formula, 1)
+    return wrapped
