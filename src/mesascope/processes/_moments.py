@@ -48,7 +48,7 @@ class Moments(IdenticalLaw):
     def line_zero_probability(self) -> Number:
         """P(x = 0) under the atoms that represent the law."""
         rule = self.line_rule()
-        return float(rule.weights[abs(rule.nodes) <= 1e-9 * abs(rule.nodes).max()].sum())
+        return float(rule.weights[rule.nodes == 0].sum())
 
     def line_moment(self, order: int) -> Number:
         """Return the given moment.
