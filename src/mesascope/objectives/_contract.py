@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import groupby
 
 import jax.numpy as jnp
 from jax import Array
@@ -92,69 +91,56 @@ _FORMS = {
 }
 
 
-def _weight(weights: Weights, kind: Type) -> Array | float:
-    return weights[kind] if kind else 1.0
-
-
-def _grouped(features: tuple[Feature, ...]):
-    """Runs of features that differ only in the label: features are sorted, so each run is one slice of the blocks."""
-    for (kind, place, types), run in groupby(features, key=lambda f: (f.kind, f.place, f.weights)):
-        yield kind, place, types, [f.label for f in run]
-
-
-def _take(blocks: Array, labels: list[int]) -> Array:
-    return blocks if labels == [*range(len(blocks))] else jnp.stack([blocks[i] for i in labels])
-
-
 def _matrices(features: tuple[Feature, ...], blocks: Array, weights: Weights) -> Array:
     """Weighted blocks (n, d, d), turned so that the first index of the contraction comes first."""
-    runs = []
-    for _, place, types, labels in _grouped(features):
-        chosen = _take(blocks, labels) * _column(_weight(weights, types[0])) * _weight(weights, types[1])
-        runs.append(chosen if place == "ij" else jnp.swapaxes(chosen, 1, 2))
-    return jnp.concatenate(runs)
-
-
-def _column(weight: Array | float) -> Array | float:
-    return weight if isinstance(weight, float) else weight[:, None]
+    return jnp.concatenate([_matrix(feature, blocks, weights) for feature in features])
 
 
 def _vectors(features: tuple[Feature, ...], blocks: Array | None, dim: int, weights: Weights) -> Array:
     """Reduced vectors (n, d); scalars as constant vectors."""
-    runs = [
-        jnp.broadcast_to(_vector(kind, types, blocks, labels, weights), (len(labels), dim))
-        for kind, _, types, labels in _grouped(features)
-    ]
-    return jnp.concatenate(runs)
+    runs = [_vector(feature, blocks, weights) for feature in features]
+    return jnp.concatenate([jnp.broadcast_to(run, (len(run), dim)) for run in runs])
 
 
 def _planes(features: tuple[Feature, ...], blocks: Array | None, dim: int, weights: Weights) -> Array:
     """Features as functions of (i, j), shape (n, d, d): matrices, vectors along one axis, scalars."""
-    runs = []
-    for kind, place, types, labels in _grouped(features):
-        if kind == "matrix":
-            run = tuple(Feature(kind, place, types, label) for label in labels)
-            runs.append(_matrices(run, blocks, weights))
-            continue
-        vector = _vector(kind, types, blocks, labels, weights)
-        along = vector[:, None, :] if place == "j" else vector[:, :, None]
-        runs.append(jnp.broadcast_to(along, (len(labels), dim, dim)))
-    return jnp.concatenate(runs)
+    return jnp.concatenate([_plane(feature, blocks, dim, weights) for feature in features])
 
 
-def _vector(kind: str, types: tuple[Type, ...], blocks: Array | None, labels: list[int], weights: Weights) -> Array:
-    """One kind of vector (n, d) or scalar (n, 1) for several labels."""
-    if kind == "unit":
+def _plane(feature: Feature, blocks: Array | None, dim: int, weights: Weights) -> Array:
+    if feature.kind == "matrix":
+        return _matrix(feature, blocks, weights)
+    vector = _vector(feature, blocks, weights)
+    along = vector[:, None, :] if feature.place == "j" else vector[:, :, None]
+    return jnp.broadcast_to(along, (len(vector), dim, dim))
+
+
+def _matrix(feature: Feature, blocks: Array, weights: Weights) -> Array:
+    weighted = _weigh(blocks, feature.weights, weights)
+    return weighted if feature.place == "ij" else jnp.swapaxes(weighted, 1, 2)
+
+
+def _vector(feature: Feature, blocks: Array | None, weights: Weights) -> Array:
+    """One kind of vector (labels, d) or scalar (labels, 1) of every block."""
+    if feature.kind == "unit":
         return jnp.ones((1, 1))
-    chosen = _take(blocks, labels)
-    if kind in ("diagonal", "trace"):
-        dim = chosen.shape[-1]
+    if feature.kind in ("diagonal", "trace"):
+        dim = blocks.shape[-1]
         # a strided slice: XLA turns `jnp.diagonal` into a gather, several times slower
-        diagonal = chosen.reshape(len(chosen), dim * dim)[:, :: dim + 1] * _weight(weights, types[0])
-        return diagonal if kind == "diagonal" else jnp.sum(diagonal, 1, keepdims=True)
-    weighted = chosen * _column(_weight(weights, types[0])) * _weight(weights, types[1])
-    if kind == "row-sum":
+        diagonal = blocks.reshape(len(blocks), dim * dim)[:, :: dim + 1]
+        (kind,) = feature.weights
+        weighted = diagonal * weights[kind] if kind else diagonal
+        return weighted if feature.kind == "diagonal" else jnp.sum(weighted, 1, keepdims=True)
+    weighted = _weigh(blocks, feature.weights, weights)
+    if feature.kind == "row-sum":
         return jnp.sum(weighted, 2)
-    if kind == "column-sum":
+    if feature.kind == "column-sum":
         return jnp.sum(weighted, 1)
     return jnp.sum(weighted, (1, 2))[:, None]
+
+
+def _weigh(blocks: Array, types: tuple[Type, ...], weights: Weights) -> Array:
+    row, column = types
+    if row:
+        blocks = blocks * weights[row][:, None]
+    return blocks * weights[column] if column else blocks

@@ -47,21 +47,24 @@ Type = tuple[int, ...]
 
 @dataclass(frozen=True, order=True)
 class Feature:
-    """One reduced factor: what is taken from its matrix and where its free indices sit.
+    """One reduced factor: what is taken from its blocks and where the free indices sit.
 
     `kind` is unit, trace, total, diagonal, row-sum, column-sum or matrix; `place` the orientation of a matrix ("ij", "ji"),
-    the axis of a vector ("i", "j") or "" for a scalar; `weights` the types of the blocks whose weight it carries, in the
-    order (row block, column block); `label` the block of the factor, read as binary digits.
+    the axis of a vector ("i", "j") or "" for a scalar; `weights` the types of the blocks of σ whose weight it carries, in
+    the order (row, column).
     """
 
     kind: str
     place: str
     weights: tuple[Type, ...]
-    label: int
+
+
+Term = tuple[tuple[Feature, int], ...]
+"""The three features of one contraction, each with the label of the block of weights it is taken from."""
 
 
 class Form(eqx.Module):
-    """Σ over features of `coefficients[a, k, z]` × one contraction form, over the features that occur.
+    """Σ of `coefficients[a, k, z]` × one contraction form; every axis runs over (feature, label), labels fastest.
 
     Only the coefficients are data: plans with the same features share their compiled code.
     """
@@ -74,7 +77,7 @@ class Form(eqx.Module):
 Plan = tuple[Form, ...]
 Moment = Callable[[Partition], float]
 _FACTORS = {"quadratic": ((0, 1), (2, 3), (4, 5)), "cross": ((0, 1), (2, 3))}
-_DIGITS = {"quadratic": (2, 2, 2), "cross": (1, 2)}
+_DIGITS = {"quadratic": (2, 2, 2), "cross": (1, 2, 0)}
 
 
 @cache
@@ -106,7 +109,7 @@ def moment_plan(term: str, schedule: np.ndarray, moment: Moment | None, dim: int
     table = counts(term)
     survivors = np.concatenate([table.table, table.polynomial], -1) @ schedule
     moments = np.array([1.0 if moment is None else float(moment(p)) for p in table.partitions])
-    gathered: dict[str, dict[tuple[Feature, ...], float]] = defaultdict(lambda: defaultdict(float))
+    gathered: dict[str, dict[Term, float]] = defaultdict(lambda: defaultdict(float))
     for coarse, below in _intervals(term):
         exact: dict[tuple[Type, ...], np.ndarray] = {}
         size: dict[tuple[Type, ...], np.ndarray] = {}
@@ -124,15 +127,20 @@ def moment_plan(term: str, schedule: np.ndarray, moment: Moment | None, dim: int
             for code in np.flatnonzero(np.abs(row) > 1e-13 * size[types]):
                 form, features, factor = _reduce(term, blocks, types, int(code), dim)
                 gathered[form][features] += factor * row[code]
-    return tuple(_form(name, terms) for name, terms in sorted(gathered.items()))
+    labels = tuple(2**width for width in _DIGITS[term])
+    return tuple(_form(name, terms, labels) for name, terms in sorted(gathered.items()))
 
 
-def _form(name: str, terms: dict[tuple[Feature, ...], float]) -> Form:
-    a, k, z = (tuple(sorted({features[f] for features in terms})) for f in range(3))
-    coefficients = np.zeros((len(a), len(k), len(z)))
-    for (fa, fk, fz), value in terms.items():
-        coefficients[a.index(fa), k.index(fk), z.index(fz)] += value
-    return Form(coefficients, name, (a, k, z))
+def _form(name: str, terms: dict[Term, float], labels: tuple[int, ...]) -> Form:
+    features = tuple(tuple(sorted({term[f][0] for term in terms})) for f in range(3))
+    coefficients = np.zeros([len(side) * width for side, width in zip(features, labels, strict=True)])
+    for term, value in terms.items():
+        place = tuple(
+            side.index(feature) * width + label
+            for (feature, label), side, width in zip(term, features, labels, strict=True)
+        )
+        coefficients[place] += value
+    return Form(coefficients, name, features)
 
 
 @dataclass(frozen=True)
@@ -144,10 +152,10 @@ class _Reduced:
     weights: tuple[Type, ...]
     label: int
 
-    def at(self, place: str) -> Feature:
-        return Feature(self.kind, place, self.weights, self.label)
+    def at(self, place: str) -> tuple[Feature, int]:
+        return Feature(self.kind, place, self.weights), self.label
 
-    def axis(self, i: int) -> Feature:
+    def axis(self, i: int) -> tuple[Feature, int]:
         """This factor as a feature of Σ_ij, where `i` names the block of the first index."""
         if len(self.blocks) == 2:
             return self.at("ij" if self.blocks[0] == i else "ji")
@@ -162,7 +170,7 @@ _UNIT = _Reduced("unit", (), (), 0)
 
 def _reduce(
     term: str, blocks: list[Block], types: tuple[Type, ...], code: int, dim: int
-) -> tuple[str, tuple[Feature, ...], float]:
+) -> tuple[str, Term, float]:
     """The form, its features and the factor of one free contraction."""
     factors = [*_factors(term, blocks, types, code)]
     if term == "cross":
@@ -192,7 +200,7 @@ def _factors(term: str, blocks: list[Block], types: tuple[Type, ...], code: int)
     where = {slot: n for n, block in enumerate(blocks) for slot in block}
     carried: set[int] = set()
     digits = sum(_DIGITS[term])
-    for (row, column), width in zip(_FACTORS[term], _DIGITS[term], strict=True):
+    for (row, column), width in zip(_FACTORS[term], _DIGITS[term], strict=False):
         digits -= width
         label = (code >> digits) & (2**width - 1)
         ends = (where[row], where[column])

@@ -1,0 +1,276 @@
+"""Gradient flow θ' = −∇L(θ): where training goes, solved as an ordinary differential equation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import finite_positive, integer_at_least
+from mesascope.objectives import Engine, ExactMoments, Objective
+from mesascope.processes import NextToken
+
+from ._outcome import Outcome
+from ._parameters import Mask, mask_vector, real_vector
+
+Model = TypeVar("Model", bound=eqx.Module)
+_SEGMENT_BYTES = 2**25
+_LONGEST_SEGMENT = 2048
+
+
+class Flow(eqx.Module, Generic[Model]):
+    """A solved gradient flow.
+
+    Attributes:
+        model: the model at the end.
+        times: flow time of every saved point, shape (n,), from 0 on.
+        trajectory: a model whose weights carry the saved points on their first axis, shape (n, …).
+        gradient_norm: ‖∇L‖₂ at the end, over the entries that are not masked.
+        result: how the flow ended; `result.message` names the remedy where one is needed.
+        stats: accepted and rejected solver steps.
+    """
+
+    model: Model
+    times: np.ndarray
+    trajectory: Model
+    gradient_norm: float
+    result: Outcome
+    stats: dict[str, int]
+    objective: Objective
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gradient fell below the tolerance."""
+        return self.result is Outcome.CONVERGED
+
+    @property
+    def time(self) -> float:
+        """Flow time at the end."""
+        return float(self.times[-1])
+
+    @property
+    def loss(self) -> np.ndarray:
+        """The objective at every saved point, shape (n,), computed when asked for."""
+        return np.asarray(_losses(self.objective, self.trajectory))
+
+
+class FlowProgress(NamedTuple):
+    """What a progress callback receives between segments: flow time, accepted steps, current gradient norm."""
+
+    time: float
+    steps: int
+    gradient_norm: float
+    target: float
+
+
+def gradient_flow(
+    model: Model,
+    process: Any,
+    task: NextToken,
+    *,
+    engine: Engine | None = None,
+    until: float | str = "steady-state",
+    mask: Mask | None = None,
+    solver: diffrax.AbstractSolver | None = None,
+    rtol: float = 1e-11,
+    atol: float = 1e-13,
+    tolerance: float = 1e-10,
+    max_steps: int = 100_000,
+    saves: int = 512,
+    progress: Callable[[FlowProgress], None] | None = None,
+) -> Flow[Model]:
+    """Solve θ' = −∇L(θ) from the weights of `model`, for a given time or until the gradient vanishes.
+
+    The flow is at rest when ‖∇L‖·max(‖θ‖, 1) ≤ tolerance × L(0), L(0) being the loss of zero weights: a scale-free test,
+    with room between it and the errors of the solver (tolerance ≥ rtol).
+
+    Args:
+        model: the start, e.g. `LinearAttention.diagonal(5, 0.1, 0.1)`.
+        process: what generates the sequences.
+        task: horizon and weights of the context lengths.
+        engine: how the expectation is computed; `ExactMoments()` by default.
+        until: flow time > 0, or `"steady-state"`.
+        mask: entries whose gradient is masked (see `Mask`).
+        solver: any explicit or implicit diffrax solver; `diffrax.Tsit5()` by default.
+        rtol, atol: local error allowed per step.
+        tolerance: of the steady state, at least rtol.
+        max_steps: limit on solver steps.
+        saves: how many points of the path to keep at most (first and last included), at least 2.
+        progress: called between segments of at most 2048 steps; raising KeyboardInterrupt ends the flow and keeps what
+            was computed.
+
+    Raises:
+        ValueError: for bad settings; TypeError, ValueError: from the engine.
+
+    Source: zheng2024, section 3 (gradient flow, equation (5)).
+    """
+    limit = _checked_until(until)
+    finite_positive("rtol", rtol)
+    finite_positive("atol", atol)
+    if finite_positive("tolerance", tolerance) < rtol:
+        raise ValueError(f"tolerance: {tolerance} is below rtol = {rtol}, so rest would never be seen; lower rtol")
+    integer_at_least("max_steps", max_steps, 1)
+    integer_at_least("saves", saves, 2)
+    chosen = ExactMoments() if engine is None else engine
+    objective = chosen.objective(process, task, getattr(model, "normalizer", "t-1"))
+    allowed = mask_vector(model, mask)
+    vector, rebuild = real_vector(model)
+    zero_loss, norm = _scales(objective, model, vector, allowed)
+    rest = tolerance * float(zero_loss) if limit == math.inf else 0.0
+    controller = diffrax.PIDController(rtol, atol)
+    length = max(16, min(_LONGEST_SEGMENT, _SEGMENT_BYTES // (8 * vector.size), max_steps))
+    path = _Path(vector, saves)
+    stats = {"steps": 0, "rejected": 0}
+    step = _first_step(vector, float(norm))
+    result = None
+    start, stepper = vector, solver or diffrax.Tsit5()
+    try:
+        while result is None:
+            segment = _segment(
+                objective, model, start, allowed, *map(jnp.asarray, (path.end, limit, step, rest)), stepper, controller, length
+            )
+            times, points, step, code, accepted, rejected = jax.device_get(segment)
+            stats = {"steps": stats["steps"] + int(accepted), "rejected": stats["rejected"] + int(rejected)}
+            path.extend(times, points)
+            start = jnp.asarray(path.last)
+            norm = _scales(objective, model, start, allowed)[1]
+            result = _outcome(int(code), float(norm), path.last, stats["steps"] >= max_steps)
+            if progress is not None:
+                progress(FlowProgress(path.end, stats["steps"], float(norm), rest))
+    except KeyboardInterrupt:
+        result = Outcome.INTERRUPTED
+    trajectory = jax.vmap(rebuild)(jnp.asarray(path.points()))
+    return Flow(rebuild(start), path.times(), trajectory, float(norm), result, stats, objective)
+
+
+class _Path:
+    """Saved points of a path of unknown length: when there are too many, every second one is dropped."""
+
+    def __init__(self, first: Array, most: int):
+        self._times, self._points, self._most = [0.0], [np.asarray(first)], most
+        self._stride, self._seen = 1, 0
+        self.end, self.last = 0.0, np.asarray(first)
+
+    def extend(self, times: np.ndarray, points: np.ndarray) -> None:
+        for time, point in zip(times, points, strict=True):
+            if not np.isfinite(time):
+                break
+            self._seen += 1
+            self.end, self.last = float(time), point
+            if self._seen % self._stride == 0:
+                self._times.append(self.end)
+                self._points.append(point)
+            if len(self._times) >= self._most:
+                self._times, self._points = self._times[::2], self._points[::2]
+                self._stride *= 2
+
+    def times(self) -> np.ndarray:
+        return np.array([*self._times, self.end] if self._times[-1] != self.end else self._times)
+
+    def points(self) -> np.ndarray:
+        return np.stack([*self._points, self.last] if self._times[-1] != self.end else self._points)
+
+
+_RUNNING, _AT_REST, _AT_TIME, _FAILED = range(4)
+
+
+def _outcome(code: int, norm: float, last: np.ndarray, exhausted: bool) -> Outcome | None:
+    if code == _FAILED or not (math.isfinite(norm) and np.isfinite(last).all()):
+        return Outcome.DIVERGED
+    if code == _AT_REST:
+        return Outcome.CONVERGED
+    if code == _AT_TIME:
+        return Outcome.FINISHED
+    return Outcome.STEP_LIMIT if exhausted else None
+
+
+def _checked_until(until: float | str) -> float:
+    if until == "steady-state":
+        return math.inf
+    if isinstance(until, str):
+        raise ValueError(f"until: {until!r} is unknown; give a flow time or 'steady-state'")
+    return float(finite_positive("until", until))
+
+
+def masked_gradient(
+    objective: Objective, rebuild: Callable[[Array], eqx.Module], allowed: Array
+) -> Callable[[Array], Array]:
+    """∇L in real coordinates, zero where masked."""
+    return lambda vector: allowed * jax.grad(lambda v: objective(rebuild(v)).value)(vector)
+
+
+@eqx.filter_jit
+def _scales(objective: Objective, model: eqx.Module, vector: Array, allowed: Array) -> tuple[Array, Array]:
+    """The loss of zero weights, and the gradient norm at `vector`."""
+    _, rebuild = real_vector(model)
+    norm = jnp.linalg.norm(masked_gradient(objective, rebuild, allowed)(vector))
+    return objective(rebuild(jnp.zeros_like(vector))).value, norm
+
+
+def _first_step(vector: Array, norm: float) -> float:
+    """A step that moves the weights by about a thousandth of their size."""
+    return 1e-3 * max(float(jnp.linalg.norm(vector)), 1e-3) / norm if norm > 0 else 1.0
+
+
+@eqx.filter_jit
+def _segment(
+    objective: Objective,
+    model: eqx.Module,
+    start: Array,
+    allowed: Array,
+    begin: Array,
+    end: Array,
+    step: Array,
+    rest: Array,
+    solver: diffrax.AbstractSolver,
+    controller: diffrax.PIDController,
+    length: int,
+) -> tuple[Array, ...]:
+    """At most `length` steps: times, points, last step size, code, accepted and rejected steps."""
+    _, rebuild = real_vector(model)
+    gradient = masked_gradient(objective, rebuild, allowed)
+
+    def at_rest(t: Any, y: Array, args: Any, **kwargs: Any) -> Array:
+        return jnp.linalg.norm(gradient(y)) * jnp.maximum(jnp.linalg.norm(y), 1.0) <= rest
+
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, y, args: -gradient(y)),
+        solver,
+        begin,
+        end,
+        step,
+        start,
+        saveat=diffrax.SaveAt(steps=True),
+        stepsize_controller=controller,
+        max_steps=length,
+        event=diffrax.Event(at_rest),
+        throw=False,
+    )
+    accepted = solution.stats["num_accepted_steps"]
+    last = jnp.maximum(accepted - 1, 0)
+    before = jnp.where(accepted > 1, solution.ts[jnp.maximum(last - 1, 0)], begin)
+    result = solution.result
+    code = jnp.select(
+        [
+            result == diffrax.RESULTS.event_occurred,
+            result == diffrax.RESULTS.successful,
+            result == diffrax.RESULTS.max_steps_reached,
+        ],
+        [_AT_REST, _AT_TIME, _RUNNING],
+        _FAILED,
+    )
+    rejected = solution.stats["num_rejected_steps"]
+    return solution.ts, solution.ys, solution.ts[last] - before, code, accepted, rejected
+
+
+@eqx.filter_jit
+def _losses(objective: Objective, models: eqx.Module) -> Array:
+    weights, rest = eqx.partition(models, eqx.is_inexact_array)
+    return jax.lax.map(lambda one: objective(eqx.combine(one, rest)).value, weights)

@@ -1,0 +1,35 @@
+"""How a computation ended, and what to do about it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Outcome(Enum):
+    """The end of a flow, descent or training run; `message` says what it means and names the remedy."""
+
+    CONVERGED = "converged"
+    FINISHED = "finished"
+    DIVERGED = "diverged"
+    STEP_LIMIT = "step limit"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def message(self) -> str:
+        """One sentence, with the remedy where one is needed."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Outcome.CONVERGED: "the gradient fell below the tolerance",
+    Outcome.FINISHED: "the time or number of steps asked for was reached",
+    Outcome.DIVERGED: (
+        "the weights stopped being finite or the step size vanished; "
+        "start from smaller weights, lower the learning rate, or tighten rtol and atol"
+    ),
+    Outcome.STEP_LIMIT: (
+        "the step limit was reached first; raise max_steps, loosen tolerance, or, where the landscape is flat and the "
+        "approach slow, pass an implicit solver such as solver=diffrax.Kvaerno5()"
+    ),
+    Outcome.INTERRUPTED: "stopped on request; what was computed until then is kept",
+}
