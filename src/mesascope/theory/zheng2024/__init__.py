@@ -24,7 +24,9 @@ from ._limits import flow_coefficients as flow_coefficients
 from ._limits import limit_loss as limit_loss
 from ._limits import limit_product as limit_product
 from ._limits import masked_full_one_limit as masked_full_one_limit
+from ._moments import CoordinateMoments as CoordinateMoments
 from ._moments import TokenMoments as TokenMoments
+from ._moments import coordinate_moments as coordinate_moments
 from ._moments import token_moments as token_moments
 from ._sums import WeightSums as WeightSums
 from ._sums import weight_sums as weight_sums

@@ -81,10 +81,7 @@ class DiagonalFlow:
         s = np.asarray(times, dtype=float)
         if not (s >= 0).all():
             raise ValueError("times must be numbers ≥ 0: the flow need not exist backwards")
-        total, difference = self._stable(s) if self._on_stable_manifold else self._generic(s)
-        return DiagonalState(
-            (total + difference) / 2, (total - difference) / 2, (total**2 - difference**2) / 4
-        )
+        return self._to_the_saddle(s) if self._on_stable_manifold else self._to_the_minimum(s)
 
     def time_to_reach(self, product: Number) -> float:
         r"""Return the time $s$ at which $c(s)$ equals a given number.
@@ -110,7 +107,8 @@ class DiagonalFlow:
             y, y0, shift = -4 * c, -4 * start, 4 * self._target
             return log1p((y0 - y) * shift / (y * (y0 + shift))) / (2 * self.beta)
         delta, target = self.conserved, self._target
-        (z, root), (z0, root0), (top, root_top) = (_square_of_sum(x, delta) for x in (c, start, target))
+        z0, root0 = (self.a0 + self.b0) ** 2, self.a0**2 + self.b0**2
+        (z, root), (top, root_top) = _square_of_sum(c, delta), _square_of_sum(target, delta)
         bottom = -(delta**2) / top
         # Differences of z through differences of c: no cancellation near the start or near the limit.
         past = 2 * (start - c) * (z0 + z) / (root0 + root)
@@ -123,25 +121,35 @@ class DiagonalFlow:
 
     @property
     def _on_stable_manifold(self) -> bool:
-        return (self.a0 + self.b0) ** 2 == 0
+        return (self.a0 + self.b0) ** 2 == 0  # also where the square underflows: |a₀ + b₀| below 1e-162
 
-    def _generic(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The sum p = a + b and the difference q = a − b from p₀ ≠ 0."""
-        p0, delta = self.a0 + self.b0, self.conserved
-        z0, top = p0**2, _square_of_sum(self._target, delta)[0]
+    def _to_the_minimum(self, s: np.ndarray) -> DiagonalState:
+        """The flow from p₀ = a₀ + b₀ ≠ 0: z = N/D with N and D combinations of 1 and e^{−γs}."""
+        p0, q0, delta, target = self.a0 + self.b0, self.a0 - self.b0, self.conserved, self._target
+        z0, size = p0**2, abs(delta)
+        top, root = _square_of_sum(target, delta)  # z₊ and √(4c*² + δ²)
         bottom = delta**2 / top  # −z₋
         decay, grown = np.exp(-self.rate * s), -np.expm1(-self.rate * s)
-        # Every term is ≥ 0, so nothing cancels.
-        z = (z0 * (top + bottom * decay) + delta**2 * grown) / (z0 * grown + top * decay + bottom)
-        p = np.copysign(np.sqrt(z), p0)
-        return p, delta / p
+        numerator = z0 * (top + bottom * decay) + delta**2 * grown
+        denominator = z0 * grown + top * decay + bottom
+        # c = (z − δ²/z)/4 = (N − |δ|D)(N + |δ|D)/(4ND) loses its digits where |c| ≪ |δ|, unless N − |δ|D is
+        # written through c₀ and c*; then the only difference left is the one by which c changes its sign.
+        memory = 8 * self.a0 * self.b0 * abs(p0) / (abs(p0) + abs(q0)) * root
+        pull = 2 * target * (z0 * (1 + 2 * target / (root + size)) + size * (bottom + size) / (root + size))
+        product = (memory * decay + pull * grown) * (1 / denominator + size / numerator) / 4
+        p = np.copysign(np.sqrt(numerator / denominator), p0)
+        if delta >= 0:  # |a| ≥ |b| for ever: p and q have one sign and add up to a without cancellation
+            a = (p + delta / p) / 2
+            return DiagonalState(a, product / a, product)
+        b = (p - delta / p) / 2
+        return DiagonalState(product / b, b, product)
 
-    def _stable(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The sum p = 0 and the difference q = a − b from p₀ = 0."""
+    def _to_the_saddle(self, s: np.ndarray) -> DiagonalState:
+        """The flow from a₀ = −b₀."""
         q0, shift = self.a0 - self.b0, 4 * self._target
         decay, grown = np.exp(-self.rate * s), -np.expm1(-self.rate * s)
-        q = q0 * np.sqrt(shift * decay / (q0**2 * grown + shift))
-        return np.zeros_like(q), q
+        a = q0 / 2 * np.sqrt(shift * decay / (q0**2 * grown + shift))
+        return DiagonalState(a, -a, -(a**2))
 
 
 def diagonal_flow(
