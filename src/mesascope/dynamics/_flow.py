@@ -111,7 +111,7 @@ def gradient_flow(
 
     Source: zheng2024, section 3 (gradient flow, equation (5)).
     """
-    limit = _checked_until(until)
+    limit = checked_until(until)
     finite_positive("rtol", rtol)
     finite_positive("atol", atol)
     if finite_positive("tolerance", tolerance) < rtol:
@@ -134,7 +134,7 @@ def gradient_flow(
     try:
         while result is None:
             segment = _segment(
-                objective, model, start, allowed, *map(jnp.asarray, (path.end, limit, step, rest)), stepper, controller, length
+                objective, model, start, allowed, *(jnp.asarray(x, float) for x in (path.end, limit, step, rest)), stepper, controller, length
             )
             times, points, step, code, accepted, rejected = jax.device_get(segment)
             stats = {"steps": stats["steps"] + int(accepted), "rejected": stats["rejected"] + int(rejected)}
@@ -191,7 +191,7 @@ def _outcome(code: int, norm: float, last: np.ndarray, exhausted: bool) -> Outco
     return Outcome.STEP_LIMIT if exhausted else None
 
 
-def _checked_until(until: float | str) -> float:
+def checked_until(until: float | str) -> float:
     if until == "steady-state":
         return math.inf
     if isinstance(until, str):

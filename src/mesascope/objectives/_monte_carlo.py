@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import Estimate, integer_at_least, named_key
+from mesascope.core import Estimate, integer_at_least, named_key, require_x64
 from mesascope.models import Normalizer
 from mesascope.processes import NextToken
 
@@ -25,6 +25,7 @@ class SampledObjective(Objective):
         weights: w_2 … w_{T−1}.
         key: random key of the sample.
         samples: number of sequences; batch: how many are held at once.
+        precision: floating-point type of tokens and weights in the evaluation.
     """
 
     process: Any = eqx.field(static=True)
@@ -32,20 +33,28 @@ class SampledObjective(Objective):
     key: Array
     samples: int = eqx.field(static=True)
     batch: int = eqx.field(static=True)
+    precision: str = eqx.field(static=True)
 
     def __call__(self, model: eqx.Module) -> Estimate:
         """Mean over the sample and its standard error (standard deviation/√samples); differentiable."""
         horizon = self.weights.shape[0] + 2
         chunks = -(-self.samples // self.batch)
+        model = jax.tree.map(self._cast, model)
 
         @jax.checkpoint
         def losses(chunk: Array) -> Array:
             key = jax.random.fold_in(self.key, chunk)
-            tokens = self.process.sample(key, horizon, self.batch)
+            tokens = self._cast(self.process.sample(key, horizon, self.batch))
             return sequence_losses(model, tokens, self.weights)
 
         drawn = jax.lax.map(losses, jnp.arange(chunks)).reshape(-1)[: self.samples]
-        return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / jnp.sqrt(self.samples))
+        return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / self.samples**0.5)
+
+    def _cast(self, array: Any) -> Any:
+        if not eqx.is_inexact_array(array):
+            return array
+        real = jnp.dtype(self.precision)
+        return array.astype(jnp.result_type(real, jnp.complex64) if jnp.iscomplexobj(array) else real)
 
 
 class MonteCarlo(Engine):
@@ -58,16 +67,22 @@ class MonteCarlo(Engine):
         samples: number of sequences, at least 2.
         seed: seed of the sample.
         batch: sequences held in memory at once.
+        precision: "float32" or "float64"; by default JAX's own default float type.
     """
 
     samples: int = eqx.field(static=True, default=10_000)
     seed: int = eqx.field(static=True, default=0)
     batch: int = eqx.field(static=True, default=500)
+    precision: str | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
         integer_at_least("samples", self.samples, 2)
         integer_at_least("seed", self.seed, 0)
         integer_at_least("batch", self.batch, 1)
+        if self.precision not in (None, "float32", "float64"):
+            raise ValueError(f"precision: must be 'float32' or 'float64', got {self.precision!r}")
+        if self.precision == "float64":
+            require_x64("MonteCarlo(precision='float64')")
 
     def objective(self, process: Any, task: NextToken, normalizer: Normalizer = "t-1") -> SampledObjective:
         """The sampled objective; the normalizer is the model's own."""
@@ -75,4 +90,5 @@ class MonteCarlo(Engine):
             raise TypeError(f"MonteCarlo needs a process with a sampler, and {type(process).__name__} has none")
         weights = jnp.asarray(task.weights_array(), float)
         key = named_key(self.seed, "monte-carlo")
-        return SampledObjective(process, weights, key, self.samples, min(self.batch, self.samples))
+        precision = self.precision or jnp.zeros(()).dtype.name
+        return SampledObjective(process, weights, key, self.samples, min(self.batch, self.samples), precision)

@@ -1,0 +1,36 @@
+"""Losses and gradients of many models in one call."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+from jax import Array
+
+from ._engine import Objective
+
+_BATCH = {"cpu": 16}
+_ACCELERATOR_BATCH = 4096
+
+
+@eqx.filter_jit
+def losses_and_gradients(objective: Objective, models: eqx.Module) -> tuple[Array, eqx.Module]:
+    """L and ∇L of models stacked along the first axis of their weights.
+
+    Vectorized in batches: on a CPU a batch of 16 keeps the intermediate arrays in cache, several times faster than one
+    batch of a thousand.
+
+    Args:
+        objective: of any engine.
+        models: a model whose weights have a leading axis of length n.
+
+    Returns:
+        Losses (n,) and the gradients, stacked like the models. As with `jax.grad`, the gradient in a complex weight is
+        the conjugate of the direction of ascent.
+    """
+    weights, rest = eqx.partition(models, eqx.is_inexact_array)
+
+    def one(single: eqx.Module) -> tuple[Array, eqx.Module]:
+        return jax.value_and_grad(lambda w: objective(eqx.combine(w, rest)).value)(single)
+
+    size = _BATCH.get(jax.default_backend(), _ACCELERATOR_BATCH)
+    return jax.lax.map(one, weights, batch_size=size)
