@@ -132,6 +132,17 @@ def test_times_to_reach_at_the_ends():
     assert at_rest.time_to_reach(0) == 0
 
 
+@given(positive, positive, finite, finite)
+def test_the_limit_takes_for_ever_however_it_is_rounded(alpha, beta, a0, b0):
+    flow = zheng2024.DiagonalFlow(alpha, beta, a0, b0)
+    limit = float(flow.limit.product)
+    assume(abs(limit - a0 * b0) > 1e-9 * abs(limit))
+    assert flow.time_to_reach(limit) == np.inf
+    if a0 + b0 != 0:
+        assert limit == pytest.approx(beta / alpha, rel=2e-15)
+        assert flow.time_to_reach(beta / alpha) == np.inf
+
+
 @pytest.mark.parametrize(
     ("start", "product"), [((0.1, 0.1), 0.2), ((0.1, 0.1), 0.0), ((2, 2), 5), ((1, -1), 0.1), ((0, 0), 0.1)]
 )

@@ -11,6 +11,7 @@ answer is rational and not too long (`float(...)` reads them), floats otherwise.
 """
 
 from ._assumptions import AssumptionError as AssumptionError
+from ._assumptions import Mask as Mask
 from ._assumptions import Verdict as Verdict
 from ._assumptions import diagonal_stays_diagonal as diagonal_stays_diagonal
 from ._assumptions import satisfies_assumption_41 as satisfies_assumption_41
@@ -19,6 +20,7 @@ from ._capability import capability_gap as capability_gap
 from ._capability import correlation_ratio as correlation_ratio
 from ._capability import expected_ratio as expected_ratio
 from ._capability import finite_context_risk as finite_context_risk
+from ._limits import FlowCoefficients as FlowCoefficients
 from ._limits import diagonal_loss as diagonal_loss
 from ._limits import flow_coefficients as flow_coefficients
 from ._limits import limit_loss as limit_loss
@@ -31,4 +33,5 @@ from ._moments import token_moments as token_moments
 from ._sums import WeightSums as WeightSums
 from ._sums import weight_sums as weight_sums
 from ._trajectory import DiagonalFlow as DiagonalFlow
+from ._trajectory import DiagonalState as DiagonalState
 from ._trajectory import diagonal_flow as diagonal_flow

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import permutations
 from math import prod
 from typing import Literal, TypeAlias
@@ -145,6 +146,7 @@ def satisfies_assumption_42(law: Law, dim: int | None = None) -> Verdict:
     return Verdict(True, f"|x_j| takes only the values 0 and c, with c² = {_show(kappa2 / kappa1)}")
 
 
+@lru_cache(maxsize=256)
 def _judge(law: Law, dim: int, vanishing: tuple[tuple[int, ...], ...]) -> Verdict:
     """Whether the listed moments of distinct coordinates vanish and the κ are the same for every one."""
     dim = law.check_dim(dim)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...core import exact
@@ -38,6 +39,7 @@ class CoordinateMoments(NamedTuple):
     kappa3_swapped: tuple[Fraction, ...]
 
 
+@lru_cache(maxsize=256)  # exact moments of many joint samples take seconds; laws compare by value
 def token_moments(law: Law, dim: int) -> TokenMoments:
     r"""Return $E x_{1j}^2$, $\kappa_1$, $\kappa_2$ and $\kappa_3$ of a law, averaged over the coordinates.
 
@@ -61,6 +63,7 @@ def token_moments(law: Law, dim: int) -> TokenMoments:
     return TokenMoments(m2, kappa1, kappa2, kappa3)
 
 
+@lru_cache(maxsize=256)
 def coordinate_moments(law: Law, dim: int) -> CoordinateMoments:
     """Return the moments of every coordinate, from the law as a mixture of products."""
     columns = [[Fraction(0)] * dim for _ in CoordinateMoments._fields]

@@ -36,7 +36,7 @@ def weight_sums(task: NextToken, normalizer: str = "t-1") -> WeightSums:
     Up to 2000 context lengths with non-zero weight the sums are exact. Beyond that, weights 1 are summed in
     closed form with the digamma function $\psi$ ($H_n = \psi(n+1) + \gamma$, $\sum_{k \le n} k^{-2} =
     \pi^2/6 - \psi'(n+1)$), so that time and memory do not depend on $T$; other weights are added in floating
-    point with a single rounding.
+    point.
 
     Args:
         task: horizon $T$ and weights $w_t$.

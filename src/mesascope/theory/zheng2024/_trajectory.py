@@ -1,7 +1,7 @@
 """The gradient flow of diagonal weights, solved: a(s), b(s), c(s) = a(s) b(s) and the time to reach any c."""
 
 from dataclasses import dataclass
-from math import hypot, inf, log1p
+from math import hypot, inf, isclose, log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -95,13 +95,16 @@ class DiagonalFlow:
         Raises:
             ValueError: the flow never has this product.
         """
-        c, start, end = float(finite_number("product", product)), self.a0 * self.b0, float(self.limit.product)
-        if not min(start, end) <= c <= max(start, end):
+        c, start = float(finite_number("product", product)), self.a0 * self.b0
+        end = 0.0 if self._on_stable_manifold else self._target
+        if c == start:
+            return 0.0
+        if isclose(c, end, rel_tol=2e-15):  # the limit, however it was rounded
+            return inf
+        if not min(start, end) < c < max(start, end):
             raise ValueError(
                 f"the product goes from {start} to {end} and never is {c}: take one between them"
             )
-        if c == end:
-            return 0.0 if start == end else inf
         if self._on_stable_manifold:
             # y = q² = −4c obeys y' = −(α/2) y (y + 4c*).
             y, y0, shift = -4 * c, -4 * start, 4 * self._target
