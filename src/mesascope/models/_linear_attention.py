@@ -1,7 +1,7 @@
 """One layer of linear attention, with merged or factored weights and one or several heads.
 
-In the reduced coordinates e_i = (x_i; x_{i−1}) ∈ C^{2d} (the first block of the paper's 3d-dimensional token is zero and
-only the first d rows of its W^PV reach the prediction, so nothing is lost):
+In the reduced coordinates e_i = (x_i; x_{i−1}) ∈ C^{2d} (the first block of the paper's 3d-dimensional token
+is zero and only the first d rows of its W^PV reach the prediction, so nothing is lost):
 
     ŷ_t = (1/ρ_t) Σ_h W^PV_h E_t E_t* W^KQ_h e_t,      E_t = (e_1 … e_t),   t = 2 … T,
 
@@ -53,7 +53,7 @@ class LinearAttentionModel(eqx.Module):
         return jnp.moveaxis(summed, -1, 0).reshape(*batch, horizon - 1, dim)
 
     def __call__(self, contexts: Array) -> Array:
-        """ŷ_t for the whole context only: contexts (…, t, d) → predictions of the next token (…, d), t ≥ 2."""
+        """ŷ_t for the whole context only: contexts (…, t, d) → predictions of x_{t+1} (…, d), t ≥ 2."""
         w_kq, w_pv = self.heads()
         tokens = _checked_tokens(contexts, w_pv.shape[-2])
         rho = normalizer_values(self.normalizer, _context_lengths(tokens.shape[-2]))[-1]
@@ -64,12 +64,13 @@ class LinearAttentionModel(eqx.Module):
 
 
 def causal_linear_attention(w_kq: Array, w_pv: Array, tokens: Array) -> Array:
-    """Σ_h W^PV_h (Σ_{i≤t} e_i e_i*) W^KQ_h e_t for all t ≥ 2, from the running matrices Σ_{i≤t} (W^PV_h e_i) e_i*.
+    """Σ_h W^PV_h (Σ_{i≤t} e_i e_i*) W^KQ_h e_t for all t ≥ 2, from running sums Σ_{i≤t} (W^PV_h e_i) e_i*.
 
     Args:
         w_kq: shape (heads, 2d, 2d).
         w_pv: shape (heads, d, 2d).
-        tokens: shape (T, d, batch): the batch is the fastest axis, so every step is one long vector operation.
+        tokens: shape (T, d, batch): the batch is the fastest axis, so every step is one long vector
+            operation.
 
     Returns:
         Shape (T − 1, d, batch).
@@ -116,14 +117,17 @@ class LinearAttention(LinearAttentionModel):
         """
         identity, zero = jnp.eye(_checked_dim(dim)), jnp.zeros((dim, dim))
         a, b = _finite_number("a", a), _finite_number("b", b)
-        return cls(jnp.block([[zero, zero], [a * identity, zero]]), jnp.hstack([b * identity, zero]), normalizer)
+        w_kq = jnp.block([[zero, zero], [a * identity, zero]])
+        return cls(w_kq, jnp.hstack([b * identity, zero]), normalizer)
 
     @classmethod
     def gaussian(cls, dim: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1") -> Self:
         """Standard initialization: every entry independent N(0, scale²), scale > 0."""
         _checked_dim(dim)
         if not _finite_number("scale", scale) > 0:
-            raise ValueError(f"scale: must be positive, got {scale}; it is the standard deviation of every weight")
+            raise ValueError(
+                f"scale: must be positive, got {scale}; it is the standard deviation of every weight"
+            )
         key_kq, key_pv = jax.random.split(key)
         w_kq = scale * jax.random.normal(key_kq, (2 * dim, 2 * dim))
         return cls(w_kq, scale * jax.random.normal(key_pv, (dim, 2 * dim)), normalizer)

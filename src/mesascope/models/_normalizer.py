@@ -28,9 +28,13 @@ def check_normalizer(normalizer: Normalizer) -> Normalizer:
         hash(normalizer)
         return normalizer
     if not isinstance(normalizer, str):
-        raise TypeError(f"normalizer: {normalizer!r} is neither a name nor a function of the context length t")
+        raise TypeError(
+            f"normalizer: {normalizer!r} is neither a name nor a function of the context length t"
+        )
     if normalizer not in _NAMED:
-        raise ValueError(f"normalizer: {normalizer!r} is unknown; use one of {', '.join(_NAMED)} or a function of t")
+        raise ValueError(
+            f"normalizer: {normalizer!r} is unknown; use one of {', '.join(_NAMED)} or a function of t"
+        )
     return normalizer
 
 
@@ -46,5 +50,7 @@ def normalizer_values(normalizer: Normalizer, context_lengths: np.ndarray) -> np
     wrong = ~(np.isfinite(values) & (values > 0))
     if wrong.any():
         first = lengths[wrong].flat[0]
-        raise ValueError(f"normalizer: ρ_t must be finite and positive, but is {values[wrong].flat[0]} at t = {first}")
+        raise ValueError(
+            f"normalizer: ρ_t must be finite and positive, but is {values[wrong].flat[0]} at t = {first}"
+        )
     return values

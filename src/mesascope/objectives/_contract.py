@@ -18,7 +18,8 @@ def contract(plan: Plan, a: Array, k: Array, z: Array | None, weights: Weights) 
 
     Args:
         plan: from `moment_plan`.
-        a: blocks of A = P*P, shape (4, d, d) with label 2α' + α; or of P, shape (2, d, d), for the cross term.
+        a: blocks of A = P*P, shape (4, d, d) with label 2α' + α; or of P, shape (2, d, d), for the cross
+            term.
         k: blocks of K, shape (4, d, d) with label 2β + γ.
         z: blocks of K̄, same shape; `None` for the cross term.
         weights: weight vectors of the block types of a typed plan.

@@ -1,8 +1,8 @@
 """How many summation indices survive the average over the spectrum: exact counts for every context length.
 
-Write s = t − 1, u = i − 1, u' = i' − 1. The reduced token e_i has two blocks, labelled 0 and 1: block β of e_i is
-x_{i−β} = λ^{u−β} x_1 (entrywise) and vanishes for u < β because x_0 = 0. Every occurrence of a token coordinate in the
-loss is a *slot* with a block label and an exponent of λ:
+Write s = t − 1, u = i − 1, u' = i' − 1. The reduced token e_i has two blocks, labelled 0 and 1: block β of
+e_i is x_{i−β} = λ^{u−β} x_1 (entrywise) and vanishes for u < β because x_0 = 0. Every occurrence of a token
+coordinate in the loss is a *slot* with a block label and an exponent of λ:
 
     |ŷ_t|²         conj P[k,α'p'] P[k,αp]  K[βq,γr] conj K[β'q',γ'r']      u, u' = 0 … s
         slots        p'       p       q       r      q'       r'
@@ -11,11 +11,12 @@ loss is a *slot* with a block label and an exponent of λ:
         slots        k        p       q       r
         exponents    −s−1     u−α     β−u     s−γ
 
-For λ_j independent and uniform on the unit circle, slots that share a coordinate must have exponents that sum to zero.
-Each of u, u', s enters once with + and once with −, so the conditions of a set partition say that (u, u', s) is a flow
-with given divergence on a directed graph (blocks are vertices, indices are edges). Such systems are totally unimodular:
-the number of solutions is a polynomial in s of degree at most 2 once s has passed the shifts, which are at most 3 in
-size. It is therefore determined exactly by a few small s, and planning never grows with the horizon.
+For λ_j independent and uniform on the unit circle, slots that share a coordinate must have exponents that sum
+to zero. Each of u, u', s enters once with + and once with −, so the conditions of a set partition say that
+(u, u', s) is a flow with given divergence on a directed graph (blocks are vertices, indices are edges). Such
+systems are totally unimodular: the number of solutions is a polynomial in s of degree at most 2 once s has
+passed the shifts, which are at most 3 in size. It is therefore determined exactly by a few small s, and
+planning never grows with the horizon.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _LABELS = {"quadratic": 6, "cross": 3}
 class Counts:
     """Number of surviving index tuples for every partition of the slots and every choice of block labels.
 
-    `table[π, labels, s − 1]` is the count for 1 ≤ s < STABLE_FROM, `polynomial[π, labels, k]` the integer coefficient of
-    s^k from STABLE_FROM on. Labels are binary digits in the order (α', α, β, γ, β', γ') or (α, β, γ), first digit
-    most significant.
+    `table[π, labels, s − 1]` is the count for 1 ≤ s < STABLE_FROM, `polynomial[π, labels, k]` the integer
+    coefficient of s^k from STABLE_FROM on. Labels are binary digits in the order (α', α, β, γ, β', γ') or (α,
+    β, γ), first digit most significant.
     """
 
     partitions: tuple[Partition, ...]
@@ -96,7 +97,7 @@ def count_by_listing(term: str, largest: int) -> np.ndarray:
 
 @cache
 def counts(term: str) -> Counts:
-    """The counts of one term (`"quadratic"` or `"cross"`), for all s at once; independent of law, dim and horizon."""
+    """The counts of one term (`"quadratic"` or `"cross"`) for all s; the same for all laws and dimensions."""
     listed = count_by_listing(term, STABLE_FROM + 2)
     first, second, third = (listed[:, :, STABLE_FROM - 1 + i] for i in range(3))
     curvature, odd = np.divmod(third - 2 * second + first, 2)

@@ -14,20 +14,22 @@ from mesascope.processes import DiagonalUnitary, NextToken
 class Objective(eqx.Module):
     """L(model) for one process, one task and one way to compute the expectation.
 
-    A pytree of arrays: pass it through `jax.jit`, `jax.grad` or `jax.vmap` like any other. Objectives of equal structure
-    (say, two horizons, or two scales of one law) share their compiled code.
+    A pytree of arrays: pass it through `jax.jit`, `jax.grad` or `jax.vmap` like any other. Objectives of
+    equal structure (say, two horizons, or two scales of one law) share their compiled code.
     """
 
     @abc.abstractmethod
     def __call__(self, model: eqx.Module) -> Estimate:
-        """L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² with its standard error; differentiable in the weights of the model."""
+        """L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² with its standard error; differentiable in the model's weights."""
 
 
 class Engine(eqx.Module):
     """A way to compute expectations over the process; `objective` prepares it for one process and task."""
 
     @abc.abstractmethod
-    def objective(self, process: DiagonalUnitary, task: NextToken, normalizer: Normalizer = "t-1") -> Objective:
+    def objective(
+        self, process: DiagonalUnitary, task: NextToken, normalizer: Normalizer = "t-1"
+    ) -> Objective:
         """The objective of this process and task, prepared once and cached.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The oracle: the expectation as a finite sum over roots of unity and quadrature nodes, from the definition of the loss."""
+"""The oracle: the loss as defined, averaged over a finite grid of roots of unity and quadrature nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class EnumeratedObjective(Objective):
     """The loss as a weighted sum over a grid of sequences.
 
     Attributes:
-        grids: for every product of independent coordinates in the law: its probability and the d coordinate grids.
+        grids: for every product of independent coordinates in the law: its probability and the d coordinate
+            grids.
         weights: w_2 … w_{T−1}.
     """
 
@@ -56,11 +57,11 @@ class EnumeratedObjective(Objective):
 
 
 class Enumeration(Engine):
-    """Exact expectations by listing: 3T roots of unity × Gauss nodes per coordinate, for small dim and horizon.
+    """Exact expectations by listing: 3T roots of unity × Gauss nodes per coordinate; small dim and horizon.
 
-    The integrand is a trigonometric polynomial of degree below 3T in every λ_j and a polynomial of degree 6 in x_1, so
-    that the sum is exact. It uses only the definition of the loss; it exists to check `ExactMoments`, which replaces it
-    everywhere else.
+    The integrand is a trigonometric polynomial of degree below 3T in every λ_j and a polynomial of degree 6
+    in x_1, so that the sum is exact. It uses only the definition of the loss; it exists to check
+    `ExactMoments`, which replaces it everywhere else.
     """
 
     def objective(

@@ -1,7 +1,8 @@
 """The exact engine: population loss of linear attention from moments, for arbitrary weights.
 
-L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² = ½ Q(W^PV, W^KQ) − Re C(W^PV, W^KQ) + ½ Σ_t w_t E‖x_1‖², where Q and C are the moment
-plans of the quadratic and the cross term (see `_plan`). Cost per evaluation O(d³), whatever the horizon.
+L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² = ½ Q(W^PV, W^KQ) − Re C(W^PV, W^KQ) + ½ Σ_t w_t E‖x_1‖², where Q and C are
+the moment plans of the quadratic and the cross term (see `_plan`). Cost per evaluation O(d³), whatever the
+horizon.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class ExactObjective(Objective):
         quadratic: plan of Σ_t w_t/ρ_t² E‖ρ_t ŷ_t‖².
         cross: plan of Σ_t w_t/ρ_t E x_{t+1}* (ρ_t ŷ_t).
         constant: ½ Σ_t w_t E‖x_1‖².
-        mixture: None if the law is exchangeable; otherwise the probability (n,) of every product of independent
-            coordinates that the law is a mixture of, and the weight vector (n, d) of every block type.
+        mixture: None if the law is exchangeable; otherwise the probability (n,) of every product of
+            independent coordinates that the law is a mixture of, and the weight vector (n, d) of every block
+            type.
     """
 
     quadratic: Plan
@@ -81,8 +83,8 @@ class ExactObjective(Objective):
 class ExactMoments(Engine):
     """Exact expectations from moments of order 1 … 6 of the initial token.
 
-    Treats linear attention (one layer, any weights, heads and normalizer) on `DiagonalUnitary` with any law that has
-    six finite moments. Planning takes milliseconds whatever the horizon; every evaluation is O(d³).
+    Treats linear attention (one layer, any weights, heads and normalizer) on `DiagonalUnitary` with any law
+    that has six finite moments. Planning takes milliseconds whatever the horizon; every evaluation is O(d³).
     """
 
     def objective(
@@ -99,7 +101,8 @@ class ExactMoments(Engine):
 
 @lru_cache(maxsize=256)
 def _exact_objective(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> ExactObjective:
-    with jax.ensure_compile_time_eval():  # also when first asked for inside a trace: the cache must hold no tracer
+    # may be asked for first inside a trace, and the cache must hold no tracer
+    with jax.ensure_compile_time_eval():
         return _prepare(law, dim, task, normalizer)
 
 
@@ -108,6 +111,7 @@ def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> Exa
     single = schedule_features(task, normalizer, 1)
     total = float(task.total_weight)
     if law.exchangeable:
+
         def joint(partition: Partition) -> float:
             return float(law.joint_moment(tuple(len(block) for block in partition), dim))
 
@@ -127,7 +131,8 @@ def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> Exa
 
 
 def _types_used(plan: Plan) -> set[tuple[int, ...]]:
-    return {kind for form in plan for side in form.features for feature in side for kind in feature.weights if kind}
+    features = {feature for form in plan for side in form.features for feature in side}
+    return {kind for feature in features for kind in feature.weights if kind}
 
 
 def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:

@@ -60,8 +60,8 @@ class SampledObjective(Objective):
 class MonteCarlo(Engine):
     """Expectations as means over sampled sequences.
 
-    Treats every process with a sampler and every model with `predictions`. The same seed gives the same sequences, so
-    that differences between models are not drowned in noise (common random numbers).
+    Treats every process with a sampler and every model with `predictions`. The same seed gives the same
+    sequences, so that differences between models are not drowned in noise (common random numbers).
 
     Attributes:
         samples: number of sequences, at least 2.
@@ -87,7 +87,9 @@ class MonteCarlo(Engine):
     def objective(self, process: Any, task: NextToken, normalizer: Normalizer = "t-1") -> SampledObjective:
         """The sampled objective; the normalizer is the model's own."""
         if not hasattr(process, "sample"):
-            raise TypeError(f"MonteCarlo needs a process with a sampler, and {type(process).__name__} has none")
+            raise TypeError(
+                f"MonteCarlo needs a process with a sampler, and {type(process).__name__} has none"
+            )
         weights = jnp.asarray(task.weights_array(), float)
         key = named_key(self.seed, "monte-carlo")
         precision = self.precision or jnp.zeros(()).dtype.name

@@ -1,19 +1,20 @@
 """The moment plan: the population loss as a short list of matrix contractions with exact coefficients.
 
-For one set partition π of the slots (see `_counts`), the average over the spectrum leaves a count N(π, labels), the
-average over the initial token a moment m(π) = E Π_{B∈π} x_{j_B}^{|B|} over *distinct* coordinates j_B. Möbius inversion
-turns distinct coordinates into free sums, so that
+For one set partition π of the slots (see `_counts`), the average over the spectrum leaves a count N(π,
+labels), the average over the initial token a moment m(π) = E Π_{B∈π} x_{j_B}^{|B|} over *distinct*
+coordinates j_B. Möbius inversion turns distinct coordinates into free sums, so that
 
     E[term] = Σ_σ Σ_labels c(σ, labels) × (contraction with one free index per block of σ),
     c(σ, labels) = Σ_{π ≤ σ} μ(π, σ) m(π) N(π, labels).
 
-When the coordinates are independent but not identical, m(π) is a product of moment *vectors* Π_B m_{|B|}[j_B]; a block of
-σ that joins blocks of π of sizes (n_1, n_2, …) then carries the weight vector m_{n_1} m_{n_2} ⋯, its *type* is the
-sorted tuple of those sizes, and c depends on the types as well. With one joint moment per π all types are empty.
+When the coordinates are independent but not identical, m(π) is a product of moment *vectors* Π_B
+m_{|B|}[j_B]; a block of σ that joins blocks of π of sizes (n_1, n_2, …) then carries the weight vector
+m_{n_1} m_{n_2} ⋯, its *type* is the sorted tuple of those sizes, and c depends on the types as well. With one
+joint moment per π all types are empty.
 
-Every free contraction of the three matrices A = P*P, K, K̄ (two indices each) is one of five forms, once each matrix is
-reduced to what its indices share with the others (a block index shared with nobody is summed, a block that holds both
-indices takes the diagonal):
+Every free contraction of the three matrices A = P*P, K, K̄ (two indices each) is one of six forms, once each
+matrix is reduced to what its indices share with the others (a block index shared with nobody is summed, a
+block that holds both indices takes the diagonal):
 
     vector       Σ_i   a_i k_i z_i            (scalars count as constant vectors, divided by dim)
     middle-a     Σ_ij  k_i A_ij z_j
@@ -22,8 +23,9 @@ indices takes the diagonal):
     pair-ak      Σ_ij  A_ij K_ij z            z: vector along i or j, or scalar
     triangle     Σ_ijk A_ij K_jk Z_ki
 
-Terms in which K̄ takes the place of K are complex conjugates of terms of these forms (A is Hermitian), so they are folded
-into them and the real part is taken at the end. The cross term uses the same forms with K̄ replaced by the constant 1.
+Terms in which K̄ takes the place of K are complex conjugates of terms of these forms (A is Hermitian), so
+they are folded into them and the real part is taken at the end. The cross term uses the same forms with K̄
+replaced by the constant 1.
 """
 
 from __future__ import annotations
@@ -42,16 +44,16 @@ from ._counts import counts
 from ._partitions import Block, Partition, moebius, refines
 
 Type = tuple[int, ...]
-"""Sizes of the distinct-coordinate blocks that meet in a free index; empty where there is nothing to weigh."""
+"""Sizes of the distinct-coordinate blocks that meet in a free index; empty if there is nothing to weigh."""
 
 
 @dataclass(frozen=True, order=True)
 class Feature:
     """One reduced factor: what is taken from its blocks and where the free indices sit.
 
-    `kind` is unit, trace, total, diagonal, row-sum, column-sum or matrix; `place` the orientation of a matrix ("ij", "ji"),
-    the axis of a vector ("i", "j") or "" for a scalar; `weights` the types of the blocks of σ whose weight it carries, in
-    the order (row, column).
+    `kind` is unit, trace, total, diagonal, row-sum, column-sum or matrix; `place` the orientation of a matrix
+    ("ij", "ji"), the axis of a vector ("i", "j") or "" for a scalar; `weights` the types of the blocks of σ
+    whose weight it carries, in the order (row, column).
     """
 
     kind: str
@@ -64,7 +66,7 @@ Term = tuple[tuple[Feature, int], ...]
 
 
 class Form(eqx.Module):
-    """Σ of `coefficients[a, k, z]` × one contraction form; every axis runs over (feature, label), labels fastest.
+    """Σ of `coefficients[a, k, z]` × one contraction form; axes run over (feature, label), labels fastest.
 
     Only the coefficients are data: plans with the same features share their compiled code.
     """

@@ -13,7 +13,9 @@ from ._engine import Engine
 from ._exact import ExactMoments
 
 
-def population_loss(model: eqx.Module, process: Any, task: NextToken, engine: Engine | None = None) -> Estimate:
+def population_loss(
+    model: eqx.Module, process: Any, task: NextToken, engine: Engine | None = None
+) -> Estimate:
     """L = Σ_{t=2}^{T−1} w_t ½ E‖ŷ_t − x_{t+1}‖² (zheng2024, equation (3), with a weight per context length).
 
     Args:
@@ -23,12 +25,13 @@ def population_loss(model: eqx.Module, process: Any, task: NextToken, engine: En
         engine: how the expectation is computed; `ExactMoments()` by default.
 
     Returns:
-        The value and its standard error (0 for exact engines). `.value` can be differentiated in the model's weights;
-        `jax.grad` of it in a *complex* weight is the conjugate of the direction of ascent.
+        The value and its standard error (0 for exact engines). `.value` can be differentiated in the model's
+        weights; `jax.grad` of it in a *complex* weight is the conjugate of the direction of ascent.
 
     Raises:
         TypeError: for a model or process that the engine cannot treat; the message names the engine that can.
-        ValueError: for a law without the moments needed, shapes that do not fit, or 64-bit mode off (exact engines).
+        ValueError: for a law without the moments needed, shapes that do not fit, or 64-bit mode off (exact
+            engines).
     """
     chosen = ExactMoments() if engine is None else engine
     return chosen.objective(process, task, getattr(model, "normalizer", "t-1"))(model)

@@ -1,4 +1,4 @@
-"""Sums over context lengths: all that the loss needs to know of the weights w_t, the normalizer ρ_t and the horizon."""
+"""Sums over context lengths: all that the loss needs of weights w_t, normalizer ρ_t and horizon."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _DEGREE = 2
 def schedule_features(task: NextToken, normalizer: Normalizer, power: int) -> np.ndarray:
     """Σ_t (w_t/ρ_t^power) N(t − 1) is the dot product of these features with a count's table and polynomial.
 
-    With f(s) = w_{s+1}/ρ_{s+1}^power: f(1), …, f(STABLE_FROM − 1), then Σ_{s ≥ STABLE_FROM} f(s) s^k for k = 0, 1, 2.
-    Equal weights with a named normalizer are summed in closed form, so that the cost does not grow with the horizon.
+    With f(s) = w_{s+1}/ρ_{s+1}^power: f(1), …, f(STABLE_FROM − 1), then Σ_{s ≥ STABLE_FROM} f(s) s^k for k =
+    0, 1, 2. Equal weights with a named normalizer are summed in closed form, so that the cost does not grow
+    with the horizon.
     """
     weights = task.weights
     if weights is None and isinstance(normalizer, str):
@@ -62,7 +63,7 @@ def _tail_sums(last: int, normalizer: str, power: int) -> np.ndarray:
 
 
 def _power_sum(first: int, last: int, exponent: int) -> float:
-    """Σ_{n = first}^{last} n^exponent for −2 ≤ exponent ≤ 2 (Faulhaber; digamma and Hurwitz zeta differences)."""
+    """Σ_{n = first}^{last} n^exponent, −2 ≤ exponent ≤ 2 (Faulhaber; digamma, Hurwitz zeta)."""
     if exponent == -2:
         return float(zeta(2, first) - zeta(2, last + 1))
     if exponent == -1:
