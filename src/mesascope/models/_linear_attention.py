@@ -16,7 +16,10 @@ from typing import Any, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+
+from mesascope.core import finite_number, finite_positive, integer_at_least
 
 from ._normalizer import Normalizer, check_normalizer, normalizer_values
 
@@ -47,22 +50,25 @@ class LinearAttentionModel(eqx.Module):
         w_kq, w_pv = self.heads()
         tokens = _checked_tokens(tokens, w_pv.shape[-2])
         *batch, horizon, dim = tokens.shape
-        rho = normalizer_values(self.normalizer, _context_lengths(horizon))
+        rho = normalizer_values(self.normalizer, np.arange(2, horizon + 1))
         by_time = jnp.moveaxis(tokens.reshape(-1, horizon, dim), 0, -1)
-        summed = causal_linear_attention(w_kq, w_pv, by_time) / jnp.asarray(rho, _real(tokens))[:, None, None]
-        return jnp.moveaxis(summed, -1, 0).reshape(*batch, horizon - 1, dim)
+        summed = causal_linear_attention(w_kq, w_pv, by_time)
+        scaled = summed / jnp.asarray(rho, _real(summed))[:, None, None]
+        return jnp.moveaxis(scaled, -1, 0).reshape(*batch, horizon - 1, dim)
 
     def __call__(self, contexts: Array) -> Array:
         """ŷ_t for the whole context only: contexts (…, t, d) → predictions of x_{t+1} (…, d), t ≥ 2."""
         w_kq, w_pv = self.heads()
         tokens = _checked_tokens(contexts, w_pv.shape[-2])
-        rho = normalizer_values(self.normalizer, _context_lengths(tokens.shape[-2]))[-1]
+        (rho,) = normalizer_values(self.normalizer, np.array([tokens.shape[-2]]))
         embedded = jnp.concatenate([tokens, _shifted(tokens, axis=-2)], -1)
         queries = jnp.einsum("hij,...j->h...i", w_kq, embedded[..., -1, :])
         scores = jnp.einsum("...tj,h...j->h...t", embedded.conj(), queries)
-        return jnp.einsum("hki,...ti,h...t->...k", w_pv, embedded, scores) / rho
+        summed = jnp.einsum("hki,...ti,h...t->...k", w_pv, embedded, scores)
+        return summed / jnp.asarray(rho, _real(summed))
 
 
+@jax.jit
 def causal_linear_attention(w_kq: Array, w_pv: Array, tokens: Array) -> Array:
     """Σ_h W^PV_h (Σ_{i≤t} e_i e_i*) W^KQ_h e_t for all t ≥ 2, from running sums Σ_{i≤t} (W^PV_h e_i) e_i*.
 
@@ -102,7 +108,7 @@ class LinearAttention(LinearAttentionModel):
 
     w_kq: Array
     w_pv: Array
-    normalizer: Normalizer = eqx.field(static=True, default="t-1")
+    normalizer: Normalizer = eqx.field(static=True)
 
     def __init__(self, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1"):
         self.w_kq, self.w_pv = _merged_weights(w_kq, w_pv, ndim=2)
@@ -115,19 +121,16 @@ class LinearAttention(LinearAttentionModel):
         Then ŷ_t = ab/ρ_t Σ_{i<t} x_{i+1} x_i* x_t: one gradient step with step size ab/ρ_t from zero on
         in-context least squares (zheng2024, Assumption 3.1 and section 4.1).
         """
-        identity, zero = jnp.eye(_checked_dim(dim)), jnp.zeros((dim, dim))
-        a, b = _finite_number("a", a), _finite_number("b", b)
+        dim = integer_at_least("dim", dim, 1)
+        identity, zero = jnp.eye(dim), jnp.zeros((dim, dim))
+        a, b = _finite("a", a), _finite("b", b)
         w_kq = jnp.block([[zero, zero], [a * identity, zero]])
         return cls(w_kq, jnp.hstack([b * identity, zero]), normalizer)
 
     @classmethod
     def gaussian(cls, dim: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1") -> Self:
         """Standard initialization: every entry independent N(0, scale²), scale > 0."""
-        _checked_dim(dim)
-        if not _finite_number("scale", scale) > 0:
-            raise ValueError(
-                f"scale: must be positive, got {scale}; it is the standard deviation of every weight"
-            )
+        dim, scale = integer_at_least("dim", dim, 1), _positive("scale", scale)
         key_kq, key_pv = jax.random.split(key)
         w_kq = scale * jax.random.normal(key_kq, (2 * dim, 2 * dim))
         return cls(w_kq, scale * jax.random.normal(key_pv, (dim, 2 * dim)), normalizer)
@@ -168,7 +171,7 @@ class MultiHeadLinearAttention(LinearAttentionModel):
 
     w_kq: Array
     w_pv: Array
-    normalizer: Normalizer = eqx.field(static=True, default="t-1")
+    normalizer: Normalizer = eqx.field(static=True)
 
     def __init__(self, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1"):
         self.w_kq, self.w_pv = _merged_weights(w_kq, w_pv, ndim=3)
@@ -179,8 +182,7 @@ class MultiHeadLinearAttention(LinearAttentionModel):
         cls, dim: int, heads: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1"
     ) -> Self:
         """Every entry of every head independent N(0, scale²), scale > 0."""
-        if not (isinstance(heads, int) and heads >= 1):
-            raise ValueError(f"heads: must be a positive integer, got {heads!r}")
+        heads = integer_at_least("heads", heads, 1)
         drawn = [LinearAttention.gaussian(dim, scale, key=k) for k in jax.random.split(key, heads)]
         return cls(jnp.stack([h.w_kq for h in drawn]), jnp.stack([h.w_pv for h in drawn]), normalizer)
 
@@ -203,7 +205,7 @@ class FactoredLinearAttention(LinearAttentionModel):
     w_q: Array
     w_p: Array
     w_v: Array
-    normalizer: Normalizer = eqx.field(static=True, default="t-1")
+    normalizer: Normalizer = eqx.field(static=True)
 
     def __init__(self, w_k: Any, w_q: Any, w_p: Any, w_v: Any, normalizer: Normalizer = "t-1"):
         named = {"w_k": w_k, "w_q": w_q, "w_p": w_p, "w_v": w_v}
@@ -230,22 +232,18 @@ class FactoredLinearAttention(LinearAttentionModel):
         normalizer: Normalizer = "t-1",
     ) -> Self:
         """Every entry independent N(0, scale²); key and value sizes default to 2d and d (no rank is lost)."""
-        _checked_dim(dim)
-        keys = jax.random.split(key, 4)
-        k, v = key_size or 2 * dim, value_size or dim
+        dim, heads = integer_at_least("dim", dim, 1), integer_at_least("heads", heads, 1)
+        scale = _positive("scale", scale)
+        k = integer_at_least("key_size", 2 * dim if key_size is None else key_size, 1)
+        v = integer_at_least("value_size", dim if value_size is None else value_size, 1)
         shapes = ((heads, k, 2 * dim), (heads, k, 2 * dim), (heads, dim, v), (heads, v, 2 * dim))
-        drawn = [scale * jax.random.normal(key, shape) for key, shape in zip(keys, shapes, strict=True)]
-        return cls(*drawn, normalizer)
+        keys = jax.random.split(key, len(shapes))
+        w_k, w_q, w_p, w_v = (scale * jax.random.normal(*drawn) for drawn in zip(keys, shapes, strict=True))
+        return cls(w_k, w_q, w_p, w_v, normalizer)
 
     def heads(self) -> tuple[Array, Array]:
         """W_K* W_Q and W_P W_V of every head."""
         return jnp.einsum("hki,hkj->hij", self.w_k.conj(), self.w_q), self.w_p @ self.w_v
-
-
-def _context_lengths(horizon: int) -> Any:
-    import numpy as np
-
-    return np.arange(2, horizon + 1)
 
 
 def _shifted(tokens: Array, axis: int) -> Array:
@@ -267,18 +265,17 @@ def _checked_tokens(tokens: Any, dim: int) -> Array:
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)
 
 
-def _checked_dim(dim: int) -> int:
-    if not isinstance(dim, int) or isinstance(dim, bool):
-        raise TypeError(f"dim: must be an integer, got {dim!r}")
-    if dim < 1:
-        raise ValueError(f"dim: must be at least 1, got {dim}")
-    return dim
+def _finite(name: str, value: Any) -> Any:
+    """The number, checked unless it is known only inside a trace."""
+    return value if isinstance(value, jax.core.Tracer) else float(finite_number(name, _plain(value)))
 
 
-def _finite_number(name: str, value: float) -> Any:
-    if not isinstance(value, jax.core.Tracer) and not jnp.isfinite(jnp.asarray(value)):
-        raise ValueError(f"{name}: must be a finite number, got {value!r}")
-    return value
+def _positive(name: str, value: Any) -> Any:
+    return value if isinstance(value, jax.core.Tracer) else float(finite_positive(name, _plain(value)))
+
+
+def _plain(value: Any) -> Any:
+    return np.asarray(value) if isinstance(value, Array) else value
 
 
 def _finite_array(name: str, value: Any, ndim: int) -> Array:

@@ -22,10 +22,15 @@ def check_normalizer(normalizer: Normalizer) -> Normalizer:
 
     Raises:
         ValueError: for an unknown name.
-        TypeError: for something that is neither a name nor a hashable function.
+        TypeError: for what is neither a name nor a hashable function.
     """
     if callable(normalizer):
-        hash(normalizer)
+        try:
+            hash(normalizer)
+        except TypeError:
+            raise TypeError(
+                f"normalizer: {normalizer!r} is not hashable; use a plain function of t"
+            ) from None
         return normalizer
     if not isinstance(normalizer, str):
         raise TypeError(
