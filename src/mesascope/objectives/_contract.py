@@ -25,12 +25,13 @@ def contract(plan: Plan, a: Array, k: Array, z: Array | None, weights: Weights) 
         weights: weight vectors of the block types of a typed plan.
     """
     total = jnp.zeros((), jnp.result_type(a, k))
+    last = jnp.ones((1, 1, 1)) if z is None else z  # the cross term takes only the unit from it
     for form in plan:
-        total = total + _FORMS[form.name](form, a, k, z, weights)
+        total = total + _FORMS[form.name](form, a, k, last, weights)
     return total
 
 
-def _vector_form(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+def _vector_form(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
     dim = a.shape[-1]
     fa, fk, fz = (_vectors(f, m, dim, weights) for f, m in zip(form.features, (a, k, z), strict=True))
     products = (fk[:, None] * fz[None]).reshape(-1, dim)
@@ -38,7 +39,7 @@ def _vector_form(form: Form, a: Array, k: Array, z: Array | None, weights: Weigh
     return jnp.sum(fa * (coefficients @ products))
 
 
-def _middle_a(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+def _middle_a(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
     dim = a.shape[-1]
     fa = _matrices(form.features[0], a, weights)
     fk = _vectors(form.features[1], k, dim, weights)
@@ -47,7 +48,7 @@ def _middle_a(form: Form, a: Array, k: Array, z: Array | None, weights: Weights)
     return jnp.sum(fa * (jnp.swapaxes(jnp.broadcast_to(fk, (len(fa), *fk.shape)), 1, 2) @ mixed))
 
 
-def _middle_k(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+def _middle_k(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
     dim = a.shape[-1]
     fa = _vectors(form.features[0], a, dim, weights)
     fk = _matrices(form.features[1], k, weights)
@@ -56,7 +57,7 @@ def _middle_k(form: Form, a: Array, k: Array, z: Array | None, weights: Weights)
     return jnp.sum(fk * (jnp.swapaxes(jnp.broadcast_to(fa, (len(fk), *fa.shape)), 1, 2) @ mixed))
 
 
-def _pair_kz(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+def _pair_kz(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
     dim = a.shape[-1]
     fk, fz = _matrices(form.features[1], k, weights), _matrices(form.features[2], z, weights)
     fa = _planes(form.features[0], a, dim, weights)
@@ -64,7 +65,7 @@ def _pair_kz(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) 
     return jnp.sum(fa * jnp.sum(mixed * fk, 1))
 
 
-def _pair_ak(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+def _pair_ak(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
     dim = a.shape[-1]
     fa, fk = _matrices(form.features[0], a, weights), _matrices(form.features[1], k, weights)
     fz = _planes(form.features[2], z, dim, weights)
@@ -72,7 +73,7 @@ def _pair_ak(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) 
     return jnp.sum(fz * jnp.sum(mixed * fa, 1))
 
 
-def _triangle(form: Form, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
+def _triangle(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
     fa = _matrices(form.features[0], a, weights)
     fk, fz = _matrices(form.features[1], k, weights), _matrices(form.features[2], z, weights)
     dim = fa.shape[-1]
@@ -97,18 +98,18 @@ def _matrices(features: tuple[Feature, ...], blocks: Array, weights: Weights) ->
     return jnp.concatenate([_matrix(feature, blocks, weights) for feature in features])
 
 
-def _vectors(features: tuple[Feature, ...], blocks: Array | None, dim: int, weights: Weights) -> Array:
+def _vectors(features: tuple[Feature, ...], blocks: Array, dim: int, weights: Weights) -> Array:
     """Reduced vectors (n, d); scalars as constant vectors."""
     runs = [_vector(feature, blocks, weights) for feature in features]
     return jnp.concatenate([jnp.broadcast_to(run, (len(run), dim)) for run in runs])
 
 
-def _planes(features: tuple[Feature, ...], blocks: Array | None, dim: int, weights: Weights) -> Array:
+def _planes(features: tuple[Feature, ...], blocks: Array, dim: int, weights: Weights) -> Array:
     """Features as functions of (i, j), shape (n, d, d): matrices, vectors along one axis, scalars."""
     return jnp.concatenate([_plane(feature, blocks, dim, weights) for feature in features])
 
 
-def _plane(feature: Feature, blocks: Array | None, dim: int, weights: Weights) -> Array:
+def _plane(feature: Feature, blocks: Array, dim: int, weights: Weights) -> Array:
     if feature.kind == "matrix":
         return _matrix(feature, blocks, weights)
     vector = _vector(feature, blocks, weights)
@@ -121,7 +122,7 @@ def _matrix(feature: Feature, blocks: Array, weights: Weights) -> Array:
     return weighted if feature.place == "ij" else jnp.swapaxes(weighted, 1, 2)
 
 
-def _vector(feature: Feature, blocks: Array | None, weights: Weights) -> Array:
+def _vector(feature: Feature, blocks: Array, weights: Weights) -> Array:
     """One kind of vector (labels, d) or scalar (labels, 1) of every block."""
     if feature.kind == "unit":
         return jnp.ones((1, 1))

@@ -59,11 +59,9 @@ def exponents(term: str, labels: np.ndarray, u: np.ndarray, v: np.ndarray, s: np
     """Exponents of λ of all slots, stacked on the first axis; `v` is u' (ignored by the cross term)."""
     if term == "quadratic":
         a2, a, b, c, b2, c2 = labels
-        slots = (a2 - v, u - a, b - u, s - c, v - b2, c2 - s)
-    else:
-        a, b, c = labels
-        slots = (-s - 1 + 0 * (u + a), u - a, b - u, s - c)
-    return np.stack(np.broadcast_arrays(*slots))
+        return np.stack(np.broadcast_arrays(a2 - v, u - a, b - u, s - c, v - b2, c2 - s))
+    a, b, c = labels
+    return np.stack(np.broadcast_arrays(-s - 1, u - a, b - u, s - c))
 
 
 def exists(term: str, labels: np.ndarray, u: np.ndarray, v: np.ndarray, s: np.ndarray) -> np.ndarray:

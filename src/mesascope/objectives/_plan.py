@@ -71,9 +71,9 @@ class Form(eqx.Module):
     Only the coefficients are data: plans with the same features share their compiled code.
     """
 
-    coefficients: Array = eqx.field(converter=jnp.asarray)
+    coefficients: Array
     name: str = eqx.field(static=True)
-    features: tuple[tuple[Feature, ...], tuple[Feature, ...], tuple[Feature, ...]] = eqx.field(static=True)
+    features: tuple[tuple[Feature, ...], ...] = eqx.field(static=True)
 
 
 Plan = tuple[Form, ...]
@@ -142,7 +142,7 @@ def _form(name: str, terms: dict[Term, float], labels: tuple[int, ...]) -> Form:
             for (feature, label), side, width in zip(term, features, labels, strict=True)
         )
         coefficients[place] += value
-    return Form(coefficients, name, features)
+    return Form(jnp.asarray(coefficients), name, features)
 
 
 @dataclass(frozen=True)
