@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import equinox as eqx
@@ -31,6 +32,10 @@ class _Coordinate(eqx.Module):
     weight: Array
 
 
+_Grid = tuple[Array, tuple[_Coordinate, ...]]
+"""Probability of one product of coordinates, and the points of each."""
+
+
 class EnumeratedObjective(Objective):
     """The loss as a weighted sum over a grid of sequences.
 
@@ -40,7 +45,7 @@ class EnumeratedObjective(Objective):
         weights: w_2 … w_{T−1}.
     """
 
-    grids: tuple[tuple[Array, tuple[_Coordinate, ...]], ...]
+    grids: tuple[_Grid, ...]
     weights: Array
     dim: int = eqx.field(static=True)
 
@@ -52,7 +57,7 @@ class EnumeratedObjective(Objective):
         """
         require_x64("Enumeration")
         check_model(model, self.dim, "Enumeration")
-        value = jnp.asarray(sum(p * _grid_loss(model, grid, self.weights) for p, grid in self.grids))
+        value = _loss(model, self.grids, self.weights)
         return Estimate(value, jnp.zeros_like(value))
 
 
@@ -86,13 +91,13 @@ def _enumerated(law: Law, dim: int, task: NextToken) -> EnumeratedObjective:
     with jax.ensure_compile_time_eval():
         grids = []
         for term in law.quadrature(dim):
-            coordinates = tuple(_coordinate(rule, 3 * task.horizon) for rule in term.rules)
-            points = float(np.prod([float(len(c.weight)) for c in coordinates]))
+            points = prod(3 * task.horizon * len(rule.nodes) for rule in term.rules)
             if points > LARGEST_GRID:
                 raise ValueError(
-                    f"Enumeration: dim {dim} and horizon {task.horizon} need {points:.1e} sequences; "
+                    f"Enumeration: dim {dim} and horizon {task.horizon} need {float(points):.1e} sequences; "
                     "use ExactMoments, or a smaller dim or horizon"
                 )
+            coordinates = tuple(_coordinate(rule, 3 * task.horizon) for rule in term.rules)
             grids.append((jnp.asarray(float(term.probability)), coordinates))
         return EnumeratedObjective(tuple(grids), jnp.asarray(task.weights_array(), float), dim)
 
@@ -105,6 +110,11 @@ def _coordinate(rule: Rule, roots: int) -> _Coordinate:
         jnp.asarray(np.tile(circle, len(nodes))),
         jnp.asarray(np.repeat(weights / roots, roots)),
     )
+
+
+@eqx.filter_jit
+def _loss(model: Any, grids: tuple[_Grid, ...], weights: Array) -> Array:
+    return jnp.asarray(sum(p * _grid_loss(model, grid, weights) for p, grid in grids))
 
 
 def _grid_loss(model: Any, grid: tuple[_Coordinate, ...], weights: Array) -> Array:

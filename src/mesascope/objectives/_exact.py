@@ -34,6 +34,7 @@ class ExactObjective(Objective):
         quadratic: plan of Σ_t w_t/ρ_t² E‖ρ_t ŷ_t‖².
         cross: plan of Σ_t w_t/ρ_t E x_{t+1}* (ρ_t ŷ_t).
         constant: ½ Σ_t w_t E‖x_1‖².
+        normalizer: ρ_t, which the coefficients contain.
         mixture: None if the law is exchangeable; otherwise the probability (n,) of every product of
             independent coordinates that the law is a mixture of, and the weight vector (n, d) of every block
             type.
@@ -44,23 +45,32 @@ class ExactObjective(Objective):
     constant: Array
     mixture: tuple[Array, Weights] | None
     dim: int = eqx.field(static=True)
+    normalizer: Normalizer = eqx.field(static=True)
 
     def __call__(self, model: eqx.Module) -> Estimate:
         """The loss, differentiable, with standard error 0.
 
         Raises:
             TypeError: for a model that is not linear attention.
-            ValueError: for a model of another dimension, or when 64-bit mode is off.
+            ValueError: for a model of another dimension or normalizer, or when 64-bit mode is off.
         """
         require_x64("ExactMoments")
-        w_kq, w_pv = check_model(model, self.dim, "ExactMoments").heads()
+        checked = check_model(model, self.dim, "ExactMoments")
+        if checked.normalizer != self.normalizer:
+            raise ValueError(
+                f"the model has normalizer {checked.normalizer!r}, but the objective was prepared for "
+                f"{self.normalizer!r}; pass objective(process, task, model.normalizer)"
+            )
+        value = self._loss(*checked.heads())
+        return Estimate(value, jnp.zeros_like(value))
+
+    @eqx.filter_jit
+    def _loss(self, w_kq: Array, w_pv: Array) -> Array:
         if self.mixture is None:
-            value = self._over_heads(w_kq, w_pv, {})
-        else:
-            probabilities, weights = self.mixture
-            parts = jax.lax.map(lambda part: self._over_heads(w_kq, w_pv, part), weights)
-            value = probabilities @ parts
-        return Estimate(value + self.constant, jnp.zeros_like(value))
+            return self._over_heads(w_kq, w_pv, {}) + self.constant
+        probabilities, weights = self.mixture
+        parts = jax.lax.map(lambda part: self._over_heads(w_kq, w_pv, part), weights)
+        return probabilities @ parts + self.constant
 
     def _over_heads(self, w_kq: Array, w_pv: Array, weights: Weights) -> Array:
         """½ Q − Re C; the quadratic term couples every head with every head."""
@@ -103,7 +113,12 @@ class ExactMoments(Engine):
 def _exact_objective(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> ExactObjective:
     # may be asked for first inside a trace, and the cache must hold no tracer
     with jax.ensure_compile_time_eval():
-        return _prepare(law, dim, task, normalizer)
+        try:
+            return _prepare(law, dim, task, normalizer)
+        except OverflowError:
+            raise ValueError(
+                f"{law.describe()}: moments beyond the range of floats; rescale the law"
+            ) from None
 
 
 def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> ExactObjective:
@@ -118,7 +133,7 @@ def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> Exa
         quadratic = moment_plan("quadratic", squared, joint, dim)
         cross = moment_plan("cross", single, joint, dim)
         constant = total / 2 * dim * float(law.joint_moment((2,), dim))
-        return ExactObjective(quadratic, cross, jnp.asarray(constant), None, dim)
+        return ExactObjective(quadratic, cross, jnp.asarray(constant), None, dim, normalizer)
     quadratic = moment_plan("quadratic", squared, None, dim)
     cross = moment_plan("cross", single, None, dim)
     terms = law.product_terms(dim)
@@ -127,7 +142,8 @@ def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> Exa
     constant = total / 2 * float(probabilities @ moments[:, :, 2].sum(1))
     types = sorted({kind for plan in (quadratic, cross) for kind in _types_used(plan)})
     weights = {kind: jnp.asarray(np.prod([moments[:, :, n] for n in kind], axis=0)) for kind in types}
-    return ExactObjective(quadratic, cross, jnp.asarray(constant), (jnp.asarray(probabilities), weights), dim)
+    mixture = jnp.asarray(probabilities), weights
+    return ExactObjective(quadratic, cross, jnp.asarray(constant), mixture, dim, normalizer)
 
 
 def _types_used(plan: Plan) -> set[tuple[int, ...]]:

@@ -35,8 +35,13 @@ class SampledObjective(Objective):
     batch: int = eqx.field(static=True)
     precision: str = eqx.field(static=True)
 
-    def __call__(self, model: eqx.Module) -> Estimate:
+    def __call__(self, model: Any) -> Estimate:
         """Mean over the sample and its standard error (standard deviation/√samples); differentiable."""
+        lasting = isinstance(model, eqx.Module) and _is_value(self.process)
+        drawn = _compiled_losses(self, model) if lasting else self._losses(model)
+        return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / self.samples**0.5)
+
+    def _losses(self, model: Any) -> Array:
         horizon = self.weights.shape[0] + 2
         chunks = -(-self.samples // self.batch)
         model = jax.tree.map(self._cast, model)
@@ -47,14 +52,25 @@ class SampledObjective(Objective):
             tokens = self._cast(self.process.sample(key, horizon, self.batch))
             return sequence_losses(model, tokens, self.weights)
 
-        drawn = jax.lax.map(losses, jnp.arange(chunks)).reshape(-1)[: self.samples]
-        return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / self.samples**0.5)
+        return jax.lax.map(losses, jnp.arange(chunks)).reshape(-1)[: self.samples]
 
     def _cast(self, array: Any) -> Any:
         if not eqx.is_inexact_array(array):
             return array
         real = jnp.dtype(self.precision)
         return array.astype(jnp.result_type(real, jnp.complex64) if jnp.iscomplexobj(array) else real)
+
+
+_compiled_losses = eqx.filter_jit(SampledObjective._losses)
+
+
+def _is_value(process: Any) -> bool:
+    """Whether the process is all in its hash: compiled code of one that can change would become stale."""
+    try:
+        hash(process)
+    except TypeError:
+        return False
+    return isinstance(process, eqx.Module)
 
 
 class MonteCarlo(Engine):

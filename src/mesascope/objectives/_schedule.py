@@ -7,11 +7,12 @@ from math import comb
 import numpy as np
 from scipy.special import digamma, zeta
 
-from mesascope.models import Normalizer, normalizer_values
+from mesascope.models import NAMED_NORMALIZERS, Normalizer, normalizer_values
 from mesascope.processes import NextToken
 
 from ._counts import STABLE_FROM
 
+LARGEST_LISTED = 10_000_000
 _OFFSETS = {"t-1": 0, "t": 1}
 _DEGREE = 2
 
@@ -22,6 +23,9 @@ def schedule_features(task: NextToken, normalizer: Normalizer, power: int) -> np
     With f(s) = w_{s+1}/ρ_{s+1}^power: f(1), …, f(STABLE_FROM − 1), then Σ_{s ≥ STABLE_FROM} f(s) s^k for k =
     0, 1, 2. Equal weights with a named normalizer are summed in closed form, so that the cost does not grow
     with the horizon.
+
+    Raises:
+        ValueError: for equal weights, a normalizer that is a function and a horizon above 10⁷.
     """
     weights = task.weights
     if weights is None and isinstance(normalizer, str):
@@ -40,6 +44,11 @@ def schedule_features(task: NextToken, normalizer: Normalizer, power: int) -> np
 def _listed(task: NextToken) -> tuple[np.ndarray, np.ndarray]:
     """Context lengths with a weight, and their weights, as arrays."""
     if task.weights is None:
+        if task.horizon > LARGEST_LISTED:
+            raise ValueError(
+                f"normalizer: a function of t is summed term by term, too long for horizon {task.horizon}; "
+                f"use one of {', '.join(NAMED_NORMALIZERS)}, or a horizon of at most {LARGEST_LISTED}"
+            )
         return np.arange(2, task.horizon), np.ones(task.horizon - 2)
     lengths, values = zip(*task.weights, strict=True)
     return np.array(lengths), np.array([float(w) for w in values])
