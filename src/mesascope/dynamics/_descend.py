@@ -94,7 +94,9 @@ def descend(
     result, taken = Outcome.FINISHED, 0
     try:
         for stop in stops[1:]:
-            vector, value, error = _steps(objective, model, vector, allowed, jnp.asarray(rate), jnp.asarray(stop - taken))
+            vector, value, error = _steps(
+                objective, model, vector, allowed, jnp.asarray(rate), jnp.asarray(stop - taken)
+            )
             values, errors = [*values, float(value)], [*errors, float(error)]
             taken = int(stop)
             if not bool(jnp.isfinite(vector).all()):
@@ -132,7 +134,11 @@ def _steps(
         values, value, error = carry
         (now, now_error), gradient = jax.value_and_grad(loss, has_aux=True)(values)
         first = i == 0
-        return values - rate * allowed * gradient, jnp.where(first, now, value), jnp.where(first, now_error, error)
+        return (
+            values - rate * allowed * gradient,
+            jnp.where(first, now, value),
+            jnp.where(first, now_error, error),
+        )
 
     shape = jax.eval_shape(loss, vector)
     start = (vector, *(jnp.zeros(one.shape, one.dtype) for one in shape))
@@ -140,7 +146,13 @@ def _steps(
 
 
 @eqx.filter_jit
-def _end(objective: Objective, model: eqx.Module, vector: Array, allowed: Array) -> tuple[Array, Array, Array]:
+def _end(
+    objective: Objective, model: eqx.Module, vector: Array, allowed: Array
+) -> tuple[Array, Array, Array]:
     _, rebuild = real_vector(model)
     last = objective(rebuild(vector))
-    return last.value, last.standard_error, jnp.linalg.norm(masked_gradient(objective, rebuild, allowed)(vector))
+    return (
+        last.value,
+        last.standard_error,
+        jnp.linalg.norm(masked_gradient(objective, rebuild, allowed)(vector)),
+    )

@@ -68,7 +68,9 @@ def mask_vector(model: Any, mask: Mask | None) -> Array:
     given, expected = (jax.tree.leaves(eqx.filter(m, eqx.is_array)) for m in (mask, model))
     if [jnp.shape(a) for a in given] != [jnp.shape(b) for b in expected]:
         raise ValueError(f"mask: must be shaped like the model, {[jnp.shape(b) for b in expected]}")
-    parts = [(m.real, m.real) if jnp.iscomplexobj(w) else (m.real,) for m, w in zip(given, expected, strict=True)]
+    parts = [
+        (m.real, m.real) if jnp.iscomplexobj(w) else (m.real,) for m, w in zip(given, expected, strict=True)
+    ]
     values = ravel_pytree(parts)[0].astype(vector.dtype)
     if not bool(jnp.all((values == 0) | (values == 1))):
         raise ValueError("mask: every entry must be 0 (masked) or 1 (trained)")

@@ -87,7 +87,9 @@ def train(
     try:
         while taken < steps:
             count = min(record_every, steps - taken)
-            moved, moved_state, mean = run(model, vector, state, weights, key, jnp.asarray(taken), jnp.asarray(count))
+            moved, moved_state, mean = run(
+                model, vector, state, weights, key, jnp.asarray(taken), jnp.asarray(count)
+            )
             if not bool(jnp.isfinite(moved).all() & jnp.isfinite(mean)):
                 result = Outcome.DIVERGED
                 break
@@ -111,12 +113,21 @@ class _Steps(eqx.Module):
     batch: int = eqx.field(static=True)
 
     def __call__(
-        self, model: eqx.Module, vector: Array, state: Any, weights: Array, key: Array, taken: Array, count: Array
+        self,
+        model: eqx.Module,
+        vector: Array,
+        state: Any,
+        weights: Array,
+        key: Array,
+        taken: Array,
+        count: Array,
     ) -> tuple[Array, Any, Array]:
         _, rebuild = real_vector(model)
 
         def loss(values: Array, number: Array) -> Array:
-            tokens = sample_like(values, self.process, jax.random.fold_in(key, number), len(weights) + 2, self.batch)
+            tokens = sample_like(
+                values, self.process, jax.random.fold_in(key, number), len(weights) + 2, self.batch
+            )
             return jnp.mean(sequence_losses(rebuild(values), tokens, weights))
 
         def step(i: Array, carry: tuple[Array, Any, Array]) -> tuple[Array, Any, Array]:
@@ -137,7 +148,9 @@ def sample_like(values: Array, process: Any, key: Array, horizon: int, batch: in
     return tokens.astype(complex_type if jnp.iscomplexobj(tokens) else values.dtype)
 
 
-def _held_out_loss(model: Any, process: Any, weights: Array, key: Array, samples: int, batch: int) -> Estimate:
+def _held_out_loss(
+    model: Any, process: Any, weights: Array, key: Array, samples: int, batch: int
+) -> Estimate:
     vector, _ = real_vector(model)
     evaluate = eqx.filter_jit(
         lambda model, key: sequence_losses(

@@ -1,0 +1,72 @@
+"""What a claim is: one checkable statement of one paper, with the function that checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mesascope.records import Figure
+
+Preset = Literal["quick", "paper"]
+PRESETS: tuple[Preset, ...] = ("quick", "paper")
+Verdict = Literal["verified", "refuted", "inconclusive"]
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What checking a claim gave.
+
+    Attributes:
+        measured: the number (or few numbers) the verdict rests on.
+        expected: what the claim says they are.
+        tolerance: largest deviation that still verifies the claim; None where the verdict is not a distance.
+        verdict: verified, refuted or inconclusive.
+        details: every case, error and interval behind it.
+        figures: figures by name.
+        data: labelled arrays by name, name → (dimensions, values).
+    """
+
+    measured: Any
+    expected: Any
+    tolerance: float | None
+    verdict: Verdict
+    details: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    data: Mapping[str, Mapping[str, tuple[tuple[str, ...], Any]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement, its source, and how it is checked.
+
+    Attributes:
+        id: `paper/claim`.
+        statement: one sentence that can be true or false, with the scale at which it is checked.
+        source: bib key and number of the theorem, equation, figure or review point.
+        settings: what `check` is given, for every preset; with the code it determines the result.
+        check: from settings to finding.
+        asked_in_reviews: whether reviewers asked for it and the paper does not answer.
+    """
+
+    id: str
+    statement: str
+    source: str
+    settings: Mapping[Preset, Settings]
+    check: Callable[[Settings], Finding]
+    asked_in_reviews: bool = False
+
+    def seed(self, preset: Preset) -> int | None:
+        """The seed under a preset, None where nothing is sampled."""
+        return self.settings[preset].get("seed")
+
+
+def both(settings: Settings, **paper: Any) -> dict[Preset, Settings]:
+    """Settings of the quick preset, and of the paper preset where some differ."""
+    return {"quick": settings, "paper": {**settings, **paper}}
+
+
+def within(error: float, tolerance: float) -> Verdict:
+    """Verified when the error is within the tolerance; an error that is not a number refutes."""
+    return "verified" if error <= tolerance else "refuted"

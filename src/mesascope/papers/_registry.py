@@ -1,0 +1,45 @@
+"""Which papers there are, and finding their claims by name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+
+from ._claim import Claim
+
+PAPERS = ("zheng2024",)
+"""Bib keys of the papers with claims; each is a module of this package with a tuple `CLAIMS`."""
+
+
+def claims(*selection: str) -> tuple[Claim, ...]:
+    """Claims by paper (`"zheng2024"`) or by id (`"zheng2024/theorem-4.1"`); all of them without arguments.
+
+    Raises:
+        ValueError: for a paper or claim that does not exist; the message names the nearest one.
+    """
+    chosen: dict[str, Claim] = {}
+    for wanted in selection or PAPERS:
+        for claim in _named(wanted):
+            chosen[claim.id] = claim
+    return tuple(chosen.values())
+
+
+def _named(wanted: str) -> tuple[Claim, ...]:
+    paper, _, name = wanted.partition("/")
+    if paper not in PAPERS:
+        raise ValueError(f"paper {paper!r} is unknown{_nearest(paper, PAPERS)}; papers: {', '.join(PAPERS)}")
+    found: tuple[Claim, ...] = import_module(f"{__package__}.{paper}").CLAIMS
+    if not name:
+        return found
+    matching = tuple(claim for claim in found if claim.id == wanted)
+    if not matching:
+        known = [claim.id for claim in found]
+        raise ValueError(
+            f"claim {wanted!r} is unknown{_nearest(wanted, known)}; `mesascope claims {paper}` lists them"
+        )
+    return matching
+
+
+def _nearest(wrong: str, known: tuple[str, ...] | list[str]) -> str:
+    close = get_close_matches(wrong, known, 1, 0.4)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,60 @@
+"""What the claims of this paper share: laws by name, diagonal flows, and how far weights are from a diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mesascope.dynamics import Flow, gradient_flow
+from mesascope.models import LinearAttention
+from mesascope.processes import (
+    Constant,
+    DiagonalUnitary,
+    Gaussian,
+    Law,
+    NextToken,
+    Rademacher,
+    Sparse,
+    Uniform,
+)
+
+PAPER = "zheng2024"
+STARTS = ((0.1, 0.1), (0.5, 1.5), (2.0, 2.0))
+"""The paper's three diagonal starts (a0, b0)."""
+
+LAWS: Mapping[str, Callable[[Any], Law]] = {
+    "gaussian": Gaussian,
+    "one-hot": Sparse,
+    "rademacher": Rademacher,
+    "uniform": Uniform,
+    "full-one": Constant,
+}
+
+
+def diagonal_run(
+    process: DiagonalUnitary, task: NextToken, start: Any, **settings: Any
+) -> Flow[LinearAttention]:
+    """The gradient flow from a0 I, b0 I."""
+    return gradient_flow(LinearAttention.diagonal(process.dim, *start), process, task, **settings)
+
+
+def diagonals(model: LinearAttention) -> tuple[np.ndarray, np.ndarray]:
+    """The entries a_j and b_j, shape (…, d), of one model or of a trajectory."""
+    d = model.w_pv.shape[-2]
+    w_kq, w_pv = np.asarray(model.w_kq), np.asarray(model.w_pv)
+    return (
+        np.diagonal(w_kq[..., d:, :d], axis1=-2, axis2=-1),
+        np.diagonal(w_pv[..., :d], axis1=-2, axis2=-1),
+    )
+
+
+def off_diagonal_size(model: LinearAttention) -> float:
+    """Largest |entry| off the two diagonals that make gradient descent."""
+    d = model.w_pv.shape[-2]
+    w_kq, w_pv = np.array(model.w_kq), np.array(model.w_pv)
+    index = np.arange(d)
+    w_kq[d + index, index] = 0
+    w_pv[index, index] = 0
+    return float(max(np.abs(w_kq).max(), np.abs(w_pv).max()))
