@@ -90,7 +90,9 @@ def descend(
     allowed = mask_vector(model, mask)
     vector, rebuild = real_vector(model)
     stops = np.unique(np.linspace(0, steps, min(saves, steps + 1)).astype(int))
-    points, values, errors = [np.asarray(vector)], [], []
+    points = [np.asarray(vector)]
+    values: list[float] = []
+    errors: list[float] = []
     result, taken = Outcome.FINISHED, 0
     try:
         for stop in stops[1:]:
@@ -107,13 +109,13 @@ def descend(
                 progress(taken, values[-1])
     except KeyboardInterrupt:
         result = Outcome.INTERRUPTED
-    value, error, norm = (float(x) for x in _end(objective, model, jnp.asarray(points[-1]), allowed))
+    last, last_error, norm = (float(x) for x in _end(objective, model, jnp.asarray(points[-1]), allowed))
     return Descent(
         rebuild(jnp.asarray(points[-1])),
         stops[: len(points)],
         jax.vmap(rebuild)(jnp.asarray(np.stack(points))),
-        np.array([*values[: len(points) - 1], value]),
-        np.array([*errors[: len(points) - 1], error]),
+        np.array([*values[: len(points) - 1], last]),
+        np.array([*errors[: len(points) - 1], last_error]),
         norm,
         result,
     )

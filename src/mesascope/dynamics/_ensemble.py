@@ -54,7 +54,7 @@ def flow_ends(
     tolerance: float = 1e-9,
     max_steps: int = 16_384,
 ) -> FlowEnds[Model]:
-    """Solve θ' = −∇L(θ) from every start at once; settings as in `gradient_flow`.
+    """Solve θ' = −∇L(θ) from every start at once.
 
     On an accelerator the flows advance together (vmap); on a CPU each runs its own steps in one compiled loop, which is
     faster there because no flow waits for the slowest.
@@ -62,6 +62,15 @@ def flow_ends(
     Args:
         models: starts stacked along the first axis of their weights, e.g.
             `jax.vmap(lambda k: LinearAttention.gaussian(5, 0.1, key=k))(keys)`.
+        process: what generates the sequences.
+        task: horizon and weights of the context lengths.
+        engine: how the expectation is computed; `ExactMoments()` by default.
+        until: flow time > 0, or `"steady-state"` (as in `gradient_flow`, without tightening).
+        mask: entries whose gradient is masked (see `Mask`).
+        solver: any diffrax solver; `diffrax.Tsit5()` by default.
+        rtol: relative local error allowed per step.
+        atol: absolute local error allowed per step.
+        tolerance: of the steady state.
         max_steps: limit for each flow; one that exceeds it is reported with converged = False.
 
     Raises:

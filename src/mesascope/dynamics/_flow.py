@@ -89,9 +89,9 @@ def gradient_flow(
 ) -> Flow[Model]:
     """Solve θ' = −∇L(θ) from the weights of `model`, for a given time or until the gradient vanishes.
 
-    The flow is at rest when ‖∇L‖·max(‖θ‖, 1) ≤ tolerance × L(0), L(0) being the loss of zero weights. Near a stiff minimum
-    the errors of an explicit solver keep the gradient above any fixed bound: when a whole segment of steps does not
-    bring it down, rtol and atol are tightened a hundredfold.
+    The flow is at rest when ‖∇L‖·max(‖θ‖, 1) ≤ tolerance × L(0), L(0) being the loss of zero weights. Near a
+    stiff minimum the errors of an explicit solver keep the gradient above any fixed bound: when a whole segment
+    of steps does not bring it down, rtol and atol are tightened a hundredfold.
 
     Args:
         model: the start, e.g. `LinearAttention.diagonal(5, 0.1, 0.1)`.
@@ -101,7 +101,8 @@ def gradient_flow(
         until: flow time > 0, or `"steady-state"`.
         mask: entries whose gradient is masked (see `Mask`).
         solver: any explicit or implicit diffrax solver; `diffrax.Tsit5()` by default.
-        rtol, atol: local error allowed per step, to begin with.
+        rtol: relative local error allowed per step, to begin with.
+        atol: absolute local error allowed per step, to begin with.
         tolerance: of the steady state.
         max_steps: limit on solver steps.
         saves: how many points of the path to keep at most (first and last included), at least 2.

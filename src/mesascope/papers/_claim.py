@@ -67,6 +67,11 @@ def both(settings: Settings, **paper: Any) -> dict[Preset, Settings]:
     return {"quick": settings, "paper": {**settings, **paper}}
 
 
+def decide(holds: bool) -> Verdict:
+    """Verified if it holds, else refuted."""
+    return "verified" if holds else "refuted"
+
+
 def within(error: float, tolerance: float) -> Verdict:
     """Verified when the error is within the tolerance; an error that is not a number refutes."""
-    return "verified" if error <= tolerance else "refuted"
+    return decide(error <= tolerance)

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from mesascope.core import require_x64
 from mesascope.records import ClaimRecord, RunDirectory, fingerprint, provenance
@@ -18,7 +18,8 @@ from ._registry import claims
 _FAILED = "failed"  # equals no fingerprint: a failed check is never reused
 
 
-class Event(NamedTuple):
+@dataclass(frozen=True)
+class Event:
     """What a watcher of `reproduce` is told: a claim starts, is done, or is reused from an earlier run."""
 
     kind: Literal["start", "done", "reused"]

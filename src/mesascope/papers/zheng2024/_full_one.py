@@ -15,7 +15,7 @@ from mesascope.processes import Constant, DiagonalUnitary, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, within
+from .._claim import Claim, Finding, Settings, both, decide, within
 from ._common import PAPER, STARTS, diagonal_run
 
 
@@ -40,8 +40,8 @@ def _masked(settings: Settings) -> Finding:
 def _not_critical(settings: Settings) -> Finding:
     """The smallest gradient on the whole curve ab = c* of masked limits, relative to its size at a0 = b0 = 0.1.
 
-    The loss does not change under (W^KQ, W^PV) → (a W^KQ, W^PV/a), so along the curve ∇_KQ L falls as 1/a and ∇_PV L grows
-    as a: ‖∇L‖² = X²/a² + a²Y² ≥ 2XY, with X and Y their norms at a = 1, and equality at a² = X/Y.
+    The loss does not change under (W^KQ, W^PV) → (a W^KQ, W^PV/a), so along the curve ∇_KQ L falls as 1/a and
+    ∇_PV L grows as a: ‖∇L‖² = X²/a² + a²Y² ≥ 2XY, with X and Y their norms at a = 1, and equality at a² = X/Y.
     """
     dim, task = settings["dim"], NextToken(settings["horizon"])
     objective = ExactMoments().objective(DiagonalUnitary(Constant(1.0), dim), task)
@@ -56,7 +56,7 @@ def _not_critical(settings: Settings) -> Finding:
     least = math.sqrt(2 * x * y) / math.hypot(*norms(0.1, 0.1))
     at = math.sqrt(x / y)
     found = math.hypot(*norms(at, product / at)) / math.hypot(*norms(0.1, 0.1))
-    verdict = "verified" if least > settings["threshold"] and abs(found / least - 1) < 1e-9 else "refuted"
+    verdict = decide(least > settings["threshold"] and abs(found / least - 1) < 1e-9)
     details = {"smallest_at_a": at, "measured_there": found, "threshold": settings["threshold"]}
     return Finding(least, f"> {settings['threshold']:g}", None, verdict, details)
 
@@ -80,7 +80,7 @@ def _unmasked(settings: Settings) -> Finding:
     loss_error = abs(losses[0] - settings["expected_loss"]) / settings["expected_loss"]
     ok = worst <= settings["tolerance"] and lower and loss_error <= settings["tolerance"]
     details = {"cases": cases, "spread_of_loss": spread, "relative_error_of_loss": loss_error}
-    verdict = "verified" if ok else "refuted"
+    verdict = decide(ok)
     figures = {"full-one-heatmaps": _heatmaps(settings, process, task)}
     return Finding(worst, 0.0, settings["tolerance"], verdict, details, figures)
 
@@ -89,7 +89,8 @@ def _alpha_beta(model: LinearAttention) -> tuple[dict[str, float], float]:
     """Diagonal and off-diagonal values of the two blocks, and the largest deviation from αI + β11ᵀ and zero."""
     d = model.dim
     w_kq, w_pv = np.array(model.w_kq), np.array(model.w_pv)
-    values, residue = {}, 0.0
+    values: dict[str, float] = {}
+    residue = 0.0
     for name, matrix in (("w_kq", w_kq[d:, :d]), ("w_pv", w_pv[:, :d])):
         on = np.trace(matrix) / d
         off = (matrix.sum() - np.trace(matrix)) / (d * (d - 1))
@@ -111,8 +112,8 @@ def _heatmaps(settings: Settings, process: DiagonalUnitary, task: NextToken) -> 
             panels.append(
                 Panel(
                     title=f"${name}$, $a_0={start[0]:g},\\ b_0={start[1]:g}$",
-                    xlabel="column",
-                    ylabel="row",
+                    xlabel="column ($x_t$ | $x_{t-1}$)" if name == "W^{KQ}" else "column ($x_i$ | $x_{i-1}$)",
+                    ylabel="row ($x_i$ | $x_{i-1}$)" if name == "W^{KQ}" else "row",
                     traces=(
                         Heatmap(z=np.asarray(matrix), colorlabel="weight", center=0.0, block=process.dim),
                     ),
@@ -143,7 +144,8 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/proposition-4.2",
         statement=(
-            "For the full-one token no masked limit is a critical point of the full problem, whatever start led to it: on the "
+            "For the full-one token no masked limit is a critical point of the full problem, whatever start "
+            "led to it: on the "
             "whole curve ab = c* the gradient stays above half its size at a0 = b0 = 0.1 (d = 5, T = 100, exact)."
         ),
         source="zheng2024, Proposition 4.2; rebuttal: for every initialization",
@@ -153,8 +155,10 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/full-one-limit",
         statement=(
-            "Unmasked, the flow on the full-one token ends at preconditioned gradient descent: both blocks are αI + β11ᵀ, "
-            "all else vanishes, and all starts share one loss, 38.17957874025589, below the masked one (d = 5, T = 100)."
+            "Unmasked, the flow on the full-one token ends at preconditioned gradient descent: both blocks "
+            "are αI + β11ᵀ, "
+            "all else vanishes, and all starts share one loss, 38.17957874025589, below the masked one (d = "
+            "5, T = 100)."
         ),
         source="zheng2024, Proposition 4.2 and appendix heat-maps; the limit is derived here",
         settings=both(

@@ -8,7 +8,7 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, both
+from .._claim import Claim, Finding, Settings, both, decide
 from ._common import LAWS, PAPER, diagonal_run
 
 
@@ -56,7 +56,7 @@ def _last_only(settings: Settings) -> Finding:
         "risk_averaged_over_contexts": average,
     }
     details["meaning"] = "measured is the ratio of the times to 99 % of the limit, last term / autoregressive"
-    verdict = "verified" if ok else "refuted"
+    verdict = decide(ok)
     return Finding(ratio, 1.0, settings["time_tolerance"], verdict, details, {"last-term": figure})
 
 
@@ -64,9 +64,12 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/last-term-only",
         statement=(
-            "Asked in the reviews: on the same data (Gaussian, d = 5, T = 100, a0 = b0 = 0.1) and at equal total weight, "
-            "training on the last term only also ends at Theorem 4.1 (weighted), takes the same flow time to 99 % of the limit "
-            "within 1 %, and is better at the last context but worse averaged over contexts: neither is harder, each wins "
+            "Asked in the reviews: on the same data (Gaussian, d = 5, T = 100, a0 = b0 = 0.1) and at equal "
+            "total weight, "
+            "training on the last term only also ends at Theorem 4.1 (weighted), takes the same flow time "
+            "to 99 % of the limit "
+            "within 1 %, and is better at the last context but worse averaged over contexts: neither is "
+            "harder, each wins "
             "its own loss."
         ),
         source="zheng2024, reviews: is autoregressive training harder than the last term only?",
