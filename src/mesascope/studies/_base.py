@@ -1,0 +1,198 @@
+"""What all specifications are made of: tables without unknown fields, numbers, arrays, tagged tables."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from ._errors import show, unknown, wrong
+
+Number: TypeAlias = int | float | Fraction
+_T = TypeVar("_T")
+
+# Sixth powers of what lies between these bounds are ordinary double-precision numbers.
+SMALLEST, LARGEST = 1e-50, 1e50
+# Decimals and ratios of integers; exponents are short, for an exact 1e999999999 would fill the memory.
+_RATIONAL = re.compile(r"[+-]?\d{1,50}(\.\d{1,50}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2}|/0*[1-9]\d{0,49})?")
+
+
+class Spec(BaseModel):
+    """A part of a specification: its fields cannot be changed, and unknown ones are refused by name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, data: Any) -> Any:
+        if isinstance(data, cls):
+            return data
+        fields = list(cls.model_fields)
+        if not isinstance(data, Mapping):
+            raise wrong(f"must be a table with the fields {', '.join(fields)}, got {show(data)}")
+        for name in data:
+            if name not in fields:
+                raise wrong(unknown("field", name, fields))
+        return data
+
+
+def kinds(*known: str) -> Any:
+    """Return the check of a table that says by its `kind` what it is, made before the table itself is read.
+
+    A string stands for the table with that kind and no other field.
+    """
+
+    def check(value: Any) -> Any:
+        if isinstance(value, Spec):
+            return value
+        table = {"kind": value} if isinstance(value, str) else value
+        if not isinstance(table, Mapping):
+            raise wrong(f"must be a table with a kind ({', '.join(known)}), got {show(value)}")
+        if "kind" not in table:
+            raise wrong(f"missing; use one of {', '.join(known)}", "kind")
+        if table["kind"] not in known:
+            raise wrong(unknown("kind", table["kind"], known), "kind")
+        return table
+
+    return BeforeValidator(check)
+
+
+def number(value: Any) -> Number:
+    """Return a finite number as given; `"1/3"` and `"0.25"` are exact rationals."""
+    if isinstance(value, str):
+        text = value.replace(" ", "")
+        if not _RATIONAL.fullmatch(text):
+            raise wrong(f"{show(value)} spells no rational number; write e.g. '1/3' or '0.25'")
+        return Fraction(text)
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+        raise wrong(f"must be a number, got {show(value)}")
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # an integer that no double can hold
+        finite = False
+    if not finite:
+        raise wrong(f"must be finite and fit double precision, got {show(value)}")
+    return value
+
+
+def positive(value: Any) -> Number:
+    """Return a finite number greater than 0."""
+    given = number(value)
+    if given <= 0:
+        raise wrong(f"must be greater than 0, got {show(value)}")
+    return given
+
+
+def nonnegative(value: Any) -> Number:
+    """Return a finite number not below 0."""
+    given = number(value)
+    if given < 0:
+        raise wrong(f"must not be negative, got {show(value)}")
+    return given
+
+
+def moderate(value: Any) -> Number:
+    """Return a number whose sixth power fits double precision: 0, or between 1e-50 and 1e50 in size."""
+    given = number(value)
+    if given and not SMALLEST <= abs(float(given)) <= LARGEST:
+        raise wrong(
+            f"must lie between {SMALLEST:g} and {LARGEST:g} in size, got {show(value)}: the loss contains "
+            "sixth powers; choose other units"
+        )
+    return given
+
+
+def scale(value: Any) -> Number:
+    """Return a number greater than 0 whose sixth power fits double precision."""
+    positive(value)
+    return moderate(value)
+
+
+def placed(check: Callable[[Any], _T], value: Any, *place: int | str) -> _T:
+    """Return `check(value)`, an entry of an array; an error names its place there."""
+    try:
+        return check(value)
+    except PydanticCustomError as error:
+        raise wrong(str((error.context or {})["what"]), *place) from None
+
+
+def as_list(value: Any) -> Any:
+    """Return arrays as lists: specifications are read from files, but made in Python too."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _real(value: Any) -> float:
+    return value if type(value) is float and math.isfinite(value) else float(number(value))
+
+
+def rows(value: Any, check: Callable[[Any], _T]) -> tuple[tuple[_T, ...], ...]:
+    """Return a list of equally long lists as tuples, every entry checked."""
+    given = as_list(value)
+    if not isinstance(given, list | tuple) or not given:
+        raise wrong(f"must be a matrix, a list of rows, got {show(given)}")
+    for i, row in enumerate(given):
+        if not isinstance(row, list | tuple) or not row:
+            raise wrong(f"must be a row of numbers, got {show(row)}", i)
+        if len(row) != len(given[0]):
+            raise wrong(f"has {len(row)} numbers, but row 0 has {len(given[0])}; make rows equally long", i)
+    return tuple(tuple(placed(check, x, i, j) for j, x in enumerate(row)) for i, row in enumerate(given))
+
+
+def entries(value: Any, check: Callable[[Any], _T]) -> tuple[_T, ...]:
+    """Return a list as a tuple, every entry checked."""
+    given = as_list(value)
+    if not isinstance(given, list | tuple) or not given:
+        raise wrong(f"must be a list of numbers, got {show(given)}")
+    return tuple(placed(check, x, i) for i, x in enumerate(given))
+
+
+def require_shape(given: tuple[Any, ...], expected: tuple[int, int], why: str, *path: str) -> None:
+    """Refuse a matrix of another shape; `why` says where the expected one comes from."""
+    shape = (len(given), len(given[0]))
+    if shape != expected:
+        raise wrong(f"has shape {shape}, expected {expected} = {why}", *path)
+
+
+def written(value: Any) -> Any:
+    """Return numbers, and tuples and tables of them, as a specification file would write them."""
+    if isinstance(value, dict):
+        return {str(key): written(one) for key, one in value.items()}
+    if isinstance(value, tuple):
+        return [written(one) for one in value]
+    return str(value) if isinstance(value, Fraction) else value
+
+
+Real: TypeAlias = Annotated[Number, PlainValidator(number), PlainSerializer(written)]
+"""A finite number: integer, float, or an exact rational written as a string, such as "1/3"."""
+Positive: TypeAlias = Annotated[Number, PlainValidator(positive), PlainSerializer(written)]
+Nonnegative: TypeAlias = Annotated[Number, PlainValidator(nonnegative), PlainSerializer(written)]
+Scale: TypeAlias = Annotated[Number, PlainValidator(scale), PlainSerializer(written)]
+Matrix: TypeAlias = Annotated[
+    tuple[tuple[float, ...], ...], PlainValidator(lambda value: rows(value, _real)), PlainSerializer(written)
+]
+Seed: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
+"""A seed of random numbers, 0 … 2³² − 1."""
+Token: TypeAlias = Annotated[
+    Number | tuple[Number, ...],
+    PlainValidator(
+        lambda value: (
+            entries(value, moderate) if isinstance(as_list(value), list | tuple) else moderate(value)
+        )
+    ),
+    PlainSerializer(written),
+]
+"""One number for all coordinates, or the list of the coordinates."""
+Numbers: TypeAlias = Annotated[
+    tuple[Number, ...], PlainValidator(lambda value: entries(value, number)), PlainSerializer(written)
+]

@@ -1,0 +1,145 @@
+"""Errors of specifications: one line that says where, what is wrong, and the mend."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
+
+_SHOWN = 60
+
+
+class SpecError(ValueError):
+    """A specification that cannot be used; its message is one line: file, field, what is wrong, the mend.
+
+    Attributes:
+        what: what is wrong, and the mend.
+        path: the field, outermost name first; list places are numbers, e.g. `("law", "parts", 1, "scale")`.
+        file: the file that was read, if it was one.
+    """
+
+    def __init__(self, what: str, path: Sequence[str | int] = (), file: str | None = None) -> None:
+        self.what, self.path, self.file = one_line(what), tuple(path), file
+        places = [one_line(file)] if file else []
+        if path:
+            places.append(_show_path(path))
+        super().__init__(": ".join([*places, self.what]))
+
+
+@contextmanager
+def at(*path: str | int, file: str | None = None) -> Iterator[None]:
+    """Say where an error happened: a `ValueError` or `TypeError` of the block becomes a `SpecError` there.
+
+    A `SpecError` of the block speaks of a place inside this one; what is outside is put in front.
+    """
+    try:
+        yield
+    except SpecError as error:
+        raise SpecError(error.what, (*path, *error.path), file or error.file) from error
+    except (ValueError, TypeError, OverflowError) as error:
+        raise SpecError(str(error), path, file) from error
+
+
+def wrong(what: str, *path: str | int) -> PydanticCustomError:
+    """Return the error that a validator raises: `what` is wrong at `path`, seen from the validated value."""
+    return PydanticCustomError("mesascope", "{what}", {"what": what, "path": list(path)})
+
+
+def first_error(error: ValidationError, data: Any) -> SpecError:
+    """Return the first error that pydantic found in `data` as a `SpecError`."""
+    first = error.errors(include_url=False)[0]
+    context = first.get("ctx", {})
+    return SpecError(_text(first, context), [*_without_tags(first["loc"], data), *context.get("path", ())])
+
+
+def _without_tags(location: Sequence[str | int], data: Any) -> list[str | int]:
+    """Drop the `kind`s that pydantic puts into the location of an error in a discriminated union."""
+    path: list[str | int] = []
+    tagged = False
+    for part in location:
+        if not tagged and (data == part or (isinstance(data, Mapping) and data.get("kind") == part)):
+            tagged = True
+            continue
+        tagged = False
+        path.append(part)
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            data = None
+    return path
+
+
+def _show_path(path: Sequence[str | int]) -> str:
+    """Write `("law", "parts", 1, "scale")` as `law.parts[1].scale`."""
+    steps = (f"[{part}]" if isinstance(part, int) else f".{show_text(part)}" for part in path)
+    return "".join(steps).removeprefix(".")
+
+
+def _text(error: Any, context: Mapping[str, Any]) -> str:
+    kind, given = error["type"], error["input"]
+    match kind:
+        case "mesascope":
+            return str(context["what"])
+        case "missing":
+            return "missing; add it"
+        case "literal_error":
+            return unknown("value", given, _names(context["expected"]))
+        case "int_type":
+            return f"must be an integer, got {show(given)}"
+        case "bool_type":
+            return f"must be true or false, got {show(given)}"
+        case "string_type":
+            return f"must be a string, got {show(given)}"
+        case "greater_than_equal":
+            return f"must be at least {context['ge']}, got {show(given)}"
+        case "less_than_equal":
+            return f"must be at most {context['le']}, got {show(given)}"
+        case "tuple_type":
+            return f"must be a list, got {show(given)}"
+        case "too_short":
+            return f"must have at least {context['min_length']} entries, got {context['actual_length']}"
+        case _:
+            return f"{error['msg']}, got {show(given)}"
+
+
+def _names(listed: str) -> list[str]:
+    return re.findall(r"'([^']+)'", listed)
+
+
+def unknown(what: str, given: object, known: Sequence[str]) -> str:
+    """Say that a name is unknown, and the nearest one that is known, or all of them."""
+    near = get_close_matches(str(given), known, n=1, cutoff=0.5)
+    mend = f"did you mean '{near[0]}'?" if near else f"use {'one of ' * (len(known) > 1)}{', '.join(known)}"
+    return f"unknown {what} {show(given)}; {mend}"
+
+
+def show(value: object) -> str:
+    """Write a given value for a message: the beginning of a long one, tables and lists by their kind."""
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}" if value else "an empty list"
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    try:
+        return show_text(repr(value))
+    except ValueError:  # an integer beyond Python's limit on digits
+        return "a number of thousands of digits"
+
+
+def show_text(text: str) -> str:
+    """Return a text in printable characters, cut when it is long."""
+    printable = _printable(text)
+    return printable if len(printable) <= _SHOWN else f"{printable[:_SHOWN]}…"
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, in printable characters."""
+    return _printable(" ".join(text.split()))
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

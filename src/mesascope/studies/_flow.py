@@ -1,0 +1,219 @@
+"""Where training goes from given initial weights: gradient flow, or gradient descent."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
+
+from ._base import Number, Positive, positive, written
+from ._errors import at, show, wrong
+from ._inits import InitSpec
+from ._limit import theory_limit
+from ._problem import Problem, ProblemSpec
+
+if TYPE_CHECKING:
+    from mesascope.dynamics import Descent, Flow
+
+_RTOL = 1e-11
+_FLOW_ONLY = ("until", "tolerance", "max_steps", "solver")
+_DESCENT_ONLY = ("lr", "steps")
+
+
+def _until(value: Any) -> Number | str:
+    if isinstance(value, str) and value.strip()[:1].isalpha():
+        if value == "steady-state":
+            return value
+        raise wrong(f"{show(value)} is neither a time > 0 nor 'steady-state'")
+    return positive(value)
+
+
+def _tolerance(value: Any) -> Number:
+    given = positive(value)
+    if not _RTOL <= given < 1:
+        raise wrong(f"must lie between {_RTOL:g} (the solver's own error) and 1, got {value}")
+    return given
+
+
+Until: TypeAlias = Annotated[Number | str, PlainValidator(_until), PlainSerializer(written)]
+Tolerance: TypeAlias = Annotated[Number, PlainValidator(_tolerance), PlainSerializer(written)]
+
+
+class FlowProgress(NamedTuple):
+    """How far a run is: flow time, steps taken, and the gradient norm (flow) or the loss (descent)."""
+
+    time: float
+    steps: int
+    gradient_norm: float | None
+    loss: float | None
+
+
+class FlowResult(BaseModel):
+    """What `FlowSpec.run` gives.
+
+    Attributes:
+        w_kq, w_pv: weights at the end, shapes (2d, 2d) and (d, 2d).
+        loss: the loss there.
+        product: a_j b_j, the products of the two diagonals, shape (d,).
+        limit_product: where theory says that they end; None where it says nothing.
+        limit_reason: what the limit rests on, or why there is none.
+        gradient_norm: ‖∇L‖₂ at the end, over the entries that are not masked.
+        converged: whether the gradient fell below the tolerance.
+        time: flow time at the end; for descent, steps × lr.
+        steps: steps of the solver, or of the descent.
+        result: "converged", "finished" (the time or the steps asked for), "diverged", "step limit" or
+            "interrupted".
+        message: what that means, and the remedy where one is needed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    w_kq: list[list[float]]
+    w_pv: list[list[float]]
+    loss: float
+    product: list[float]
+    limit_product: float | None
+    limit_reason: str
+    gradient_norm: float
+    converged: bool
+    time: float
+    steps: int
+    result: str
+    message: str
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended as asked: at rest, or at the time or number of steps asked for."""
+        return self.result in ("converged", "finished")
+
+
+class FlowSpec(ProblemSpec):
+    """Gradient flow θ' = −∇L, or gradient descent θ ← θ − lr ∇L, from given initial weights.
+
+    Attributes:
+        init: initial weights.
+        mask: "off-diagonal" masks gradients off the diagonals of the d × d blocks (zheng2024, Theorem 4.3).
+        method: "flow" (default) or "descent".
+        until: flow: a time > 0, or "steady-state" (default).
+        tolerance: flow: of the steady state, at least 1e-11; default 1e-10.
+        max_steps: flow: limit on solver steps; default 100 000.
+        solver: flow: "tsit5" (explicit, default) or "kvaerno5" (implicit, for slow approaches at small dim).
+        lr: descent: learning rate > 0, for the loss summed over context lengths.
+        steps: descent: number of steps.
+    """
+
+    init: InitSpec
+    mask: Literal["off-diagonal"] | None = None
+    method: Literal["flow", "descent"] = "flow"
+    until: Until | None = None
+    tolerance: Tolerance | None = None
+    max_steps: Annotated[int, Field(strict=True, ge=1, le=10**8)] | None = None
+    solver: Literal["tsit5", "kvaerno5"] | None = None
+    lr: Positive | None = None
+    steps: Annotated[int, Field(strict=True, ge=1, le=10**8)] | None = None
+
+    @model_validator(mode="after")
+    def _fields_fit_the_method(self) -> Self:
+        self.init.check(self.dim)
+        foreign, other = (_DESCENT_ONLY, "descent") if self.method == "flow" else (_FLOW_ONLY, "flow")
+        for name in foreign:
+            if getattr(self, name) is not None:
+                raise wrong(
+                    f"belongs to method = '{other}', but method is '{self.method}'; drop it or change method",
+                    name,
+                )
+        if self.method == "descent":
+            for name in _DESCENT_ONLY:
+                if getattr(self, name) is None:
+                    raise wrong("missing; method = 'descent' needs lr and steps", name)
+        return self
+
+    def build(self) -> Problem:
+        """Return initial model, process, task and engine.
+
+        Raises:
+            SpecError: the law is impossible or lacks moments, or does not fit the dimension.
+        """
+        process, task = self.data()
+        with at("init"):
+            model = self.init.build(self.dim, self.rho)
+        return Problem(model, process, task, self.engine.build(self.dim, self.horizon))
+
+    def run(self, progress: Callable[[FlowProgress], None] | None = None) -> FlowResult:
+        """Solve the flow or take the steps of the descent.
+
+        Args:
+            progress: called now and then; a KeyboardInterrupt ends the run and keeps what was computed.
+
+        Raises:
+            SpecError: as for `build`, or the engine cannot treat the problem.
+            ValueError: 64-bit mode is off (exact engines).
+        """
+        problem = self.build()
+        model, process, task, engine = problem
+        with at("engine"):
+            engine.objective(process, task, model.normalizer)
+        limit, reason = theory_limit(problem, self.mask, drawn=self.init.kind == "gaussian")
+        solve = self._solve_flow if self.method == "flow" else self._descend
+        end, time, steps = solve(problem, progress)
+        return FlowResult(
+            w_kq=end.model.w_kq.tolist(),
+            w_pv=end.model.w_pv.tolist(),
+            loss=float(end.loss[-1]),
+            product=end.model.products().tolist(),
+            limit_product=limit,
+            limit_reason=reason,
+            gradient_norm=float(end.gradient_norm),
+            converged=end.converged,
+            time=time,
+            steps=steps,
+            result=end.result.value,
+            message=end.result.message,
+        )
+
+    def _solve_flow(
+        self, problem: Problem, progress: Callable[[FlowProgress], None] | None
+    ) -> "tuple[Flow[Any], float, int]":
+        import diffrax
+
+        from mesascope.dynamics import gradient_flow
+
+        model, process, task, engine = problem
+        until = "steady-state" if self.until is None else self.until
+        flow = gradient_flow(
+            model,
+            process,
+            task,
+            engine=engine,
+            until=until if isinstance(until, str) else float(until),
+            mask=self.mask,
+            solver=diffrax.Kvaerno5() if self.solver == "kvaerno5" else None,
+            rtol=_RTOL,
+            tolerance=1e-10 if self.tolerance is None else float(self.tolerance),
+            max_steps=self.max_steps or 100_000,
+            saves=2,  # only the end is asked for
+            progress=progress
+            and (lambda now: progress(FlowProgress(now.time, now.steps, now.gradient_norm, None))),
+        )
+        return flow, flow.time, flow.stats["steps"]
+
+    def _descend(
+        self, problem: Problem, progress: Callable[[FlowProgress], None] | None
+    ) -> "tuple[Descent[Any], float, int]":
+        from mesascope.dynamics import descend
+
+        model, process, task, engine = problem
+        rate, steps = float(self.lr or 0), self.steps or 0
+        descent = descend(
+            model,
+            process,
+            task,
+            learning_rate=rate,
+            steps=steps,
+            engine=engine,
+            mask=self.mask,
+            saves=100 if progress else 2,
+            progress=progress
+            and (lambda taken, loss: progress(FlowProgress(taken * rate, taken, None, loss))),
+        )
+        taken = int(descent.steps[-1])
+        return descent, taken * rate, taken

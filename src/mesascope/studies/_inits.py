@@ -1,0 +1,101 @@
+"""Specifications of initial weights."""
+
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from ._base import Matrix, Positive, Real, Seed, Spec, kinds, require_shape
+
+if TYPE_CHECKING:
+    from mesascope.models import LinearAttention
+
+
+def check_shapes(w_kq: Matrix, w_pv: Matrix, dim: int, *path: str) -> None:
+    """Refuse weights that are not (2d, 2d) and (d, 2d)."""
+    require_shape(w_kq, (2 * dim, 2 * dim), f"(2·dim, 2·dim) for dim = {dim}", *path, "w_kq")
+    require_shape(w_pv, (dim, 2 * dim), f"(dim, 2·dim) for dim = {dim}", *path, "w_pv")
+
+
+def explicit_model(w_kq: Matrix, w_pv: Matrix, rho: str) -> "LinearAttention":
+    """Return linear attention with given weights."""
+    import jax.numpy as jnp
+
+    from mesascope.models import LinearAttention
+
+    return LinearAttention(jnp.asarray(w_kq, float), jnp.asarray(w_pv, float), rho)
+
+
+class DiagonalInit(Spec):
+    """a I in the (x_{i−1}, x_t) block of W^KQ, b I in the x_i block of W^PV, all else 0.
+
+    Source: zheng2024, Assumption 3.1.
+
+    Attributes:
+        a, b: the diagonals.
+    """
+
+    kind: Literal["diagonal"] = "diagonal"
+    a: Real
+    b: Real
+
+    def check(self, dim: int) -> None:
+        """Accept every dimension."""
+
+    def build(self, dim: int, rho: str) -> "LinearAttention":
+        """Return the model."""
+        from mesascope.models import LinearAttention
+
+        return LinearAttention.diagonal(dim, float(self.a), float(self.b), rho)
+
+
+class GaussianInit(Spec):
+    """Every entry independent N(0, scale²).
+
+    Attributes:
+        scale: standard deviation > 0 of the entries.
+        seed: seed of the draw.
+    """
+
+    kind: Literal["gaussian"] = "gaussian"
+    scale: Positive
+    seed: Seed = 0
+
+    def check(self, dim: int) -> None:
+        """Accept every dimension."""
+
+    def build(self, dim: int, rho: str) -> "LinearAttention":
+        """Return the model, drawn with `named_key(seed, "init")`."""
+        from mesascope.core import named_key
+        from mesascope.models import LinearAttention
+
+        key = named_key(self.seed, "init")
+        return LinearAttention.gaussian(dim, float(self.scale), key=key, normalizer=rho)
+
+
+class ExplicitInit(Spec):
+    """Given weights.
+
+    Attributes:
+        w_kq: W^KQ, shape (2d, 2d).
+        w_pv: W^PV, shape (d, 2d).
+    """
+
+    kind: Literal["explicit"] = "explicit"
+    w_kq: Matrix
+    w_pv: Matrix
+
+    def check(self, dim: int) -> None:
+        """Refuse weights of another dimension."""
+        check_shapes(self.w_kq, self.w_pv, dim, "init")
+
+    def build(self, dim: int, rho: str) -> "LinearAttention":
+        """Return the model."""
+        return explicit_model(self.w_kq, self.w_pv, rho)
+
+
+InitSpec: TypeAlias = Annotated[
+    DiagonalInit | GaussianInit | ExplicitInit,
+    Field(discriminator="kind"),
+    kinds("diagonal", "gaussian", "explicit"),
+]
+"""Initial weights, told apart by `kind`."""

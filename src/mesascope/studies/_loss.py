@@ -1,0 +1,96 @@
+"""The population loss of given weights, and its gradient."""
+
+import math
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from ._base import Matrix
+from ._errors import at
+from ._inits import check_shapes, explicit_model
+from ._problem import Problem, ProblemSpec
+
+
+class LossResult(BaseModel):
+    """What `LossSpec.run` gives.
+
+    Attributes:
+        loss: L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖²; infinite or NaN when it leaves double precision.
+        standard_error: of the loss; 0 for exact engines.
+        grad_w_kq: ∂L/∂W^KQ, shape (2d, 2d).
+        grad_w_pv: ∂L/∂W^PV, shape (d, 2d).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    loss: float
+    standard_error: float
+    grad_w_kq: list[list[float]]
+    grad_w_pv: list[list[float]]
+
+    @property
+    def finite(self) -> bool:
+        """Whether loss and gradient fit double precision."""
+        rows = (*self.grad_w_kq, *self.grad_w_pv)
+        return math.isfinite(self.loss) and all(math.isfinite(x) for row in rows for x in row)
+
+
+class LossSpec(ProblemSpec):
+    """A population loss at explicit weights.
+
+    Attributes:
+        w_kq: W^KQ, shape (2d, 2d).
+        w_pv: W^PV, shape (d, 2d): the rows that reach the prediction.
+    """
+
+    w_kq: Matrix
+    w_pv: Matrix
+
+    @model_validator(mode="after")
+    def _shapes_fit(self) -> Self:
+        check_shapes(self.w_kq, self.w_pv, self.dim)
+        return self
+
+    def build(self) -> Problem:
+        """Return model, process, task and engine.
+
+        Raises:
+            SpecError: the law is impossible or lacks moments, or does not fit the dimension.
+        """
+        process, task = self.data()
+        return Problem(
+            explicit_model(self.w_kq, self.w_pv, self.rho),
+            process,
+            task,
+            self.engine.build(self.dim, self.horizon),
+        )
+
+    def run(self) -> LossResult:
+        """Compute the loss and its gradient.
+
+        Raises:
+            SpecError: as for `build`, or the engine cannot treat the problem.
+            ValueError: 64-bit mode is off (exact engines).
+        """
+        import equinox as eqx
+        import jax
+
+        model, process, task, engine = self.build()
+        with at("engine"):
+            objective = engine.objective(process, task, model.normalizer)
+
+        @eqx.filter_jit
+        def value_and_gradient(objective: Any, model: Any) -> Any:
+            def loss(model: Any) -> Any:
+                estimate = objective(model)
+                return estimate.value, estimate.standard_error
+
+            return jax.value_and_grad(loss, has_aux=True)(model)
+
+        (value, error), gradient = value_and_gradient(objective, model)
+        return LossResult(
+            loss=float(value),
+            standard_error=float(error),
+            grad_w_kq=gradient.w_kq.tolist(),
+            grad_w_pv=gradient.w_pv.tolist(),
+        )

@@ -1,0 +1,103 @@
+"""Specifications from files: TOML or JSON, or standard input."""
+
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from ._base import Spec
+from ._errors import SpecError, at, first_error
+
+_Spec = TypeVar("_Spec", bound=Spec)
+_MOST_BYTES = 2**28
+
+
+def read_spec(path: str | os.PathLike[str], kind: type[_Spec]) -> _Spec:
+    """Read a specification from a file.
+
+    Args:
+        path: a .toml or .json file; with another ending, what begins with `{` is JSON, the rest TOML. `-`
+            reads standard input.
+        kind: what it specifies, e.g. `LossSpec`.
+
+    Raises:
+        SpecError: the file cannot be read, is neither TOML nor JSON, or does not specify that; one line with
+            file, field, what is wrong, and the mend.
+    """
+    name, folder = ("standard input", Path()) if str(path) == "-" else (str(path), Path(path).parent)
+    with at(file=name):
+        return parse_spec(_parse(_text(path), Path(path).suffix.lower()), kind, folder=folder)
+
+
+def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] = ".") -> _Spec:
+    """Read a specification from a mapping, as TOML and JSON files give them.
+
+    Args:
+        data: the mapping.
+        kind: what it specifies, e.g. `FlowSpec`.
+        folder: where relative paths of files of samples start.
+
+    Raises:
+        SpecError: a field is missing, unknown, or wrong; one line with field, what is wrong, and the mend.
+    """
+    try:
+        return kind.model_validate(data, context={"folder": Path(folder)})
+    except ValidationError as error:
+        raise first_error(error, data) from None
+    except RecursionError:
+        raise SpecError("is nested too deeply to be read; flatten it") from None
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    try:
+        if str(path) == "-":
+            raw = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with open(path, "rb") as file:
+                raw = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise SpecError("no such file; check the path") from None
+    except IsADirectoryError:
+        raise SpecError("is a folder; name a TOML or JSON file in it") from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = getattr(error, "strerror", None) or error
+        raise SpecError(f"cannot be read ({reason}); check path and permissions") from None
+    if len(raw) > _MOST_BYTES:
+        raise SpecError(f"is larger than {_MOST_BYTES // 2**20} MiB; is this a specification?")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SpecError("is no text in UTF-8; give a TOML or JSON file") from None
+
+
+def _parse(text: str, suffix: str) -> Any:
+    is_json = suffix == ".json" or (suffix != ".toml" and text.lstrip().startswith("{"))
+    name = "JSON" if is_json else "TOML"
+    if not text.strip():
+        raise SpecError("is empty; write the fields of the specification")
+    try:
+        return json.loads(text, object_pairs_hook=_without_repetition) if is_json else tomllib.loads(text)
+    except SpecError:
+        raise
+    except ValueError as error:
+        if "integer string conversion" in str(error):
+            raise SpecError(
+                "holds an integer of thousands of digits; write a number of ordinary size"
+            ) from None
+        raise SpecError(f"is no valid {name}: {error}; mend it there") from None
+    except RecursionError:
+        raise SpecError("is nested too deeply to be read; flatten it") from None
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SpecError("given twice; keep one", (twice,))
+    return table

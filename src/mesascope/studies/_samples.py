@@ -1,0 +1,88 @@
+"""Samples from files: arrays (.npy) and tables of numbers (.csv)."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from ._base import LARGEST
+
+MOST_SAMPLES = 1_000_000
+"""Moments of samples are computed in rational arithmetic: a million numbers take seconds."""
+_MOST_BYTES = 2**26
+
+
+def read_samples(path: Path) -> Any:
+    """Return the samples in a file as a float array of shape (n,) or (n, d).
+
+    A .npy file holds the array itself. In a .csv file every line is one token, its coordinates separated by
+    commas; a first line of names is skipped, and a single column gives shape (n,).
+
+    Raises:
+        ValueError: the file is missing, of another kind, too large, or does not hold finite numbers.
+    """
+    import numpy as np
+
+    readers = {".npy": _read_npy, ".csv": _read_csv}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(f"{path} ends in {path.suffix or 'nothing'}; give samples as .npy or .csv")
+    try:
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{path} is no file; give a .npy or .csv file")
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError(
+                f"{path} is larger than {_MOST_BYTES // 2**20} MiB; give fewer samples, or moments"
+            )
+        samples = reader(path)
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror or error}; check the path") from error
+    if samples.dtype.kind not in "iuf":
+        raise ValueError(f"{path} holds {samples.dtype}, not real numbers; save a real array")
+    if samples.ndim not in (1, 2) or samples.size == 0:
+        raise ValueError(f"{path} holds an array of shape {samples.shape}; save one of shape (n,) or (n, d)")
+    if samples.size > MOST_SAMPLES:
+        raise ValueError(
+            f"{path} holds {samples.size} numbers, at most {MOST_SAMPLES} are taken; thin them out"
+        )
+    samples = np.asarray(samples, dtype=float)
+    if not (np.abs(samples) <= LARGEST).all():  # true for NaN too
+        raise ValueError(f"{path} holds a number that is not finite or beyond {LARGEST:g}; remove it")
+    return samples
+
+
+def _read_npy(path: Path) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, MemoryError) as error:
+        raise ValueError(f"{path} is no array of numpy's .npy format; save it with numpy.save") from error
+
+
+def _read_csv(path: Path) -> Any:
+    import numpy as np
+
+    table: list[list[float]] = []
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file)
+        try:
+            for row in reader:
+                if not row or row == [""]:
+                    continue
+                try:
+                    table.append([float(cell) for cell in row])
+                except ValueError:
+                    if reader.line_num == 1:
+                        continue  # a line of names
+                    raise ValueError(
+                        f"{path}, line {reader.line_num}: {row!r:.60} is not all numbers"
+                    ) from None
+                if len(table[-1]) != len(table[0]):
+                    raise ValueError(
+                        f"{path}, line {reader.line_num}: {len(table[-1])} numbers, but the lines before "
+                        f"have {len(table[0])}; give every token all its coordinates"
+                    )
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ValueError(f"{path} is no text of comma-separated numbers ({error})") from error
+    array = np.array(table)
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
