@@ -1,0 +1,74 @@
+"""What every command prints with: one JSON object, lines for people, one line for an error."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses: done and nothing refuted; a claim refuted or a run failed; bad input; stopped by Ctrl-C."""
+
+_WIDTH = 80
+
+
+class InputError(ValueError):
+    """Something that the user gave cannot be used; the message says what, where, and the mend."""
+
+
+@contextmanager
+def in_file(name: str) -> Iterator[None]:
+    """Say in which file the error of a specification lies, unless it says so itself."""
+    try:
+        yield
+    except ValueError as error:
+        if getattr(error, "file", None):
+            raise
+        raise InputError(f"{'standard input' if name == '-' else name}: {error}") from error
+
+
+def print_json(result: Any) -> None:
+    """Print the one JSON object of a command; NaN and infinities become the strings "nan", "inf", "-inf"."""
+    from mesascope.records import plain
+
+    print(json.dumps(plain(result), ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def say(text: str) -> None:
+    """Print one line to standard error, whatever `text` holds."""
+    line = " ".join(text.splitlines())
+    print("".join(c if c.isprintable() else repr(c)[1:-1] for c in line), file=sys.stderr, flush=True)
+
+
+def results() -> "Console":
+    """The console for results that people read: standard output, 80 columns wide unless a terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDTH)
+
+
+def progress() -> "Console":
+    """The console for progress: standard error; nothing appears where that is no terminal."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, quiet=not sys.stderr.isatty())
+
+
+def compute_in_64_bits() -> None:
+    """Switch JAX to 64-bit precision: the library leaves that to whoever runs it, here the command."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+
+
+def matrix_lines(matrix: list[list[float]]) -> list[str]:
+    """Write a matrix in aligned columns, if it fits 80 of them; else say how to see it."""
+    cells = [[f"{x:.5g}" for x in row] for row in matrix]
+    width = max(len(cell) for row in cells for cell in row) + 2
+    if width * len(cells[0]) > _WIDTH:
+        return ["  too wide to show; --json prints every entry"]
+    return ["".join(cell.rjust(width) for cell in row) for row in cells]
