@@ -111,9 +111,9 @@ def descend(
         result = Outcome.INTERRUPTED
     last, last_error, norm = (float(x) for x in _end(objective, model, jnp.asarray(points[-1]), allowed))
     return Descent(
-        rebuild(jnp.asarray(points[-1])),
+        rebuild(points[-1]),
         stops[: len(points)],
-        jax.vmap(rebuild)(jnp.asarray(np.stack(points))),
+        rebuild(np.stack(points)),
         np.array([*values[: len(points) - 1], last]),
         np.array([*errors[: len(points) - 1], last_error]),
         norm,

@@ -108,7 +108,7 @@ def _solve(
     def one(start: eqx.Module) -> tuple[Any, ...]:
         vector, rebuild = real_vector(eqx.combine(start, static))
         gradient = masked_gradient(objective, rebuild, allowed)
-        rest = tolerance * objective(rebuild(jnp.zeros_like(vector))).value
+        rest = tolerance * objective.unit(rebuild(vector))
 
         def at_rest(t: Any, y: Array, args: Any, **kwargs: Any) -> Array:
             return jnp.linalg.norm(gradient(y)) * jnp.maximum(jnp.linalg.norm(y), 1.0) <= rest

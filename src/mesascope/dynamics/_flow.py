@@ -124,23 +124,23 @@ def gradient_flow(
     objective = chosen.objective(process, task, getattr(model, "normalizer", "t-1"))
     allowed = mask_vector(model, mask)
     vector, rebuild = real_vector(model)
-    zero_loss, norm = _scales(objective, model, vector, allowed)
-    rest = tolerance * float(zero_loss) if limit == math.inf else 0.0
+    unit = float(objective.unit(model))
+    rest = tolerance * unit if limit == math.inf else 0.0
     length = max(16, min(_LONGEST_SEGMENT, _SEGMENT_BYTES // (8 * vector.size), max_steps))
-    path = _Path(vector, saves)
+    path = _Path(np.asarray(vector), saves)
     stats = {"steps": 0, "rejected": 0}
-    step = _first_step(vector, float(norm))
+    norm, step = math.inf, _first_step(vector, unit)
     result = None
     start, stepper, sharpness = vector, solver or diffrax.Tsit5(), 1.0
     try:
         while result is None:
             numbers = (path.end, limit, step, rest, rtol * sharpness, atol * sharpness)
             segment = _segment(objective, model, start, allowed, jnp.asarray(numbers, float), stepper, length)
-            times, points, step, code, accepted, rejected = jax.device_get(segment)
+            before = norm
+            times, points, norm, step, code, accepted, rejected = jax.device_get(segment)
             stats = {"steps": stats["steps"] + int(accepted), "rejected": stats["rejected"] + int(rejected)}
             path.extend(times, points)
             start = jnp.asarray(path.last)
-            before, norm = norm, _scales(objective, model, start, allowed)[1]
             if norm > before / 2 and sharpness > _SHARPEST:
                 sharpness /= 100
             result = _outcome(int(code), float(norm), path.last, stats["steps"] >= max_steps)
@@ -148,17 +148,17 @@ def gradient_flow(
                 progress(FlowProgress(path.end, stats["steps"], float(norm), rest))
     except KeyboardInterrupt:
         result = Outcome.INTERRUPTED
-    trajectory = jax.vmap(rebuild)(jnp.asarray(path.points()))
-    return Flow(rebuild(start), path.times(), trajectory, float(norm), result, stats, objective)
+    trajectory = rebuild(path.points())
+    return Flow(rebuild(path.last), path.times(), trajectory, float(norm), result, stats, objective)
 
 
 class _Path:
     """Saved points of a path of unknown length: when there are too many, every second one is dropped."""
 
-    def __init__(self, first: Array, most: int):
-        self._times, self._points, self._most = [0.0], [np.asarray(first)], most
+    def __init__(self, first: np.ndarray, most: int):
+        self._times, self._points, self._most = [0.0], [first], most
         self._stride, self._seen = 1, 0
-        self.end, self.last = 0.0, np.asarray(first)
+        self.end, self.last = 0.0, first
 
     def extend(self, times: np.ndarray, points: np.ndarray) -> None:
         for time, point in zip(times, points, strict=True):
@@ -208,17 +208,9 @@ def masked_gradient(
     return lambda vector: allowed * jax.grad(lambda v: objective(rebuild(v)).value)(vector)
 
 
-@eqx.filter_jit
-def _scales(objective: Objective, model: eqx.Module, vector: Array, allowed: Array) -> tuple[Array, Array]:
-    """The loss of zero weights, and the gradient norm at `vector`."""
-    _, rebuild = real_vector(model)
-    norm = jnp.linalg.norm(masked_gradient(objective, rebuild, allowed)(vector))
-    return objective(rebuild(jnp.zeros_like(vector))).value, norm
-
-
-def _first_step(vector: Array, norm: float) -> float:
-    """A step that moves the weights by about a thousandth of their size."""
-    return 1e-3 * max(float(jnp.linalg.norm(vector)), 1e-3) / norm if norm > 0 else 1.0
+def _first_step(vector: Array, unit: float) -> float:
+    """A step far below the time scale ‖θ‖²/L of the flow; the controller lengthens it tenfold at a time."""
+    return 1e-4 * max(float(np.dot(vector, vector)), 1e-6) / unit if unit > 0 else 1.0
 
 
 @eqx.filter_jit
@@ -231,7 +223,7 @@ def _segment(
     solver: diffrax.AbstractSolver,
     length: int,
 ) -> tuple[Array, ...]:
-    """At most `length` steps: times, points, last step size, code, accepted and rejected steps."""
+    """At most `length` steps: times, points, last gradient norm and step size, code, accepted and rejected."""
     begin, end, step, rest, rtol, atol = numbers
     _, rebuild = real_vector(model)
     gradient = masked_gradient(objective, rebuild, allowed)
@@ -254,6 +246,7 @@ def _segment(
     )
     accepted = solution.stats["num_accepted_steps"]
     last = jnp.maximum(accepted - 1, 0)
+    norm = jnp.linalg.norm(gradient(solution.ys[last]))
     before = jnp.where(accepted > 1, solution.ts[jnp.maximum(last - 1, 0)], begin)
     result = solution.result
     code = jnp.select(
@@ -266,4 +259,4 @@ def _segment(
         _FAILED,
     )
     rejected = solution.stats["num_rejected_steps"]
-    return solution.ts, solution.ys, solution.ts[last] - before, code, accepted, rejected
+    return solution.ts, solution.ys, norm, solution.ts[last] - before, code, accepted, rejected

@@ -13,33 +13,48 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from mesascope.models import LinearAttention
 
 Model = TypeVar("Model", bound=eqx.Module)
 
 
-def real_vector(model: Model) -> tuple[Array, Callable[[Array], Model]]:
+def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
     """All weights as one real vector, and the way back.
 
     Args:
         model: any module; every floating-point or complex array in it counts as a weight.
 
     Returns:
-        The vector (n,) and a function from such vectors to models.
+        The vector (n,) and a function from such vectors, shape (…, n), to models whose weights have the same
+        leading axes.
     """
     weights, rest = eqx.partition(model, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(weights)
-    parts = [(leaf.real, leaf.imag) if jnp.iscomplexobj(leaf) else (leaf,) for leaf in leaves]
-    vector, unravel = ravel_pytree(parts)
+    flat = [part.reshape(-1) for leaf in leaves for part in _parts(leaf)]
 
-    def rebuild(values: Array) -> Model:
-        joined = [jax.lax.complex(*part) if len(part) == 2 else part[0] for part in unravel(values)]
-        return eqx.combine(jax.tree.unflatten(structure, joined), rest)
+    def rebuild(values: Any) -> Model:
+        lead, at, built = values.shape[:-1], 0, []
+        for leaf in leaves:
+            pieces = []
+            for _ in _parts(leaf):
+                pieces.append(values[..., at : at + leaf.size].reshape(*lead, *leaf.shape))
+                at += leaf.size
+            built.append(jnp.asarray(pieces[0] + 1j * pieces[1] if len(pieces) == 2 else pieces[0]))
+        return eqx.combine(jax.tree.unflatten(structure, built), rest)
 
-    return vector, rebuild
+    return _numpy_unless_traced(flat).concatenate(flat), rebuild
+
+
+def _parts(leaf: Any) -> tuple[Any, ...]:
+    return (leaf.real, leaf.imag) if jnp.iscomplexobj(leaf) else (leaf,)
+
+
+def _numpy_unless_traced(values: Any) -> Any:
+    """Outside of a trace numpy does: every jax operation would be compiled on its own."""
+    return jnp if any(isinstance(value, jax.core.Tracer) for value in values) else np
 
 
 Mask = str | eqx.Module
@@ -55,23 +70,20 @@ def mask_vector(model: Any, mask: Mask | None) -> Array:
         ValueError: for an unknown name, or a mask that is not shaped like the model or not made of 0 and 1.
         TypeError: for `"off-diagonal"` on a model other than `LinearAttention`.
     """
-    vector, _ = real_vector(model)
     if mask is None:
-        return jnp.ones_like(vector)
+        return jnp.asarray(np.ones_like(real_vector(model)[0]))
     if isinstance(mask, str):
         if mask != "off-diagonal":
             raise ValueError(f"mask: {mask!r} is unknown; use 'off-diagonal' or a model of zeros and ones")
         if not isinstance(model, LinearAttention):
             raise TypeError(f"mask: 'off-diagonal' is for LinearAttention, not {type(model).__name__}")
-        block = jnp.eye(model.dim)
-        mask = LinearAttention(jnp.tile(block, (2, 2)), jnp.tile(block, (1, 2)), model.normalizer)
-    given, expected = (jax.tree.leaves(eqx.filter(m, eqx.is_array)) for m in (mask, model))
-    if [jnp.shape(a) for a in given] != [jnp.shape(b) for b in expected]:
-        raise ValueError(f"mask: must be shaped like the model, {[jnp.shape(b) for b in expected]}")
-    parts = [
-        (m.real, m.real) if jnp.iscomplexobj(w) else (m.real,) for m, w in zip(given, expected, strict=True)
-    ]
-    values = ravel_pytree(parts)[0].astype(vector.dtype)
-    if not bool(jnp.all((values == 0) | (values == 1))):
+        block = np.eye(model.dim)
+        mask = LinearAttention(np.tile(block, (2, 2)), np.tile(block, (1, 2)), model.normalizer)
+    given, expected = (jax.tree.leaves(eqx.filter(m, eqx.is_inexact_array)) for m in (mask, model))
+    if [np.shape(a) for a in given] != [np.shape(b) for b in expected]:
+        raise ValueError(f"mask: must be shaped like the model, {[np.shape(b) for b in expected]}")
+    pairs = zip(given, expected, strict=True)
+    values = np.concatenate([np.real(m).reshape(-1) for m, w in pairs for _ in _parts(w)])
+    if not np.isin(values, (0, 1)).all():
         raise ValueError("mask: every entry must be 0 (masked) or 1 (trained)")
-    return values
+    return jnp.asarray(values, real_vector(model)[0].dtype)

@@ -61,10 +61,7 @@ class LinearAttentionModel(eqx.Module):
         w_kq, w_pv = self.heads()
         tokens = _checked_tokens(contexts, w_pv.shape[-2])
         (rho,) = normalizer_values(self.normalizer, np.array([tokens.shape[-2]]))
-        embedded = jnp.concatenate([tokens, _shifted(tokens, axis=-2)], -1)
-        queries = jnp.einsum("hij,...j->h...i", w_kq, embedded[..., -1, :])
-        scores = jnp.einsum("...tj,h...j->h...t", embedded.conj(), queries)
-        summed = jnp.einsum("hki,...ti,h...t->...k", w_pv, embedded, scores)
+        summed = last_linear_attention(w_kq, w_pv, tokens)
         return summed / jnp.asarray(rho, _real(summed))
 
 
@@ -92,6 +89,15 @@ def causal_linear_attention(w_kq: Array, w_pv: Array, tokens: Array) -> Array:
 
     first = values[0, :, :, None] * embedded[0].conj()[None, None]
     return jax.lax.scan(step, first, (values[1:], embedded[1:], queries[1:]))[1]
+
+
+@jax.jit
+def last_linear_attention(w_kq: Array, w_pv: Array, tokens: Array) -> Array:
+    """Σ_h W^PV_h E_t E_t* W^KQ_h e_t for the whole context only: tokens (…, t, d) → (…, d)."""
+    embedded = jnp.concatenate([tokens, _shifted(tokens, axis=-2)], -1)
+    queries = jnp.einsum("hij,...j->h...i", w_kq, embedded[..., -1, :])
+    scores = jnp.einsum("...tj,h...j->h...t", embedded.conj(), queries)
+    return jnp.einsum("hki,...ti,h...t->...k", w_pv, embedded, scores)
 
 
 class LinearAttention(LinearAttentionModel):
@@ -122,10 +128,12 @@ class LinearAttention(LinearAttentionModel):
         in-context least squares (zheng2024, Assumption 3.1 and section 4.1).
         """
         dim = integer_at_least("dim", dim, 1)
-        identity, zero = jnp.eye(dim), jnp.zeros((dim, dim))
+        traced = any(isinstance(value, jax.core.Tracer) for value in (a, b))
+        xp = jnp if traced else np  # outside of a trace every jax operation would be compiled on its own
+        identity, zero = xp.eye(dim), xp.zeros((dim, dim))
         a, b = _finite("a", a), _finite("b", b)
-        w_kq = jnp.block([[zero, zero], [a * identity, zero]])
-        return cls(w_kq, jnp.hstack([b * identity, zero]), normalizer)
+        w_kq = xp.block([[zero, zero], [a * identity, zero]])
+        return cls(w_kq, xp.hstack([b * identity, zero]), normalizer)
 
     @classmethod
     def gaussian(cls, dim: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1") -> Self:
@@ -287,7 +295,7 @@ def _finite_array(name: str, value: Any, ndim: int) -> Array:
         array = array.astype(float)
     if array.ndim != ndim:
         raise ValueError(f"{name}: expected {ndim} axes, got shape {array.shape}")
-    if not isinstance(array, jax.core.Tracer) and not bool(jnp.isfinite(array).all()):
+    if not isinstance(array, jax.core.Tracer) and not np.isfinite(np.asarray(array)).all():
         raise ValueError(f"{name}: every entry must be finite")
     return array
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import abc
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
 
 from mesascope.core import Estimate
 from mesascope.models import Normalizer
@@ -22,6 +25,10 @@ class Objective(eqx.Module):
     def __call__(self, model: eqx.Module) -> Estimate:
         """L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² with its standard error; differentiable in the model's weights."""
 
+    @abc.abstractmethod
+    def unit(self, model: eqx.Module) -> Array:
+        """½ Σ_t w_t E‖x_{t+1}‖², the loss of predicting zero: the natural unit of the loss of such models."""
+
 
 class Engine(eqx.Module):
     """A way to compute expectations over the process; `objective` prepares it for one process and task."""
@@ -36,3 +43,8 @@ class Engine(eqx.Module):
             TypeError: for a process that this engine cannot treat; the message names an engine that can.
             ValueError: for a law without the moments that the loss needs.
         """
+
+
+def with_zero_weights(model: eqx.Module) -> eqx.Module:
+    """The same model with every weight 0: it predicts zero."""
+    return jax.tree.map(lambda leaf: jnp.zeros_like(leaf) if eqx.is_inexact_array(leaf) else leaf, model)

@@ -72,6 +72,10 @@ class ExactObjective(Objective):
         parts = jax.lax.map(lambda part: self._over_heads(w_kq, w_pv, part), weights)
         return probabilities @ parts + self.constant
 
+    def unit(self, model: eqx.Module) -> Array:
+        """The loss of predicting zero."""
+        return self.constant
+
     def _over_heads(self, w_kq: Array, w_pv: Array, weights: Weights) -> Array:
         """½ Q − Re C; the quadratic term couples every head with every head."""
         kq = _blocks(w_kq, 2)

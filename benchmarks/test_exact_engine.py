@@ -1,0 +1,70 @@
+"""The exact engine: value and gradient, many weight sets, horizons, planning."""
+
+import jax
+import pytest
+
+from mesascope import DiagonalUnitary, ExactMoments, Gaussian, LinearAttention, NextToken
+from mesascope.objectives import losses_and_gradients
+from mesascope.objectives._exact import _exact_objective
+
+KEY = jax.random.key(0)
+
+
+def _prepared(dim, horizon):
+    objective = ExactMoments().objective(DiagonalUnitary(Gaussian(1.0), dim), NextToken(horizon))
+    function = jax.jit(lambda objective, model: jax.value_and_grad(lambda m: objective(m).value)(model))
+    model = LinearAttention.gaussian(dim, 0.5, key=KEY)
+    jax.block_until_ready(function(objective, model))
+    return lambda: jax.block_until_ready(function(objective, model))
+
+
+@pytest.mark.parametrize(("dim", "seconds"), [(5, 1e-4), (64, 5e-3)])
+def test_value_and_gradient(benchmark, bar, dim, seconds):
+    bar(seconds=seconds)
+    benchmark.pedantic(_prepared(dim, 100), rounds=200, iterations=10 if dim == 5 else 1, warmup_rounds=5)
+
+
+def test_thousand_weight_sets(benchmark, bar):
+    bar(seconds=20e-3)
+    objective = ExactMoments().objective(DiagonalUnitary(Gaussian(1.0), 5), NextToken(100))
+    models = jax.vmap(lambda key: LinearAttention.gaussian(5, 0.5, key=key))(jax.random.split(KEY, 1000))
+    benchmark.pedantic(
+        lambda: jax.block_until_ready(losses_and_gradients(objective, models)), rounds=30, warmup_rounds=3
+    )
+
+
+@pytest.mark.parametrize("horizon", [10, 1000, 10**6])
+def test_cost_is_flat_in_the_horizon(benchmark, horizon):
+    benchmark.pedantic(_prepared(5, horizon), rounds=200, iterations=10, warmup_rounds=5)
+
+
+@pytest.mark.parametrize("horizon", [10, 100, 10**6, 10**12])
+def test_planning(benchmark, bar, horizon):
+    bar(seconds=0.5)
+    process = DiagonalUnitary(Gaussian(1.0), 5)
+
+    def plan():
+        _exact_objective.cache_clear()
+        return ExactMoments().objective(process, NextToken(horizon))
+
+    benchmark.pedantic(plan, rounds=10, warmup_rounds=1)
+
+
+def test_first_plan_of_a_process(benchmark, bar, run_python):
+    """Planning with nothing cached, as a fresh interpreter meets it."""
+    bar(seconds=0.5)
+    code = (
+        "import jax, time; jax.config.update('jax_enable_x64', True)\n"
+        "import mesascope as ms\n"
+        "from mesascope.objectives import ExactMoments\n"
+        "process, task = ms.DiagonalUnitary(ms.Gaussian(1.0), 5), ms.NextToken(100)\n"
+        "jax.numpy.zeros(3).block_until_ready()\n"
+        "start = time.perf_counter(); ExactMoments().objective(process, task); print(time.perf_counter() - start)"
+    )
+    times = []
+
+    def once():
+        times.append(float(run_python("-c", code).output))
+
+    benchmark.pedantic(once, rounds=3)
+    benchmark.extra_info["seconds"] = sorted(times)[1]
