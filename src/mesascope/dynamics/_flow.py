@@ -246,7 +246,9 @@ def _segment(
     )
     accepted = solution.stats["num_accepted_steps"]
     last = jnp.maximum(accepted - 1, 0)
-    norm = jnp.linalg.norm(gradient(solution.ys[last]))
+    norm = jnp.linalg.norm(
+        gradient(jnp.where(accepted > 0, solution.ys[last], start))
+    )  # at rest from the start
     before = jnp.where(accepted > 1, solution.ts[jnp.maximum(last - 1, 0)], begin)
     result = solution.result
     code = jnp.select(

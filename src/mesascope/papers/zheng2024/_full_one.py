@@ -54,9 +54,9 @@ def _not_critical(settings: Settings) -> Finding:
 
     x, y = norms(1.0, product)
     least = math.sqrt(2 * x * y) / math.hypot(*norms(0.1, 0.1))
-    at = math.sqrt(x / y)
+    at = math.sqrt(x / y) if x > 0 and y > 0 else 1.0
     found = math.hypot(*norms(at, product / at)) / math.hypot(*norms(0.1, 0.1))
-    verdict = decide(least > settings["threshold"] and abs(found / least - 1) < 1e-9)
+    verdict = decide(least > settings["threshold"] and abs(found - least) < 1e-9 * least)
     details = {"smallest_at_a": at, "measured_there": found, "threshold": settings["threshold"]}
     return Finding(least, f"> {settings['threshold']:g}", None, verdict, details)
 

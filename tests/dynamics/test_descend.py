@@ -1,0 +1,132 @@
+"""Full-batch descent and training on samples."""
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+from mesascope import (
+    DiagonalUnitary,
+    Gaussian,
+    LinearAttention,
+    MonteCarlo,
+    NextToken,
+    Sparse,
+    Uniform,
+    descend,
+    train,
+)
+from mesascope.dynamics import Outcome
+from mesascope.theory import zheng2024 as theory
+
+PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 5), NextToken(100)
+START = LinearAttention.diagonal(5, 0.1, 0.1)
+
+
+def _products(run):
+    return np.asarray(run.trajectory.w_kq)[:, 5, 0] * np.asarray(run.trajectory.w_pv)[:, 0, 0]
+
+
+def test_the_paper_setting_gives_the_known_numbers():
+    run = descend(START, PROCESS, TASK, learning_rate=1e-4, steps=8)
+    products = _products(run)
+    np.testing.assert_allclose(products[[4, 8]], [0.0124464, 0.0154425], atol=5e-8)  # seven printed digits
+    assert run.result is Outcome.FINISHED
+    np.testing.assert_array_equal(run.steps, np.arange(9))
+
+
+def test_is_the_recursion_of_the_closed_form():
+    """a ← a − η b(αab − β), b likewise: α, β from theory, which shares no code with the engine."""
+    alpha, beta = (float(x) for x in theory.flow_coefficients(PROCESS, TASK))
+    a, b, rate, expected = 0.1, 0.1, 1e-4, []
+    for _ in range(21):
+        expected.append(a * b)
+        pull = alpha * a * b - beta
+        a, b = a - rate * b * pull, b - rate * a * pull
+    run = descend(START, PROCESS, TASK, learning_rate=rate, steps=20)
+    np.testing.assert_allclose(_products(run), expected, rtol=1e-12)
+
+
+def test_records_loss_where_it_says():
+    run = descend(START, PROCESS, TASK, learning_rate=1e-4, steps=100, saves=11)
+    assert list(run.steps) == list(range(0, 101, 10))
+    expected = [float(theory.diagonal_loss(PROCESS, TASK, float(c))) for c in _products(run)]
+    np.testing.assert_allclose(run.loss, expected, rtol=1e-12)
+    assert np.all(run.standard_error == 0)
+
+
+def test_divergence_keeps_the_last_finite_weights():
+    run = descend(START, PROCESS, TASK, learning_rate=10.0, steps=50)
+    assert run.result is Outcome.DIVERGED
+    assert "learning rate" in run.result.message
+    assert np.isfinite(np.asarray(run.model.w_kq)).all()
+    assert len(run.steps) == len(run.loss) < 51
+
+
+def test_sampled_descent_is_the_same_for_a_seed_and_near_the_exact_one():
+    process, task = DiagonalUnitary(Uniform(1.5), 2), NextToken(10)
+    start = LinearAttention.diagonal(2, 0.1, 0.1)
+    run = lambda seed: descend(  # noqa: E731
+        start, process, task, learning_rate=0.02, steps=50, engine=MonteCarlo(2000, seed, 500)
+    )
+    one, again, other = run(0), run(0), run(1)
+    exact = descend(start, process, task, learning_rate=0.02, steps=50)
+    np.testing.assert_array_equal(one.trajectory.w_kq, again.trajectory.w_kq)
+    assert not np.array_equal(one.trajectory.w_kq, other.trajectory.w_kq)
+    assert np.all(np.abs(one.loss[0] - exact.loss[0]) < 4 * one.standard_error[0])
+
+
+def test_interrupting_keeps_what_was_computed():
+    seen = []
+
+    def stop(steps, loss):
+        seen.append(steps)
+        if steps >= 3:
+            raise KeyboardInterrupt
+
+    run = descend(START, PROCESS, TASK, learning_rate=1e-4, steps=100, progress=stop)
+    assert run.result is Outcome.INTERRUPTED
+    assert run.steps[-1] == 3 and len(run.loss) == 4
+
+
+@pytest.mark.parametrize(
+    "settings", [{"learning_rate": 0.0}, {"learning_rate": float("nan")}, {"steps": 0}, {"saves": 1}]
+)
+def test_bad_settings_speak(settings):
+    (name,) = settings
+    with pytest.raises(ValueError, match=name):
+        descend(START, PROCESS, TASK, **{"learning_rate": 1e-4, "steps": 3, **settings})
+
+
+def test_training_on_samples_learns_the_mesa_optimizer():
+    process, task = DiagonalUnitary(Sparse(1.0), 2), NextToken(10)
+    start = LinearAttention.diagonal(2, 0.3, 0.3)
+    run = train(
+        start, process, task, optimizer=optax.adam(1e-2), steps=600, batch=64, seed=3, record_every=100
+    )
+    assert run.result is Outcome.FINISHED
+    assert list(run.steps) == [100, 200, 300, 400, 500, 600]
+    assert run.losses[-1] < 0.05 * run.losses[0]
+    # one-hot tokens with c = 1: the loss vanishes only at ab = 1 (Example 4.1)
+    np.testing.assert_allclose(
+        np.asarray(run.model.products()), 1.0, atol=0.05
+    )  # noise of 64 sequences a step
+
+
+def test_training_is_reproducible_and_seeds_matter():
+    process, task = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
+    start = LinearAttention.gaussian(2, 0.1, key=jax.random.key(0))
+    one, again, other = (train(start, process, task, steps=20, batch=8, seed=s) for s in (5, 5, 6))
+    np.testing.assert_array_equal(one.model.w_kq, again.model.w_kq)
+    assert not np.array_equal(one.model.w_kq, other.model.w_kq)
+    assert float(one.loss.standard_error) > 0
+
+
+def test_diverged_training_returns_finite_weights():
+    process, task = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
+    run = train(START_SMALL, process, task, optimizer=optax.sgd(1e6), steps=50, batch=8, record_every=1)
+    assert run.result is Outcome.DIVERGED
+    assert np.isfinite(np.asarray(run.model.w_kq)).all()
+
+
+START_SMALL = LinearAttention.diagonal(2, 0.5, 0.5)
