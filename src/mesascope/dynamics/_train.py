@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
 from mesascope.core import Estimate, integer_at_least, named_key
@@ -18,6 +17,9 @@ from mesascope.processes import NextToken
 
 from ._outcome import Outcome
 from ._parameters import real_vector
+
+if TYPE_CHECKING:  # a third of a second to import: only training pays for it
+    import optax
 
 Model = TypeVar("Model", bound=eqx.Module)
 
@@ -77,7 +79,7 @@ def train(
         ("record_every", record_every, 1),
     ):
         integer_at_least(name, value, least)
-    chosen = optax.adam(1e-3) if optimizer is None else optimizer
+    chosen = _adam() if optimizer is None else optimizer
     key = named_key(seed, "train")
     weights = jnp.asarray(task.weights_array(), float)
     vector, rebuild = real_vector(model)
@@ -105,11 +107,17 @@ def train(
     return Training(trained, np.array(records, int), np.array(losses), held, result)
 
 
+def _adam() -> optax.GradientTransformation:
+    import optax
+
+    return optax.adam(1e-3)
+
+
 class _Steps(eqx.Module):
     """Several optimizer steps in one compiled loop."""
 
     process: Any = eqx.field(static=True)
-    optimizer: optax.GradientTransformation = eqx.field(static=True)
+    optimizer: Any = eqx.field(static=True)
     batch: int = eqx.field(static=True)
 
     def __call__(
@@ -134,7 +142,7 @@ class _Steps(eqx.Module):
             values, inner, total = carry
             value, gradient = jax.value_and_grad(loss)(values, taken + i)
             updates, inner = self.optimizer.update(gradient, inner, values)
-            return optax.apply_updates(values, updates), inner, total + value
+            return values + updates, inner, total + value
 
         start = (vector, state, jnp.zeros((), vector.dtype))
         moved, inner, total = jax.lax.fori_loop(0, count, step, start)

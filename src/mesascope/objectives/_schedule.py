@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import comb
+from math import comb, fsum
 
 import numpy as np
-from scipy.special import digamma, zeta
 
 from mesascope.models import NAMED_NORMALIZERS, Normalizer, normalizer_values
 from mesascope.processes import NextToken
@@ -15,6 +14,7 @@ from ._counts import STABLE_FROM
 LARGEST_LISTED = 10_000_000
 _OFFSETS = {"t-1": 0, "t": 1}
 _DEGREE = 2
+_SHORT = 10_000
 
 
 def schedule_features(task: NextToken, normalizer: Normalizer, power: int) -> np.ndarray:
@@ -73,10 +73,14 @@ def _tail_sums(last: int, normalizer: str, power: int) -> np.ndarray:
 
 def _power_sum(first: int, last: int, exponent: int) -> float:
     """Σ_{n = first}^{last} n^exponent, −2 ≤ exponent ≤ 2 (Faulhaber; digamma, Hurwitz zeta)."""
-    if exponent == -2:
+    if exponent < 0:
+        if last - first < _SHORT:
+            return fsum(n**exponent for n in range(first, last + 1))
+        from scipy.special import digamma, zeta  # half a second to import: only where a sum is long
+
+        if exponent == -1:
+            return float(digamma(last + 1) - digamma(first))
         return float(zeta(2, first) - zeta(2, last + 1))
-    if exponent == -1:
-        return float(digamma(last + 1) - digamma(first))
     upto = {
         0: lambda n: n,
         1: lambda n: n * (n + 1) // 2,

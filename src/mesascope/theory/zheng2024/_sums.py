@@ -5,7 +5,6 @@ from math import fsum, pi
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, polygamma
 
 from ...core import Number, exact
 from ...processes import NextToken
@@ -66,6 +65,8 @@ def _closed_form(n: int, normalizer: str) -> WeightSums:
     """The sums over k = t − 1 = 1, …, n with weights 1."""
     if normalizer == "1":
         return WeightSums(n * (n + 1) // 2, n * (n + 1) * (2 * n + 1) // 6, n * (n + 1) // 2)
+    from scipy.special import digamma, polygamma  # half a second to import: only long sums pay for it
+
     if normalizer == "t-1":
         return WeightSums(n, n, float(digamma(n + 1) + np.euler_gamma))
     # r = k/(k+1) = 1 − 1/(k+1), so r² = 1 − 2/(k+1) + 1/(k+1)² and r²/k = 1/(k+1) − 1/(k+1)².
