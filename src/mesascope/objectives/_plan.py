@@ -61,8 +61,8 @@ class Feature:
     weights: tuple[Type, ...]
 
 
-Term = tuple[tuple[Feature, int], ...]
-"""The three features of one contraction, each with the label of the block of weights it is taken from."""
+Features = tuple[Feature, ...]
+"""The three reduced factors of one contraction."""
 
 
 class Form(eqx.Module):
@@ -104,14 +104,17 @@ def moment_plan(term: str, schedule: np.ndarray, moment: Moment | None, dim: int
 
     Args:
         term: `"quadratic"` or `"cross"`.
-        schedule: sums of the context weights, as `Schedule.features` gives them.
+        schedule: sums of the context weights, as `schedule_features` gives them.
         moment: m(π) for exchangeable laws; `None` for independent non-identical coordinates (typed plan).
         dim: token dimension d ≥ 1.
     """
     table = counts(term)
     survivors = np.concatenate([table.table, table.polynomial], -1) @ schedule
     moments = np.array([1.0 if moment is None else float(moment(p)) for p in table.partitions])
-    gathered: dict[str, dict[Term, float]] = defaultdict(lambda: defaultdict(float))
+    labels = tuple(2**width for width in _DIGITS[term])
+    gathered: dict[str, dict[Features, np.ndarray]] = defaultdict(
+        lambda: defaultdict(lambda: np.zeros(labels))
+    )
     for coarse, below in _intervals(term):
         exact: dict[tuple[Type, ...], np.ndarray] = {}
         size: dict[tuple[Type, ...], np.ndarray] = {}
@@ -126,23 +129,23 @@ def moment_plan(term: str, schedule: np.ndarray, moment: Moment | None, dim: int
             size[types] = size.get(types, 0) + np.abs(contribution)
         for types, row in exact.items():
             # what cancels to rounding level is zero: these are integer identities between counts
-            for code in np.flatnonzero(np.abs(row) > 1e-13 * size[types]):
-                form, features, factor = _reduce(term, blocks, types, int(code), dim)
-                gathered[form][features] += factor * row[code]
-    labels = tuple(2**width for width in _DIGITS[term])
+            kept = np.where(np.abs(row) > 1e-13 * size[types], row, 0.0)
+            if kept.any():
+                form, features, coefficients = _reduce(term, blocks, types, kept.reshape(labels), dim)
+                gathered[form][features] += coefficients
     return tuple(_form(name, terms, labels) for name, terms in sorted(gathered.items()))
 
 
-def _form(name: str, terms: dict[Term, float], labels: tuple[int, ...]) -> Form:
-    features = tuple(tuple(sorted({term[f][0] for term in terms})) for f in range(3))
-    coefficients = np.zeros([len(side) * width for side, width in zip(features, labels, strict=True)])
-    for term, value in terms.items():
-        place = tuple(
-            side.index(feature) * width + label
-            for (feature, label), side, width in zip(term, features, labels, strict=True)
-        )
-        coefficients[place] += value
-    return Form(jnp.asarray(coefficients), name, features)
+def _form(name: str, terms: dict[Features, np.ndarray], labels: tuple[int, ...]) -> Form:
+    features = tuple(tuple(sorted({chosen[f] for chosen in terms})) for f in range(3))
+    coefficients = np.zeros(
+        [n for side, width in zip(features, labels, strict=True) for n in (len(side), width)]
+    )
+    for chosen, values in terms.items():
+        a, k, z = (side.index(feature) for side, feature in zip(features, chosen, strict=True))
+        coefficients[a, :, k, :, z, :] += values
+    sizes = [len(side) * width for side, width in zip(features, labels, strict=True)]
+    return Form(jnp.asarray(coefficients.reshape(sizes)), name, features)
 
 
 @dataclass(frozen=True)
@@ -152,12 +155,11 @@ class _Reduced:
     kind: str
     blocks: tuple[int, ...]
     weights: tuple[Type, ...]
-    label: int
 
-    def at(self, place: str) -> tuple[Feature, int]:
-        return Feature(self.kind, place, self.weights), self.label
+    def at(self, place: str) -> Feature:
+        return Feature(self.kind, place, self.weights)
 
-    def axis(self, i: int) -> tuple[Feature, int]:
+    def axis(self, i: int) -> Feature:
         """This factor as a feature of Σ_ij, where `i` names the block of the first index."""
         if len(self.blocks) == 2:
             return self.at("ij" if self.blocks[0] == i else "ji")
@@ -167,44 +169,43 @@ class _Reduced:
         return self.blocks[1] if self.blocks[0] == block else self.blocks[0]
 
 
-_UNIT = _Reduced("unit", (), (), 0)
+_UNIT = _Reduced("unit", (), ())
 
 
 def _reduce(
-    term: str, blocks: list[Block], types: tuple[Type, ...], code: int, dim: int
-) -> tuple[str, Term, float]:
-    """The form, its features and the factor of one free contraction."""
-    factors = [*_factors(term, blocks, types, code)]
+    term: str, blocks: list[Block], types: tuple[Type, ...], coefficients: np.ndarray, dim: int
+) -> tuple[str, Features, np.ndarray]:
+    """The form, its features and the coefficients of one free contraction, for all labels (a, k, z) at once."""
+    factors = [*_factors(term, blocks, types)]
     if term == "cross":
         factors.append(_UNIT)
     a, k, z = factors
     ranks = tuple(len(f.blocks) for f in factors)
     if term == "quadratic" and _stands_for_conjugate(ranks):
         a, k, z = _conjugate(a), z, k
+        # conj(A_{α'α}) = A_{αα'} transposed: the digits of a's label change places, and so do k and z
+        coefficients = coefficients[[0, 2, 1, 3]].swapaxes(1, 2)
         ranks = (ranks[0], ranks[2], ranks[1])
     matrices = tuple(r == 2 for r in ranks)
     if not any(matrices):
-        return "vector", (a.at(""), k.at(""), z.at("")), 1.0 if any(ranks) else 1.0 / dim
+        return "vector", (a.at(""), k.at(""), z.at("")), coefficients / (1 if any(ranks) else dim)
     if matrices == (True, False, False):
-        return "middle-a", (a.axis(k.blocks[0]), k.at(""), z.at("")), 1.0
+        return "middle-a", (a.axis(k.blocks[0]), k.at(""), z.at("")), coefficients
     if matrices == (False, True, False):
-        return "middle-k", (a.at(""), k.axis(a.blocks[0]), z.at("")), 1.0
+        return "middle-k", (a.at(""), k.axis(a.blocks[0]), z.at("")), coefficients
     if matrices == (True, True, False):
-        return "pair-ak", tuple(f.axis(a.blocks[0]) for f in (a, k, z)), 1.0
+        return "pair-ak", tuple(f.axis(a.blocks[0]) for f in (a, k, z)), coefficients
     if matrices == (False, True, True) or len({*a.blocks, *k.blocks, *z.blocks}) == 2:
-        return "pair-kz", tuple(f.axis(k.blocks[0]) for f in (a, k, z)), 1.0
+        return "pair-kz", tuple(f.axis(k.blocks[0]) for f in (a, k, z)), coefficients
     (j,) = set(a.blocks) & set(k.blocks)
     i, last = a.other(j), k.other(j)
-    return "triangle", (a.axis(i), k.axis(j), z.axis(last)), 1.0
+    return "triangle", (a.axis(i), k.axis(j), z.axis(last)), coefficients
 
 
-def _factors(term: str, blocks: list[Block], types: tuple[Type, ...], code: int) -> Iterable[_Reduced]:
+def _factors(term: str, blocks: list[Block], types: tuple[Type, ...]) -> Iterable[_Reduced]:
     where = {slot: n for n, block in enumerate(blocks) for slot in block}
     carried: set[int] = set()
-    digits = sum(_DIGITS[term])
-    for (row, column), width in zip(_FACTORS[term], _DIGITS[term], strict=False):
-        digits -= width
-        label = (code >> digits) & (2**width - 1)
+    for row, column in _FACTORS[term]:
         ends = (where[row], where[column])
         inner = {row, column}
         shared = [n for n in dict.fromkeys(ends) if not blocks[n] <= inner]
@@ -219,7 +220,7 @@ def _factors(term: str, blocks: list[Block], types: tuple[Type, ...], code: int)
             kind = "total"
         else:
             kind = "row-sum" if shared[0] == ends[0] else "column-sum"
-        yield _Reduced(kind, tuple(shared), weights, label)
+        yield _Reduced(kind, tuple(shared), weights)
 
 
 def _stands_for_conjugate(ranks: tuple[int, ...]) -> bool:
@@ -228,7 +229,6 @@ def _stands_for_conjugate(ranks: tuple[int, ...]) -> bool:
 
 
 def _conjugate(a: _Reduced) -> _Reduced:
-    """conj(A_{α'α}) = A_{αα'} transposed: swap the label's digits and the roles of row and column."""
-    label = ((a.label & 1) << 1) | (a.label >> 1)
+    """Row and column change their roles."""
     kind = {"row-sum": "column-sum", "column-sum": "row-sum"}.get(a.kind, a.kind)
-    return _Reduced(kind, a.blocks[::-1], a.weights[::-1], label)
+    return _Reduced(kind, a.blocks[::-1], a.weights[::-1])
