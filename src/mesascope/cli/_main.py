@@ -4,8 +4,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ._output import BAD_INPUT, FAILED, INTERRUPTED, say
-from ._parse import COMMANDS, parse
+from ._interrupt import held_interrupts, is_interrupt, lasting_interrupts
+from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, say
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,31 +19,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         on standard error says what, where, and the mend), 130 stopped by Ctrl-C.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    name = " ".join(["mesascope", *given[:1]]) if given and given[0] in COMMANDS else "mesascope"
     if given in (["--version"], ["-V"]):
         from importlib.metadata import version
 
         print(f"mesascope {version('mesascope')}")
-        return 0
+        return DONE
+    name = "mesascope"
     try:
-        return parse(given).run()
-    except ValueError as error:
-        if sys.flags.dev_mode:
-            raise  # python -X dev -m mesascope …: the traceback, for whoever mends mesascope itself
-        say(f"{name}: {error}")
-        return BAD_INPUT
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-        say(f"{name}: out of memory; take a smaller dim, batch or number of samples")
-        return FAILED
-    except KeyboardInterrupt:
-        kept = (
-            "; finished claims are kept, and the same command resumes" if name.endswith("reproduce") else ""
-        )
-        say(f"{name}: interrupted{kept}")
-        return INTERRUPTED
+        with lasting_interrupts():
+            with held_interrupts():
+                from ._parse import COMMANDS, parse
+            if given and given[0] in COMMANDS:
+                name = f"mesascope {given[0]}"
+            return parse(given).run()
     except BrokenPipeError:
         # Whoever read our output has seen enough (`mesascope claims | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except BaseException as error:
+        status, line = _judge(error, resumable=name.endswith("reproduce"))
+        if status is None or (status == BAD_INPUT and sys.flags.dev_mode):
+            raise  # a fault of mesascope itself; python -X dev -m mesascope … shows all tracebacks
+        say(f"{name}: {line}")
+        return status
+
+
+def _judge(error: BaseException, resumable: bool) -> tuple[int | None, str]:
+    """The exit status of an exception and what to say, or None for what is nobody's doing but ours."""
+    if is_interrupt(error):
+        kept = "; finished claims are kept, and the same command resumes" if resumable else ""
+        return INTERRUPTED, f"interrupted{kept}"
+    if isinstance(error, ValueError):
+        return BAD_INPUT, str(error)
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return FAILED, "out of memory; take a smaller dim, batch or number of samples"
+    return None, ""

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ._interrupt import held_interrupts
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -60,7 +62,8 @@ def progress() -> "Console":
 
 def compute_in_64_bits() -> None:
     """Switch JAX to 64-bit precision: the library leaves that to whoever runs it, here the command."""
-    import jax
+    with held_interrupts():
+        import jax
 
     jax.config.update("jax_enable_x64", True)
 

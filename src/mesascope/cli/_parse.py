@@ -18,14 +18,21 @@ from ._loss import Loss
 from ._output import InputError
 from ._reproduce import Reproduce
 
-Command: TypeAlias = (
-    Annotated[Reproduce, subcommand("reproduce")]
-    | Annotated[Claims, subcommand("claims")]
-    | Annotated[Loss, subcommand("loss")]
-    | Annotated[Flow, subcommand("flow")]
-    | Annotated[Cite, subcommand("cite")]
-)
 COMMANDS = {"reproduce": Reproduce, "claims": Claims, "loss": Loss, "flow": Flow, "cite": Cite}
+
+
+def _named(name: str) -> Any:
+    """The subcommand's name and, for the list of all, the first line of its help."""
+    return subcommand(name, description=(COMMANDS[name].__doc__ or "").partition("\n")[0])
+
+
+Command: TypeAlias = (
+    Annotated[Reproduce, _named("reproduce")]
+    | Annotated[Claims, _named("claims")]
+    | Annotated[Loss, _named("loss")]
+    | Annotated[Flow, _named("flow")]
+    | Annotated[Cite, _named("cite")]
+)
 
 _ABOUT = """\
 Laboratory for mesa-optimization: exact training dynamics of in-context learners.
@@ -35,7 +42,8 @@ Exit status: 0 done and nothing refuted, 1 a claim refuted or a run failed,
 
 _OPTIONS = {"preset", "out", "rerun", "json"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-_BOX = re.compile(r"[─│╭╮╰╯┌┐└┘═║]+")
+_RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
+_HELP = " " * 10  # so far right stands the help text of an option
 
 
 def parse(arguments: Sequence[str]) -> Reproduce | Claims | Loss | Flow | Cite:
@@ -80,12 +88,16 @@ def _nearest(given: str, known: list[str]) -> str:
 
 
 def _condense(box: str) -> str:
-    """Return the first part of tyro's boxed complaint as one line."""
-    told: list[str] = []
-    for line in _ESCAPES.sub("", box).splitlines():
-        text = _BOX.sub("", line)
-        if not text.strip() and told:
-            break  # a rule: hints and the pointer to --help follow
-        if text.strip() and line[:1] in "│|" and not text.startswith(" " * 9):  # so far right stands help
-            told.append(text.strip())
-    return " ".join(told).rstrip(".:")
+    """Return what tyro complains about, without box, title, help texts and hints, as one line."""
+    plain = _ESCAPES.sub("", box)
+    sections: list[list[str]] = [[]]
+    for line in plain.splitlines():
+        text = line.replace("│", " ")
+        if line.startswith("╭") or _RULE.fullmatch(text):
+            sections.append([])
+        elif text.strip() and not text.startswith(_HELP):
+            sections[-1].append(text.strip())
+    filled = [section for section in sections if section]
+    # Where boxes cannot be drawn, the title is a section of its own.
+    message = filled[: 1 if plain.startswith("╭") else 2][-1:]
+    return " ".join(*message or [["arguments not understood"]]).rstrip(" .:")

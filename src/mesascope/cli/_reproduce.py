@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from ._interrupt import stopped_by_interrupts
 from ._output import DONE, FAILED, compute_in_64_bits, print_json, results, say
 from ._watch import COLOURS, Watcher
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 class Reproduce:
     """Check the claims of papers by computation, and draw their figures.
 
-    Finished claims are kept in the folder, whose path is printed last.
-    The same command, given again, resumes there.
+    The folder of the results is printed last; finished claims in it are reused.
     """
 
     claims: Annotated[
@@ -36,8 +36,8 @@ class Reproduce:
     rerun: FlagCreatePairsOff[bool] = False
     """Check again what is finished already."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: claims (id, statement, source, measured, expected, tolerance, verdict, seconds),
-    figures, preset, folder."""
+    """Print one JSON object: claims (id, statement, source, measured, expected, tolerance, verdict,
+    seconds, error), figures, preset, folder."""
 
     def run(self) -> int:
         """Check, draw and print; return the exit status."""
@@ -46,7 +46,7 @@ class Reproduce:
         from mesascope.report import render_run
 
         begin = time.monotonic()
-        with Watcher() as watcher:
+        with stopped_by_interrupts(), Watcher() as watcher:
             try:
                 done = reproduce(
                     *self.claims, preset=self.preset, out=self.out, watch=watcher.watch, rerun=self.rerun
@@ -75,12 +75,18 @@ class Reproduce:
         else:
             _print(done.records, time.monotonic() - begin)
             print(folder)  # not through rich: a path must stay on one line
-        return FAILED if done.refuted else DONE
+        return FAILED if done.refuted or any(map(_error, done.records)) else DONE
 
 
 def _summary(record: "ClaimRecord") -> dict[str, Any]:
     fields = ("id", "statement", "source", "measured", "expected", "tolerance", "verdict", "seconds")
-    return {name: getattr(record, name) for name in fields}
+    return {**{name: getattr(record, name) for name in fields}, "error": _error(record)}
+
+
+def _error(record: "ClaimRecord") -> str | None:
+    """What kept a claim from being checked, if something did."""
+    error = record.details.get("error")
+    return None if error is None else str(error)
 
 
 def _print(records: "Sequence[ClaimRecord]", seconds: float) -> None:
@@ -92,14 +98,15 @@ def _print(records: "Sequence[ClaimRecord]", seconds: float) -> None:
     console = results()
     table = Table("verdict", "claim", box=box.SIMPLE_HEAD, padding=(0, 2, 1, 0))
     for record in records:
-        colour = COLOURS[record.verdict]
+        colour, error = COLOURS[record.verdict], _error(record)
+        found = f"measured {_short(record.measured)}   expected {_short(record.expected)}"
         within = "" if record.tolerance is None else f"   tolerance {_short(record.tolerance)}"
         table.add_row(
             Text(record.verdict, style=colour),
             Text.assemble(
                 (f"{record.id}\n", "bold"),
                 f"{record.statement}\n",
-                (f"measured {_short(record.measured)}   expected {_short(record.expected)}{within}", colour),
+                (f"could not be checked: {error}" if error else f"{found}{within}", colour),
             ),
         )
     console.print(table)

@@ -1,0 +1,93 @@
+"""Ctrl-C that is never lost and never taken for a result."""
+
+import _thread
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+_AGAIN_AFTER = 0.05  # seconds: by then the code that cannot be interrupted has returned
+
+
+class Stopped(BaseException):
+    """Ctrl-C where no part of a computation may catch it: a flow would end early, and a claim be judged by it."""
+
+
+@contextmanager
+def lasting_interrupts() -> Iterator[None]:
+    """Raise an interrupt again that happens to fall where Python can only ignore exceptions.
+
+    Such places are finalizers and callbacks of the garbage collector; JAX has one of these, and compiling
+    visits it often enough that without this some presses of Ctrl-C go unheard.
+    """
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt | Stopped):
+            before(unraisable)
+            return
+        timer = threading.Timer(_AGAIN_AFTER, _interrupt)
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+@contextmanager
+def stopped_by_interrupts() -> Iterator[None]:
+    """Let Ctrl-C raise `Stopped` instead of `KeyboardInterrupt`, in the main thread."""
+
+    def stop(*_: object) -> NoReturn:
+        raise Stopped
+
+    with _handler(stop):
+        yield
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """Let Ctrl-C wait until the end of the block: an import cut in the middle leaves broken modules behind."""
+    presses: list[object] = []
+    with _handler(lambda *_: presses.append(None)):
+        yield
+    if presses:
+        signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _handler(handler: Callable[..., object]) -> Iterator[None]:
+    alone = threading.current_thread() is threading.main_thread()  # no other thread is ever interrupted
+    if not alone or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # ignored: a background job of a shell
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether an exception is an interrupt, or was raised because of one."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt | Stopped):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _interrupt() -> None:
+    """Interrupt the main thread, also while it waits in a system call where the platform allows that."""
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
