@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
+TOO_DEEP = "is nested too deeply to be read; flatten it"
 _SHOWN = 60
 
 
@@ -52,6 +53,8 @@ def first_error(error: ValidationError, data: Any) -> SpecError:
     """Return the first error that pydantic found in `data` as a `SpecError`."""
     first = error.errors(include_url=False)[0]
     context = first.get("ctx", {})
+    if first["type"] in ("recursion_depth_exceeded", "recursion_loop"):
+        return SpecError(TOO_DEEP, first["loc"][:1])
     return SpecError(_text(first, context), [*_without_tags(first["loc"], data), *context.get("path", ())])
 
 

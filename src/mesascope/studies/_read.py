@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ._base import Spec
-from ._errors import SpecError, at, first_error
+from ._errors import TOO_DEEP, SpecError, at, first_error
 
 _Spec = TypeVar("_Spec", bound=Spec)
 _MOST_BYTES = 2**28
@@ -50,7 +50,7 @@ def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] =
     except ValidationError as error:
         raise first_error(error, data) from None
     except RecursionError:
-        raise SpecError("is nested too deeply to be read; flatten it") from None
+        raise SpecError(TOO_DEEP) from None
 
 
 def _text(path: str | os.PathLike[str]) -> str:
@@ -91,7 +91,7 @@ def _parse(text: str, suffix: str) -> Any:
             ) from None
         raise SpecError(f"is no valid {name}: {error}; mend it there") from None
     except RecursionError:
-        raise SpecError("is nested too deeply to be read; flatten it") from None
+        raise SpecError(TOO_DEEP) from None
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
