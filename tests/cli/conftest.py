@@ -1,0 +1,103 @@
+"""Running the command line in this process, and a paper invented for it."""
+
+import json
+import os
+import signal
+import sys
+import types
+from typing import NamedTuple
+
+import pytest
+
+from mesascope.cli import main
+from mesascope.papers import Claim, Finding
+from mesascope.records import Figure, Line, Panel
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        """The one object on standard output; anything else there is an error."""
+
+        def refuse(name):
+            raise AssertionError(f"{name} is not strict JSON")
+
+        return json.loads(self.out, parse_constant=refuse)
+
+    @property
+    def refusal(self):
+        """The one line that bad input gives."""
+        assert self.status == 2
+        assert self.out == ""
+        assert len(self.err.splitlines()) == 1
+        return self.err.strip()
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        status = main([str(argument) for argument in arguments])
+        return Ended(status, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def spec(tmp_path):
+    def write(data, name="spec.json"):
+        path = tmp_path / name
+        path.write_text(data if isinstance(data, str) else json.dumps(data))
+        return path
+
+    return write
+
+
+def _line(label):
+    line = Line(x=(1.0, 2.0), y=(1.0, 2.0), label=label)
+    return Figure(title=label, panels=(Panel(title=label, xlabel="t", ylabel="x", traces=(line,)),))
+
+
+@pytest.fixture
+def invented(monkeypatch):
+    """A paper whose claims are true, false, broken, or interrupted by the user; the calls of each are counted."""
+    calls = []
+
+    def claim(name, check):
+        def counted(settings):
+            calls.append(name)
+            return check(settings)
+
+        statement = (
+            f"The claim called {name} holds, however long this sentence has to be told to fill a line."
+        )
+        return Claim(
+            f"invented/{name}", statement, "invented, Theorem 1", {"quick": {}, "paper": {}}, counted
+        )
+
+    def broken(settings):
+        raise ValueError("a moment is missing")
+
+    def interrupted(settings):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            while True:  # the handler runs before the next turn
+                pass
+        except KeyboardInterrupt:  # as a flow does, to keep what it has
+            return Finding(0.5, 0, 1e-8, "refuted")
+
+    module = types.ModuleType("mesascope.papers.invented")
+    module.CLAIMS = (
+        claim(
+            "true", lambda settings: Finding(1e-12, 0, 1e-8, "verified", figures={"line": _line("a line")})
+        ),
+        claim("false", lambda settings: Finding([1, 2, 3, 4.5], {"low": 0.1}, None, "refuted")),
+        claim("broken", broken),
+        claim("interrupted", interrupted),
+    )
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr("mesascope.papers._registry.PAPERS", ("invented",))
+    return calls

@@ -1,0 +1,85 @@
+"""What the command line accepts, and how it refuses the rest."""
+
+import subprocess
+import sys
+
+import pytest
+
+COMMANDS = ("reproduce", "claims", "loss", "flow", "cite")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            (),
+            "mesascope: give a command: reproduce, claims, loss, flow, cite; mesascope --help explains them",
+        ),
+        (("los", "x"), "mesascope: unknown command 'los'; did you mean loss?"),
+        (("--verson",), "mesascope: unknown option '--verson'; "),
+        (("loss",), "mesascope loss: Missing from mesascope loss: SPEC; see mesascope loss --help"),
+        (("flow", "a", "b"), "mesascope flow: unknown argument 'b'; "),
+        (("flow", "a", "--jsn"), "mesascope flow: unknown option '--jsn'; did you mean --json?"),
+        (
+            ("reproduce", "--preset", "long"),
+            "mesascope reproduce: invalid choice 'long' for argument '--preset'.",
+        ),
+        (("reproduce", "--out"), "mesascope reproduce: Missing value for argument '--out'."),
+        (
+            ("reproduce", "invented", "--json", "invented"),
+            "mesascope reproduce: unknown argument 'invented'; give it before",
+        ),
+        (
+            ("claims", "zheng2023"),
+            "mesascope claims: paper 'zheng2023' is unknown (did you mean 'zheng2024'?)",
+        ),
+        (
+            ("claims", "zheng2024/theorem-9.1"),
+            "mesascope claims: claim 'zheng2024/theorem-9.1' is unknown (did you",
+        ),
+        (("reproduce", "zheng2023"), "mesascope reproduce: paper 'zheng2023' is unknown (did you mean"),
+        (("reproduce", "zheng2024/conservatoin"), "(did you mean 'zheng2024/conservation'?)"),
+        (("cite", "zheng2023"), "mesascope cite: no reference 'zheng2023'; did you mean 'zheng2024'?"),
+    ],
+)
+def test_refused(run, tmp_path, monkeypatch, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    assert told in run(*arguments).refusal
+    assert not list(tmp_path.iterdir())  # nothing was made on the way
+
+
+def test_help_and_version_load_nothing_heavy():
+    code = """
+import sys
+from mesascope.cli import main
+assert main(["--version"]) == 0
+for arguments in (["--help"], ["loss", "--help"], ["reproduce", "-h"]):
+    try:
+        main(arguments)
+    except SystemExit as end:
+        assert not end.code
+heavy = {"jax", "numpy", "scipy", "pydantic", "matplotlib", "xarray", "rich"} & set(sys.modules)
+sys.exit(", ".join(heavy) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("mesascope 0.")
+    for command in COMMANDS:
+        assert command in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 110  # the usage of reproduce
+
+
+def test_cite(run):
+    assert run("cite", "zheng2024", "jax").out.count("\n@") == 1
+    entries = run("cite", "zheng2024", "--json").json["entries"]
+    assert list(entries) == ["zheng2024"] and entries["zheng2024"].startswith("@inproceedings{zheng2024,")
+    assert len(run("cite", "--json").json["entries"]) > 5
+
+
+def test_claims(run):
+    listed = run("claims", "zheng2024", "--json").json["claims"]
+    assert len(listed) > 10
+    assert set(listed[0]) == {"id", "statement", "source", "asked_in_reviews"}
+    one = run("claims", "zheng2024/conservation")
+    assert one.out.startswith("zheng2024/conservation\n  a² − b² is conserved")
+    assert max(map(len, one.out.splitlines())) <= 80

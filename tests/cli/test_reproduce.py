@@ -1,0 +1,135 @@
+"""`mesascope reproduce`, on an invented paper and on one claim of a real one."""
+
+import gc
+import signal
+import time
+import weakref
+
+import pytest
+
+from mesascope.cli._interrupt import held_interrupts, lasting_interrupts
+from mesascope.records import RecordError
+
+
+def test_verdicts_figures_and_folder(run, invented, tmp_path):
+    out = tmp_path / "results"
+    ended = run("reproduce", "invented/true", "--out", out)
+    assert ended.status == 0
+    lines = ended.out.splitlines()
+    assert lines[-1] == str(out)
+    assert lines[-2].startswith("1 verified; ")
+    assert "measured 1e-12   expected 0   tolerance 1e-08" in ended.out
+    assert max(map(len, lines[:-1])) <= 80
+    assert ended.err.split() == ["1/1", "verified", "invented/true", "(0.0", "s)"]
+    assert {path.name for path in (out / "figures" / "invented").iterdir()} == {
+        "line.json",
+        "line.pdf",
+        "line.png",
+    }
+
+
+def test_json(run, invented, tmp_path):
+    ended = run(
+        "reproduce", "invented/true", "invented/false", "--preset", "paper", "--out", tmp_path, "--json"
+    )
+    assert ended.status == 1  # one is refuted
+    found = ended.json
+    assert [claim["verdict"] for claim in found["claims"]] == ["verified", "refuted"]
+    assert found["claims"][1]["measured"] == [1, 2, 3, 4.5]
+    assert {"id", "statement", "measured", "expected", "tolerance", "verdict", "seconds"} < set(
+        found["claims"][0]
+    )
+    assert (found["preset"], found["folder"]) == ("paper", str(tmp_path))
+    assert [path.rpartition("/")[2] for path in found["figures"]] == ["line.pdf", "line.png"]
+
+
+def test_refuted_claims_in_the_table(run, invented, tmp_path):
+    ended = run("reproduce", "invented/false", "--out", tmp_path)
+    assert ended.status == 1
+    assert "measured 1, …, 4.5 (4)   expected low: 0.1" in ended.out
+
+
+def test_finished_claims_are_reused(run, invented, tmp_path):
+    for expected in (1, 1):
+        assert run("reproduce", "invented/true", "--out", tmp_path).status == 0
+        assert invented.count("true") == expected
+    assert "kept from before" in run("reproduce", "invented/true", "--out", tmp_path).err
+    run("reproduce", "invented/true", "--out", tmp_path, "--rerun")
+    assert invented.count("true") == 2
+
+
+def test_interrupted(run, invented, tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    ended = run("reproduce", "invented/true", "invented/interrupted", "--out", tmp_path)
+    assert (ended.status, ended.out) == (130, "")
+    told = "mesascope reproduce: interrupted; finished claims are kept, and the same command resumes"
+    assert ended.err.splitlines()[-1] == told
+    # no claim was judged by what an interrupted computation left
+    assert [path.name for path in (tmp_path / "claims" / "invented").iterdir()] == ["true.json"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_claim_that_cannot_be_computed(run, invented, tmp_path):
+    # no bad input, but a failed run; the others are checked all the same
+    ended = run("reproduce", "invented/broken", "invented/true", "--out", tmp_path, "--json")
+    assert ended.status == 1
+    broken, true = ended.json["claims"]
+    assert (broken["verdict"], broken["error"]) == ("inconclusive", "ValueError: a moment is missing")
+    assert (true["verdict"], true["error"]) == ("verified", None)
+    told = run("reproduce", "invented/broken", "--out", tmp_path).out
+    assert "could not be checked: ValueError: a moment is missing" in told
+
+
+def test_a_disk_that_fails_later_is_no_bad_input(run, invented, tmp_path, monkeypatch):
+    def fail(folder):
+        raise RecordError(f"cannot write {folder}: no space left on device; free space")
+
+    monkeypatch.setattr("mesascope.report.render_run", fail)
+    ended = run("reproduce", "invented/true", "--out", tmp_path, "--json")
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.splitlines()[-1].startswith("mesascope reproduce: drawing figures: cannot write ")
+
+
+def test_unwritable_folders(run, invented, tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "below", "/proc/mesascope", "a\0b"):
+        assert run("reproduce", "invented", "--out", out).refusal.startswith(
+            "mesascope reproduce: output folder "
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert not invented
+
+
+def test_a_real_claim(run, tmp_path):
+    ended = run("reproduce", "zheng2024/conservation", "--out", tmp_path, "--json")
+    assert ended.status == 0
+    (claim,) = ended.json["claims"]
+    assert (claim["verdict"], claim["expected"]) == ("verified", 0)
+    assert claim["measured"] <= claim["tolerance"]
+
+
+class Token:
+    pass
+
+
+def test_an_interrupt_in_a_finalizer_comes_again():
+    token = Token()
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    weakref.finalize(token, interrupt)
+    with lasting_interrupts(), pytest.raises(KeyboardInterrupt):
+        reference = weakref.ref(token, lambda _: interrupt())
+        del token
+        gc.collect()
+        time.sleep(5)
+    assert reference() is None
+
+
+def test_a_held_interrupt_comes_at_the_end():
+    reached = False
+    with pytest.raises(KeyboardInterrupt), held_interrupts():
+        signal.raise_signal(signal.SIGINT)
+        reached = True
+    assert reached
