@@ -23,16 +23,16 @@ def losses(objective: Objective, models: eqx.Module) -> Array:
 def losses_and_gradients(objective: Objective, models: eqx.Module) -> tuple[Array, eqx.Module]:
     """L and ∇L of models stacked along the first axis of their weights.
 
-    Vectorized in batches: on a CPU a batch of 16 keeps the intermediate arrays in cache, several times faster than one
-    batch of a thousand.
+    Vectorized in batches: on a CPU a batch of 16 keeps the intermediate arrays in cache, several times faster
+    than one batch of a thousand.
 
     Args:
         objective: of any engine.
         models: a model whose weights have a leading axis of length n.
 
     Returns:
-        Losses (n,) and the gradients, stacked like the models. As with `jax.grad`, the gradient in a complex weight is
-        the conjugate of the direction of ascent.
+        Losses (n,) and the gradients, stacked like the models. As with `jax.grad`, the gradient in a complex
+        weight is the conjugate of the direction of ascent.
     """
     weights, rest = eqx.partition(models, eqx.is_inexact_array)
 
