@@ -6,6 +6,14 @@ import jax
 import pytest
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_compilation():
+    """Nearly every test compiles for itself: let XLA spend less on it, what is computed stays the same."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture
 def compilations():
     """A context manager that yields the list of compilations made inside it, by jax's own account."""

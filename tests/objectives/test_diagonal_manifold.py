@@ -2,11 +2,12 @@
 
 from math import fsum
 
+import jax
 import numpy as np
 import pytest
 
 from mesascope.models import LinearAttention
-from mesascope.objectives import population_loss
+from mesascope.objectives import Enumeration, ExactMoments, MonteCarlo, population_loss
 from mesascope.processes import (
     Constant,
     DiagonalUnitary,
@@ -60,6 +61,17 @@ def test_loss_is_the_formula(law, dim, horizon):
         weights = {2: 0.5, horizon - 1: 2.0}
         weighted = population_loss(model, process, NextToken(horizon, weights))
         assert float(weighted.value) == pytest.approx(formula(law, dim, a * b, weights), rel=1e-12)
+
+
+@every_law
+@pytest.mark.parametrize("engine", [ExactMoments(), Enumeration(), MonteCarlo(50_000)], ids=str)
+def test_the_unit_of_the_loss_is_that_of_predicting_zero(law, engine):
+    """½ Σ_t w_t E‖x_{t+1}‖² = ½ Σ_t w_t d m2, whatever the weights of the model."""
+    task, model = NextToken(4, [0.5, 2.0]), LinearAttention.gaussian(2, 0.5, key=jax.random.key(0))
+    unit = float(engine.objective(DiagonalUnitary(law, 2), task).unit(model))
+    # exact up to rounding; a sample of 50 000 has a mean square good to 2 per cent or so
+    expected = 0.5 * 2.5 * 2 * MOMENTS[law](2)[0]
+    assert unit == pytest.approx(expected, rel=0.05 if isinstance(engine, MonteCarlo) else 1e-13)
 
 
 @every_law

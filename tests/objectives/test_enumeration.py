@@ -87,10 +87,10 @@ def test_loss_in_two_dimensions(law, engine):
     rng = np.random.default_rng(5)
     w_kq = 0.5 * (rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))
     w_pv = 0.5 * (rng.normal(size=(2, 4)) + 1j * rng.normal(size=(2, 4)))
-    weights = {2: 1.0, 3: 0.25, 4: 2.0}
-    expected = listed_loss(w_kq[None], w_pv[None], lambda t: t - 1, weights, law, 2, 5)
+    weights = {2: 1.0, 3: 0.25, 5: 2.0}
+    expected = listed_loss(w_kq[None], w_pv[None], lambda t: t - 1, weights, law, 2, 6)
     loss = population_loss(
-        LinearAttention(w_kq, w_pv), DiagonalUnitary(law, 2), NextToken(5, weights), engine
+        LinearAttention(w_kq, w_pv), DiagonalUnitary(law, 2), NextToken(6, weights), engine
     )
     # some 10⁵ terms of one sign, each good to 1e-15: far better than the promised 1e-10
     assert float(loss.value) == pytest.approx(expected, rel=1e-12)

@@ -31,14 +31,6 @@ from mesascope.processes import (
 RTOL = 1e-10
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation():
-    """Nearly every test compiles for itself: let XLA spend less on it, what is computed stays the same."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def growing(t):
     return 1 + t**1.5 / 4
 

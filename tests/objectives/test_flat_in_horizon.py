@@ -49,6 +49,19 @@ def test_plans_of_all_horizons_have_one_structure(name, normalizer):
         assert shape(objective(LAWS[name], NextToken.last(horizon), normalizer)) == last, horizon
 
 
+@every_law
+def test_what_cancels_is_left_out_at_every_horizon(name):
+    """Coefficients that are zero by an identity between counts are zero, not the rounding of a long sum."""
+
+    def occurring(horizon):
+        prepared = objective(LAWS[name], NextToken(horizon), "t")
+        return [leaf != 0 for leaf in jax.tree.leaves((prepared.quadratic, prepared.cross))]
+
+    for horizon in (30, 1000, 10**6):
+        for here, there in zip(occurring(12), occurring(horizon), strict=True):
+            np.testing.assert_array_equal(here, there)
+
+
 def test_scales_and_laws_of_one_kind_share_a_structure():
     assert shape(objective(Gaussian(2.0), NextToken(10))) == shape(objective(Gaussian(1.0), NextToken(99)))
     assert shape(objective(Uniform(1), NextToken(10))) == shape(objective(Gaussian(1.0), NextToken(10)))

@@ -14,6 +14,7 @@ from mesascope.objectives import (
     Enumeration,
     ExactMoments,
     MonteCarlo,
+    losses,
     losses_and_gradients,
     population_loss,
 )
@@ -85,12 +86,13 @@ def test_many_models_at_once(count):
     process = DiagonalUnitary(Sparse(1), 2)
     models = jax.vmap(lambda key: LinearAttention.gaussian(2, 0.5, key=key))(jax.random.split(KEY, count))
     objective = ExactMoments().objective(process, TASK)
-    losses, gradients = losses_and_gradients(objective, models)
-    assert losses.shape == (count,)
+    values, gradients = losses_and_gradients(objective, models)
+    assert values.shape == (count,)
+    np.testing.assert_allclose(losses(objective, models), values, rtol=1e-13)
     single = jax.jit(jax.value_and_grad(lambda m: objective(m).value))
     for n in range(0, count, 6):
         loss, gradient = single(jax.tree.map(lambda w, n=n: w[n], models))
         # the same sums, perhaps in another order
-        assert float(losses[n]) == pytest.approx(float(loss), rel=1e-13)
+        assert float(values[n]) == pytest.approx(float(loss), rel=1e-13)
         for found, expected in zip(jax.tree.leaves(gradients), jax.tree.leaves(gradient), strict=True):
             np.testing.assert_allclose(found[n], expected, rtol=1e-12, atol=1e-12 * abs(expected).max())

@@ -28,7 +28,7 @@ def direct(horizon, weight, rho, power):
 
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("normalizer", RHO)
-@pytest.mark.parametrize("horizon", [*range(3, 13), 50, 100, 777, 3000])
+@pytest.mark.parametrize("horizon", [*range(3, 13), 50, 100, 777, 3000, 10_100, 20_000])
 def test_equal_weights(horizon, normalizer, power):
     features = schedule_features(NextToken(horizon), normalizer, power)
     expected = direct(horizon, lambda t: 1.0, RHO[normalizer], power)
