@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import finite_positive, integer_at_least
-from mesascope.objectives import Engine, ExactMoments, Objective
+from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 
 from ._flow import masked_gradient
@@ -85,8 +85,7 @@ def descend(
     rate = float(finite_positive("learning_rate", learning_rate))
     integer_at_least("steps", steps, 1)
     integer_at_least("saves", saves, 2)
-    chosen = ExactMoments() if engine is None else engine
-    objective = chosen.objective(process, task, getattr(model, "normalizer", "t-1"))
+    objective = objective_of(model, process, task, engine)
     allowed = mask_vector(model, mask)
     vector, rebuild = real_vector(model)
     stops = np.unique(np.linspace(0, steps, min(saves, steps + 1)).astype(int))

@@ -14,11 +14,12 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import finite_positive, integer_at_least
-from mesascope.objectives import Engine, ExactMoments, Objective, losses
+from mesascope.objectives import Engine, Objective, losses, objective_of
 from mesascope.processes import NextToken
 
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
+from ._rest import curvature, rest_event
 
 Model = TypeVar("Model", bound=eqx.Module)
 _SEGMENT_BYTES = 2**25
@@ -63,12 +64,19 @@ class Flow(eqx.Module, Generic[Model]):
 
 
 class FlowProgress(NamedTuple):
-    """What a progress callback receives between segments: flow time, accepted steps, current gradient norm."""
+    """What a progress callback receives between segments.
+
+    Attributes:
+        time: flow time.
+        steps: accepted steps.
+        gradient_norm: ‖∇L‖.
+        bound: the flow rests when ‖∇L‖/‖θ‖ is below this; negative when it runs for a given time.
+    """
 
     time: float
     steps: int
     gradient_norm: float
-    target: float
+    bound: float
 
 
 def gradient_flow(
@@ -80,17 +88,18 @@ def gradient_flow(
     until: float | str = "steady-state",
     mask: Mask | None = None,
     solver: diffrax.AbstractSolver | None = None,
-    rtol: float = 1e-11,
-    atol: float = 1e-13,
-    tolerance: float = 1e-10,
+    rtol: float = 1e-12,
+    atol: float | None = None,
+    tolerance: float = 1e-11,
     max_steps: int = 200_000,
     saves: int = 512,
     progress: Callable[[FlowProgress], None] | None = None,
 ) -> Flow[Model]:
     """Solve θ' = −∇L(θ) from the weights of `model`, for a given time or until the gradient vanishes.
 
-    The flow is at rest when ‖∇L‖·max(‖θ‖, 1) ≤ tolerance × L(0), L(0) being the loss of zero weights. Near a
-    stiff minimum the errors of an explicit solver keep the gradient above any fixed bound: when a whole segment
+    The flow is at rest when ‖∇L‖ ≤ tolerance · λ · ‖θ‖, λ being the largest curvature at θ: a test in units of the
+    landscape, the same for data of every scale. A saddle is at rest too, for a flow that starts exactly on it.
+    Near a stiff minimum the errors of an explicit solver keep the gradient above any bound: when a whole segment
     of steps does not bring it down, rtol and atol are tightened a hundredfold.
 
     Args:
@@ -102,9 +111,10 @@ def gradient_flow(
         mask: entries whose gradient is masked (see `Mask`).
         solver: any explicit or implicit diffrax solver; `diffrax.Tsit5()` by default.
         rtol: relative local error allowed per step, to begin with.
-        atol: absolute local error allowed per step, to begin with.
+        atol: absolute local error allowed per step, to begin with; by default a thousandth of rtol times the
+            root mean square of the starting weights.
         tolerance: of the steady state.
-        max_steps: limit on solver steps.
+        max_steps: limit on solver steps, accepted and rejected.
         saves: how many points of the path to keep at most (first and last included), at least 2.
         progress: called between segments of at most 2048 steps; raising KeyboardInterrupt ends the flow and keeps what
             was computed.
@@ -116,25 +126,30 @@ def gradient_flow(
     """
     limit = checked_until(until)
     finite_positive("rtol", rtol)
-    finite_positive("atol", atol)
+    if atol is not None:
+        finite_positive("atol", atol)
+    if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
+        raise TypeError(f"solver: must be a diffrax solver such as diffrax.Tsit5(), got {solver!r}")
     finite_positive("tolerance", tolerance)
     integer_at_least("max_steps", max_steps, 1)
     integer_at_least("saves", saves, 2)
-    chosen = ExactMoments() if engine is None else engine
-    objective = chosen.objective(process, task, getattr(model, "normalizer", "t-1"))
+    objective = objective_of(model, process, task, engine)
     allowed = mask_vector(model, mask)
     vector, rebuild = real_vector(model)
-    unit = float(objective.unit(model))
-    rest = tolerance * unit if limit == math.inf else 0.0
-    length = max(16, min(_LONGEST_SEGMENT, _SEGMENT_BYTES // (8 * vector.size), max_steps))
+    if atol is None:
+        atol = 1e-3 * rtol * max(float(np.sqrt(np.mean(np.square(vector)))), 1e-150)
+    longest = max(1, min(_LONGEST_SEGMENT, _SEGMENT_BYTES // (8 * vector.size)))
     path = _Path(np.asarray(vector), saves)
     stats = {"steps": 0, "rejected": 0}
-    norm, step = math.inf, _first_step(vector, unit)
-    result = None
-    start, stepper, sharpness = vector, solver or diffrax.Tsit5(), 1.0
+    start, stepper, sharpness = jnp.asarray(vector), solver or diffrax.Tsit5(), 1.0
+    norm, result = math.inf, None
     try:
+        rate = float(_rate(objective, model, start, allowed))
+        step = 0.01 / rate if rate > 0 else 1.0
         while result is None:
-            numbers = (path.end, limit, step, rest, rtol * sharpness, atol * sharpness)
+            bound = tolerance * rate if limit == math.inf else -1.0
+            numbers = (path.end, limit, step, bound, rtol * sharpness, atol * sharpness)
+            length = min(longest, max_steps - sum(stats.values()))
             segment = _segment(objective, model, start, allowed, jnp.asarray(numbers, float), stepper, length)
             before = norm
             times, points, norm, step, code, accepted, rejected = jax.device_get(segment)
@@ -143,9 +158,14 @@ def gradient_flow(
             start = jnp.asarray(path.last)
             if norm > before / 2 and sharpness > _SHARPEST:
                 sharpness /= 100
-            result = _outcome(int(code), float(norm), path.last, stats["steps"] >= max_steps)
+            result = _outcome(int(code), float(norm), path.last, sum(stats.values()) >= max_steps)
+            if result is Outcome.CONVERGED:
+                # the landscape may be flatter here than where the flow came from: rest in its own units counts
+                rate = float(_rate(objective, model, start, allowed))
+                if norm > 2 * tolerance * rate * np.linalg.norm(path.last):
+                    result = None
             if progress is not None:
-                progress(FlowProgress(path.end, stats["steps"], float(norm), rest))
+                progress(FlowProgress(path.end, stats["steps"], float(norm), bound))
     except KeyboardInterrupt:
         result = Outcome.INTERRUPTED
     trajectory = rebuild(path.points())
@@ -208,9 +228,11 @@ def masked_gradient(
     return lambda vector: allowed * jax.grad(lambda v: objective(rebuild(v)).value)(vector)
 
 
-def _first_step(vector: Array, unit: float) -> float:
-    """A step far below the time scale ‖θ‖²/L of the flow; the controller lengthens it tenfold at a time."""
-    return 1e-4 * max(float(np.dot(vector, vector)), 1e-6) / unit if unit > 0 else 1.0
+@eqx.filter_jit
+def _rate(objective: Objective, model: eqx.Module, vector: Array, allowed: Array) -> Array:
+    """The fastest rate of the flow at `vector`."""
+    _, rebuild = real_vector(model)
+    return curvature(masked_gradient(objective, rebuild, allowed), vector)
 
 
 @eqx.filter_jit
@@ -224,13 +246,9 @@ def _segment(
     length: int,
 ) -> tuple[Array, ...]:
     """At most `length` steps: times, points, last gradient norm and step size, code, accepted and rejected."""
-    begin, end, step, rest, rtol, atol = numbers
+    begin, end, step, bound, rtol, atol = numbers
     _, rebuild = real_vector(model)
     gradient = masked_gradient(objective, rebuild, allowed)
-
-    def at_rest(t: Any, y: Array, args: Any, **kwargs: Any) -> Array:
-        return jnp.linalg.norm(gradient(y)) * jnp.maximum(jnp.linalg.norm(y), 1.0) <= rest
-
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, args: -gradient(y)),
         solver,
@@ -241,7 +259,7 @@ def _segment(
         saveat=diffrax.SaveAt(steps=True),
         stepsize_controller=diffrax.PIDController(rtol, atol),
         max_steps=length,
-        event=diffrax.Event(at_rest),
+        event=diffrax.Event(rest_event(gradient, bound)),
         throw=False,
     )
     accepted = solution.stats["num_accepted_steps"]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jax import Array
 
 from mesascope.core import Estimate
-from mesascope.models import Normalizer
+from mesascope.models import LinearAttentionModel, Normalizer
 from mesascope.processes import DiagonalUnitary, NextToken
 
 
@@ -24,10 +22,6 @@ class Objective(eqx.Module):
     @abc.abstractmethod
     def __call__(self, model: eqx.Module) -> Estimate:
         """L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² with its standard error; differentiable in the model's weights."""
-
-    @abc.abstractmethod
-    def unit(self, model: eqx.Module) -> Array:
-        """½ Σ_t w_t E‖x_{t+1}‖², the loss of predicting zero: the natural unit of the loss of such models."""
 
 
 class Engine(eqx.Module):
@@ -45,6 +39,15 @@ class Engine(eqx.Module):
         """
 
 
-def with_zero_weights(model: eqx.Module) -> eqx.Module:
-    """The same model with every weight 0: it predicts zero."""
-    return jax.tree.map(lambda leaf: jnp.zeros_like(leaf) if eqx.is_inexact_array(leaf) else leaf, model)
+def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:
+    """The model, if it is linear attention of this dimension.
+
+    Raises:
+        TypeError: for another kind of model; names the engine that treats it.
+        ValueError: for another dimension.
+    """
+    if not isinstance(model, LinearAttentionModel):
+        raise TypeError(f"{engine} treats linear attention only, not {type(model).__name__}; use MonteCarlo")
+    if model.dim != dim:
+        raise ValueError(f"model has dim {model.dim}, the process has dim {dim}; make them equal")
+    return model

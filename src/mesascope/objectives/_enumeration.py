@@ -16,8 +16,7 @@ from mesascope.core import Estimate, require_x64
 from mesascope.models import Normalizer
 from mesascope.processes import DiagonalUnitary, Law, NextToken, Rule
 
-from ._engine import Engine, Objective, with_zero_weights
-from ._exact import check_model
+from ._engine import Engine, Objective, check_model
 from ._sequence_loss import sequence_losses
 
 LARGEST_GRID = 20_000_000
@@ -59,10 +58,6 @@ class EnumeratedObjective(Objective):
         check_model(model, self.dim, "Enumeration")
         value = _loss(model, self.grids, self.weights)
         return Estimate(value, jnp.zeros_like(value))
-
-    def unit(self, model: eqx.Module) -> Array:
-        """The loss of predicting zero."""
-        return self(with_zero_weights(model)).value
 
 
 class Enumeration(Engine):

@@ -8,7 +8,6 @@ horizon.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,11 +16,11 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import Estimate, require_x64
-from mesascope.models import LinearAttentionModel, Normalizer, check_normalizer
+from mesascope.models import Normalizer, check_normalizer
 from mesascope.processes import DiagonalUnitary, Law, NextToken
 
 from ._contract import Weights, contract
-from ._engine import Engine, Objective
+from ._engine import Engine, Objective, check_model
 from ._partitions import Partition
 from ._plan import Plan, moment_plan
 from ._schedule import schedule_features
@@ -71,10 +70,6 @@ class ExactObjective(Objective):
         probabilities, weights = self.mixture
         parts = jax.lax.map(lambda part: self._over_heads(w_kq, w_pv, part), weights)
         return probabilities @ parts + self.constant
-
-    def unit(self, model: eqx.Module) -> Array:
-        """The loss of predicting zero."""
-        return self.constant
 
     def _over_heads(self, w_kq: Array, w_pv: Array, weights: Weights) -> Array:
         """½ Q − Re C; the quadratic term couples every head with every head."""
@@ -153,20 +148,6 @@ def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> Exa
 def _types_used(plan: Plan) -> set[tuple[int, ...]]:
     features = {feature for form in plan for side in form.features for feature in side}
     return {kind for feature in features for kind in feature.weights if kind}
-
-
-def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:
-    """The model, if it is linear attention of this dimension.
-
-    Raises:
-        TypeError: for another kind of model; names the engine that treats it.
-        ValueError: for another dimension.
-    """
-    if not isinstance(model, LinearAttentionModel):
-        raise TypeError(f"{engine} treats linear attention only, not {type(model).__name__}; use MonteCarlo")
-    if model.dim != dim:
-        raise ValueError(f"model has dim {model.dim}, the process has dim {dim}; make them equal")
-    return model
 
 
 def _blocks(matrices: Array, rows: int) -> Array:

@@ -13,7 +13,7 @@ from mesascope.core import Estimate, integer_at_least, named_key, require_x64
 from mesascope.models import Normalizer
 from mesascope.processes import NextToken
 
-from ._engine import Engine, Objective, with_zero_weights
+from ._engine import Engine, Objective
 from ._sequence_loss import sequence_losses
 
 
@@ -53,10 +53,6 @@ class SampledObjective(Objective):
             return sequence_losses(model, tokens, self.weights)
 
         return jax.lax.map(losses, jnp.arange(chunks)).reshape(-1)[: self.samples]
-
-    def unit(self, model: eqx.Module) -> Array:
-        """The loss of predicting zero."""
-        return self(with_zero_weights(model)).value
 
     def _cast(self, array: Any) -> Any:
         if not eqx.is_inexact_array(array):

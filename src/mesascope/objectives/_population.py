@@ -9,7 +9,7 @@ import equinox as eqx
 from mesascope.core import Estimate
 from mesascope.processes import NextToken
 
-from ._engine import Engine
+from ._engine import Engine, Objective
 from ._exact import ExactMoments
 
 
@@ -33,5 +33,18 @@ def population_loss(
         ValueError: for a law without the moments needed, shapes that do not fit, or 64-bit mode off (exact
             engines).
     """
+    return objective_of(model, process, task, engine)(model)
+
+
+def objective_of(model: Any, process: Any, task: NextToken, engine: Engine | None) -> Objective:
+    """The objective that a verb speaks about, with its arguments checked.
+
+    Raises:
+        TypeError: `task` or `engine` is something else, or the engine cannot treat the process.
+    """
+    if not isinstance(task, NextToken):
+        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
     chosen = ExactMoments() if engine is None else engine
-    return chosen.objective(process, task, getattr(model, "normalizer", "t-1"))(model)
+    if not isinstance(chosen, Engine):
+        raise TypeError(f"engine: must be ExactMoments(), Enumeration() or MonteCarlo(…), got {engine!r}")
+    return chosen.objective(process, task, getattr(model, "normalizer", "t-1"))
