@@ -66,6 +66,13 @@ def test_models_of_another_dimension(engine):
     assert message == "model has dim 3, the process has dim 2; make them equal"
 
 
+def test_tasks_and_engines_of_another_type():
+    message = refusal(TypeError, lambda: population_loss(MODEL, PROCESS, 5))
+    assert message == "task: must be a task such as NextToken(horizon=100), got 5"
+    message = refusal(TypeError, lambda: population_loss(MODEL, PROCESS, TASK, "exact"))
+    assert message == "engine: must be ExactMoments(), Enumeration() or MonteCarlo(…), got 'exact'"
+
+
 def test_models_of_another_dimension_are_refused_by_sampling_too():
     model = LinearAttention.diagonal(3, 0.1, 0.1)
     message = refusal(ValueError, lambda: population_loss(model, PROCESS, TASK, MonteCarlo(10)))
