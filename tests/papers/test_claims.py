@@ -6,25 +6,34 @@ import pytest
 
 from mesascope.core import known_keys
 from mesascope.papers import PRESETS, claims
+from mesascope.papers._claim import UnsettledError
 from mesascope.papers.zheng2024 import _capability, _descent, _full_one, _reviews, _theorem_41
 from mesascope.records import canonical_json
 
 ALL = claims()
 
 
-def test_every_numbered_statement_has_a_claim():
-    sources = " ".join(claim.source for claim in claims("zheng2024"))
-    for name in (
-        "Theorem 4.1",
-        "Theorem 4.2",
-        "Theorem 4.3",
-        "Proposition 4.1",
-        "Proposition 4.2",
-        "Example 4.1",
-    ):
-        assert name in sources
-    for figure in ("Figure 1a", "Figure 1b", "Figures 1c and 1d", "heat-maps"):
-        assert figure in sources
+def test_every_numbered_statement_and_every_rebuttal_addition_has_its_claim():
+    assert {claim.id.removeprefix("zheng2024/") for claim in claims("zheng2024")} >= {
+        *(f"theorem-4.1-{law}" for law in ("gaussian", "one-hot", "rademacher", "uniform")),
+        *(
+            "assumption-4.1",
+            "proposition-4.1",
+            "proposition-4.2",
+            "theorem-4.2",
+            "example-4.1",
+            "theorem-4.3",
+        ),
+        *(
+            "conservation",
+            "trajectory",
+            "one-product",
+            "standard-initialization",
+            "small-contexts",
+            "full-one-limit",
+        ),
+        *("authors-descent", "figure-1a", "figure-1b", "figure-1c", "last-term-only"),
+    }
     assert any(claim.asked_in_reviews for claim in claims("zheng2024"))
 
 
@@ -32,6 +41,7 @@ def test_every_numbered_statement_has_a_claim():
 def test_metadata_is_complete(claim):
     assert re.fullmatch(r"[a-z0-9]+/[a-z0-9.-]+", claim.id)
     assert claim.statement.endswith(".") and len(claim.statement) > 40
+    assert len(claim.tolerance_reason) > 5
     assert claim.source.split(",")[0].split()[-1] in known_keys() or "zheng2024" in claim.source
     assert set(claim.settings) == set(PRESETS)
     canonical_json(claim.settings)  # what goes into a record and a fingerprint
@@ -52,7 +62,7 @@ SMOKE = {
     "limit": (_theorem_41._limit, SMALL_CASE),
     "conserved": (_theorem_41._conserved, PATH),
     "trajectory": (_theorem_41._trajectory, PATH),
-    "one product": (_theorem_41._one_product, PATH),
+    "one product": (_theorem_41._one_product, {**PATH, "distinct": 0.01}),
     "standard start": (
         _theorem_41._standard_start,
         {
@@ -70,7 +80,7 @@ SMOKE = {
     ),
     "expected ratio": (
         _capability._expected_ratio,
-        {"scale": 1.0, "dim": 2, "horizons": [10, 10**6], "tolerance": 2e-5},
+        {"scale": 1.0, "dim": 2, "horizons": [10, 10**6], "tolerance": 2e-5, "flow_tolerance": 1e-8},
     ),
     "sampled ratio": (
         _capability._sampled_ratio,
@@ -84,7 +94,23 @@ SMOKE = {
             "tolerance": 4.0,
         },
     ),
-    "gap": (_capability._gap, {"dim": 2, "horizon": 10**7, "tolerance": 1e-5}),
+    "gap": (
+        _capability._gap,
+        {"dim": 2, "horizons": [10**5, 10**7], "without_gap": ["rademacher", "one-hot"], "tolerance": 1e-5},
+    ),
+    "moments": (_capability._moments, {"dim": 2, "horizon": 6, "lacking": [[4, 4], [6, 6], [7, None]]}),
+    "unmasked": (
+        _full_one._unmasked,
+        {
+            "dim": 5,
+            "horizon": 100,
+            "starts": [[0.1, 0.1], [2.0, 2.0]],
+            "learning_rate": 5e-4,
+            "epochs": 20,
+            "expected_loss": 38.17957874025589,
+            "tolerance": 1e-9,
+        },
+    ),
     "one hot": (_capability._one_hot, {"dim": 2, "horizon": 6, "scales": [0.5, 1.0], "tolerance": 1e-12}),
     "masked": (_full_one._masked, {"cases": [[2, 6]], "starts": [[0.1, 0.1]], "tolerance": 1e-8}),
     "not critical": (_full_one._not_critical, {"dim": 3, "horizon": 20, "threshold": 0.1}),
@@ -111,7 +137,9 @@ SMOKE = {
             "seed": 1,
             "figure": "figure-1c",
             "risk_figure": "figure-1d",
-            "tolerance": 0.05,
+            "distance": 0.05,
+            "risk_left": 0.01,
+            "tolerance": 1e-9,
         },
     ),
 }
@@ -144,7 +172,17 @@ def wrong_engine(monkeypatch):
 
 @pytest.mark.parametrize(
     "name",
-    ["limit", "trajectory", "standard start", "expected ratio", "gap", "one hot", "masked", "last term"],
+    [
+        "limit",
+        "trajectory",
+        "standard start",
+        "expected ratio",
+        "gap",
+        "one hot",
+        "masked",
+        "unmasked",
+        "curves",
+    ],
 )
 def test_a_wrong_loss_refutes(name, wrong_engine):
     check, settings = SMOKE[name]
@@ -202,9 +240,32 @@ def test_other_wrong_worlds_refute(monkeypatch):
     # starts that are the same start: one product, but nothing that differs
     check, settings = SMOKE["one product"]
     assert check({**settings, "starts": [[0.1, 0.1], [0.1, 0.1]]}).verdict == "refuted"
+    # a law that has the moment it is said to lack, and one that lacks what it is said to have
+    check, settings = SMOKE["moments"]
+    assert check({**settings, "lacking": [[7, 6]]}).verdict == "refuted"
+    assert check({**settings, "lacking": [[6, None]]}).verdict == "refuted"
     # a schedule that is far too short
     check, settings = SMOKE["curves"]
     assert check({**settings, "schedules": [[1.0, 0.05, 2]]}).verdict == "refuted"
+
+
+def test_a_run_that_does_not_finish_is_no_refutation():
+    check, settings = SMOKE["standard start"]
+    with pytest.raises(UnsettledError, match="step limit"):
+        check({**settings, "max_steps": 3})
+
+
+def test_an_interrupted_flow_is_not_judged(monkeypatch):
+    from mesascope.dynamics import _flow
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_flow, "_segment", interrupted)
+    for name in ("limit", "trajectory", "conserved", "one product", "last term", "masked", "one hot"):
+        check, settings = SMOKE[name]
+        with pytest.raises(KeyboardInterrupt):
+            check(settings)
 
 
 def test_the_authors_numbers_would_be_missed_if_they_were_others():

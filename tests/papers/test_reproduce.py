@@ -22,6 +22,7 @@ def _claim(name, check, settings=None):
         source="zheng2024, test",
         settings={"quick": settings, "paper": settings},
         check=check,
+        tolerance_reason="none is needed",
     )
 
 
@@ -41,7 +42,7 @@ def test_a_record_holds_what_was_asked(claims_are, tmp_path):
     (record,) = result.records
     assert events == ["start", "done"]
     assert record.verdict == "verified" and record.seed == 7 and record.preset == "quick"
-    assert record.spec == {"seed": 7} and record.details == {"given": 7}
+    assert record.spec == {"seed": 7} and record.details == {"given": 7, "tolerance_reason": "none is needed"}
     assert record.provenance.packages["jax"] and record.seconds >= 0
     assert RunDirectory(result.folder).read_claim("zheng2024/one") == record
 

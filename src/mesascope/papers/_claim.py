@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mesascope.records import Figure
+from mesascope.records import Figure, Verdict
 
 Preset = Literal["quick", "paper"]
 PRESETS: tuple[Preset, ...] = ("quick", "paper")
-Verdict = Literal["verified", "refuted", "inconclusive"]
 Settings = Mapping[str, Any]
 
 
@@ -19,7 +18,7 @@ class Finding:
     """What checking a claim gave.
 
     Attributes:
-        measured: the number (or few numbers) the verdict rests on.
+        measured: the number the verdict rests on, or all of them by name.
         expected: what the claim says they are.
         tolerance: largest deviation that still verifies the claim; None where the verdict is not a distance.
         verdict: verified, refuted or inconclusive.
@@ -47,6 +46,7 @@ class Claim:
         source: bib key and number of the theorem, equation, figure or review point.
         settings: what `check` is given, for every preset; with the code it determines the result.
         check: from settings to finding.
+        tolerance_reason: why the tolerance (or threshold) is what it is.
         asked_in_reviews: whether reviewers asked for it and the paper does not answer.
     """
 
@@ -55,6 +55,7 @@ class Claim:
     source: str
     settings: Mapping[Preset, Settings]
     check: Callable[[Settings], Finding]
+    tolerance_reason: str
     asked_in_reviews: bool = False
 
     def seed(self, preset: Preset) -> int | None:
@@ -75,3 +76,7 @@ def decide(holds: bool) -> Verdict:
 def within(error: float, tolerance: float) -> Verdict:
     """Verified when the error is within the tolerance; an error that is not a number refutes."""
     return decide(error <= tolerance)
+
+
+class UnsettledError(RuntimeError):
+    """A computation that a claim rests on did not finish: the claim is neither verified nor refuted."""

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from mesascope.core import require_x64
 from mesascope.records import ClaimRecord, RunDirectory, fingerprint, provenance
@@ -101,7 +101,10 @@ def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimR
         finding = claim.check(settings)
     except Exception as error:  # one failing check must not take the others with it; its record says why
         mark = _FAILED
-        details = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        details: dict[str, Any] = {
+            "error": f"{type(error).__name__}: {error}",
+            "traceback": traceback.format_exc(),
+        }
         finding = Finding(None, None, None, "inconclusive", details)
     seconds = time.perf_counter() - begin
     paper = claim.id.partition("/")[0]
@@ -116,7 +119,7 @@ def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimR
         tolerance=finding.tolerance,
         verdict=finding.verdict,
         seconds=seconds,
-        details=dict(finding.details),
+        details={**finding.details, "tolerance_reason": claim.tolerance_reason},
         spec=dict(settings),
         preset=preset,
         seed=claim.seed(preset),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from mesascope.dynamics import Flow, gradient_flow
+from mesascope.dynamics import Descent, Flow, Outcome, gradient_flow
 from mesascope.models import LinearAttention
 from mesascope.processes import (
     Constant,
@@ -20,7 +20,10 @@ from mesascope.processes import (
     Uniform,
 )
 
+from .._claim import UnsettledError
+
 PAPER = "zheng2024"
+Run = TypeVar("Run", Flow[LinearAttention], Descent[LinearAttention])
 STARTS = ((0.1, 0.1), (0.5, 1.5), (2.0, 2.0))
 """The paper's three diagonal starts (a0, b0)."""
 
@@ -37,7 +40,21 @@ def diagonal_run(
     process: DiagonalUnitary, task: NextToken, start: Any, **settings: Any
 ) -> Flow[LinearAttention]:
     """The gradient flow from a0 I, b0 I."""
-    return gradient_flow(LinearAttention.diagonal(process.dim, *start), process, task, **settings)
+    return settled(gradient_flow(LinearAttention.diagonal(process.dim, *start), process, task, **settings))
+
+
+def settled(run: Run) -> Run:
+    """The run itself, if it came to its end.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted (the run keeps what it has; a claim must not be judged by it).
+        UnsettledError: it hit a limit or diverged, which says nothing about the claim.
+    """
+    if run.result is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    if run.result not in (Outcome.CONVERGED, Outcome.FINISHED):
+        raise UnsettledError(f"a run ended with {run.result.value!r}: {run.result.message}")
+    return run
 
 
 def diagonals(model: LinearAttention) -> tuple[np.ndarray, np.ndarray]:
@@ -51,10 +68,10 @@ def diagonals(model: LinearAttention) -> tuple[np.ndarray, np.ndarray]:
 
 
 def off_diagonal_size(model: LinearAttention) -> float:
-    """Largest |entry| off the two diagonals that make gradient descent."""
+    """Largest |entry| off the two diagonals that make gradient descent, of one model or of a trajectory."""
     d = model.w_pv.shape[-2]
     w_kq, w_pv = np.array(model.w_kq), np.array(model.w_pv)
     index = np.arange(d)
-    w_kq[d + index, index] = 0
-    w_pv[index, index] = 0
+    w_kq[..., d + index, index] = 0
+    w_pv[..., index, index] = 0
     return float(max(np.abs(w_kq).max(), np.abs(w_pv).max()))

@@ -13,8 +13,8 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, within
-from ._common import LAWS, PAPER, STARTS, diagonals
+from .._claim import Claim, Finding, Settings, both, decide, within
+from ._common import LAWS, PAPER, STARTS, diagonals, settled
 
 _SCHEDULES = {
     "gaussian": [[0.5, 1e-3, 200], [1.0, 1e-4, 150], [2.0, 2e-6, 201]],
@@ -23,8 +23,8 @@ _SCHEDULES = {
 """(scale, learning rate, epochs) of the paper's runs."""
 
 
-def products(descent: Descent[LinearAttention]) -> np.ndarray:
-    """Ab along a descent, averaged over coordinates."""
+def _products(descent: Descent[LinearAttention]) -> np.ndarray:
+    """The product ab averaged over coordinates, at every saved point of a descent, shape (n,)."""
     a, b = diagonals(descent.trajectory)
     return (a * b).mean(-1)
 
@@ -32,18 +32,13 @@ def products(descent: Descent[LinearAttention]) -> np.ndarray:
 def _printed(settings: Settings) -> Finding:
     """The authors' printed numbers against exact descent, in standard errors of a sample of their size."""
     process, task = DiagonalUnitary(Gaussian(1.0), 5), NextToken(100)
-    start = LinearAttention.diagonal(5, 0.1, 0.1)
+    start = (0.1, 0.1)
     rate, epochs = settings["learning_rate"], settings["epochs"]
-    exact = products(
-        descend(start, process, task, learning_rate=rate, steps=max(epochs), saves=max(epochs) + 1)
-    )
+    exact = _products(_descent(process, task, start, rate, max(epochs)))
     replicas = []
     for index in range(settings["replicas"]):
         engine = MonteCarlo(settings["samples"], settings["seed"] + index, 500, "float32")
-        run = descend(
-            start, process, task, learning_rate=rate, steps=max(epochs), engine=engine, saves=max(epochs) + 1
-        )
-        replicas.append(products(run)[epochs])
+        replicas.append(_products(_descent(process, task, start, rate, max(epochs), engine=engine))[epochs])
     # the spread of ab over samples of n sequences falls as 1/√n: this small run times √(n/10 000) is theirs
     spread = np.std(replicas, axis=0, ddof=1) * np.sqrt(settings["samples"] / settings["authors_samples"])
     scores = (np.array(settings["printed"]) - exact[epochs]) / spread
@@ -61,69 +56,95 @@ def _printed(settings: Settings) -> Finding:
 
 
 def _curves(settings: Settings) -> Finding:
-    """Ab after the published schedule from the published starts: exact descent, one sampled run, and theory."""
-    law_name, dim, task = settings["law"], settings["dim"], NextToken(settings["horizon"])
-    panels, risk_panels, cases, worst = [], [], [], 0.0
+    """The published runs: exact descent against the scalar recursion of a and b, one sampled run beside it."""
+    dim, task = settings["dim"], NextToken(settings["horizon"])
+    panels, risk_panels, cases = [], [], []
+    data: dict[str, tuple[tuple[str, ...], Any]] = {}
     for scale, rate, epochs in settings["schedules"]:
-        process = DiagonalUnitary(LAWS[law_name](scale), dim)
+        process = DiagonalUnitary(LAWS[settings["law"]](scale), dim)
         limit = float(theory.limit_product(process, task))
         traces: list[Trace] = []
         risks: list[Trace] = []
         for number, start in enumerate(settings["starts"]):
-            model = LinearAttention.diagonal(dim, *start)
-            run = descend(model, process, task, learning_rate=rate, steps=epochs, saves=epochs + 1)
+            run = _descent(process, task, start, rate, epochs)
+            product, risk = _products(run), _risk(process, task, run)
             label = f"exact, $a_0={start[0]:g},\\ b_0={start[1]:g}$"
-            traces.append(Line(x=run.steps, y=products(run), label=label, series=number))
-            risks.append(Line(x=run.steps, y=_risk(process, task, run), label=label, series=number))
-            left = abs(products(run)[-1] / limit - 1)
-            worst = max(worst, left)
+            traces.append(Line(x=run.steps, y=product, label=label, series=number))
+            risks.append(Line(x=run.steps, y=risk, label=label, series=number))
+            follows = float(np.abs(product / _recursion(process, task, start, rate, epochs) - 1).max())
+            distance = float(abs(product[-1] / limit - 1))
+            case = {"scale": scale, "start": start, "end": product[-1], "limit": limit, "distance": distance}
             cases.append(
-                {"scale": scale, "start": start, "end": products(run)[-1], "limit": limit, "distance": left}
+                {**case, "error_of_recursion": follows, "first_risk": risk[0], "last_risk": risk[-1]}
             )
+            data[f"product_{scale:g}_{number}"] = ((f"epoch_{scale:g}",), product)
         engine = MonteCarlo(settings["samples"], settings["seed"], 500, "float32")
-        start = settings["starts"][0]
-        model = LinearAttention.diagonal(dim, *start)
-        sampled = descend(
-            model, process, task, learning_rate=rate, steps=epochs, engine=engine, saves=epochs + 1
-        )
+        sampled = _descent(process, task, settings["starts"][0], rate, epochs, engine=engine)
         label = f"sampled ({settings['samples']} sequences)"
-        traces.append(Line(x=sampled.steps, y=products(sampled), label=label, style="dotted", series=3))
-        risk = _risk(process, task, sampled)
-        risks.append(Line(x=sampled.steps, y=risk, label=label, style="dotted", series=3))
+        traces.append(Line(x=sampled.steps, y=_products(sampled), label=label, style="dotted", series=3))
+        risks.append(
+            Line(x=sampled.steps, y=_risk(process, task, sampled), label=label, style="dotted", series=3)
+        )
+        data[f"product_{scale:g}_sampled"] = ((f"epoch_{scale:g}",), _products(sampled))
         infinite = float(theory.expected_ratio(process)) / float(theory.expected_ratio(process, 1))
         traces.append(Rule(value=limit, label=f"Theorem 4.1, $T={task.horizon}$"))
         if abs(infinite / limit - 1) > 1e-9:
             traces.append(Rule(value=infinite, label="Theorem 4.1, $T \\to \\infty$", series=4))
-        name = f"scale {scale:g}, rate {rate:g}"
-        panels.append(
-            Panel(title=name, xlabel="epoch", ylabel="product $ab$", yscale="log", traces=tuple(traces))
-        )
-        risk_panels.append(
-            Panel(
-                title=name,
-                xlabel="epoch",
-                ylabel="test MSE per coordinate",
-                yscale="log",
-                traces=tuple(risks),
-            )
-        )
-    figures = {
-        settings["figure"]: Figure(
-            title=f"Gradient descent on {law_name} tokens, d = {dim}, T = {task.horizon}",
-            panels=tuple(panels),
-            width="page",
-            across=3,
-        )
+        panels.append(_panel(f"scale {scale:g}, rate {rate:g}", "product $ab$", traces))
+        risk_panels.append(_panel(f"scale {scale:g}, rate {rate:g}", "test MSE per coordinate", risks))
+    worst = max(case["error_of_recursion"] for case in cases)
+    distance = max(case["distance"] for case in cases)
+    # a start at the limit has no risk to lose: rounding counts as gone
+    left = max(case["last_risk"] / max(case["first_risk"], 1e-12) for case in cases)
+    measured = {
+        "error_of_recursion": worst,
+        "largest_distance_at_the_end": distance,
+        "largest_risk_left": left,
     }
-    if settings.get("risk_figure"):
-        figures[settings["risk_figure"]] = Figure(
-            title=f"Test error on {law_name} tokens, d = {dim}, T = {task.horizon}",
-            panels=tuple(risk_panels),
-            width="page",
-            across=3,
-        )
-    verdict = within(worst, settings["tolerance"])
-    return Finding(worst, 0.0, settings["tolerance"], verdict, {"cases": cases}, figures)
+    bounds = {
+        "error_of_recursion": 0.0,
+        "largest_distance_at_the_end": f"< {settings['distance']:g}",
+        "largest_risk_left": f"< {settings['risk_left']:g}",
+    }
+    close = distance < settings["distance"] and left < settings["risk_left"]
+    verdict = decide(worst <= settings["tolerance"] and close)
+    where = f"{settings['law']} tokens, d = {dim}, T = {task.horizon}"
+    figures = {
+        settings["figure"]: _page(f"Gradient descent on {where}", panels),
+        settings["risk_figure"]: _page(f"Test error on {where}", risk_panels),
+    }
+    details = {"cases": cases}
+    return Finding(
+        measured, bounds, settings["tolerance"], verdict, details, figures, {settings["figure"]: data}
+    )
+
+
+def _descent(
+    process: DiagonalUnitary, task: NextToken, start: Any, rate: float, epochs: int, **settings: Any
+) -> Descent[LinearAttention]:
+    model = LinearAttention.diagonal(process.dim, *start)
+    return settled(
+        descend(model, process, task, learning_rate=rate, steps=epochs, saves=epochs + 1, **settings)
+    )
+
+
+def _recursion(process: DiagonalUnitary, task: NextToken, start: Any, rate: float, epochs: int) -> np.ndarray:
+    """Ab under a ← a − η b(αab − β), b ← b − η a(αab − β): descent on the diagonal, from theory alone."""
+    alpha, beta = (float(x) for x in theory.flow_coefficients(process, task))
+    (a, b), path = start, []
+    for _ in range(epochs + 1):
+        path.append(a * b)
+        pull = alpha * a * b - beta
+        a, b = a - rate * b * pull, b - rate * a * pull
+    return np.array(path)
+
+
+def _panel(title: str, ylabel: str, traces: list[Trace]) -> Panel:
+    return Panel(title=title, xlabel="epoch", ylabel=ylabel, yscale="log", traces=tuple(traces))
+
+
+def _page(title: str, panels: list[Panel]) -> Figure:
+    return Figure(title=title, panels=tuple(panels), width="page", across=3)
 
 
 def _risk(process: DiagonalUnitary, task: NextToken, run: Descent[LinearAttention]) -> np.ndarray:
@@ -141,6 +162,7 @@ def _curve_settings(law: str, **more: Any) -> dict[str, Any]:
         "schedules": _SCHEDULES[law],
         "samples": 200,
         "seed": 1,
+        "tolerance": 1e-9,
         **more,
     }
 
@@ -168,31 +190,50 @@ CLAIMS = (
             samples=10_000,
         ),
         check=_printed,
+        tolerance_reason="ten replicas know the standard error to a quarter: 4 of them are at least 3",
     ),
     Claim(
         id=f"{PAPER}/figure-1a",
         statement=(
-            "With the paper's learning rates and epochs, exact gradient descent on Gaussian tokens (σ = "
-            "0.5, 1, 2; three "
-            "starts; d = 5, T = 100) ends within 10 % of the product of Theorem 4.1 (the slowest, σ = 2 "
-            "from 0.1, is still rising)."
+            "With the paper's learning rates and epochs on Gaussian tokens (σ = 0.5, 1, 2; three starts; d = 5, T = 100) exact "
+            "gradient descent of all weights follows the scalar recursion of a and b; after the last epoch ab is within 8 % "
+            "of Theorem 4.1 (farthest: σ = 2 from 0.1)."
         ),
         source="zheng2024, Figure 1a",
-        settings=both(_curve_settings("gaussian", figure="figure-1a", tolerance=0.1), samples=10_000),
+        settings=both(
+            _curve_settings(
+                "gaussian",
+                figure="figure-1a",
+                risk_figure="gaussian-test-error",
+                distance=0.08,
+                risk_left=1.0,
+            ),
+            samples=10_000,
+        ),
         check=_curves,
+        tolerance_reason=(
+            "rounding of a few hundred steps; 8 % is what the recursion itself gives, so that the paper's schedule is "
+            "described, not judged; on Gaussian tokens risk must only have fallen"
+        ),
     ),
     Claim(
         id=f"{PAPER}/figure-1c",
         statement=(
-            "With the paper's learning rates and epochs, exact gradient descent on one-hot tokens (c = 0.5, "
-            "1, 2; three "
-            "starts; d = 5, T = 100) ends within 5 % of ab = 1/c², and the test error falls towards zero."
+            "With the paper's learning rates and epochs on one-hot tokens (c = 0.5, 1, 2; three starts; d = 5, T = 100) exact "
+            "gradient descent of all weights follows the scalar recursion of a and b; after the last epoch ab is within 4 % "
+            "of 1/c² and the test error is below 1 % of its start."
         ),
         source="zheng2024, Figures 1c and 1d",
         settings=both(
-            _curve_settings("one-hot", figure="figure-1c", risk_figure="figure-1d", tolerance=0.05),
+            _curve_settings(
+                "one-hot", figure="figure-1c", risk_figure="figure-1d", distance=0.04, risk_left=0.01
+            ),
             samples=10_000,
         ),
         check=_curves,
+        tolerance_reason=(
+            "rounding of a few hundred steps; 4 % and 1 % are what the recursion itself gives, so that the paper's schedule "
+            "is described, not judged"
+        ),
     ),
 )

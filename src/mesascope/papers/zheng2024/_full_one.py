@@ -16,7 +16,7 @@ from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide, within
-from ._common import PAPER, STARTS, diagonal_run
+from ._common import PAPER, STARTS, diagonal_run, settled
 
 
 def _masked(settings: Settings) -> Finding:
@@ -28,7 +28,6 @@ def _masked(settings: Settings) -> Finding:
         for start in settings["starts"]:
             flow = diagonal_run(process, task, start, mask="off-diagonal")
             error = float(np.max(np.abs(np.asarray(flow.model.products()) / expected - 1)))
-            error = error if flow.converged else float("inf")
             cases.append(
                 {"dim": dim, "horizon": horizon, "start": start, "expected": expected, "error": error}
             )
@@ -66,23 +65,26 @@ def _unmasked(settings: Settings) -> Finding:
     dim, task = settings["dim"], NextToken(settings["horizon"])
     process = DiagonalUnitary(Constant(1.0), dim)
     masked = float(theory.diagonal_loss(process, task, theory.masked_full_one_limit(dim, task)))
-    cases, worst, losses = [], 0.0, []
+    cases, ends, worst, losses = [], [], 0.0, []
     for start in settings["starts"]:
         flow = diagonal_run(process, task, start)
         blocks, residue = _alpha_beta(flow.model)
         loss = float(flow.loss[-1])
         losses.append(loss)
-        worst = max(worst, residue if flow.converged else float("inf"))
+        worst = max(worst, residue)
+        ends.append(flow.model)
         cases.append({"start": start, **blocks, "loss": loss, "masked_loss": masked, "residue": residue})
-    spread = max(losses) - min(losses)
-    worst = max(worst, spread / masked)
-    lower = all(loss < masked for loss in losses)
-    loss_error = abs(losses[0] - settings["expected_loss"]) / settings["expected_loss"]
-    ok = worst <= settings["tolerance"] and lower and loss_error <= settings["tolerance"]
-    details = {"cases": cases, "spread_of_loss": spread, "relative_error_of_loss": loss_error}
-    verdict = decide(ok)
+    error_of_loss = max(abs(loss / settings["expected_loss"] - 1) for loss in losses)
+    measured = {"residue": worst, "error_of_loss": error_of_loss, "loss_below_masked": masked - max(losses)}
+    expected = {"residue": 0.0, "error_of_loss": 0.0, "loss_below_masked": "> 0"}
+    tolerance = settings["tolerance"]
+    verdict = decide(worst <= tolerance and error_of_loss <= tolerance and max(losses) < masked)
+    data = {
+        "w_kq": (("start", "row", "column"), np.stack([np.asarray(end.w_kq) for end in ends])),
+        "w_pv": (("start", "output", "column"), np.stack([np.asarray(end.w_pv) for end in ends])),
+    }
     figures = {"full-one-heatmaps": _heatmaps(settings, process, task)}
-    return Finding(worst, 0.0, settings["tolerance"], verdict, details, figures)
+    return Finding(measured, expected, tolerance, verdict, {"cases": cases}, figures, {"full-one": data})
 
 
 def _alpha_beta(model: LinearAttention) -> tuple[dict[str, float], float]:
@@ -105,8 +107,8 @@ def _heatmaps(settings: Settings, process: DiagonalUnitary, task: NextToken) -> 
     panels: list[Panel] = []
     for start in settings["starts"]:
         model = LinearAttention.diagonal(process.dim, *start)
-        end = descend(
-            model, process, task, learning_rate=settings["learning_rate"], steps=settings["epochs"]
+        end = settled(
+            descend(model, process, task, learning_rate=settings["learning_rate"], steps=settings["epochs"])
         ).model
         for name, matrix in (("W^{KQ}", end.w_kq), ("W^{PV}", end.w_pv)):
             panels.append(
@@ -140,17 +142,19 @@ CLAIMS = (
         source="zheng2024, Theorem 4.3",
         settings=both({"cases": [[5, 100], [5, 10], [5, 10_000]], "starts": _STARTS, "tolerance": 1e-8}),
         check=_masked,
+        tolerance_reason="as in theorem-4.1: a flow at rest to 1e-11 of the curvature is within 1e-8",
     ),
     Claim(
         id=f"{PAPER}/proposition-4.2",
         statement=(
             "For the full-one token no masked limit is a critical point of the full problem, whatever start "
             "led to it: on the "
-            "whole curve ab = c* the gradient stays above half its size at a0 = b0 = 0.1 (d = 5, T = 100, exact)."
+            "whole curve ab = c* the gradient is larger than at a0 = b0 = 0.1 (ratio of norms; d = 5, T = 100, exact)."
         ),
         source="zheng2024, Proposition 4.2; rebuttal: for every initialization",
-        settings=both({"dim": 5, "horizon": 100, "threshold": 0.5}),
+        settings=both({"dim": 5, "horizon": 100, "threshold": 1.0}),
         check=_not_critical,
+        tolerance_reason="the gradient at a start far from rest is what a gradient that is not zero looks like",
     ),
     Claim(
         id=f"{PAPER}/full-one-limit",
@@ -167,9 +171,10 @@ CLAIMS = (
                 "learning_rate": 5e-4,
                 "epochs": 200,
                 "expected_loss": 38.17957874025589,
-                "tolerance": 1e-6,
+                "tolerance": 1e-9,
             }
         ),
         check=_unmasked,
+        tolerance_reason="flows at rest to 1e-11; the quoted loss has sixteen digits and is second order in the rest",
     ),
 )

@@ -14,7 +14,7 @@ from mesascope.records import Figure, Line, Panel, Points, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide, within
-from ._common import LAWS, PAPER, STARTS, diagonal_run, diagonals, off_diagonal_size
+from ._common import LAWS, PAPER, STARTS, diagonal_run, diagonals, off_diagonal_size, settled
 
 _CASES = [[2, 20, 0.5], [5, 100, 0.5], [5, 100, 1.0], [5, 100, 2.0], [5, 1000, 1.0]]
 
@@ -28,7 +28,7 @@ def _limit(settings: Settings) -> Finding:
         for start in settings["starts"]:
             flow = diagonal_run(process, task, start)
             error = float(np.max(np.abs(np.asarray(flow.model.products()) / expected - 1)))
-            error = max(error, off_diagonal_size(flow.model)) if flow.converged else float("inf")
+            error = max(error, off_diagonal_size(flow.model))
             worst = max(worst, error)
             case = {"dim": dim, "horizon": horizon, "scale": scale, "start": start, "expected": expected}
             cases.append({**case, "error": error, "flow_time": flow.time, "steps": flow.stats["steps"]})
@@ -69,7 +69,7 @@ def _trajectory(settings: Settings) -> Finding:
         exact = closed(flow.times)
         gap_a = np.abs(a - exact.a[:, None]).max() / np.abs(exact.a).max()
         gap_b = np.abs(b - exact.b[:, None]).max() / np.abs(exact.b).max()
-        errors.append(float(max(gap_a, gap_b)))
+        errors.append(max(float(gap_a), float(gap_b), off_diagonal_size(flow.trajectory)))
         label = f"$a_0={start[0]:g},\\ b_0={start[1]:g}$"
         traces.append(
             Line(x=flow.times[1:], y=exact.product[1:], label=f"closed form, {label}", series=number)
@@ -126,9 +126,10 @@ def _one_product(settings: Settings) -> Finding:
     products = [a * b for a, b in ends]
     spread = max(products) / min(products) - 1
     apart = min(abs(p[0] - q[0]) for i, p in enumerate(ends) for q in ends[:i])
-    verdict = decide(spread <= settings["tolerance"] and apart > 0.01)
-    details = {"ends": ends, "products": products, "smallest_distance_of_a": apart}
-    return Finding(spread, 0.0, settings["tolerance"], verdict, details)
+    verdict = decide(spread <= settings["tolerance"] and apart >= settings["distinct"])
+    measured = {"spread_of_product": spread, "smallest_distance_of_a": apart}
+    expected = {"spread_of_product": 0.0, "smallest_distance_of_a": f">= {settings['distinct']:g}"}
+    return Finding(measured, expected, settings["tolerance"], verdict, {"ends": ends, "products": products})
 
 
 def _standard_start(settings: Settings) -> Finding:
@@ -139,33 +140,34 @@ def _standard_start(settings: Settings) -> Finding:
     )
     expected = float(theory.limit_product(process, task))
     lowest = float(theory.limit_loss(process, task))
-    cases, worst, largest_off = [], 0.0, 0.0
+    cases, ends, worst, largest_off = [], [], 0.0, 0.0
     for scale in settings["scales"]:
         for index in range(settings["starts_per_scale"]):
             model = _gaussian_start(process.dim, scale, settings["seed"], index)
-            flow = gradient_flow(
-                model, process, task, tolerance=settings["rest"], max_steps=settings["max_steps"]
+            flow = settled(
+                gradient_flow(
+                    model, process, task, tolerance=settings["rest"], max_steps=settings["max_steps"]
+                )
             )
             product_error = float(np.max(np.abs(np.asarray(flow.model.products()) / expected - 1)))
             excess = abs(float(flow.loss[-1]) / lowest - 1)
             off = off_diagonal_size(flow.model)
-            worst = max(worst, max(product_error, excess) if flow.converged else float("inf"))
+            worst = max(worst, product_error, excess)
             largest_off = max(largest_off, off)
+            ends.append(flow.model)
             signs = "".join("+" if a > 0 else "-" for a in diagonals(flow.model)[0])
             case = {"scale": scale, "index": index, "signs": signs, "product_error": product_error}
             cases.append({**case, "off_diagonal": off, "loss_error": excess, "flow_time": flow.time})
     tolerance, small = settings["tolerance"], settings["off_diagonal_tolerance"]
     verdict = decide(worst <= tolerance and largest_off <= small)
-    details = {
-        "cases": cases,
-        "expected_product": expected,
-        "expected_loss": lowest,
-        "largest_other_weight": largest_off,
-        "why_other_weights_get_a_looser_tolerance": (
-            "directions that the loss hardly sees decay at rates thousands of times slower than the product"
-        ),
+    details = {"cases": cases, "expected_product": expected, "expected_loss": lowest}
+    measured = {"error_of_product_and_loss": worst, "largest_other_weight": largest_off}
+    limits = {"error_of_product_and_loss": 0.0, "largest_other_weight": 0.0}
+    data = {
+        "w_kq": (("flow", "row", "column"), np.stack([np.asarray(end.w_kq) for end in ends])),
+        "w_pv": (("flow", "output", "column"), np.stack([np.asarray(end.w_pv) for end in ends])),
     }
-    return Finding(worst, 0.0, tolerance, verdict, details)
+    return Finding(measured, limits, tolerance, verdict, details, data={"standard-initialization": data})
 
 
 def _gaussian_start(dim: int, scale: float, seed: int, index: int) -> LinearAttention:
@@ -178,72 +180,85 @@ def _limit_settings(law: str, **more: Any) -> dict[str, Any]:
     return {"law": law, "starts": [list(s) for s in STARTS], "cases": _CASES, "tolerance": 1e-8, **more}
 
 
-_SCALE_NAMES = {"gaussian": "σ", "one-hot": "c", "rademacher": "c", "uniform": "half-width"}
 _PATH = {"law": "gaussian", "dim": 5, "horizon": 100, "starts": [list(s) for s in STARTS]}
+
+_CASE_NAMES = ", ".join(f"({dim}, {horizon}, {scale:g})" for dim, horizon, scale in _CASES)
+_FLOW_ERROR = "a flow at rest to 1e-11 of the curvature, in landscapes with condition numbers up to a thousand, is within 1e-8"
 
 CLAIMS = (
     *(
         Claim(
             id=f"{PAPER}/theorem-4.1-{law}",
             statement=(
-                f"For {law} tokens, gradient flow from (a0, b0) = (0.1, 0.1), (0.5, 1.5), (2, 2) ends at weights that "
-                "are diagonal with a*b* = κ1/(κ2 + κ3/(T−2) Σ 1/(t−1)), for (d, T) = (2, 20), (5, 100), (5, 1000) and "
-                f"{_SCALE_NAMES[law]} = 0.5, 1, 2 (relative error and all other weights, exact flow)."
+                f"For {law} tokens, gradient flow from (a0, b0) = (0.1, 0.1), (0.5, 1.5), (2, 2) ends at diagonal weights "
+                "with a*b* = κ1/(κ2 + κ3/(T−2) Σ 1/(t−1)), for (d, T, scale) = "
+                f"{_CASE_NAMES} (relative error of ab and size of all other weights, exact flow)."
             ),
             source="zheng2024, Theorem 4.1",
-            settings=both(_limit_settings(law), cases=[*_CASES, [8, 100, 1.0], [5, 100_000, 1.0]]),
+            settings=both(_limit_settings(law)),
             check=_limit,
+            tolerance_reason=_FLOW_ERROR,
         )
         for law in ("gaussian", "one-hot", "rademacher", "uniform")
     ),
     Claim(
         id=f"{PAPER}/small-contexts",
-        statement="With T = 3 and T = 10 the flow on Gaussian tokens still ends at the product of Theorem 4.1 (d = 5).",
+        statement=(
+            "With T = 3 and T = 10 the flow on Gaussian tokens still ends at the product of Theorem 4.1 "
+            "(d = 5, σ = 1, the paper's three starts)."
+        ),
         source="zheng2024, Theorem 4.1; rebuttal, small contexts",
         settings=both(_limit_settings("gaussian", cases=[[5, 3, 1.0], [5, 10, 1.0]])),
         check=_limit,
+        tolerance_reason=_FLOW_ERROR,
     ),
     Claim(
         id=f"{PAPER}/conservation",
         statement=(
-            "a² − b² is conserved along the flow from diagonal starts (Gaussian, d = 5, T = 100; "
-            "drift relative to a0² + b0²)."
+            "a² − b² is conserved along the flow from diagonal starts (Gaussian, d = 5, T = 100, "
+            "(a0, b0) = (0.1, 0.3), (0.5, 1.5), (2, 1); drift relative to a0² + b0²)."
         ),
-        source="zheng2024, proof of Theorem 4.1 (Appendix A)",
-        settings=both({**_PATH, "tolerance": 1e-9}),
+        source="zheng2024, proof of Theorem 4.1",
+        settings=both({**_PATH, "starts": [[0.1, 0.3], [0.5, 1.5], [2.0, 1.0]], "tolerance": 1e-9}),
         check=_conserved,
+        tolerance_reason="1e-12 per step of the solver, over up to some hundred steps that change a and b",
     ),
     Claim(
         id=f"{PAPER}/trajectory",
         statement=(
-            "From diagonal starts the whole flow is the elementary function derived in theory/zheng2024 "
-            "(Gaussian, d = 5, "
-            "T = 100; largest error of a and b along the path, relative to their largest value)."
+            "From diagonal starts the whole flow is the elementary function derived in theory/zheng2024 and all other "
+            "weights stay zero (Gaussian, d = 5, T = 100; largest error of a and b along the path, relative to their "
+            "largest value, and largest other weight)."
         ),
         source="derived here from zheng2024, proof of Theorem 4.1",
         settings=both({**_PATH, "tolerance": 1e-7}),
         check=_trajectory,
+        tolerance_reason="1e-12 per step of the solver; errors grow by the instability of the origin on the way out",
     ),
     Claim(
         id=f"{PAPER}/one-product",
         statement=(
-            "Different starts end at different (a, b) with one product (Gaussian, d = 5, T = 100; relative "
-            "spread of ab)."
+            "Different starts end at different (a, b) with one product (Gaussian, d = 5, T = 100, (a0, b0) = (0.1, 0.1), "
+            "(0.5, 1.5), (1.5, 0.5), (2, 3); relative spread of ab, smallest distance between any two a)."
         ),
         source="zheng2024, Theorem 4.1; rebuttal on initialization",
         settings=both(
-            {**_PATH, "starts": [[0.1, 0.1], [0.5, 1.5], [1.5, 0.5], [2.0, 3.0]], "tolerance": 1e-8}
+            {
+                **_PATH,
+                "starts": [[0.1, 0.1], [0.5, 1.5], [1.5, 0.5], [2.0, 3.0]],
+                "distinct": 0.01,
+                "tolerance": 1e-8,
+            }
         ),
         check=_one_product,
+        tolerance_reason=_FLOW_ERROR + "; 0.01 is a million times that",
     ),
     Claim(
         id=f"{PAPER}/standard-initialization",
         statement=(
-            "From weights with every entry N(0, σ_w²), all free, gradient flow on Gaussian tokens (d = 5, T "
-            "= 100) ends at "
-            "a signed diagonal: a_j b_j is the product of Theorem 4.1 for every j, the loss is that of the "
-            "diagonal start "
-            "(relative errors), and all other weights vanish (below 1e-3)."
+            "From weights with every entry N(0, σ_w²), all free, gradient flow on Gaussian tokens (d = 5, T = 100) ends at "
+            "a signed diagonal: a_j b_j is the product of Theorem 4.1 for every j, the loss is that of the diagonal start, "
+            "and all other weights vanish (quick: σ_w = 0.01, 0.1, 0.2, three starts each; paper: 0.01, 0.1, 0.5, five)."
         ),
         source="zheng2024, rebuttal on standard initialization",
         settings=both(
@@ -254,15 +269,19 @@ CLAIMS = (
                 "scales": [0.01, 0.1, 0.2],
                 "starts_per_scale": 3,
                 "seed": 0,
-                "rest": 1e-9,
+                "rest": 1e-10,
                 "max_steps": 200_000,
                 "tolerance": 1e-8,
-                "off_diagonal_tolerance": 1e-3,
+                "off_diagonal_tolerance": 1e-5,
             },
-            scales=[0.01, 0.1, 0.5, 1.0],
-            starts_per_scale=10,
-            max_steps=5_000_000,
+            scales=[0.01, 0.1, 0.5],
+            starts_per_scale=5,
+            max_steps=2_000_000,
         ),
         check=_standard_start,
+        tolerance_reason=(
+            "a flow at rest to 1e-10 of the largest curvature leaves up to 1e-5 in directions whose curvature is 1e-5 of "
+            "the largest, which the other weights have; the product lies in steep directions"
+        ),
     ),
 )
