@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import Estimate, integer_at_least, named_key, require_x64
-from mesascope.models import Normalizer
-from mesascope.processes import NextToken
+from mesascope.models import LinearAttentionModel, Normalizer
+from mesascope.processes import DiagonalUnitary, NextToken
 
 from ._engine import Engine, Objective
 from ._sequence_loss import sequence_losses
@@ -37,6 +37,8 @@ class SampledObjective(Objective):
 
     def __call__(self, model: Any) -> Estimate:
         """Mean over the sample and its standard error (standard deviation/√samples); differentiable."""
+        if isinstance(model, LinearAttentionModel) and isinstance(self.process, DiagonalUnitary):
+            refuse_without_moments(self.process)
         lasting = isinstance(model, eqx.Module) and _is_value(self.process)
         drawn = _compiled_losses(self, model) if lasting else self._losses(model)
         return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / self.samples**0.5)
@@ -64,6 +66,21 @@ class SampledObjective(Objective):
 _compiled_losses = eqx.filter_jit(SampledObjective._losses)
 
 
+def refuse_without_moments(process: DiagonalUnitary) -> None:
+    """Refuse a process on which the loss of linear attention, of degree 6 in the initial token, is infinite.
+
+    A finite sample has a mean whatever the law; it would look like an answer.
+
+    Raises:
+        MomentError: names the moment of order ≤ 6 that does not exist.
+    """
+    law, dim = process.law, process.dim
+    if law.exchangeable:
+        law.joint_moment((6,), dim)
+    else:
+        law.product_terms(dim)
+
+
 def _is_value(process: Any) -> bool:
     """Whether the process is all in its hash: compiled code of one that can change would become stale."""
     try:
@@ -75,6 +92,9 @@ def _is_value(process: Any) -> bool:
 
 class MonteCarlo(Engine):
     """Expectations as means over sampled sequences.
+
+    The standard error is itself estimated from moments of order 12: with fewer (Student-t laws with df ≤ 12) it comes out
+    too small.
 
     Treats every process with a sampler and every model with `predictions`. The same seed gives the same
     sequences, so that differences between models are not drowned in noise (common random numbers).

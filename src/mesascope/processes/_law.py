@@ -76,10 +76,8 @@ class Law(Static):
     of $\kappa_3 = \sum_{r \ne j} E x_{1j}^2 x_{1r}^4$ are `joint_moment((2, 4), dim)` (zheng2024, Assumption
     4.1).
 
-    Parameters are static Python numbers: laws are hashable, compare by value and may be static under
-        `jax.jit`.
-    Moments are exact: a `Fraction` of the parameters, where a float stands for the rational number it is.
-        Write
+    Parameters are static Python numbers: laws are hashable, compare by value and may be static under `jax.jit`.
+    Moments are exact: a `Fraction` of the parameters, where a float stands for the rational number it is. Write
     `"1/10"` instead of `0.1` to get the moments of one tenth itself.
     """
 

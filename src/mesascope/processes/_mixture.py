@@ -19,8 +19,7 @@ SUM_TOLERANCE = 1e-12
 class Mixture(Law):
     r"""With probability $p_k$ the whole token is drawn from the $k$-th law: $D_{x_1} = \sum_k p_k D_k$.
 
-    Coordinates are dependent through the choice of the law: `Mixture([("1/2", Gaussian(1)), ("1/2",
-        Gaussian(2))])`
+    Coordinates are dependent through the choice of the law: `Mixture([("1/2", Gaussian(1)), ("1/2", Gaussian(2))])`
     is a scale mixture of whole vectors, not of single coordinates.
 
     Args:

@@ -16,8 +16,7 @@ class Moments(IdenticalLaw):
     r"""Independent equal coordinates with given moments $E x^0 = 1, E x, \dots, E x^6$.
 
     The population loss sees a law only through these numbers. Quadrature and samples use the at most four
-    atoms of the Gauss rule with these moments: they match the list exactly, but moments beyond order 6 are
-        theirs.
+    atoms of the Gauss rule with these moments: they match the list exactly, but moments beyond order 6 are theirs.
 
     Args:
         moments: seven numbers, orders 0 to 6. Give rationals as strings (`"1/3"`) or Fractions when a

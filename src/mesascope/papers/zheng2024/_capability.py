@@ -16,6 +16,7 @@ from mesascope.processes import (
     DiagonalUnitary,
     Gaussian,
     Law,
+    MomentError,
     NextToken,
     Rademacher,
     Sparse,

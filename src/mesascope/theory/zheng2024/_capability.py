@@ -96,7 +96,8 @@ def correlation_ratio(
 
     at every context length $t$. With $c = \kappa_1/\kappa_2$ it is $\kappa_1^2/(\kappa_2 E x_{1j}^2) \le 1$,
     and 1 minus it is the capability gap relative to $E x_{1j}^2$: $3/5$ for the Gaussian law. Unlike the mean
-    of quotients it exists for any weights and laws, and small tokens do not dominate it when it is sampled.
+    of quotients it exists for any weights; the quotient has light tails at exactly diagonal weights only, where
+    $x_{1j}$ cancels.
 
     Args and errors are those of `expected_ratio`.
     """
