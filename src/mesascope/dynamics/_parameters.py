@@ -30,9 +30,14 @@ def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
     Returns:
         The vector (n,) and a function from such vectors, shape (…, n), to models whose weights have the same
         leading axes.
+
+    Raises:
+        TypeError: for something without weights.
     """
     weights, rest = eqx.partition(model, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(weights)
+    if not leaves:
+        raise TypeError(f"model: must be a model with floating-point weights, got {model!r}")
     flat = [part.reshape(-1) for leaf in leaves for part in _parts(leaf)]
 
     def rebuild(values: Any) -> Model:
@@ -79,6 +84,10 @@ def mask_vector(model: Any, mask: Mask | None) -> Array:
             raise TypeError(f"mask: 'off-diagonal' is for LinearAttention, not {type(model).__name__}")
         block = np.eye(model.dim)
         mask = LinearAttention(np.tile(block, (2, 2)), np.tile(block, (1, 2)), model.normalizer)
+    if not isinstance(mask, type(model)):
+        raise TypeError(
+            f"mask: must be 'off-diagonal' or a {type(model).__name__} of zeros and ones, got {mask!r}"
+        )
     given, expected = (jax.tree.leaves(eqx.filter(m, eqx.is_inexact_array)) for m in (mask, model))
     if [np.shape(a) for a in given] != [np.shape(b) for b in expected]:
         raise ValueError(f"mask: must be shaped like the model, {[np.shape(b) for b in expected]}")

@@ -79,6 +79,8 @@ def train(
         ("record_every", record_every, 1),
     ):
         integer_at_least(name, value, least)
+    if not isinstance(task, NextToken):
+        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
     chosen = _adam() if optimizer is None else optimizer
     key = named_key(seed, "train")
     weights = jnp.asarray(task.weights_array(), float)
