@@ -27,6 +27,15 @@ def test_the_specification_is_one(tmp_path):
     assert '"converged": true' in done.stdout
 
 
+def test_the_loss_specification_is_one(tmp_path):
+    text = re.search(r"```json\n(.*?)```", README, re.S).group(1)
+    (tmp_path / "spec.json").write_text(text)
+    command = [sys.executable, "-m", "mesascope", "loss", str(tmp_path / "spec.json"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert '"loss"' in done.stdout
+
+
 def test_links_and_pictures_exist():
     root = Path(__file__).parents[1]
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):

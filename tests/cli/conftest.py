@@ -75,7 +75,12 @@ def invented(monkeypatch):
             f"The claim called {name} holds, however long this sentence has to be told to fill a line."
         )
         return Claim(
-            f"invented/{name}", statement, "invented, Theorem 1", {"quick": {}, "paper": {}}, counted
+            f"invented/{name}",
+            statement,
+            "invented, Theorem 1",
+            {"quick": {}, "paper": {}},
+            counted,
+            "none is needed",
         )
 
     def broken(settings):

@@ -165,6 +165,42 @@ def test_stiff_starts_come_to_rest_although_the_solver_is_explicit():
     assert flow.converged
 
 
+@pytest.mark.parametrize("a", [10.0, 1e3, 1e4])
+def test_unbalanced_starts_rest_in_the_units_of_the_smaller_matrix(a):
+    limit = float(theory.limit_product(PROCESS, TASK))
+    flow = gradient_flow(LinearAttention.diagonal(2, a, 1 / a), PROCESS, TASK)
+    assert flow.converged
+    np.testing.assert_allclose(np.asarray(flow.model.products()), limit, rtol=1e-8)
+    starts = jax.vmap(lambda b: LinearAttention.diagonal(2, b, 1 / b))(jnp.array([1.0, a]))
+    ends = flow_ends(starts, PROCESS, TASK)
+    products = np.asarray(ends.models.w_kq)[:, 2, 0] * np.asarray(ends.models.w_pv)[:, 0, 0]
+    # nothing is tightened there: a flow may be honest about not having come to rest, but not wrong about it
+    np.testing.assert_allclose(products[np.asarray(ends.converged)], limit, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_the_scale_of_the_data_does_not_matter(scale):
+    process = DiagonalUnitary(Gaussian(scale), 2)
+    flow = gradient_flow(LinearAttention.diagonal(2, 0.1, 0.1), process, TASK)
+    assert flow.converged
+    limit = float(theory.limit_product(process, TASK))
+    np.testing.assert_allclose(np.asarray(flow.model.products()), limit, rtol=1e-8)
+
+
+def test_the_limit_of_steps_is_one():
+    start = LinearAttention.gaussian(2, 0.3, key=jax.random.key(3))
+    for most in (1, 100, 2100):
+        stats = gradient_flow(start, DiagonalUnitary(Gaussian(1.0), 2), NextToken(100), max_steps=most).stats
+        assert stats["steps"] + stats["rejected"] <= most
+
+
+def test_a_tiny_start_is_not_rest():
+    flow = gradient_flow(LinearAttention.diagonal(2, 1e-100, 1e-100), PROCESS, TASK)
+    np.testing.assert_allclose(
+        np.asarray(flow.model.products()), float(theory.limit_product(PROCESS, TASK)), rtol=1e-8
+    )
+
+
 def test_interrupting_keeps_what_was_computed():
     def stop(progress):
         assert progress.steps > 0
@@ -216,7 +252,6 @@ def test_ends_of_many_flows_are_the_flows():
     assert bool(ends.converged.all())
     for i in range(4):
         one = gradient_flow(LinearAttention.gaussian(2, 0.3, key=keys[i]), PROCESS, TASK)
-        # both at rest to 1e-9 of the loss; the product is where the landscape is steep
         np.testing.assert_allclose(
             np.asarray(ends.models.w_kq[i])[2:, :2].diagonal()
             * np.asarray(ends.models.w_pv[i])[:, :2].diagonal(),
@@ -244,6 +279,9 @@ def test_a_flow_that_needs_more_steps_is_not_called_converged():
         ({"max_steps": 0}, ValueError, "max_steps"),
         ({"saves": 1}, ValueError, "saves"),
         ({"mask": "diagonal"}, ValueError, "off-diagonal"),
+        ({"mask": True}, TypeError, "mask"),
+        ({"solver": "tsit5"}, TypeError, "solver"),
+        ({"engine": "exact"}, TypeError, "engine"),
         ({"mask": LinearAttention(np.full((4, 4), 0.5), np.ones((2, 4)))}, ValueError, "mask"),
         ({"mask": LinearAttention(np.ones((6, 6)), np.ones((3, 6)))}, ValueError, "mask"),
     ],

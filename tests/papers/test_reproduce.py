@@ -11,7 +11,7 @@ import pytest
 from mesascope.papers import Claim, Finding, reproduce
 from mesascope.papers import _registry as registry
 from mesascope.papers import _reproduce as module
-from mesascope.records import RunDirectory
+from mesascope.records import Figure, Panel, Rule, RunDirectory
 
 
 def _claim(name, check, settings=None):
@@ -94,11 +94,30 @@ def test_a_check_that_fails_is_recorded_and_not_reused(claims_are, tmp_path):
     assert not again.failed and again.records[0].verdict == "verified"
 
 
+def test_a_claim_whose_files_are_torn_is_checked_again(claims_are, tmp_path):
+    figure = Figure(
+        title="t",
+        panels=(Panel(title="p", xlabel="x", ylabel="y", traces=(Rule(value=1.0, label="one"),)),),
+    )
+    claims_are(_claim("one", lambda settings: Finding(1, 1, 0, "verified", figures={"drawn": figure})))
+    reproduce(out=tmp_path)
+    (stored,) = tmp_path.rglob("drawn.json")
+    stored.write_bytes(stored.read_bytes()[:20])
+    events = []
+    reproduce(out=tmp_path, watch=lambda event: events.append(event.kind))
+    assert events == ["start", "done"]
+    assert RunDirectory(tmp_path).problems() == []
+
+
 def test_bad_input_speaks(tmp_path):
     with pytest.raises(ValueError, match="preset 'fast' is unknown"):
         reproduce("zheng2024", preset="fast", out=tmp_path)
     with pytest.raises(ValueError, match="unknown"):
         reproduce("zheng2025", out=tmp_path / "never")
+    with pytest.raises(ValueError, match="unknown"):
+        reproduce("zheng2024/", out=tmp_path / "never")
+    with pytest.raises(TypeError, match="named by strings"):
+        reproduce(["zheng2024"], out=tmp_path / "never")
     assert not (tmp_path / "never").exists()
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(ValueError, match="file"):

@@ -105,7 +105,7 @@ def _print(records: "Sequence[ClaimRecord]", seconds: float) -> None:
             Text(record.verdict, style=colour),
             Text.assemble(
                 (f"{record.id}\n", "bold"),
-                f"{record.statement}\n",
+                "" if record.verdict == "verified" and len(records) > 5 else f"{record.statement}\n",
                 (f"could not be checked: {error}" if error else f"{found}{within}", colour),
             ),
         )

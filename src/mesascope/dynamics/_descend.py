@@ -100,7 +100,7 @@ def descend(
             )
             values, errors = [*values, float(value)], [*errors, float(error)]
             taken = int(stop)
-            if not bool(jnp.isfinite(vector).all()):
+            if not bool(jnp.isfinite(vector).all() & jnp.isfinite(value)):
                 result = Outcome.DIVERGED  # the last finite point stays the end
                 break
             points.append(np.asarray(vector))

@@ -16,7 +16,7 @@ from mesascope.processes import NextToken
 
 from ._flow import checked_until, masked_gradient
 from ._parameters import Mask, mask_vector, real_vector
-from ._rest import curvature, rest_event
+from ._rest import curvature, matrix_sizes, rest_event
 
 Model = TypeVar("Model", bound=eqx.Module)
 _ACCELERATOR_BATCH = 1024
@@ -80,7 +80,12 @@ def flow_ends(
     for name, value in (("rtol", rtol), ("tolerance", tolerance)):
         finite_positive(name, value)
     objective = objective_of(models, process, task, engine)
+    if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
+        raise TypeError(f"solver: must be a diffrax solver such as diffrax.Tsit5(), got {solver!r}")
     weights, rest = eqx.partition(models, eqx.is_inexact_array)
+    lengths = {jnp.shape(w)[:1] for w in jax.tree.leaves(weights)}
+    if len(lengths) != 1 or () in lengths:
+        raise ValueError("models: weights must be stacked along one first axis, e.g. by jax.vmap over keys")
     first = eqx.combine(jax.tree.map(lambda w: w[0], weights), rest)
     allowed = mask_vector(first, mask)
     stepper = solver or diffrax.Tsit5()
@@ -106,7 +111,9 @@ def _solve(
         gradient = masked_gradient(objective, rebuild, allowed)
         rate = curvature(gradient, vector)
         bound = jnp.where(jnp.isfinite(limit), -1.0, tolerance * rate)
-        atol = 1e-3 * rtol * jnp.maximum(jnp.sqrt(jnp.mean(vector**2)), 1e-150)
+        sizes = matrix_sizes(start)
+        smallest = jnp.min(jnp.where(sizes > 0, sizes, jnp.inf))
+        atol = 1e-3 * rtol * jnp.where(jnp.isfinite(smallest), smallest, 1.0)
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(lambda t, y, args: -gradient(y)),
             solver,
@@ -116,7 +123,7 @@ def _solve(
             vector,
             stepsize_controller=diffrax.PIDController(rtol, atol),
             max_steps=max_steps,
-            event=diffrax.Event(rest_event(gradient, bound)),
+            event=diffrax.Event(rest_event(gradient, rebuild, bound)),
             throw=False,
         )
         end = solution.ys[-1]

@@ -19,7 +19,7 @@ from mesascope.processes import NextToken
 
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
-from ._rest import curvature, rest_event
+from ._rest import curvature, matrix_sizes, rest_event, smallest_matrix
 
 Model = TypeVar("Model", bound=eqx.Module)
 _SEGMENT_BYTES = 2**25
@@ -70,7 +70,7 @@ class FlowProgress(NamedTuple):
         time: flow time.
         steps: accepted steps.
         gradient_norm: ‖∇L‖.
-        bound: the flow rests when ‖∇L‖/‖θ‖ is below this; negative when it runs for a given time.
+        bound: the flow rests when ‖∂L/∂W‖/‖W‖ is below this for every matrix; negative when it runs for a given time.
     """
 
     time: float
@@ -97,10 +97,11 @@ def gradient_flow(
 ) -> Flow[Model]:
     """Solve θ' = −∇L(θ) from the weights of `model`, for a given time or until the gradient vanishes.
 
-    The flow is at rest when ‖∇L‖ ≤ tolerance · λ · ‖θ‖, λ being the largest curvature at θ: a test in units of the
-    landscape, the same for data of every scale. A saddle is at rest too, for a flow that starts exactly on it.
-    Near a stiff minimum the errors of an explicit solver keep the gradient above any bound: when a whole segment
-    of steps does not bring it down, rtol and atol are tightened a hundredfold.
+    The flow is at rest when ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for every weight matrix W, λ being the largest curvature
+    (norms are largest entries): a test in units of the landscape, the same for data of every scale. A saddle is at
+    rest too, for a flow that starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the
+    gradient above any bound: when a whole segment of steps does not bring it down, rtol and atol are tightened a
+    hundredfold.
 
     Args:
         model: the start, e.g. `LinearAttention.diagonal(5, 0.1, 0.1)`.
@@ -112,7 +113,7 @@ def gradient_flow(
         solver: any explicit or implicit diffrax solver; `diffrax.Tsit5()` by default.
         rtol: relative local error allowed per step, to begin with.
         atol: absolute local error allowed per step, to begin with; by default a thousandth of rtol times the
-            root mean square of the starting weights.
+            largest entry of the smallest starting matrix.
         tolerance: of the steady state.
         max_steps: limit on solver steps, accepted and rejected.
         saves: how many points of the path to keep at most (first and last included), at least 2.
@@ -137,7 +138,7 @@ def gradient_flow(
     allowed = mask_vector(model, mask)
     vector, rebuild = real_vector(model)
     if atol is None:
-        atol = 1e-3 * rtol * max(float(np.sqrt(np.mean(np.square(vector)))), 1e-150)
+        atol = 1e-3 * rtol * smallest_matrix(model)
     longest = max(1, min(_LONGEST_SEGMENT, _SEGMENT_BYTES // (8 * vector.size)))
     path = _Path(np.asarray(vector), saves)
     stats = {"steps": 0, "rejected": 0}
@@ -162,7 +163,8 @@ def gradient_flow(
             if result is Outcome.CONVERGED:
                 # the landscape may be flatter here than where the flow came from: rest in its own units counts
                 rate = float(_rate(objective, model, start, allowed))
-                if norm > 2 * tolerance * rate * np.linalg.norm(path.last):
+                slopes, weights = _sizes(objective, model, start, allowed)
+                if np.any(np.asarray(slopes) > 2 * tolerance * rate * np.asarray(weights)):
                     result = None
             if progress is not None:
                 progress(FlowProgress(path.end, stats["steps"], float(norm), bound))
@@ -236,6 +238,14 @@ def _rate(objective: Objective, model: eqx.Module, vector: Array, allowed: Array
 
 
 @eqx.filter_jit
+def _sizes(objective: Objective, model: eqx.Module, vector: Array, allowed: Array) -> tuple[Array, Array]:
+    """Sizes of the gradient and of the weights, matrix by matrix."""
+    _, rebuild = real_vector(model)
+    slope = masked_gradient(objective, rebuild, allowed)(vector)
+    return matrix_sizes(rebuild(slope)), matrix_sizes(rebuild(vector))
+
+
+@eqx.filter_jit
 def _segment(
     objective: Objective,
     model: eqx.Module,
@@ -259,7 +269,7 @@ def _segment(
         saveat=diffrax.SaveAt(steps=True),
         stepsize_controller=diffrax.PIDController(rtol, atol),
         max_steps=length,
-        event=diffrax.Event(rest_event(gradient, bound)),
+        event=diffrax.Event(rest_event(gradient, rebuild, bound)),
         throw=False,
     )
     accepted = solution.stats["num_accepted_steps"]

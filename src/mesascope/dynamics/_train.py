@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import Estimate, integer_at_least, named_key
-from mesascope.objectives import sequence_losses
+from mesascope.objectives import refuse_large_batches, sequence_losses
 from mesascope.processes import NextToken
 
 from ._outcome import Outcome
@@ -81,6 +81,11 @@ def train(
         integer_at_least(name, value, least)
     if not isinstance(task, NextToken):
         raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
+    if not hasattr(process, "sample"):
+        raise TypeError(f"process: must have a sampler, such as DiagonalUnitary(law, dim), got {process!r}")
+    if optimizer is not None and not hasattr(optimizer, "init"):
+        raise TypeError(f"optimizer: must be an optax optimizer such as optax.adam(1e-3), got {optimizer!r}")
+    refuse_large_batches(process, task, batch)
     chosen = _adam() if optimizer is None else optimizer
     key = named_key(seed, "train")
     weights = jnp.asarray(task.weights_array(), float)

@@ -47,11 +47,16 @@ def normalizer_values(normalizer: Normalizer, context_lengths: np.ndarray) -> np
     """ρ_t for an array of context lengths t ≥ 2, in float64.
 
     Raises:
-        ValueError: where ρ_t is not finite and positive.
+        ValueError: where ρ_t is not finite and positive, or not one number per context length.
     """
     lengths = np.asarray(context_lengths)
     rule = _NAMED[normalizer] if isinstance(normalizer, str) else normalizer
-    values = np.broadcast_to(np.asarray(rule(lengths), float), lengths.shape)
+    given = np.asarray(rule(lengths), float)
+    if given.shape not in ((), lengths.shape):
+        raise ValueError(
+            f"normalizer: must give one number, or one for each context length, got shape {given.shape} for {lengths.shape}"
+        )
+    values = np.broadcast_to(given, lengths.shape)
     wrong = ~(np.isfinite(values) & (values > 0))
     if wrong.any():
         first = lengths[wrong].flat[0]

@@ -16,6 +16,8 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from ._engine import Engine, Objective
 from ._sequence_loss import sequence_losses
 
+_LARGEST_BATCH = 2**32
+
 
 class SampledObjective(Objective):
     """The mean loss of fixed sampled sequences, drawn anew inside every evaluation from the same key.
@@ -64,6 +66,20 @@ class SampledObjective(Objective):
 
 
 _compiled_losses = eqx.filter_jit(SampledObjective._losses)
+
+
+def refuse_large_batches(process: Any, task: NextToken, batch: int) -> None:
+    """Refuse batches whose tokens would take more than 4 GiB.
+
+    Raises:
+        ValueError: says how large they would be.
+    """
+    size = 16 * batch * task.horizon * int(getattr(process, "dim", 1))
+    if size > _LARGEST_BATCH:
+        raise ValueError(
+            f"{batch} sequences of horizon {task.horizon} take {size / 2**30:.3g} GiB at once; "
+            "take a smaller batch or horizon, or ExactMoments, whose cost does not grow with the horizon"
+        )
 
 
 def refuse_without_moments(process: DiagonalUnitary) -> None:
@@ -126,6 +142,7 @@ class MonteCarlo(Engine):
             raise TypeError(
                 f"MonteCarlo needs a process with a sampler, and {type(process).__name__} has none"
             )
+        refuse_large_batches(process, task, min(self.batch, self.samples))
         weights = jnp.asarray(task.weights_array(), float)
         key = named_key(self.seed, "monte-carlo")
         precision = self.precision or jnp.zeros(()).dtype.name

@@ -25,11 +25,15 @@ def claims(*selection: str) -> tuple[Claim, ...]:
 
 
 def _named(wanted: str) -> tuple[Claim, ...]:
-    paper, _, name = wanted.partition("/")
+    if not isinstance(wanted, str):
+        raise TypeError(
+            f"claims are named by strings such as 'zheng2024' or 'zheng2024/theorem-4.1', got {wanted!r}"
+        )
+    paper, slash, _ = wanted.partition("/")
     if paper not in PAPERS:
         raise ValueError(f"paper {paper!r} is unknown{_nearest(paper, PAPERS)}; papers: {', '.join(PAPERS)}")
     found: tuple[Claim, ...] = import_module(f"{__package__}.{paper}").CLAIMS
-    if not name:
+    if not slash:
         return found
     matching = tuple(claim for claim in found if claim.id == wanted)
     if not matching:

@@ -100,14 +100,26 @@ class RunDirectory:
         """Return the stored record of `claim` if running it again would give the same, else None.
 
         That is so when the record is readable, was made under the same `fingerprint`, and every file it names
-        is still there. Anything else counts as absent: the claim is then simply run again.
+        can be read. Anything else counts as absent: the claim is then simply run again.
         """
         try:
             record = self.read_claim(claim)
         except RecordError:
             return None
-        present = all((self.path / file).is_file() for file in record.files)
-        return record if record.fingerprint == fingerprint and present else None
+        whole = record.fingerprint == fingerprint and all(map(self._reads, record.files))
+        return record if whole else None
+
+    def _reads(self, file: str) -> bool:
+        """Whether a figure or data file of this run can be read."""
+        section, _, name = file.partition("/")
+        read = {"figures": self.read_figure, "data": self.read_data}.get(section)
+        if read is None:
+            return (self.path / file).is_file()
+        try:
+            read(name.removesuffix(_SUFFIX[section]))
+        except RecordError:
+            return False
+        return True
 
     def claims(self) -> list[ClaimRecord]:
         """Every readable claim record, sorted by id; `problems` tells of the others."""

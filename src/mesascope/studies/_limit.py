@@ -29,7 +29,7 @@ def theory_limit(
             if mask is not None or not drawn:
                 return None, "theory speaks about diagonal starts a I, b I"
             satisfies_assumption_41(process.law, process.dim).require("Assumption 4.1")
-            reason = f"{reason}; from random starts seen, not proved"
+            reason = f"{reason}; observed, not proved, for random starts"
         limit = float(limit_product(process, task, mask=mask, normalizer=str(model.normalizer)))
     except ValueError as error:
         return None, " ".join(str(error).split())

@@ -179,7 +179,7 @@ def _moments(settings: Settings) -> Finding:
             population_loss(model, DiagonalUnitary(law, dim), task)
         except MomentError as error:
             refused = str(error)
-        named = lacking is None or (f"x^{lacking}" in answer.reason and bool(refused))
+        named = lacking is None or all(f"x^{lacking}" in text for text in (answer.reason, refused))
         wrong += bool(answer) != (lacking is None) or bool(refused) != (lacking is not None) or not named
         cases.append({"df": df, "holds": bool(answer), "reason": answer.reason, "refused": refused})
     return Finding(wrong, 0, 0.0, decide(wrong == 0), {"cases": cases})

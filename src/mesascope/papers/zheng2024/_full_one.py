@@ -102,6 +102,12 @@ def _alpha_beta(model: LinearAttention) -> tuple[dict[str, float], float]:
     return values, max(residue, float(np.abs(w_kq).max()), float(np.abs(w_pv).max()))
 
 
+def _on_and_off(matrix: Any, dim: int) -> str:
+    """The values on and off the diagonal of the one block that is not zero."""
+    block = np.asarray(matrix)[-dim:, :dim]
+    return f"{block[0, 0]:.3f} on, {block[0, 1]:.3f} off the diagonal"
+
+
 def _heatmaps(settings: Settings, process: DiagonalUnitary, task: NextToken) -> Figure:
     """W^KQ and W^PV after the paper's schedule, for its three starts."""
     panels: list[Panel] = []
@@ -113,7 +119,7 @@ def _heatmaps(settings: Settings, process: DiagonalUnitary, task: NextToken) -> 
         for name, matrix in (("W^{KQ}", end.w_kq), ("W^{PV}", end.w_pv)):
             panels.append(
                 Panel(
-                    title=f"${name}$, $a_0={start[0]:g},\\ b_0={start[1]:g}$",
+                    title=f"${name}$, $a_0={start[0]:g},\\ b_0={start[1]:g}$: {_on_and_off(matrix, process.dim)}",
                     xlabel="column ($x_t$ | $x_{t-1}$)" if name == "W^{KQ}" else "column ($x_i$ | $x_{i-1}$)",
                     ylabel="row ($x_i$ | $x_{i-1}$)" if name == "W^{KQ}" else "row",
                     traces=(

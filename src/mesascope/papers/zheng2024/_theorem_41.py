@@ -61,6 +61,7 @@ def _trajectory(settings: Settings) -> Finding:
     )
     errors: list[float] = []
     traces: list[Trace] = []
+    points: list[Trace] = []
     data: dict[str, tuple[tuple[str, ...], Any]] = {}
     for number, start in enumerate(settings["starts"]):
         flow = diagonal_run(process, task, start)
@@ -75,7 +76,7 @@ def _trajectory(settings: Settings) -> Finding:
             Line(x=flow.times[1:], y=exact.product[1:], label=f"closed form, {label}", series=number)
         )
         solved = slice(1, None, max(1, len(flow.times) // 12))
-        traces.append(
+        points.append(
             Points(
                 x=flow.times[solved],
                 y=(a * b).mean(1)[solved],
@@ -96,7 +97,7 @@ def _trajectory(settings: Settings) -> Finding:
                 ylabel="product $ab$",
                 xscale="log",
                 yscale="log",
-                traces=(*traces, Rule(value=limit, label="limit of Theorem 4.1")),
+                traces=(*traces, *points, Rule(value=limit, label="limit of Theorem 4.1")),
             ),
         ),
     )

@@ -42,8 +42,11 @@ def weight_sums(task: NextToken, normalizer: str = "t-1") -> WeightSums:
         normalizer: $\rho_t$, one of `"t-1"` (the paper's), `"t"`, `"1"`.
 
     Raises:
+        TypeError: `task` is something else.
         ValueError: an unknown normalizer.
     """
+    if not isinstance(task, NextToken):
+        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
     if normalizer not in ("t-1", "t", "1"):
         raise ValueError(f"normalizer: {normalizer!r} has no closed form here; use one of 't-1', 't', '1'")
     if task.weights is None and task.horizon - 2 > EXACT_TERMS:
