@@ -9,7 +9,7 @@ import equinox as eqx
 
 from mesascope.core import Estimate
 from mesascope.models import LinearAttentionModel, Normalizer
-from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.processes import MAX_ORDER, DiagonalUnitary, Law, NextToken
 
 
 class Objective(eqx.Module):
@@ -51,3 +51,16 @@ def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:
     if model.dim != dim:
         raise ValueError(f"model has dim {model.dim}, the process has dim {dim}; make them equal")
     return model
+
+
+def require_moments(law: Law, dim: int) -> None:
+    """Refuse a law for which the loss of linear attention, of degree 6 in the initial token, is infinite.
+
+    Raises:
+        MomentError: names the lowest moment of order ≤ 6 that does not exist.
+    """
+    if law.exchangeable:
+        for order in range(2, MAX_ORDER + 1):
+            law.joint_moment((order,), dim)
+    else:
+        law.product_terms(dim)

@@ -20,7 +20,7 @@ from mesascope.models import Normalizer, check_normalizer
 from mesascope.processes import DiagonalUnitary, Law, NextToken
 
 from ._contract import Weights, contract
-from ._engine import Engine, Objective, check_model
+from ._engine import Engine, Objective, check_model, require_moments
 from ._partitions import Partition
 from ._plan import Plan, moment_plan
 from ._schedule import schedule_features
@@ -121,6 +121,7 @@ def _exact_objective(law: Law, dim: int, task: NextToken, normalizer: Normalizer
 
 
 def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> ExactObjective:
+    require_moments(law, dim)
     squared = schedule_features(task, normalizer, 2)
     single = schedule_features(task, normalizer, 1)
     total = float(task.total_weight)

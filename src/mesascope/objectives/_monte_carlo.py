@@ -13,7 +13,7 @@ from mesascope.core import Estimate, integer_at_least, named_key, require_x64
 from mesascope.models import LinearAttentionModel, Normalizer
 from mesascope.processes import DiagonalUnitary, NextToken
 
-from ._engine import Engine, Objective
+from ._engine import Engine, Objective, require_moments
 from ._sequence_loss import sequence_losses
 
 _LARGEST_BATCH = 2**32
@@ -40,7 +40,8 @@ class SampledObjective(Objective):
     def __call__(self, model: Any) -> Estimate:
         """Mean over the sample and its standard error (standard deviation/√samples); differentiable."""
         if isinstance(model, LinearAttentionModel) and isinstance(self.process, DiagonalUnitary):
-            refuse_without_moments(self.process)
+            # a finite sample has a mean whatever the law; it would look like an answer
+            require_moments(self.process.law, self.process.dim)
         lasting = isinstance(model, eqx.Module) and _is_value(self.process)
         drawn = _compiled_losses(self, model) if lasting else self._losses(model)
         return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / self.samples**0.5)
@@ -80,21 +81,6 @@ def refuse_large_batches(process: Any, task: NextToken, batch: int) -> None:
             f"{batch} sequences of horizon {task.horizon} take {size / 2**30:.3g} GiB at once; "
             "take a smaller batch or horizon, or ExactMoments, whose cost does not grow with the horizon"
         )
-
-
-def refuse_without_moments(process: DiagonalUnitary) -> None:
-    """Refuse a process on which the loss of linear attention, of degree 6 in the initial token, is infinite.
-
-    A finite sample has a mean whatever the law; it would look like an answer.
-
-    Raises:
-        MomentError: names the moment of order ≤ 6 that does not exist.
-    """
-    law, dim = process.law, process.dim
-    if law.exchangeable:
-        law.joint_moment((6,), dim)
-    else:
-        law.product_terms(dim)
 
 
 def _is_value(process: Any) -> bool:
