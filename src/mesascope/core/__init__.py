@@ -9,6 +9,10 @@ from ._checks import integer_at_least as integer_at_least
 from ._checks import show_number as show_number
 from ._cite import cite as cite
 from ._cite import known_keys as known_keys
+from ._embedding import embed as embed
+from ._embedding import embed_full as embed_full
+from ._embedding import full_from_reduced as full_from_reduced
+from ._embedding import reduced_from_full as reduced_from_full
 from ._estimate import Estimate as Estimate
 from ._keys import named_key as named_key
 from ._precision import require_x64 as require_x64

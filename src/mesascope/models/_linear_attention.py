@@ -19,8 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import finite_number, finite_positive, integer_at_least
+from mesascope.core import embed, finite_number, finite_positive, integer_at_least
 
+from ._kernels import batch_first, batch_last, causal_attention, merged_attention
 from ._normalizer import Normalizer, check_normalizer, normalizer_values
 
 
@@ -49,52 +50,31 @@ class LinearAttentionModel(eqx.Module):
         """
         w_kq, w_pv = self.heads()
         tokens = _checked_tokens(tokens, w_pv.shape[-2])
-        *batch, horizon, dim = tokens.shape
+        horizon = tokens.shape[-2]
         rho = normalizer_values(self.normalizer, np.arange(2, horizon + 1))
-        by_time = jnp.moveaxis(tokens.reshape(-1, horizon, dim), 0, -1)
-        summed = causal_linear_attention(w_kq, w_pv, by_time)
+        summed = _causal(w_kq, w_pv, batch_last(embed(tokens)))
         scaled = summed / jnp.asarray(rho, _real(summed))[:, None, None]
-        return jnp.moveaxis(scaled, -1, 0).reshape(*batch, horizon - 1, dim)
+        return batch_first(scaled, tokens.shape[:-2])
 
     def __call__(self, contexts: Array) -> Array:
         """ŷ_t for the whole context only: contexts (…, t, d) → predictions of x_{t+1} (…, d), t ≥ 2."""
         w_kq, w_pv = self.heads()
         tokens = _checked_tokens(contexts, w_pv.shape[-2])
         (rho,) = normalizer_values(self.normalizer, np.array([tokens.shape[-2]]))
-        summed = last_linear_attention(w_kq, w_pv, tokens)
+        summed = _last(w_kq, w_pv, tokens)
         return summed / jnp.asarray(rho, _real(summed))
 
 
 @jax.jit
-def causal_linear_attention(w_kq: Array, w_pv: Array, tokens: Array) -> Array:
-    """Σ_h W^PV_h (Σ_{i≤t} e_i e_i*) W^KQ_h e_t for all t ≥ 2, from running sums Σ_{i≤t} (W^PV_h e_i) e_i*.
-
-    Args:
-        w_kq: shape (heads, 2d, 2d).
-        w_pv: shape (heads, d, 2d).
-        tokens: shape (T, d, batch): the batch is the fastest axis, so every step is one long vector
-            operation.
-
-    Returns:
-        Shape (T − 1, d, batch).
-    """
-    embedded = jnp.concatenate([tokens, _shifted(tokens, axis=0)], 1)
-    values = jnp.einsum("hki,tib->thkb", w_pv, embedded)
-    queries = jnp.einsum("hij,tjb->thib", w_kq, embedded)
-
-    def step(memory: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        value, token, query = now
-        memory = memory + value[:, :, None] * token.conj()[None, None]
-        return memory, jnp.sum(memory * query[:, None], (0, 2))
-
-    first = values[0, :, :, None] * embedded[0].conj()[None, None]
-    return jax.lax.scan(step, first, (values[1:], embedded[1:], queries[1:]))[1]
+def _causal(w_kq: Array, w_pv: Array, embedded: Array) -> Array:
+    """Σ_h W^PV_h (Σ_{i≤t} e_i e_i*) W^KQ_h e_t for all t ≥ 2: embedded (T, 2d, batch) → (T − 1, d, batch)."""
+    return merged_attention(w_kq, w_pv, embedded, causal_attention)[1:]
 
 
 @jax.jit
-def last_linear_attention(w_kq: Array, w_pv: Array, tokens: Array) -> Array:
+def _last(w_kq: Array, w_pv: Array, tokens: Array) -> Array:
     """Σ_h W^PV_h E_t E_t* W^KQ_h e_t for the whole context only: tokens (…, t, d) → (…, d)."""
-    embedded = jnp.concatenate([tokens, _shifted(tokens, axis=-2)], -1)
+    embedded = embed(tokens)
     queries = jnp.einsum("hij,...j->h...i", w_kq, embedded[..., -1, :])
     scores = jnp.einsum("...tj,h...j->h...t", embedded.conj(), queries)
     return jnp.einsum("hki,...ti,h...t->...k", w_pv, embedded, scores)
@@ -252,12 +232,6 @@ class FactoredLinearAttention(LinearAttentionModel):
     def heads(self) -> tuple[Array, Array]:
         """W_K* W_Q and W_P W_V of every head."""
         return jnp.einsum("hki,hkj->hij", self.w_k.conj(), self.w_q), self.w_p @ self.w_v
-
-
-def _shifted(tokens: Array, axis: int) -> Array:
-    """x_{i−1} beside x_i, with x_0 = 0."""
-    moved = jnp.moveaxis(tokens, axis, 0)
-    return jnp.moveaxis(jnp.concatenate([jnp.zeros_like(moved[:1]), moved[:-1]]), 0, axis)
 
 
 def _real(tokens: Array) -> Any:

@@ -1,12 +1,9 @@
-"""Where data come from: laws of the initial token, autoregressive processes, embeddings and tasks."""
+"""Where data come from: laws, processes of sequences and of prompts, and tasks."""
 
 from ._constant import Constant as Constant
 from ._diagonal_unitary import DiagonalUnitary as DiagonalUnitary
-from ._embedding import embed as embed
-from ._embedding import embed_full as embed_full
-from ._embedding import full_from_reduced as full_from_reduced
-from ._embedding import reduced_from_full as reduced_from_full
 from ._empirical import Empirical as Empirical
+from ._few_shot import FewShot as FewShot
 from ._gaussian import Gaussian as Gaussian
 from ._law import MAX_ORDER as MAX_ORDER
 from ._law import IdenticalLaw as IdenticalLaw
@@ -15,10 +12,26 @@ from ._law import MomentError as MomentError
 from ._law import ProductTerm as ProductTerm
 from ._law import QuadratureTerm as QuadratureTerm
 from ._law import Rule as Rule
+from ._linear_ar import LinearAR as LinearAR
+from ._linear_regression import LinearRegression as LinearRegression
+from ._markov_tree import MarkovTree as MarkovTree
 from ._mixture import Mixture as Mixture
 from ._moments import Moments as Moments
+from ._noise import NoiseRange as NoiseRange
+from ._nonlinear_ar import NonlinearAR as NonlinearAR
+from ._nonlinear_regression import NonlinearRegression as NonlinearRegression
+from ._orthogonal_ar import OrthogonalAR as OrthogonalAR
+from ._orthonormal_features import OrthonormalFeatures as OrthonormalFeatures
+from ._process import PromptProcess as PromptProcess
+from ._process import Prompts as Prompts
+from ._process import SequenceProcess as SequenceProcess
 from ._rademacher import Rademacher as Rademacher
+from ._random_diagonal import RandomDiagonal as RandomDiagonal
+from ._rotation_ar import RotationAR as RotationAR
 from ._sparse import Sparse as Sparse
 from ._student import StudentT as StudentT
+from ._target import RandomFeatures as RandomFeatures
+from ._target import Target as Target
+from ._target import TwoLayerReLU as TwoLayerReLU
 from ._task import NextToken as NextToken
 from ._uniform import Uniform as Uniform

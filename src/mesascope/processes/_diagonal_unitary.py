@@ -6,10 +6,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Complex, PRNGKeyArray
 
 from ..core import integer_at_least
-from ._law import Law, Static
+from ._law import Law
+from ._process import SequenceProcess, checked_law
 
 
-class DiagonalUnitary(Static):
+class DiagonalUnitary(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t$ with $W = \mathrm{diag}(\lambda_1, \dots, \lambda_d)$.
 
     The $\lambda_j$ are independent and uniform on the unit circle, drawn afresh for every sequence,
@@ -28,9 +29,7 @@ class DiagonalUnitary(Static):
     dim: int = eqx.field(static=True)
 
     def __init__(self, law: Law, dim: int):
-        if not isinstance(law, Law):
-            raise TypeError(f"DiagonalUnitary law must be a law such as Gaussian(1.0), got {law!r}")
-        self.law = law
+        self.law = checked_law("DiagonalUnitary", law)
         self.dim = law.check_dim(dim)
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Complex[Array, "batch horizon dim"]:
@@ -48,8 +47,19 @@ class DiagonalUnitary(Static):
         batch = integer_at_least("batch", batch, 1)
         token_key, transition_key = jax.random.split(key)
         first = self.law.sample(token_key, self.dim, (batch,))
-        turns = jax.random.uniform(transition_key, (batch, self.dim))  # λ = exp(2πi turns)
-        # Powers by angle, reduced to one turn before it is scaled: repeated multiplication would drift off
-        # the circle.
-        angles = 2 * jnp.pi * jnp.remainder(turns[:, None, :] * jnp.arange(horizon)[:, None], 1.0)
-        return first[:, None, :] * jax.lax.complex(jnp.cos(angles), jnp.sin(angles))
+        return first[:, None, :] * circle_powers(transition_key, horizon, batch, self.dim)
+
+    def describe(self) -> str:
+        """Return e.g. `DiagonalUnitary(Gaussian(scale=1), dim=5)`."""
+        return f"DiagonalUnitary({self.law.describe()}, dim={self.dim})"
+
+
+def circle_powers(
+    key: PRNGKeyArray, horizon: int, batch: int, dim: int
+) -> Complex[Array, "batch horizon dim"]:
+    r"""Draw independent $\lambda$, uniform on the unit circle; return $\lambda^0, \dots, \lambda^{T-1}$ of each."""
+    turns = jax.random.uniform(key, (batch, dim))  # λ = exp(2πi turns)
+    # Powers by angle, reduced to one turn before it is scaled: repeated multiplication would drift off
+    # the circle.
+    angles = 2 * jnp.pi * jnp.remainder(turns[:, None, :] * jnp.arange(horizon)[:, None], 1.0)
+    return jax.lax.complex(jnp.cos(angles), jnp.sin(angles))

@@ -1,13 +1,15 @@
 """Which predictions count: a weight for every context length."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
 import equinox as eqx
 import numpy as np
 
-from ..core import Number, exact, finite_nonnegative, integer_at_least, show_number
+from ..core import Number, exact, integer_at_least
 from ._law import Static
+from ._weights import Weights, checked_weights, show_weights
 
 
 class NextToken(Static):
@@ -35,11 +37,7 @@ class NextToken(Static):
     horizon: int = eqx.field(static=True)
     weights: tuple[tuple[int, Number], ...] | None = eqx.field(static=True)
 
-    def __init__(
-        self,
-        horizon: int,
-        weights: Mapping[int, Number | str] | Sequence[Number | str] | np.ndarray | None = None,
-    ):
+    def __init__(self, horizon: int, weights: Weights | None = None):
         self.horizon = integer_at_least("horizon", horizon, 3)
         self.weights = None if weights is None else _checked(self.horizon, weights)
 
@@ -88,9 +86,7 @@ class NextToken(Static):
         """Return e.g. `NextToken(T=100)` or `NextToken(T=100, w_99=1)`."""
         if self.weights is None:
             return f"NextToken(T={self.horizon})"
-        if len(self.weights) > 3:
-            return f"NextToken(T={self.horizon}, {len(self.weights)} weights)"
-        return f"NextToken(T={self.horizon}, {', '.join(f'w_{t}={show_number(w)}' for t, w in self.weights)})"
+        return f"NextToken(T={self.horizon}, {show_weights(self.weights)})"
 
     def __repr__(self) -> str:
         weights = None if self.weights is None else dict(self.weights)
@@ -104,25 +100,8 @@ def _context_length(horizon: int, value: object) -> int:
     return t
 
 
-def _checked(
-    horizon: int, weights: Mapping[int, Number | str] | Sequence[Number | str] | np.ndarray
-) -> tuple[tuple[int, Number], ...] | None:
+def _checked(horizon: int, weights: Weights) -> tuple[tuple[int, Number], ...] | None:
     """Return the sorted pairs of non-zero weights, or None when they all are 1."""
-    if isinstance(weights, Mapping):
-        given = {_context_length(horizon, t): w for t, w in weights.items()}
-    elif isinstance(weights, str) or not (isinstance(weights, Sequence) or np.ndim(weights) == 1):
-        raise TypeError(f"weights must map context lengths to numbers or list T − 2 numbers, got {weights!r}")
-    elif len(weights) != horizon - 2:
-        raise ValueError(
-            f"weights must list one number for each context length 2 … {horizon - 1}, that is {horizon - 2}, "
-            f"got {len(weights)}"
-        )
-    else:
-        given = dict(enumerate(weights, start=2))
-    pairs = tuple((t, finite_nonnegative(f"weight of context length {t}", given[t])) for t in sorted(given))
-    nonzero = tuple((t, w) for t, w in pairs if w)
-    if not nonzero:
-        raise ValueError("all weights are zero, so nothing is to be learned: make at least one positive")
-    if len(nonzero) == horizon - 2 and all(w == 1 for _, w in nonzero):
-        return None
-    return nonzero
+    lengths = range(2, horizon)
+    pairs = checked_weights("context length", lengths, partial(_context_length, horizon), weights)
+    return None if len(pairs) == len(lengths) and all(w == 1 for _, w in pairs) else pairs

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mesascope.core import embed
 from mesascope.processes import (
     Constant,
     DiagonalUnitary,
@@ -23,7 +24,6 @@ from mesascope.processes import (
     Sparse,
     StudentT,
     Uniform,
-    embed,
 )
 from mesascope.theory import zheng2024
 

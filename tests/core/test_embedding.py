@@ -1,14 +1,10 @@
 import numpy as np
 import pytest
 
-from mesascope.core import named_key
+from mesascope.core import embed, embed_full, full_from_reduced, named_key, reduced_from_full
 from mesascope.processes import (
     DiagonalUnitary,
     Gaussian,
-    embed,
-    embed_full,
-    full_from_reduced,
-    reduced_from_full,
 )
 
 

@@ -1,0 +1,133 @@
+"""What all attention without softmax is computed from.
+
+Streams are (n, w, batch) here: the batch is the fastest axis, so that every step on tokens of a few entries is one long
+vector operation (`_batched_matmul.py`). Nothing of size T × T is ever built.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ._batched_matmul import batched_matmul
+
+
+def batch_last(stream: Array) -> Array:
+    """(…, n, w) → (n, w, batch), the leading axes flattened into the batch."""
+    return jnp.moveaxis(stream.reshape(-1, *stream.shape[-2:]), 0, -1)
+
+
+def batch_first(stream: Array, lead: tuple[int, ...]) -> Array:
+    """(n, w, batch) → (*lead, n, w): undoes `batch_last`."""
+    return jnp.moveaxis(stream, -1, 0).reshape(*lead, *stream.shape[:2])
+
+
+def project(stream: Array, weights: Array) -> Array:
+    """Stream (…, w) times weights (out, w) transposed → (…, out).
+
+    All leading axes become one: XLA on a CPU copies and recomputes activations in the gradient of a product with more.
+    """
+    flat = stream.reshape(-1, stream.shape[-1]) @ weights.T
+    return flat.reshape(*stream.shape[:-1], weights.shape[0])
+
+
+def project_last(weights: Array, stream: Array) -> Array:
+    """Weights (…, out, w) times every token of stream (n, w, batch) → (…, n, out, batch)."""
+    return jnp.einsum("...ij,njb->...nib", weights, stream)
+
+
+def context_attention(values: Array, keys: Array, queries: Array) -> Array:
+    """Σ_i v_i (k_i* q_t), the same tokens i visible to every query.
+
+    Args:
+        values: shape (n, m, batch).
+        keys: shape (n, w, batch); conjugated here.
+        queries: shape (T, w, batch).
+
+    Returns:
+        Shape (T, m, batch).
+    """
+    memory = batched_matmul(jnp.swapaxes(keys.conj(), 0, 1), values)
+    return batched_matmul(queries, memory)
+
+
+def causal_attention(values: Array, keys: Array, queries: Array) -> Array:
+    """Σ_{i≤t} v_i (k_i* q_t) for every t, in time and memory linear in T.
+
+    Chunks of tokens are scanned: inside a chunk every query meets every earlier key, what lies before the chunk is in
+    the memory Σ k_i v_i^T. States inside a chunk are computed again for the gradient.
+
+    Args:
+        values: shape (T, m, batch).
+        keys: shape (T, w, batch); conjugated here.
+        queries: shape (T, w, batch).
+
+    Returns:
+        Shape (T, m, batch).
+    """
+    horizon, _, batch = values.shape
+    chunk = min(_chunk(horizon, batch), horizon)
+    earlier = np.tril(np.ones((chunk, chunk), bool))[:, :, None]
+
+    @jax.checkpoint
+    def step(memory: Array, now: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        value, key, query = now
+        scores = jnp.where(earlier, batched_matmul(query, jnp.swapaxes(key, 0, 1)), 0)
+        seen = batched_matmul(scores, value) + batched_matmul(query, memory)
+        return memory + batched_matmul(jnp.swapaxes(key, 0, 1), value), seen
+
+    start = jnp.zeros((keys.shape[1], *values.shape[1:]), jnp.result_type(values, keys))
+    xs = tuple(_chunks(x, chunk) for x in (values, keys.conj(), queries))
+    seen = jax.lax.scan(step, start, xs)[1]
+    return seen.reshape(-1, *seen.shape[2:])[:horizon]
+
+
+def merged_attention(w_kq: Array, w_pv: Array, stream: Array, attention: Callable[..., Array]) -> Array:
+    """Σ_h W^PV_h (Σ_i z_i z_i*) W^KQ_h z_t, without normalizer.
+
+    Args:
+        w_kq: shape (heads, w, w).
+        w_pv: shape (heads, out, w).
+        stream: shape (n, w, batch).
+        attention: `causal_attention` or `context_attention`: which tokens i every t sees.
+
+    Returns:
+        Shape (n, out, batch).
+    """
+    values, queries = project_last(w_pv, stream), project_last(w_kq, stream)
+    return sum_over_heads(attention, values, jnp.broadcast_to(stream, queries.shape), queries)
+
+
+def sum_over_heads(attention: Callable[..., Array], values: Array, keys: Array, queries: Array) -> Array:
+    """Attention of every head, summed: arguments (heads, n, ·, batch), result (n, ·, batch)."""
+    heads, batch = values.shape[0], values.shape[-1]
+    if heads == 1:
+        return attention(values[0], keys[0], queries[0])
+    folded = (jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], heads * batch) for x in (values, keys, queries))
+    seen = attention(*folded)
+    return jnp.sum(seen.reshape(*seen.shape[:-1], heads, batch), -2)
+
+
+def _chunk(horizon: int, batch: int) -> int:
+    """Tokens per chunk, by measurement (benchmarks/README.md).
+
+    One token a step moves the least data as long as the batch fills a vector operation and the states kept for the
+    gradient are few; small batches need work inside the step.
+    """
+    if batch >= 64:
+        return 1 if horizon <= 512 else 16
+    return 16 if batch >= 8 else 32
+
+
+def _chunks(tokens: Array, chunk: int) -> Array:
+    """(T, w, batch) → (⌈T/chunk⌉, chunk, w, batch), with zero tokens at the end."""
+    count = math.ceil(tokens.shape[0] / chunk)
+    missing = count * chunk - tokens.shape[0]
+    if missing:
+        tokens = jnp.concatenate([tokens, jnp.zeros((missing, *tokens.shape[1:]), tokens.dtype)])
+    return tokens.reshape(count, chunk, *tokens.shape[1:])

@@ -1,0 +1,88 @@
+"""Which predictions from examples count: a weight for every number of examples."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import equinox as eqx
+import numpy as np
+
+from ..core import Number, exact, integer_at_least
+from ._law import Static
+from ._weights import Weights, checked_weights, show_weights
+
+
+class FewShot(Static):
+    r"""Regression from examples: $L = \sum_{t=0}^{N} w_t \cdot \tfrac12 E(\hat y_{t+1} - y_{t+1})^2$.
+
+    The example count $t$ is the number of pairs seen when the label of the query $x_{t+1}$ is predicted.
+
+    Args:
+        examples: the largest example count $N \ge 1$; prompts hold one more pair, the query of $t = N$.
+        weights: `None` for $w_N = 1$ and all others 0: only the last query counts; or a mapping from example
+            counts to weights, where missing counts have weight 0; or a sequence of the $N + 1$ weights for
+            $t = 0, \dots, N$. Weights are finite and non-negative, at least one is positive.
+
+    Attributes:
+        examples: as above.
+        weights: `None` when only $w_N = 1$ counts, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
+
+    Raises:
+        TypeError: a weight or an example count of the wrong type.
+        ValueError: `examples` below 1, an example count outside 0 … N, a wrong number of weights, a weight that
+            is negative or not finite, or only zero weights.
+    """
+
+    examples: int = eqx.field(static=True)
+    weights: tuple[tuple[int, Number], ...] | None = eqx.field(static=True)
+
+    def __init__(self, examples: int, weights: Weights | None = None):
+        self.examples = integer_at_least("examples", examples, 1)
+        self.weights = None if weights is None else _checked(self.examples, weights)
+
+    @classmethod
+    def every(cls, examples: int) -> "FewShot":
+        """Return the task that counts every prediction alike, t = 0, …, N."""
+        return cls(examples, [1] * (integer_at_least("examples", examples, 1) + 1))
+
+    @property
+    def _pairs(self) -> tuple[tuple[int, Number], ...]:
+        return ((self.examples, 1),) if self.weights is None else self.weights
+
+    @property
+    def support(self) -> Sequence[int]:
+        """The example counts with non-zero weight, ascending."""
+        return tuple(t for t, _ in self._pairs)
+
+    @property
+    def total_weight(self) -> Fraction:
+        """Σ_t w_t, exactly."""
+        return sum((exact(w) for _, w in self._pairs), Fraction(0))
+
+    def weights_array(self) -> np.ndarray:
+        """Return w_0, …, w_N as float64, shape (N + 1,)."""
+        array = np.zeros(self.examples + 1)
+        for t, w in self._pairs:
+            array[t] = float(w)
+        return array
+
+    def describe(self) -> str:
+        """Return e.g. `FewShot(N=20)` or `FewShot(N=20, w_10=1, w_20=1)`."""
+        weights = "" if self.weights is None else f", {show_weights(self.weights)}"
+        return f"FewShot(N={self.examples}{weights})"
+
+    def __repr__(self) -> str:
+        weights = None if self.weights is None else dict(self.weights)
+        return f"FewShot(examples={self.examples}, weights={weights})"
+
+
+def _checked(examples: int, weights: Weights) -> tuple[tuple[int, Number], ...] | None:
+    """Return the sorted pairs of non-zero weights, or None when only the last counts, with 1."""
+
+    def example_count(value: object) -> int:
+        t = integer_at_least("example count", value, 0)
+        if t > examples:
+            raise ValueError(f"example count must be at most N = {examples}, got {t}")
+        return t
+
+    pairs = checked_weights("example count", range(examples + 1), example_count, weights)
+    return None if pairs == ((examples, 1),) else pairs

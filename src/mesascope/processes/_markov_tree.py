@@ -1,0 +1,159 @@
+"""Discrete sequences with a latent causal graph."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from ..core import Number, finite_positive, integer_at_least, show_number
+from ._process import SequenceProcess
+from ._stationary import stationary_distribution
+
+
+class MarkovTree(SequenceProcess):
+    r"""Sequences of symbols in which every position depends on one earlier position, the same in all sequences.
+
+    For every sequence a transition matrix $\pi$ is drawn, its $S$ rows independent and Dirichlet($\alpha, \dots,
+    \alpha$). Position $i < T$ takes $s_i \sim \pi(s_{p(i)}, \cdot)$ if it has a parent $p(i) < i$, and $s_i \sim
+    \mu_\pi$, the stationary distribution of $\pi$, if it has none. The last symbol of the context, $s_T$, is
+    uniform and independent, and what is to be predicted is $s_{T+1} \sim \pi(s_T, \cdot)$ (nichani2024).
+
+    Args:
+        parents: for each of the $T \ge 2$ positions of the context the index of its parent, counted from 0, or
+            `None` for a root. The last position must be `None`: its symbol is uniform.
+        states: the number $S \ge 2$ of symbols.
+        alpha: the parameter $\alpha > 0$ of the Dirichlet prior (0.1 in the paper).
+
+    Attributes:
+        dim: $S$, the dimension of the symbols as one-hot vectors.
+
+    Raises:
+        TypeError: a parameter of the wrong type.
+        ValueError: fewer than 2 positions, a parent that does not come before its child, a parent of the last
+            position, `states` below 2, or `alpha` not positive.
+    """
+
+    parents: tuple[int | None, ...] = eqx.field(static=True)
+    states: int = eqx.field(static=True)
+    alpha: Number = eqx.field(static=True)
+    dim: int = eqx.field(static=True, repr=False)  # follows from the others
+
+    def __init__(self, parents: Sequence[int | None], states: int, alpha: Number | str):
+        self.parents = _checked_parents(parents)
+        self.states = integer_at_least("MarkovTree states", states, 2)
+        self.alpha = finite_positive("MarkovTree alpha", alpha)
+        self.dim = self.states
+
+    @classmethod
+    def chain(cls, length: int, states: int, alpha: Number | str) -> Self:
+        """Return the process of Markov chains: the parent of every position is the one before it.
+
+        Args:
+            length: the context length T ≥ 2.
+            states: the number of symbols.
+            alpha: the parameter of the Dirichlet prior.
+        """
+        length = integer_at_least("MarkovTree length", length, 2)
+        return cls((None, *range(length - 2), None), states, alpha)
+
+    @classmethod
+    def random(cls, length: int, states: int, alpha: Number | str, seed: int) -> Self:
+        """Return a process whose graph is random: each parent uniform among none and all earlier positions.
+
+        Args:
+            length: the context length T ≥ 2.
+            states: the number of symbols.
+            alpha: the parameter of the Dirichlet prior.
+            seed: of the graph, ≥ 0.
+        """
+        length = integer_at_least("MarkovTree length", length, 2)
+        generator = np.random.default_rng(integer_at_least("MarkovTree seed", seed, 0))
+        drawn = [int(generator.integers(-1, i)) for i in range(length - 1)]
+        return cls((*(None if parent < 0 else parent for parent in drawn), None), states, alpha)
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of symbols."""
+        return self.states
+
+    @property
+    def horizon(self) -> int:
+        """The number of symbols in a sequence: T of the context and the one to be predicted."""
+        return len(self.parents) + 1
+
+    def adjacency(self) -> np.ndarray:
+        """Return the graph, shape (T, T): entry (i, j) is 1 if j is the parent of i, else 0."""
+        matrix = np.zeros((len(self.parents), len(self.parents)))
+        for child, parent in enumerate(self.parents):
+            if parent is not None:
+                matrix[child, parent] = 1.0
+        return matrix
+
+    def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Int[Array, "batch horizon"]:
+        """Draw independent sequences of symbols 0 … S − 1 as int32, shape `(batch, horizon)`.
+
+        Raises:
+            ValueError: `horizon` is not the number of positions and one more.
+        """
+        if integer_at_least("horizon", horizon, 1) != self.horizon:
+            raise ValueError(
+                f"horizon must be {self.horizon}, the {len(self.parents)} positions of the graph and the target, "
+                f"got {horizon}"
+            )
+        batch = integer_at_least("batch", batch, 1)
+        return jax.vmap(self._sequence)(jax.random.split(key, batch))
+
+    def _sequence(self, key: PRNGKeyArray) -> Int[Array, " horizon"]:
+        transition_key, symbol_key = jax.random.split(key)
+        alphas = jnp.full(self.states, float(self.alpha))
+        transitions = jax.random.dirichlet(transition_key, alphas, (self.states,))
+        # Two virtual symbols, S and S + 1, have the rows that roots and the last symbol of the context are drawn
+        # from, and two virtual positions beyond the sequence hold them.
+        rows = jnp.vstack(
+            [transitions, stationary_distribution(transitions), jnp.full(self.states, 1 / self.states)]
+        )
+        bounds = jnp.cumsum(rows, axis=1)[:, :-1]
+        root, uniform = self.horizon, self.horizon + 1
+        sources = [root if parent is None else parent for parent in self.parents]
+        sources[-1:] = [uniform, len(self.parents) - 1]
+
+        def draw(
+            symbols: Int[Array, " positions"], step: tuple[Array, Array, Array]
+        ) -> tuple[Int[Array, " positions"], None]:
+            place, source, share = step
+            symbol = jnp.sum(bounds[symbols[source]] <= share, dtype=jnp.int32)
+            return symbols.at[place].set(symbol), None
+
+        shares = jax.random.uniform(symbol_key, (self.horizon,), rows.dtype)
+        start = jnp.array([0] * self.horizon + [self.states, self.states + 1], jnp.int32)
+        steps = (jnp.arange(self.horizon), jnp.array(sources), shares)
+        return jax.lax.scan(draw, start, steps)[0][: self.horizon]
+
+    def describe(self) -> str:
+        """Return e.g. `MarkovTree(T=20, states=10, alpha=0.1)`."""
+        return f"MarkovTree(T={len(self.parents)}, states={self.states}, alpha={show_number(self.alpha)})"
+
+
+def _checked_parents(parents: Any) -> tuple[int | None, ...]:
+    if isinstance(parents, str) or not isinstance(parents, Sequence):
+        raise TypeError(f"MarkovTree parents must list an index or None for each position, got {parents!r}")
+    if len(parents) < 2:
+        raise ValueError(f"MarkovTree parents must list at least 2 positions, got {len(parents)}")
+    checked: list[int | None] = []
+    for child, parent in enumerate(parents):
+        if parent is not None:
+            parent = integer_at_least(f"MarkovTree parents[{child}]", parent, 0)
+            if parent >= child:
+                raise ValueError(
+                    f"MarkovTree parents[{child}] must be an earlier position, below {child}, got {parent}"
+                )
+        checked.append(parent)
+    if checked[-1] is not None:
+        raise ValueError(
+            f"MarkovTree parents[{len(checked) - 1}] must be None: the last symbol of the context is uniform"
+        )
+    return tuple(checked)

@@ -1,0 +1,92 @@
+"""Random nonlinear functions from inputs to labels, one for every prompt."""
+
+import abc
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..core import integer_at_least, named_key
+from ._einsum import einsum
+from ._law import Static
+
+
+class Target(Static):
+    """A distribution of functions f from R^d to R."""
+
+    @abc.abstractmethod
+    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
+        """Draw one function for every row of inputs and return f(x), shape `(batch, n)`."""
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Return the target in a few words."""
+
+
+class TwoLayerReLU(Target):
+    r"""Networks $f(x) = \sum_{k=1}^m a_k\,\mathrm{relu}(v_k^\top x)$ with all weights drawn for every prompt.
+
+    $a_k \sim N(0, 2/m)$ and $v_k \sim N(0, I)$, so that $E f(x)^2 = \|x\|^2$ as for a linear function with
+    weights from $N(0, I)$. A nonlinear, rotation-invariant family as in mahankali2024.
+
+    Args:
+        hidden: the number $m \ge 1$ of hidden units.
+
+    Raises:
+        TypeError: `hidden` is not an integer.
+        ValueError: `hidden` is below 1.
+    """
+
+    hidden: int = eqx.field(static=True)
+
+    def __init__(self, hidden: int):
+        self.hidden = integer_at_least("TwoLayerReLU hidden", hidden, 1)
+
+    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
+        """Draw one network for every row of inputs and return its outputs, shape `(batch, n)`."""
+        inner_key, outer_key = jax.random.split(key)
+        batch, _, dim = x.shape
+        inner = jax.random.normal(inner_key, (batch, dim, self.hidden))
+        outer = (2 / self.hidden) ** 0.5 * jax.random.normal(outer_key, (batch, self.hidden))
+        return einsum("bnk,bk->bn", jax.nn.relu(einsum("bnj,bjk->bnk", x, inner)), outer)
+
+    def describe(self) -> str:
+        """Return e.g. `TwoLayerReLU(hidden=100)`."""
+        return f"TwoLayerReLU(hidden={self.hidden})"
+
+
+class RandomFeatures(Target):
+    r"""Functions $f(x) = \sum_{k=1}^m w_k\,\mathrm{relu}(v_k^\top x)$ with features $v_k$ shared by all prompts.
+
+    $w_k \sim N(0, 2/m)$ is drawn for every prompt; $v_k \sim N(0, I)$ is drawn once, from `seed`: prompts are
+    linear regression in features that can only be learned across prompts (the setting of kim2024).
+
+    Args:
+        features: the number $m \ge 1$ of features.
+        seed: of the $v_k$, ≥ 0.
+
+    Raises:
+        TypeError: a parameter is not an integer.
+        ValueError: `features` is below 1 or `seed` is negative.
+    """
+
+    features: int = eqx.field(static=True)
+    seed: int = eqx.field(static=True)
+
+    def __init__(self, features: int, seed: int = 0):
+        self.features = integer_at_least("RandomFeatures features", features, 1)
+        self.seed = integer_at_least("RandomFeatures seed", seed, 0)
+
+    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
+        """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
+        weights = (2 / self.features) ** 0.5 * jax.random.normal(key, (x.shape[0], self.features))
+        return einsum("bnk,bk->bn", self.feature_values(x), weights)
+
+    def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
+        r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""
+        inner = jax.random.normal(named_key(self.seed, "RandomFeatures"), (x.shape[-1], self.features))
+        return jax.nn.relu(einsum("...j,jk->...k", x, inner))
+
+    def describe(self) -> str:
+        """Return e.g. `RandomFeatures(features=100, seed=0)`."""
+        return f"RandomFeatures(features={self.features}, seed={self.seed})"

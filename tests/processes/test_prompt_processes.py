@@ -1,0 +1,161 @@
+"""Prompt processes against their definitions. Sampled means are judged within 5 standard errors."""
+
+import jax
+import numpy as np
+import pytest
+
+from mesascope.core import named_key
+from mesascope.processes import (
+    Constant,
+    LinearRegression,
+    NoiseRange,
+    NonlinearRegression,
+    OrthonormalFeatures,
+    RandomDiagonal,
+    RandomFeatures,
+    TwoLayerReLU,
+    Uniform,
+)
+
+COUNT = 20_000
+COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
+PRIOR = np.array([[1.0, 0.0, 0.4], [0.0, 2.0, 0.0], [0.4, 0.0, 3.0]])
+draw = jax.jit(lambda process, key, size, batch: process.sample(key, size, batch), static_argnums=(0, 2, 3))
+
+
+def sample(process, examples, batch=COUNT, seed=0):
+    prompts = draw(process, named_key(seed), examples, batch)
+    return np.asarray(prompts.x), np.asarray(prompts.y)
+
+
+def judge(values, expected):
+    """Compare means over the first axis, entry by entry, within 5 standard errors."""
+    values = np.asarray(values)
+    error = values.std(axis=0) / len(values) ** 0.5
+    assert (abs(values.mean(axis=0) - expected) <= 5 * error).all()
+
+
+def least_squares(x, y):
+    """The weights of each prompt and its sum of squared residuals."""
+    weights = (np.linalg.pinv(x) @ y[..., None])[..., 0]
+    return weights, ((y - np.einsum("bnj,bj->bn", x, weights)) ** 2).sum(axis=-1)
+
+
+def products(vectors):
+    return vectors[..., :, None] * vectors[..., None, :]
+
+
+@pytest.mark.parametrize(
+    ("prior", "expected"),
+    [("identity", np.eye(3)), ("inverse", np.linalg.inv(COVARIANCE)), (PRIOR, PRIOR)],
+    ids=["identity", "inverse", "matrix"],
+)
+def test_inputs_and_weights_have_their_covariances(prior, expected):
+    # √3 makes the variance of the uniform law 1.
+    process = LinearRegression(3, Uniform(3**0.5), covariance=COVARIANCE, prior=prior)
+    x, y = sample(process, 8)
+    judge(x[:, 0], 0)
+    judge(products(x[:, 0]), COVARIANCE)
+    judge(products(x[:, -1]), COVARIANCE)
+    judge(x[:, 0, :, None] * x[:, 1, None, :], 0)
+    weights, residuals = least_squares(x, y)
+    # Without noise the labels, the target among them, are the linear function: up to rounding.
+    assert residuals.max() < 1e-20
+    judge(weights, 0)
+    judge(products(weights), expected)
+    judge(products(weights) * (x[:, 0, 0] ** 2 - COVARIANCE[0, 0])[:, None, None], 0)
+
+
+def test_by_default_inputs_are_samples_of_the_law():
+    x, _ = sample(LinearRegression(3, Constant([1, 2, 3])), 2, batch=4)
+    np.testing.assert_array_equal(x, np.broadcast_to([1.0, 2.0, 3.0], x.shape))
+
+
+@pytest.mark.parametrize(
+    ("noise", "second", "fourth"),
+    [(0.5, 0.25, 0.0625), (NoiseRange(2), 4 / 3, 16 / 5)],
+    ids=["fixed", "range"],
+)
+def test_label_noise_has_its_moments(noise, second, fourth):
+    x, y = sample(LinearRegression(3, noise=noise), 8)
+    freedom = 9 - 3
+    _, residuals = least_squares(x, y)
+    # Given the level σ, the residuals are σ² χ² with n − d degrees of freedom.
+    judge(residuals / freedom, second)
+    judge(residuals**2 / (freedom * (freedom + 2)), fourth)
+
+
+def test_sparse_weights_keep_exactly_some_coordinates():
+    weights, residuals = least_squares(*sample(LinearRegression(3, sparsity=2), 8))
+    assert residuals.max() < 1e-20
+    nonzero = abs(weights) > 1e-9
+    assert (nonzero.sum(axis=1) == 2).all()
+    judge(nonzero, 2 / 3)
+    judge(weights**2, 2 / 3)
+
+
+def test_random_covariances_are_shared_within_a_prompt_only():
+    law = Uniform(2)
+    x, _ = sample(LinearRegression(3, covariance=RandomDiagonal(law)), 8)
+    second, fourth = float(law.moment(2)), float(law.moment(4))
+    judge(products(x[:, 0]), second * np.eye(3))
+    judge(x[:, 0] ** 2 * x[:, 1] ** 2, fourth)
+    judge(x[:, 0, 0] ** 2 * x[:, 1, 1] ** 2, second**2)
+
+
+@pytest.mark.parametrize("target", [TwoLayerReLU(4), RandomFeatures(500)], ids=["two-layer", "features"])
+def test_nonlinear_labels_have_their_kernel(target):
+    x, y = sample(NonlinearRegression(3, target), 1)
+    one, two = x[:, 0], x[:, 1]
+    if isinstance(target, RandomFeatures):
+        features = np.asarray(target.feature_values(x))
+        kernel = 2 / 500 * (features[:, 0] * features[:, 1]).sum(axis=-1)
+    else:
+        # Averaged over the weights, E f(x) f(x') is the arc-cosine kernel of order 1, here E f(x)² = |x|².
+        sizes = np.linalg.norm(one, axis=-1) * np.linalg.norm(two, axis=-1)
+        angles = np.arccos((one * two).sum(axis=-1) / sizes)
+        kernel = sizes / np.pi * (np.sin(angles) + (np.pi - angles) * np.cos(angles))
+        judge(y[:, 0] ** 2 - (one**2).sum(axis=-1), 0)
+    judge(y, 0)
+    judge(y[:, 0] * y[:, 1] - kernel, 0)
+
+
+def test_features_are_the_same_in_all_prompts():
+    target = RandomFeatures(4, seed=1)
+    x, y = sample(NonlinearRegression(3, target, Uniform(1)), 39, batch=2000)
+    assert abs(x).max() <= 1
+    weights, residuals = least_squares(np.asarray(target.feature_values(x)), y)
+    assert residuals.max() < 1e-20
+    judge(products(weights), 2 / 4 * np.eye(4))
+    # The features of another seed do not explain the labels.
+    assert least_squares(np.asarray(RandomFeatures(4, seed=2).feature_values(x)), y)[1].mean() > 0.01
+
+
+def test_nonlinear_labels_carry_noise():
+    # Inputs that are 0 have the label 0 but for the noise.
+    _, y = sample(NonlinearRegression(2, TwoLayerReLU(3), Constant(0), noise=0.5), 1)
+    judge(y**2, 0.25)
+    judge(y[:, 0] * y[:, 1], 0)
+
+
+def test_balanced_features_and_their_labels():
+    process = OrthonormalFeatures(3, dim=4, law=Uniform(1))
+    assert sum(process.probabilities) == 1
+    x, y = sample(process, 8)
+    assert (np.sort(x, axis=-1) == [0, 0, 0, 1]).all()
+    judge(x[:, 0], [1 / 3, 1 / 3, 1 / 3, 0])
+    judge(x[:, 0, 0] * x[:, -1, 0], 1 / 9)
+    assert abs(y).max() <= 1
+    judge(y[:, -1] ** 2, 1 / 3)
+    # Within a prompt equal features have equal labels; different ones are independent.
+    same = (x[:, 0] == x[:, 1]).all(axis=-1)
+    np.testing.assert_array_equal(y[same, 0], y[same, 1])
+    judge(y[~same, 0] * y[~same, 1], 0)
+
+
+def test_imbalanced_features_have_their_probabilities():
+    process = OrthonormalFeatures.imbalanced(3, "4/5")
+    assert [float(p) for p in process.probabilities] == [0.8, 0.1, 0.1]
+    judge(sample(process, 8)[0][:, 0], [0.8, 0.1, 0.1])
+    assert process == OrthonormalFeatures(3, probabilities=["4/5", "1/10", "1/10"])
+    assert "largest probability 0.8" in process.describe()
