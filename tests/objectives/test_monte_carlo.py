@@ -217,5 +217,5 @@ def test_bad_settings_are_refused(settings, error, message):
 
 
 def test_a_process_without_sampler_is_refused():
-    with pytest.raises(TypeError, match="process with a sampler, and int has none"):
+    with pytest.raises(TypeError, match="process: must have a sampler"):
         population_loss(MODEL, 3, TASK, MonteCarlo(10))

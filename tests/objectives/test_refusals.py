@@ -68,7 +68,7 @@ def test_models_of_another_dimension(engine):
 
 def test_tasks_and_engines_of_another_type():
     message = refusal(TypeError, lambda: population_loss(MODEL, PROCESS, 5))
-    assert message == "task: must be a task such as NextToken(horizon=100), got 5"
+    assert message == "task: must be a task such as NextToken(horizon=100) or FewShot(examples=20), got 5"
     message = refusal(TypeError, lambda: population_loss(MODEL, PROCESS, TASK, "exact"))
     assert message == "engine: must be ExactMoments(), Enumeration() or MonteCarlo(…), got 'exact'"
 

@@ -62,6 +62,23 @@ def _numpy_unless_traced(values: Any) -> Any:
     return jnp if any(isinstance(value, jax.core.Tracer) for value in values) else np
 
 
+def in_state_precision(model: Model, precision: str) -> Model:
+    """The model with its weights in float64, or float32 for all other precisions."""
+    wide = precision == "float64"
+
+    def one(leaf: Any) -> Any:
+        if not eqx.is_inexact_array(leaf):
+            return leaf
+        kind = (
+            ("complex128" if wide else "complex64")
+            if jnp.iscomplexobj(leaf)
+            else ("float64" if wide else "float32")
+        )
+        return jnp.asarray(np.asarray(leaf, kind))
+
+    return jax.tree.map(one, model)
+
+
 Mask = str | eqx.Module
 """`"off-diagonal"`, or a model whose weights are 1 where the gradient passes and 0 where it is masked."""
 

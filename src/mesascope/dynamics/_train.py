@@ -1,24 +1,30 @@
-"""Training on freshly sampled sequences with any optax optimizer."""
+"""Training on freshly drawn sequences or prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from mesascope.core import Estimate, integer_at_least, named_key
-from mesascope.objectives import refuse_large_batches, sequence_losses
-from mesascope.processes import NextToken
+from mesascope.core import Estimate, named_key, require_x64
+from mesascope.objectives import MonteCarlo, Task, check_task, population_loss, refuse_large_batches
 
+from ._optimizer import Optimizer
 from ._outcome import Outcome
-from ._parameters import real_vector
+from ._parameters import in_state_precision, real_vector
+from ._progress import Clock, ProgressCallback, TrainingProgress
+from ._run_folder import RunFolder, run_facts
+from ._training_log import TrainingLog
+from ._training_settings import TrainingSettings
+from ._training_steps import TrainingSteps, advance
 
-if TYPE_CHECKING:  # a third of a second to import: only training pays for it
+if TYPE_CHECKING:
     import optax
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -29,149 +35,216 @@ class Training(eqx.Module, Generic[Model]):
 
     Attributes:
         model: the model after the last step whose weights were finite.
+        average: the model with the moving average of the weights, if one was asked for.
         steps: number of steps taken at every record, shape (n,).
         losses: mean loss of the batches since the record before, shape (n,).
-        loss: loss on held-out sequences at the end, with its standard error.
+        evaluated: number of steps taken at every evaluation, shape (m,).
+        evaluations: loss on the held-out samples there, shape (m,), with standard errors.
+        loss: loss of `model` on the held-out samples at the end, with its standard error.
         result: how it ended; `result.message` names the remedy where one is needed.
+        checkpoint: the last checkpoint, if a folder for them was given.
     """
 
     model: Model
+    average: Model | None
     steps: np.ndarray
     losses: np.ndarray
+    evaluated: np.ndarray
+    evaluations: Estimate
     loss: Estimate
     result: Outcome
+    checkpoint: Path | None = eqx.field(static=True)
 
 
 def train(
     model: Model,
     process: Any,
-    task: NextToken,
+    task: Task,
     *,
-    optimizer: optax.GradientTransformation | None = None,
+    optimizer: Optimizer | optax.GradientTransformation | None = None,
     steps: int = 1000,
     batch: int = 256,
     seed: int = 0,
+    precision: str = "float32",
+    average: float | None = None,
     held_out: int = 4096,
     record_every: int = 50,
-    progress: Callable[[int, float], None] | None = None,
+    evaluate_every: int | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Training[Model]:
-    """Minimize the loss on sequences drawn afresh at every step.
+    """Minimize the expected loss on samples drawn afresh at every step.
+
+    Step n draws its batch from a key that depends on `seed` and n alone. A run with the same settings in the same
+    `checkpoint` folder continues where the last one ended, and ends with the same bits as an uninterrupted run on the same
+    machine; more `steps` extend it, unless the learning rate follows a schedule that ends with the run.
 
     Args:
-        model: the start; its floating-point type decides the precision.
-        process: anything with `sample(key, horizon, batch)`.
-        task: horizon and weights of the context lengths.
-        optimizer: any optax optimizer; `optax.adam(1e-3)` by default.
+        model: the start: anything with `predictions`, such as `SequenceModel`, `PromptModel` or `LinearAttention`.
+        process: what draws the sequences (for `NextToken`) or prompts (for `FewShot`).
+        task: which predictions count.
+        optimizer: `Optimizer(…)`, or any optax transformation on one real vector of weights (complex weights
+            are their real and imaginary parts); Adam at 1e-3 by default.
         steps: number of steps ≥ 1.
-        batch: sequences per step ≥ 1.
-        seed: of the training and held-out sequences (independent streams).
-        held_out: sequences for the loss at the end, at least 2.
-        record_every: steps between records ≥ 1.
-        progress: called with (steps taken, mean loss) at every record; KeyboardInterrupt keeps what was computed.
+        batch: samples per step ≥ 1.
+        seed: of the training and held-out samples (independent streams).
+        precision: "float32", "float64" (needs 64-bit mode), or "bfloat16" for samples and activations with
+            weights in float32.
+        average: decay of an exponential moving average of the weights, such as 0.999; None keeps none.
+        held_out: samples for evaluations, at least 2; the same ones at every evaluation.
+        record_every: steps between records of the loss ≥ 1; weights are checked to be finite there.
+        evaluate_every: steps between evaluations; None evaluates only at the end.
+        checkpoint: a folder for checkpoints, made if it is missing; None keeps none.
+        checkpoint_every: steps between checkpoints; None saves only at the end.
+        progress: called with a `TrainingProgress` at every record; KeyboardInterrupt keeps what was computed.
+
+    Returns:
+        Also when the loss stops being finite or the run is interrupted: `result` says so, and the model, like the
+        last checkpoint, is that of the last record before.
 
     Raises:
         ValueError, TypeError: for bad settings, or shapes that do not fit.
+        CheckpointError: the folder holds a checkpoint of another run (names the field) or a torn one.
+        RecordError: a checkpoint cannot be written.
     """
-    for name, value, least in (
-        ("steps", steps, 1),
-        ("batch", batch, 1),
-        ("held_out", held_out, 2),
-        ("record_every", record_every, 1),
-    ):
-        integer_at_least(name, value, least)
-    if not isinstance(task, NextToken):
-        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
-    if not hasattr(process, "sample"):
-        raise TypeError(f"process: must have a sampler, such as DiagonalUnitary(law, dim), got {process!r}")
-    if optimizer is not None and not hasattr(optimizer, "init"):
-        raise TypeError(f"optimizer: must be an optax optimizer such as optax.adam(1e-3), got {optimizer!r}")
-    refuse_large_batches(process, task, batch)
-    chosen = _adam() if optimizer is None else optimizer
-    key = named_key(seed, "train")
-    weights = jnp.asarray(task.weights_array(), float)
-    vector, rebuild = real_vector(model)
-    state = chosen.init(vector)
-    run = eqx.filter_jit(_Steps(process, chosen, batch))
-    taken, records, losses, result = 0, [], [], Outcome.FINISHED
-    try:
-        while taken < steps:
-            count = min(record_every, steps - taken)
-            moved, moved_state, mean = run(
-                model, vector, state, weights, key, jnp.asarray(taken), jnp.asarray(count)
-            )
-            if not bool(jnp.isfinite(moved).all() & jnp.isfinite(mean)):
-                result = Outcome.DIVERGED
-                break
-            vector, state, taken = moved, moved_state, taken + count
-            records.append(taken)
-            losses.append(float(mean))
-            if progress is not None:
-                progress(taken, losses[-1])
-    except KeyboardInterrupt:
-        result = Outcome.INTERRUPTED
-    trained = rebuild(vector)
-    held = _held_out_loss(trained, process, weights, named_key(seed, "held-out"), held_out, batch)
-    return Training(trained, np.array(records, int), np.array(losses), held, result)
-
-
-def _adam() -> optax.GradientTransformation:
-    import optax
-
-    return optax.adam(1e-3)
-
-
-class _Steps(eqx.Module):
-    """Several optimizer steps in one compiled loop."""
-
-    process: Any = eqx.field(static=True)
-    optimizer: Any = eqx.field(static=True)
-    batch: int = eqx.field(static=True)
-
-    def __call__(
-        self,
-        model: eqx.Module,
-        vector: Array,
-        state: Any,
-        weights: Array,
-        key: Array,
-        taken: Array,
-        count: Array,
-    ) -> tuple[Array, Any, Array]:
-        _, rebuild = real_vector(model)
-
-        def loss(values: Array, number: Array) -> Array:
-            tokens = sample_like(
-                values, self.process, jax.random.fold_in(key, number), len(weights) + 2, self.batch
-            )
-            return jnp.mean(sequence_losses(rebuild(values), tokens, weights))
-
-        def step(i: Array, carry: tuple[Array, Any, Array]) -> tuple[Array, Any, Array]:
-            values, inner, total = carry
-            value, gradient = jax.value_and_grad(loss)(values, taken + i)
-            updates, inner = self.optimizer.update(gradient, inner, values)
-            return values + updates, inner, total + value
-
-        start = (vector, state, jnp.zeros((), vector.dtype))
-        moved, inner, total = jax.lax.fori_loop(0, count, step, start)
-        return moved, inner, total / count
-
-
-def sample_like(values: Array, process: Any, key: Array, horizon: int, batch: int) -> Array:
-    """Sequences in the precision of the weights."""
-    tokens = process.sample(key, horizon, batch)
-    complex_type = jnp.result_type(values.dtype, jnp.complex64)
-    return tokens.astype(complex_type if jnp.iscomplexobj(tokens) else values.dtype)
-
-
-def _held_out_loss(
-    model: Any, process: Any, weights: Array, key: Array, samples: int, batch: int
-) -> Estimate:
-    vector, _ = real_vector(model)
-    evaluate = eqx.filter_jit(
-        lambda model, key: sequence_losses(
-            model, sample_like(vector, process, key, len(weights) + 2, batch), weights
-        )
+    settings = TrainingSettings(
+        Optimizer() if optimizer is None else optimizer,
+        steps,
+        batch,
+        precision,
+        average,
+        held_out,
+        record_every,
+        evaluate_every,
+        checkpoint_every,
     )
-    drawn = [evaluate(model, jax.random.fold_in(key, i)) for i in range(-(-samples // batch))]
-    values = jnp.concatenate(drawn)[:samples]
-    return Estimate(jnp.mean(values), jnp.std(values, ddof=1) / samples**0.5)
+    return run_training(model, process, task, settings, seed, checkpoint, progress)
+
+
+def run_training(
+    model: Model,
+    process: Any,
+    task: Task,
+    settings: TrainingSettings,
+    seed: int,
+    checkpoint: str | Path | None = None,
+    progress: ProgressCallback | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Training[Model]:
+    """`train` with its settings as one value; ends early when `stopped()` at a record."""
+    check_run(process, task, settings)
+    with in_precision(settings.precision):
+        return _Run(
+            in_state_precision(model, settings.precision), process, task, settings, seed, checkpoint
+        ).run(progress, stopped)
+
+
+def check_run(process: Any, task: Task, settings: TrainingSettings) -> None:
+    """Refuse what cannot be trained, before anything is compiled."""
+    check_task(process, task)
+    refuse_large_batches(process, task, settings.batch)
+    if settings.precision == "float64":
+        require_x64("train(precision='float64')")
+
+
+def in_precision(precision: str) -> AbstractContextManager[Any]:
+    """32-bit mode unless float64 is asked for: samples are drawn, not only used, in the precision of the run."""
+    return jax.enable_x64(precision == "float64")
+
+
+def held_out_loss(model: Any, process: Any, task: Task, settings: TrainingSettings, seed: int) -> Estimate:
+    """The loss on the held-out samples of this seed."""
+    precision = "float64" if settings.precision == "float64" else "float32"
+    engine = MonteCarlo(settings.held_out, seed, min(settings.batch, settings.held_out), precision)
+    return population_loss(model, process, task, engine)
+
+
+class _Run(Generic[Model]):
+    """One training run: steps from stop to stop, and what is done there."""
+
+    def __init__(
+        self, model: Model, process: Any, task: Task, settings: TrainingSettings, seed: int, checkpoint: Any
+    ):
+        self.model, self.process, self.task, self.settings, self.seed = model, process, task, settings, seed
+        self.steps = TrainingSteps(
+            process, task, settings.transformation(), settings.batch, settings.precision, settings.average
+        )
+        self.state, self.taken, self.log = self.steps.start(model), 0, TrainingLog()
+        self.evaluated: tuple[int, Estimate] | None = None
+        self.folder: RunFolder | None = None
+        self.checkpoint: Path | None = None
+        if checkpoint is not None:
+            self.folder = RunFolder(Path(checkpoint), model, run_facts(process, task, settings, seed))
+            self.taken, self.state, self.log = self.folder.resume(self.state, settings.steps)
+
+    def run(self, progress: ProgressCallback | None, stopped: Callable[[], bool]) -> Training[Model]:
+        """Take the steps that are left."""
+        result = Outcome.FINISHED
+        try:
+            for now in self._records():
+                if progress is not None:
+                    progress(now)
+                if stopped():
+                    result = Outcome.INTERRUPTED
+                    break
+            if self.taken < self.settings.steps and result is Outcome.FINISHED:
+                result = Outcome.DIVERGED
+        except KeyboardInterrupt:
+            result = Outcome.INTERRUPTED
+        return self._finished(result)
+
+    def _records(self) -> Iterator[TrainingProgress]:
+        """Advance from stop to stop, until the end or until something is not finite."""
+        key, clock = named_key(self.seed, "train"), Clock()
+        while self.taken < self.settings.steps:
+            stop = self.settings.next_stop(self.taken)
+            count = stop - self.taken
+            moved, mean = advance(
+                self.steps, self.model, self.state, key, jnp.asarray(self.taken), jnp.asarray(count)
+            )
+            if not bool(jnp.isfinite(moved.vector).all() & jnp.isfinite(mean)):
+                return
+            self.state, self.taken = moved, stop
+            self.log.add(float(mean), count)
+            self._at_stop()
+            if self.log.steps and self.log.steps[-1] == stop:
+                yield clock.read(stop, self.settings.steps, self.log.losses[-1])
+
+    def _at_stop(self) -> None:
+        settings, taken = self.settings, self.taken
+        if taken % settings.record_every == 0 or taken == settings.steps:
+            self.log.record(taken)
+        if settings.evaluate_every is not None and taken % settings.evaluate_every == 0:
+            loss = self._evaluate()
+            self.log.evaluate(taken, float(loss.value), float(loss.standard_error))
+        if settings.checkpoint_every is not None and taken % settings.checkpoint_every == 0:
+            self._save()
+
+    def _evaluate(self) -> Estimate:
+        """The held-out loss of the weights as they are, computed once for every number of steps."""
+        if self.evaluated is None or self.evaluated[0] != self.taken:
+            model = self._model(self.state.vector)
+            loss = held_out_loss(model, self.process, self.task, self.settings, self.seed)
+            self.evaluated = self.taken, loss
+        return self.evaluated[1]
+
+    def _save(self) -> None:
+        if self.folder is not None:
+            self.checkpoint = self.folder.save(self.taken, self.state, self.log)
+
+    def _model(self, vector: Any) -> Model:
+        return real_vector(self.model)[1](vector)
+
+    def _finished(self, result: Outcome) -> Training[Model]:
+        self._save()
+        loss = self._evaluate()
+        average = self.state.average
+        return Training(
+            self._model(self.state.vector),
+            None if average is None else self._model(average),
+            *self.log.arrays(),
+            loss,
+            result,
+            self.checkpoint,
+        )

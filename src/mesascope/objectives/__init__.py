@@ -8,7 +8,13 @@ from ._exact import ExactObjective as ExactObjective
 from ._many import losses as losses
 from ._many import losses_and_gradients as losses_and_gradients
 from ._monte_carlo import MonteCarlo as MonteCarlo
-from ._monte_carlo import refuse_large_batches as refuse_large_batches
 from ._population import objective_of as objective_of
 from ._population import population_loss as population_loss
-from ._sequence_loss import sequence_losses as sequence_losses
+from ._sample_losses import PRECISIONS as PRECISIONS
+from ._sample_losses import Task as Task
+from ._sample_losses import cast as cast
+from ._sample_losses import check_task as check_task
+from ._sample_losses import refuse_large_batches as refuse_large_batches
+from ._sample_losses import sample_losses as sample_losses
+from ._sample_losses import sequence_losses as sequence_losses
+from ._sample_losses import task_length as task_length

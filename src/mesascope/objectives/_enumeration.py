@@ -17,7 +17,7 @@ from mesascope.models import Normalizer
 from mesascope.processes import DiagonalUnitary, Law, NextToken, Rule
 
 from ._engine import Engine, Objective, check_model
-from ._sequence_loss import sequence_losses
+from ._sample_losses import sequence_losses
 
 LARGEST_GRID = 20_000_000
 _CHUNK = 4096

@@ -11,27 +11,25 @@ from jax import Array
 
 from mesascope.core import Estimate, integer_at_least, named_key, require_x64
 from mesascope.models import LinearAttentionModel, Normalizer
-from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.processes import DiagonalUnitary
 
 from ._engine import Engine, Objective, require_moments
-from ._sequence_loss import sequence_losses
-
-_LARGEST_BATCH = 2**32
+from ._sample_losses import Task, cast, check_task, refuse_large_batches, sample_losses, task_length
 
 
 class SampledObjective(Objective):
-    """The mean loss of fixed sampled sequences, drawn anew inside every evaluation from the same key.
+    """The mean loss of fixed samples, drawn anew inside every evaluation from the same key.
 
     Attributes:
-        process: anything with `sample(key, horizon, batch)`.
-        weights: w_2 … w_{T−1}.
+        process: what draws the sequences or prompts.
+        task: which predictions count.
         key: random key of the sample.
-        samples: number of sequences; batch: how many are held at once.
+        samples: number of sequences or prompts; batch: how many are held at once.
         precision: floating-point type of tokens and weights in the evaluation.
     """
 
     process: Any = eqx.field(static=True)
-    weights: Array
+    task: Task = eqx.field(static=True)
     key: Array
     samples: int = eqx.field(static=True)
     batch: int = eqx.field(static=True)
@@ -47,40 +45,19 @@ class SampledObjective(Objective):
         return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / self.samples**0.5)
 
     def _losses(self, model: Any) -> Array:
-        horizon = self.weights.shape[0] + 2
         chunks = -(-self.samples // self.batch)
-        model = jax.tree.map(self._cast, model)
+        model = cast(model, self.precision)
 
         @jax.checkpoint
         def losses(chunk: Array) -> Array:
             key = jax.random.fold_in(self.key, chunk)
-            tokens = self._cast(self.process.sample(key, horizon, self.batch))
-            return sequence_losses(model, tokens, self.weights)
+            sample = self.process.sample(key, task_length(self.task), self.batch)
+            return sample_losses(model, cast(sample, self.precision), self.task)
 
         return jax.lax.map(losses, jnp.arange(chunks)).reshape(-1)[: self.samples]
 
-    def _cast(self, array: Any) -> Any:
-        if not eqx.is_inexact_array(array):
-            return array
-        real = jnp.dtype(self.precision)
-        return array.astype(jnp.result_type(real, jnp.complex64) if jnp.iscomplexobj(array) else real)
-
 
 _compiled_losses = eqx.filter_jit(SampledObjective._losses)
-
-
-def refuse_large_batches(process: Any, task: NextToken, batch: int) -> None:
-    """Refuse batches whose tokens would take more than 4 GiB.
-
-    Raises:
-        ValueError: says how large they would be.
-    """
-    size = 16 * batch * task.horizon * int(getattr(process, "dim", 1))
-    if size > _LARGEST_BATCH:
-        raise ValueError(
-            f"{batch} sequences of horizon {task.horizon} take {size / 2**30:.3g} GiB at once; "
-            "take a smaller batch or horizon, or ExactMoments, whose cost does not grow with the horizon"
-        )
 
 
 def _is_value(process: Any) -> bool:
@@ -93,7 +70,7 @@ def _is_value(process: Any) -> bool:
 
 
 class MonteCarlo(Engine):
-    """Expectations as means over sampled sequences.
+    """Expectations as means over sampled sequences or prompts.
 
     The standard error is itself estimated from moments of order 12: with fewer (Student-t laws with df ≤ 12) it comes out
     too small.
@@ -122,14 +99,10 @@ class MonteCarlo(Engine):
         if self.precision == "float64":
             require_x64("MonteCarlo(precision='float64')")
 
-    def objective(self, process: Any, task: NextToken, normalizer: Normalizer = "t-1") -> SampledObjective:
+    def objective(self, process: Any, task: Task, normalizer: Normalizer = "t-1") -> SampledObjective:
         """The sampled objective; the normalizer is the model's own."""
-        if not hasattr(process, "sample"):
-            raise TypeError(
-                f"MonteCarlo needs a process with a sampler, and {type(process).__name__} has none"
-            )
+        check_task(process, task)
         refuse_large_batches(process, task, min(self.batch, self.samples))
-        weights = jnp.asarray(task.weights_array(), float)
         key = named_key(self.seed, "monte-carlo")
         precision = self.precision or jnp.zeros(()).dtype.name
-        return SampledObjective(process, weights, key, self.samples, min(self.batch, self.samples), precision)
+        return SampledObjective(process, task, key, self.samples, min(self.batch, self.samples), precision)

@@ -7,21 +7,21 @@ from typing import Any
 import equinox as eqx
 
 from mesascope.core import Estimate
-from mesascope.processes import NextToken
 
 from ._engine import Engine, Objective
 from ._exact import ExactMoments
+from ._sample_losses import Task, check_task
 
 
-def population_loss(
-    model: eqx.Module, process: Any, task: NextToken, engine: Engine | None = None
-) -> Estimate:
+def population_loss(model: eqx.Module, process: Any, task: Task, engine: Engine | None = None) -> Estimate:
     """L = Σ_{t=2}^{T−1} w_t ½ E‖ŷ_t − x_{t+1}‖² (zheng2024, equation (3), with a weight per context length).
+
+    With discrete tokens or prompts it is the expectation of what `sample_losses` says; only `MonteCarlo` treats these.
 
     Args:
         model: a sequence model; the exact engines need linear attention.
         process: what generates the sequences, e.g. `DiagonalUnitary(law, dim)`.
-        task: horizon T and weights w_t.
+        task: horizon T, or number of examples N, and weights w_t.
         engine: how the expectation is computed; `ExactMoments()` by default.
 
     Returns:
@@ -36,14 +36,13 @@ def population_loss(
     return objective_of(model, process, task, engine)(model)
 
 
-def objective_of(model: Any, process: Any, task: NextToken, engine: Engine | None) -> Objective:
+def objective_of(model: Any, process: Any, task: Task, engine: Engine | None) -> Objective:
     """The objective that a verb speaks about, with its arguments checked.
 
     Raises:
         TypeError: `task` or `engine` is something else, or the engine cannot treat the process.
     """
-    if not isinstance(task, NextToken):
-        raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
+    check_task(process, task)
     chosen = ExactMoments() if engine is None else engine
     if not isinstance(chosen, Engine):
         raise TypeError(f"engine: must be ExactMoments(), Enumeration() or MonteCarlo(…), got {engine!r}")

@@ -1,3 +1,7 @@
-"""Closed forms of the literature, one module per paper: pure formulas, derived and not fitted."""
+"""Closed forms and constructions of the literature, one module per paper: pure formulas, derived and not fitted."""
 
+from . import ahn2023 as ahn2023
+from . import giannou2024 as giannou2024
+from . import vonoswald2023 as vonoswald2023
 from . import zheng2024 as zheng2024
+from ._construction import Construction as Construction

@@ -20,6 +20,7 @@ from ._capability import capability_gap as capability_gap
 from ._capability import correlation_ratio as correlation_ratio
 from ._capability import expected_ratio as expected_ratio
 from ._capability import finite_context_risk as finite_context_risk
+from ._construction import gradient_descent_step as gradient_descent_step
 from ._limits import FlowCoefficients as FlowCoefficients
 from ._limits import diagonal_loss as diagonal_loss
 from ._limits import flow_coefficients as flow_coefficients

@@ -1,0 +1,185 @@
+"""Checkpoints: one line of JSON that says what the file holds, then the arrays, written as a whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from mesascope.core import require_x64
+from mesascope.records import atomic_path, provenance
+
+from ._parameters import in_state_precision, real_vector
+
+Tree = TypeVar("Tree")
+Model = TypeVar("Model", bound=eqx.Module)
+_FORMAT = "mesascope checkpoint 1"
+_LONGEST_HEADER = 64 * 2**20
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is absent, torn, or of something else; the message says which field differs and the mend."""
+
+
+def save_model(path: str | Path, model: eqx.Module, notes: dict[str, Any] | None = None) -> None:
+    """Write the weights of a model, atomically.
+
+    Args:
+        path: the file to write.
+        model: any module.
+        notes: JSON values to keep beside the weights, e.g. the specification that builds the model.
+
+    Raises:
+        RecordError: the file cannot be written; what was there before is still there.
+    """
+    write_checkpoint(Path(path), model, (), {"notes": notes or {}})
+
+
+def load_model(path: str | Path, like: Model) -> Model:
+    """Read weights that `save_model` or a training run wrote, into a copy of the model `like`.
+
+    Args:
+        path: the file.
+        like: a model of the same architecture; only its structure, shapes and types are used.
+
+    Raises:
+        CheckpointError: no such file, a truncated or damaged one, or one of another architecture (the message
+            names the first field that differs, with both values).
+    """
+    header = read_header(path)
+    precision = "float64" if header["precision"] == "float64" else "float32"
+    if precision == "float64":
+        require_x64(f"{path}, a checkpoint in float64,")
+    like = in_state_precision(like, precision)
+    refuse_other_fields(path, header["weights"], describe_tree(like))
+    return read_arrays(path, header, like)
+
+
+def write_checkpoint(path: Path, model: Any, more: Any, facts: dict[str, Any]) -> None:
+    """Write a model, and more arrays behind it, under a header of facts."""
+    payload = io.BytesIO()
+    eqx.tree_serialise_leaves(payload, (model, more))
+    content = payload.getvalue()
+    header = {
+        "format": _FORMAT,
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "weights": describe_tree(model),
+        "precision": real_vector(model)[0].dtype.name,
+        "provenance": provenance().model_dump(),
+        **facts,
+    }
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        file.write(json.dumps(header, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+        file.write(content)
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """What the file says about itself.
+
+    Raises:
+        CheckpointError: no such file, or not a checkpoint.
+    """
+    try:
+        with open(path, "rb") as file:
+            line = file.readline(_LONGEST_HEADER)
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); name a checkpoint file") from None
+    try:
+        header = json.loads(line)
+        known = header["format"] == _FORMAT
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise CheckpointError(
+            f"{path}: is not a checkpoint of this version ({_FORMAT}), or its first line is torn"
+        )
+    return dict(header)
+
+
+def read_arrays(path: str | Path, header: dict[str, Any], like: Tree) -> Tree:
+    """The arrays behind the header: the model, or, with a pair as `like`, the model and what lies behind it.
+
+    Raises:
+        CheckpointError: the file is truncated or damaged.
+    """
+    with open(path, "rb") as file:
+        file.readline(_LONGEST_HEADER)
+        content = file.read()
+    if len(content) != header["bytes"]:
+        raise CheckpointError(
+            f"{path}: is truncated, {len(content)} of {header['bytes']} bytes of weights are there; "
+            "use an earlier checkpoint"
+        )
+    if hashlib.sha256(content).hexdigest() != header["sha256"]:
+        raise CheckpointError(f"{path}: is damaged, its weights do not match their checksum; use another one")
+    tree: Tree = eqx.tree_deserialise_leaves(io.BytesIO(content), like)
+    return tree
+
+
+def refuse_other_fields(path: str | Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Refuse a checkpoint whose facts are not the ones wanted.
+
+    Raises:
+        CheckpointError: names the first field that differs, with both values.
+    """
+    for name in [*wanted, *(name for name in found if name not in wanted)]:
+        there, here = found.get(name, "absent"), wanted.get(name, "absent")
+        if there != here:
+            raise CheckpointError(
+                f"{path}: is a checkpoint of something else: {name} is {there} there and {here} here"
+            )
+
+
+def describe_tree(tree: Any, name: str = "model") -> dict[str, str]:
+    """Every field of a module by its path: arrays as type and shape, everything else as it prints."""
+    if eqx.is_array(tree) or isinstance(tree, np.ndarray):
+        return {name: f"{tree.dtype.name}{list(tree.shape)}"}
+    if is_dataclass(tree) and not isinstance(tree, type):
+        inside = {field.name: getattr(tree, field.name) for field in fields(tree)}
+        found = {name: type(tree).__name__}
+        for key, value in inside.items():
+            found |= describe_tree(value, f"{name}.{key}")
+        return found
+    if isinstance(tree, tuple | list):
+        found = {name: f"{type(tree).__name__} of {len(tree)}"}
+        for index, value in enumerate(tree):
+            found |= describe_tree(value, f"{name}[{index}]")
+        return found
+    return {name: getattr(tree, "__qualname__", None) or repr(tree)}
+
+
+def export_safetensors(path: str | Path, model: eqx.Module) -> None:
+    """Write the weights as safetensors, for other libraries: one contiguous tensor per array, named by its path.
+
+    Complex weights become two tensors, `….real` and `….imag`. What is not a weight (normalizer, context, …) goes into the
+    metadata, as strings.
+
+    Args:
+        path: the file to write, atomically.
+        model: any module.
+
+    Raises:
+        RecordError: the file cannot be written.
+    """
+    from safetensors.numpy import save
+
+    tensors: dict[str, np.ndarray] = {}
+    for where, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array)):
+        name, array = jax.tree_util.keystr(where).lstrip("."), np.asarray(leaf)
+        parts = (
+            {f"{name}.real": array.real, f"{name}.imag": array.imag}
+            if np.iscomplexobj(array)
+            else {name: array}
+        )
+        tensors |= {key: np.ascontiguousarray(part) for key, part in parts.items()}
+    content = save(tensors, describe_tree(model))
+    with atomic_path(Path(path)) as temporary:
+        temporary.write_bytes(content)

@@ -1,0 +1,107 @@
+"""The folder of one training run: its checkpoints, and how a run goes on from the last of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+
+from mesascope.objectives import Task
+
+from ._checkpoint import (
+    CheckpointError,
+    describe_tree,
+    read_arrays,
+    read_header,
+    refuse_other_fields,
+    write_checkpoint,
+)
+from ._optimizer import Optimizer
+from ._parameters import real_vector
+from ._training_log import TrainingLog
+from ._training_settings import TrainingSettings
+from ._training_steps import TrainingState
+
+_NAME = re.compile(r"step-(\d{9,})\.checkpoint")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where a run keeps its checkpoints.
+
+    Attributes:
+        path: the folder, made when the first checkpoint is written.
+        model: gives the architecture.
+        facts: what must be equal for a run to go on from a checkpoint.
+    """
+
+    path: Path
+    model: eqx.Module
+    facts: dict[str, str]
+
+    def last(self) -> tuple[int, Path] | None:
+        """The number of steps and the file of the last checkpoint."""
+        if self.path.exists() and not self.path.is_dir():
+            raise CheckpointError(f"{self.path}: is not a folder; name one for the checkpoints")
+        found = [
+            (int(m[1]), p) for p in self.path.glob("step-*.checkpoint") if (m := _NAME.fullmatch(p.name))
+        ]
+        return max(found, default=None)
+
+    def save(self, step: int, state: TrainingState, log: TrainingLog) -> Path:
+        """Write a checkpoint, atomically; earlier ones stay.
+
+        Raises:
+            RecordError: it cannot be written.
+        """
+        path = self.path / f"step-{step:09}.checkpoint"
+        model = real_vector(self.model)[1](state.vector)
+        facts = {"step": step, "run": self.facts, "log": log.to_json()}
+        write_checkpoint(path, model, (state.optimizer, state.average), facts)
+        return path
+
+    def resume(self, state: TrainingState, steps: int) -> tuple[int, TrainingState, TrainingLog]:
+        """The last checkpoint's step, state and log; `state` itself at step 0 where there is none.
+
+        Raises:
+            CheckpointError: it is of another run, torn, or beyond `steps`.
+        """
+        found = self.last()
+        if found is None:
+            return 0, state, TrainingLog()
+        step, path = found
+        header = read_header(path)
+        refuse_other_fields(path, header["weights"], describe_tree(self.model))
+        refuse_other_fields(path, header["run"], self.facts)
+        if step > steps:
+            raise CheckpointError(
+                f"{path}: this run has taken {step} steps already, more than the {steps} asked for; "
+                "ask for more or choose another folder"
+            )
+        model, (optimizer, average) = read_arrays(
+            path, header, (self.model, (state.optimizer, state.average))
+        )
+        vector = real_vector(model)[0].astype(state.vector.dtype)
+        return step, TrainingState(vector, optimizer, average), TrainingLog.from_json(header["log"])
+
+
+def run_facts(process: Any, task: Task, settings: TrainingSettings, seed: int) -> dict[str, str]:
+    """What decides every bit of a run, beside the model and its weights at the start."""
+    optimizer = settings.optimizer
+    named = isinstance(optimizer, Optimizer)
+    facts = {
+        "process": repr(process),
+        "task": repr(task),
+        "optimizer": repr(optimizer) if named else "an optax transformation",
+        "batch": str(settings.batch),
+        "seed": str(seed),
+        "precision": settings.precision,
+        "average": str(settings.average),
+        "record_every": str(settings.record_every),
+    }
+    if isinstance(optimizer, Optimizer) and optimizer.schedule != "constant":
+        facts["steps"] = f"{settings.steps} (the learning rate follows a schedule that ends with the run)"
+    return facts

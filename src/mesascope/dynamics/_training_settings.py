@@ -1,0 +1,56 @@
+"""How to train."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mesascope.core import finite_number, integer_at_least
+from mesascope.objectives import PRECISIONS
+
+from ._optimizer import Optimizer
+
+if TYPE_CHECKING:
+    import optax
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How to train; see `train` for every field."""
+
+    optimizer: Optimizer | optax.GradientTransformation = field(default_factory=Optimizer)
+    steps: int = 1000
+    batch: int = 256
+    precision: str = "float32"
+    average: float | None = None
+    held_out: int = 4096
+    record_every: int = 50
+    evaluate_every: int | None = None
+    checkpoint_every: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 1), ("batch", 1), ("held_out", 2), ("record_every", 1)):
+            integer_at_least(name, getattr(self, name), least)
+        for name in ("evaluate_every", "checkpoint_every"):
+            if getattr(self, name) is not None:
+                integer_at_least(name, getattr(self, name), 1)
+        if self.precision not in PRECISIONS:
+            known = ", ".join(map(repr, PRECISIONS))
+            raise ValueError(f"precision: must be one of {known}, got {self.precision!r}")
+        if self.average is not None and not 0 < finite_number("average", self.average) < 1:
+            raise ValueError(
+                f"average: the decay must lie between 0 and 1, such as 0.999, got {self.average}"
+            )
+        if not hasattr(self.optimizer, "init") and not isinstance(self.optimizer, Optimizer):
+            raise TypeError(
+                f"optimizer: must be Optimizer(…) or an optax optimizer such as optax.adam(1e-3), got {self.optimizer!r}"
+            )
+
+    def transformation(self) -> Any:
+        """The optax transformation."""
+        return self.optimizer.build(self.steps) if isinstance(self.optimizer, Optimizer) else self.optimizer
+
+    def next_stop(self, taken: int) -> int:
+        """The step at which something is next to be done: record, evaluate, save or end."""
+        every = (self.record_every, self.evaluate_every, self.checkpoint_every)
+        return min(self.steps, *(taken + n - taken % n for n in every if n is not None))

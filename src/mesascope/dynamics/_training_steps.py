@@ -1,0 +1,130 @@
+"""Optimizer steps on fresh samples, many in one compiled loop."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.objectives import Task, cast, sample_losses, task_length
+
+from ._parameters import real_vector
+from ._pieces import number_of_pieces
+
+
+class TrainingState(eqx.Module):
+    """All that changes from step to step.
+
+    Attributes:
+        vector: the weights as one real vector (n,), in float32 or float64.
+        optimizer: state of the optimizer.
+        average: exponential moving average of the weights (n,), or None.
+    """
+
+    vector: Array
+    optimizer: Any
+    average: Array | None
+
+
+class TrainingSteps(eqx.Module):
+    """What a step is: equal when its fields are, so that runs with equal settings share their compiled code.
+
+    Attributes:
+        process, task: what is drawn, and which predictions count.
+        optimizer: an optax transformation.
+        batch: sequences or prompts per step.
+        precision: type of weights and samples in the loss; the state keeps float32 under bfloat16.
+        decay: of the moving average, or None.
+    """
+
+    process: Any = eqx.field(static=True)
+    task: Task = eqx.field(static=True)
+    optimizer: Any = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+    precision: str = eqx.field(static=True)
+    decay: float | None = eqx.field(static=True)
+
+    def start(self, model: eqx.Module) -> TrainingState:
+        """The state before the first step."""
+        vector = jnp.asarray(real_vector(model)[0])
+        return TrainingState(vector, self.optimizer.init(vector), None if self.decay is None else vector)
+
+    def advance(
+        self, model: eqx.Module, state: TrainingState, key: Array, taken: Array, count: Array
+    ) -> tuple[TrainingState, Array]:
+        """The state after `count` more steps, and the mean loss of their batches.
+
+        Step number n draws its batch from `fold_in(key, n)`, so that nothing depends on where a run was cut.
+
+        Args:
+            model: gives the structure; its weights are not used.
+            state: after `taken` steps.
+            key: of this run.
+            taken: steps taken before, an integer.
+            count: steps to take, an integer.
+        """
+        rebuild = real_vector(model)[1]
+
+        def step(i: Array, carry: tuple[TrainingState, Array]) -> tuple[TrainingState, Array]:
+            before, total = carry
+            drawn = self.process.sample(
+                jax.random.fold_in(key, taken + i), task_length(self.task), self.batch
+            )
+            value, gradient = self._value_and_gradient(rebuild(before.vector), cast(drawn, self.precision))
+            updates, inner = self.optimizer.update(gradient, before.optimizer, before.vector)
+            vector = before.vector + updates
+            average = self._average(before.average, vector, taken + i)
+            return TrainingState(vector, inner, average), total + value
+
+        state, total = jax.lax.fori_loop(0, count, step, (state, jnp.zeros((), state.vector.dtype)))
+        return state, total / count
+
+    def _value_and_gradient(self, model: eqx.Module, sample: Any) -> tuple[Array, Array]:
+        """Mean loss of a batch, and its gradient in the coordinates of `real_vector`."""
+        pieces = number_of_pieces(self._loss, self.batch, model, sample)
+        if pieces == 1:
+            value, gradient = eqx.filter_value_and_grad(self._loss)(model, sample)
+            return value, _real_gradient(gradient)
+        cut = jax.tree.map(lambda x: x.reshape(pieces, self.batch // pieces, *x.shape[1:]), sample)
+        weights, rest = eqx.partition(model, eqx.is_inexact_array)
+
+        def add(totals: Any, piece: Any) -> tuple[Any, None]:
+            found = jax.value_and_grad(lambda w: self._loss(eqx.combine(w, rest), piece))(weights)
+            return jax.tree.map(jnp.add, totals, found), None
+
+        zero = jnp.zeros((), jnp.float64 if self.precision == "float64" else jnp.float32)
+        (value, gradient), _ = jax.lax.scan(add, (zero, jax.tree.map(jnp.zeros_like, weights)), cut)
+        return value / pieces, _real_gradient(gradient) / pieces
+
+    def _loss(self, model: eqx.Module, sample: Any) -> Array:
+        losses = sample_losses(cast(model, self.precision), sample, self.task)
+        return jnp.mean(losses.astype(jnp.promote_types(losses.dtype, jnp.float32)))
+
+    def _average(self, average: Array | None, vector: Array, number: Array) -> Array | None:
+        """M ← δ m + (1 − δ) θ with δ = min(decay, (n + 1)/(n + 10)): young averages forget the start."""
+        if average is None or self.decay is None:
+            return None
+        young = (number + 1) / (number + 10)
+        decay = jnp.minimum(self.decay, young).astype(vector.dtype)
+        return decay * average + (1 - decay) * vector
+
+
+advance = eqx.filter_jit(TrainingSteps.advance)
+"""One run, compiled."""
+
+
+@eqx.filter_jit
+def advance_together(
+    steps: TrainingSteps, model: eqx.Module, states: TrainingState, keys: Array, taken: Array, count: Array
+) -> tuple[TrainingState, Array]:
+    """Many runs in one call: states, keys and results carry the runs on their first axis."""
+    return jax.vmap(partial(steps.advance, model), in_axes=(0, 0, None, None))(states, keys, taken, count)
+
+
+def _real_gradient(gradient: Any) -> Array:
+    """The direction of ascent as a real vector: `jax.grad` of a real loss in a complex weight is its conjugate."""
+    return jnp.asarray(real_vector(jax.tree.map(jnp.conj, gradient))[0])

@@ -1,0 +1,122 @@
+"""Samples of a process for a task, and their losses, straight from the definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.processes import FewShot, NextToken, PromptProcess, Prompts
+
+Task = NextToken | FewShot
+PRECISIONS = ("float32", "float64", "bfloat16")
+_LARGEST_BATCH = 2**32
+
+
+def check_task(process: Any, task: Any) -> None:
+    """Refuse a task that the samples of the process cannot be used for.
+
+    Raises:
+        TypeError: no task, no sampler, or sequences where prompts are needed and the other way round.
+    """
+    if not isinstance(task, Task):
+        raise TypeError(
+            f"task: must be a task such as NextToken(horizon=100) or FewShot(examples=20), got {task!r}"
+        )
+    if not hasattr(process, "sample"):
+        raise TypeError(f"process: must have a sampler, such as DiagonalUnitary(law, dim), got {process!r}")
+    prompts = isinstance(process, PromptProcess)
+    if prompts and isinstance(task, NextToken):
+        raise TypeError(
+            f"task: {type(process).__name__} draws prompts, not sequences; use FewShot(examples=…)"
+        )
+    if not prompts and isinstance(task, FewShot):
+        raise TypeError(
+            f"task: {type(process).__name__} draws sequences, not prompts; use NextToken(horizon=…)"
+        )
+
+
+def task_length(task: Task) -> int:
+    """How long a sample must be: horizon T or examples N, as `process.sample` takes it."""
+    return task.horizon if isinstance(task, NextToken) else task.examples
+
+
+def refuse_large_batches(process: Any, task: Task, batch: int) -> None:
+    """Refuse batches whose tokens would take more than 4 GiB.
+
+    Raises:
+        ValueError: says how large they would be.
+    """
+    size = 16 * batch * task_length(task) * int(getattr(process, "dim", 1))
+    if size > _LARGEST_BATCH:
+        raise ValueError(
+            f"{batch} samples for {task.describe()} take {size / 2**30:.3g} GiB at once; "
+            "take a smaller batch or shorter samples, or ExactMoments, whose cost does not grow with the horizon"
+        )
+
+
+def cast(tree: Any, precision: str) -> Any:
+    """All floating-point arrays of a model or a sample in this precision; complex ones in complex64 or complex128."""
+    real = jnp.dtype(precision)
+
+    def one(leaf: Any) -> Any:
+        if not eqx.is_inexact_array(leaf):
+            return leaf
+        return leaf.astype(jnp.result_type(real, jnp.complex64) if jnp.iscomplexobj(leaf) else real)
+
+    return jax.tree.map(one, tree)
+
+
+def sample_losses(model: Any, sample: Any, task: Task) -> Array:
+    """The loss of every sequence or prompt.
+
+    - `NextToken`, continuous tokens: Σ_t w_t ½‖ŷ_t − x_{t+1}‖²;
+    - `NextToken`, discrete tokens: Σ_t w_t (−log p_t(x_{t+1})) in nats, p_t = softmax of the predicted logits;
+    - `FewShot`: Σ_t w_t ½(ŷ_{t+1} − y_{t+1})².
+
+    Args:
+        model: has `predictions`, as `SequenceModel` or `PromptModel`.
+        sample: tokens (batch, T, d), symbols (batch, T) or `Prompts`.
+        task: says which predictions count.
+
+    Returns:
+        Shape (batch,), real.
+    """
+    if isinstance(task, FewShot):
+        return _prompt_losses(model, sample, task)
+    if not jnp.issubdtype(sample.dtype, jnp.inexact):
+        return _symbol_losses(model, sample, task.weights_array())
+    return sequence_losses(model, sample, task.weights_array())
+
+
+def sequence_losses(model: Any, tokens: Array, weights: Any) -> Array:
+    """Σ_t w_t ½‖ŷ_t − x_{t+1}‖² of every sequence.
+
+    Args:
+        model: has `predictions(tokens (…, t, d)) → (…, t − 1, d)`, entry t − 2 predicting x_{t+1}.
+        tokens: x_1 … x_T, shape (batch, T, d).
+        weights: w_2 … w_{T−1}, shape (T − 2,).
+
+    Returns:
+        Shape (batch,), real.
+    """
+    errors = model.predictions(tokens[..., :-1, :]) - tokens[..., 2:, :]
+    squared = jnp.sum(jnp.real(errors * errors.conj()), -1)
+    return squared @ jnp.asarray(weights, squared.dtype) / 2
+
+
+def _symbol_losses(model: Any, symbols: Array, weights: Any) -> Array:
+    logits = jax.nn.log_softmax(model.predictions(symbols[..., :-1]))
+    chosen = jnp.take_along_axis(logits, symbols[..., 2:, None], -1)[..., 0]
+    return -chosen @ jnp.asarray(weights, chosen.dtype)
+
+
+def _prompt_losses(model: Any, prompts: Prompts, task: FewShot) -> Array:
+    x, y = prompts
+    if task.weights is None:
+        return (model(x, y[..., :-1]) - y[..., -1]) ** 2 / 2
+    squared = (model.predictions(x, y[..., :-1]) - y) ** 2
+    return squared @ jnp.asarray(task.weights_array(), squared.dtype) / 2

@@ -1,0 +1,65 @@
+"""Weights that make layers of linear attention run an algorithm, and the checks of what they are built from."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import finite_number
+
+
+class Construction(NamedTuple):
+    r"""Merged weights of one layer of linear attention, or of several.
+
+    With the residual connection a layer is $z_t \leftarrow z_t + \frac1\rho \sum_h W^{PV}_h \bigl(\sum_i z_i
+    z_i^\top\bigr) W^{KQ}_h z_t$; every construction says which tokens $i$ the sum runs over and what $\rho$ is.
+    `zip(*construction)` goes through the layers of a construction of several.
+
+    Attributes:
+        w_kq: $W^{KQ}$, shape `(heads, w, w)`, of several layers `(layers, heads, w, w)`.
+        w_pv: $W^{PV}$, of the same shape.
+    """
+
+    w_kq: np.ndarray
+    w_pv: np.ndarray
+
+
+def stacked(layers: Iterable[Construction]) -> Construction:
+    """Put layers of one width behind each other."""
+    w_kq, w_pv = zip(*layers, strict=True)
+    return Construction(np.stack(w_kq), np.stack(w_pv))
+
+
+def one_per_layer(name: str, values: Any) -> list[float]:
+    """Return finite numbers, one for each of at least one layer.
+
+    Raises:
+        TypeError: no sequence, or an entry that is no real number.
+        ValueError: no entry, or one that is not finite.
+    """
+    if np.ndim(values) != 1:
+        raise TypeError(
+            f"{name} must be a sequence of one number per layer such as [0.1, 0.1], got {values!r}"
+        )
+    numbers = [float(finite_number(f"{name}[{layer}]", value)) for layer, value in enumerate(values)]
+    if not numbers:
+        raise ValueError(f"{name} must name at least one layer, got none")
+    return numbers
+
+
+def real_array(name: str, value: Any) -> np.ndarray:
+    """Return finite real numbers as an array of float64.
+
+    Raises:
+        TypeError: no array of real numbers.
+        ValueError: an entry that is not finite.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+        raise TypeError(f"{name} must be an array of real numbers, got {value!r}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, but has an entry that is infinite or nan")
+    return array.astype(float)

@@ -1,0 +1,95 @@
+r"""Preconditioned gradient descent in the forward pass of linear attention (ahn2023, arXiv 2306.00297).
+
+Setting: tokens $(x_i, y_i) \in \mathbb{R}^{d+1}$, $i = 1, \dots, n$, and a query $(x_{n+1}, 0)$ are the columns of
+$Z$; layer $\ell$ is $Z \leftarrow Z + \frac1n P_\ell Z M (Z^\top Q_\ell Z)$ with $M = \mathrm{diag}(I_n, 0)$, that
+is $W^{PV} = P_\ell$, $W^{KQ} = Q_\ell$, a sum over the $n$ examples only and $\rho = n$. The prediction is minus
+the last entry of the query token, and $R(w) = \frac1{2n} \sum_i (w^\top x_i - y_i)^2$.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..core import integer_at_least
+from ._construction import Construction, real_array
+
+
+def preconditioned_gradient_descent(preconditioners: Any, input_updates: Any = None) -> Construction:
+    r"""Return layers that are steps of preconditioned gradient descent from $w_0 = 0$.
+
+    $w_{\ell+1} = w_\ell - A_\ell \nabla R(w_\ell)$, and with input updates $B_\ell \ne 0$ beside it
+
+    $$x_j \leftarrow (I - B_\ell S A_\ell^\top) x_j, \qquad
+    y_j \leftarrow y_j - \frac1n \sum_i y_i x_i^\top A_\ell^\top x_j, \qquad S = \frac1n \sum_{i \le n} x_i x_i^\top$$
+
+    for examples and query alike; both right sides and $S$ are those before the layer. $Q_\ell =
+    -\mathrm{diag}(A_\ell^\top, 0)$ reads $-x_i^\top A_\ell^\top x_j$ and $P_\ell = \mathrm{diag}(B_\ell, 1)$ writes
+    both sums. Labels are the residuals $y_j - w_\ell^\top x_j$, whose gradient step is $A_\ell \frac1n \sum_i y_i
+    x_i$. The paper's $A_\ell$ are symmetric; the transpose makes the statement true for all.
+
+    Args:
+        preconditioners: $A_0, \dots, A_{L-1}$, shape `(L, d, d)`.
+        input_updates: $B_0, \dots, B_{L-1}$, shape `(L, d, d)`; all 0 if left out.
+
+    Returns:
+        Weights of shape `(L, 1, d + 1, d + 1)`.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite, or of another shape.
+
+    Source: ahn2023, Lemma 1; for $B_\ell \ne 0$ its deep transformers that also move the inputs.
+    """
+    a = real_array("preconditioners", preconditioners)
+    if a.ndim != 3 or a.shape[1] != a.shape[2] or a.size == 0:
+        raise ValueError(
+            f"preconditioners must have shape (layers, d, d), got {a.shape}; write A[None] for one layer"
+        )
+    b = np.zeros_like(a) if input_updates is None else real_array("input_updates", input_updates)
+    if b.shape != a.shape:
+        raise ValueError(f"input_updates must have the shape {a.shape} of the preconditioners, got {b.shape}")
+    layers, dim, _ = a.shape
+    w_kq, w_pv = np.zeros((2, layers, 1, dim + 1, dim + 1))
+    w_kq[:, 0, :dim, :dim] = -np.swapaxes(a, 1, 2)
+    w_pv[:, 0, :dim, :dim], w_pv[:, 0, dim, dim] = b, 1.0
+    return Construction(w_kq, w_pv)
+
+
+def one_layer_preconditioner(covariance: Any, examples: int) -> np.ndarray:
+    r"""Return the preconditioner of the best single layer, the global minimiser of its population loss.
+
+    $$A_* = \left( \left(1 + \tfrac1n\right) \Sigma + \tfrac{\mathrm{tr} \Sigma}n I \right)^{-1}
+    = U \mathrm{diag}_i \left( \frac1{(1 + \frac1n) \lambda_i + \frac1n \sum_k \lambda_k} \right) U^\top$$
+
+    for noiseless labels $y_i = w^\top x_i$, $x_i \sim N(0, \Sigma)$, $\Sigma = U \mathrm{diag}(\lambda) U^\top$, and
+    $E w w^\top = I$. One step predicts with $\hat w = A S w$, so that the loss $\frac12 E\, \mathrm{tr}\, \Sigma (A S
+    - I)(A S - I)^\top$ is least where $A\, E S^2 = E S$: $E S = \Sigma$ and $E S^2 = (1 + \frac1n) \Sigma^2 +
+    \frac{\mathrm{tr} \Sigma}n \Sigma$. For $\Sigma = I$ it is $\frac n{n+d+1} I$.
+
+    Args:
+        covariance: $\Sigma$, symmetric positive definite, shape `(d, d)`.
+        examples: $n \ge 1$.
+
+    Returns:
+        $A_*$, shape `(d, d)`; `preconditioned_gradient_descent(A[None])` is the layer.
+
+    Raises:
+        TypeError, ValueError: `covariance` is no symmetric positive definite matrix, `examples` no integer ≥ 1.
+
+    Source: ahn2023, Theorem 1 ($Q_0 = -\mathrm{diag}(A_*, 0)$, up to a factor exchanged with $P_0$).
+    """
+    sigma, n = _positive_definite("covariance", covariance), integer_at_least("examples", examples, 1)
+    values, vectors = np.linalg.eigh(sigma)
+    return (vectors / ((1 + 1 / n) * values + values.sum() / n)) @ vectors.T
+
+
+def _positive_definite(name: str, value: Any) -> np.ndarray:
+    matrix = real_array(name, value)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
+    # 1e-12, relative: a product such as Q Λ Qᵀ misses symmetry by its rounding
+    if abs(matrix - matrix.T).max() > 1e-12 * abs(matrix).max():
+        raise ValueError(f"{name} must be symmetric; write (S + S.T) / 2 if it is meant to be")
+    smallest = np.linalg.eigvalsh(matrix)[0]
+    if smallest <= 0:
+        raise ValueError(f"{name} must be positive definite, but its smallest eigenvalue is {smallest:.3g}")
+    return matrix

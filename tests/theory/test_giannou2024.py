@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+
+from mesascope.models import LinearAttentionStack, LinearSelfAttention, Looped
+from mesascope.theory import giannou2024
+
+
+def matrix(dim, *batch, seed=0):
+    """Not symmetric; condition number below 10."""
+    rng = np.random.default_rng([seed, dim])
+    return np.eye(dim) + rng.normal(size=(*batch, dim, dim)) / (3 * dim)
+
+
+def looped(dim, loops):
+    layer = LinearSelfAttention(*giannou2024.newton_step(dim), "1", "all")
+    return Looped(LinearAttentionStack([layer]), loops)
+
+
+@pytest.mark.parametrize(("dim", "batch"), [(1, ()), (3, (2,)), (4, (2, 3))])
+@pytest.mark.parametrize("near", [True, False])
+def test_a_layer_is_a_newton_step(dim, batch, near):
+    a = matrix(dim, *batch)
+    x = giannou2024.newton_start(a) if near else matrix(dim, *batch, seed=1)  # exact wherever it starts
+    for tokens in looped(dim, 5).outputs(giannou2024.newton_tokens(a, x)):
+        x = x @ (2 * np.eye(dim) - a @ x)
+        scale = abs(x).max()
+        np.testing.assert_allclose(giannou2024.newton_inverse(tokens), x, rtol=1e-12, atol=1e-12 * scale)
+        np.testing.assert_array_equal(tokens[..., :dim], a)  # A and I are left alone
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_it_converges_quadratically_from_the_safe_start(dim):
+    # eigenvalues all over the complex plane
+    a = matrix(dim, seed=2) @ np.roll(np.diag(np.linspace(-1, 2, dim)), 1, axis=0)
+    start = giannou2024.newton_start(a)
+    residual = np.eye(dim) - a @ start
+    assert abs(np.linalg.eigvals(residual)).max() < 1
+    inverses = [
+        giannou2024.newton_inverse(z) for z in looped(dim, 30).outputs(giannou2024.newton_tokens(a, start))
+    ]
+    for k in range(1, 11):
+        # I − A X_k = (I − A X_0)^(2^k); rounding is multiplied by at most 2 in every step
+        expected = np.linalg.matrix_power(residual, 2**k)
+        np.testing.assert_allclose(np.eye(dim) - a @ inverses[k - 1], expected, rtol=0, atol=2**k * 1e-14)
+    np.testing.assert_allclose(a @ inverses[-1], np.eye(dim), rtol=0, atol=1e-14 * np.linalg.cond(a))
+
+
+def test_the_safe_start_by_hand():
+    # greatest column sum 2, greatest row sum 2
+    np.testing.assert_array_equal(giannou2024.newton_start([[0, -2], [1, 0]]), [[0, 0.25], [-0.5, 0]])
+
+
+def test_positive_definite_matrices_converge_from_a_multiple_of_the_identity():
+    root = matrix(3, seed=3)
+    a = root @ root.T
+    largest = np.linalg.eigvalsh(a)[-1]
+    for factor, converges in ((1.9, True), (2.1, False)):
+        tokens = giannou2024.newton_tokens(a, factor / largest * np.eye(3))
+        inverse = giannou2024.newton_inverse(looped(3, 10)(tokens))
+        # (0.9)^(2^10) is nothing; (−1.1)^(2^10) is 10^42
+        assert np.allclose(inverse @ a, np.eye(3), rtol=0, atol=1e-12) == converges
+
+
+@pytest.mark.parametrize(("dim", "examples", "steps"), [(1, 1, 0), (2, 3, 2), (3, 6, 5)])
+def test_least_squares_by_newton(prompts, dim, examples, steps):
+    x, y = prompts(dim, examples)
+    alpha = 1 / (x[:, :-1] ** 2).sum((1, 2)).max()
+    layers = giannou2024.least_squares_by_newton(dim, steps)
+    assert layers.w_kq.shape == layers.w_pv.shape == (steps + 2, 1, 3 * dim + 1, 3 * dim + 1)
+    stack = LinearAttentionStack(
+        [LinearSelfAttention(*layer, "1", "examples") for layer in zip(*layers, strict=True)]
+    )
+    predictions = stack(giannou2024.least_squares_tokens(x, y, alpha))[:, -1, -1]
+    for b in range(len(x)):
+        gram, moments = x[b, :-1].T @ x[b, :-1], x[b, :-1].T @ y[b]
+        inverse = alpha * np.eye(dim)
+        for _ in range(steps):
+            inverse = inverse @ (2 * np.eye(dim) - gram @ inverse)
+        assert float(predictions[b]) == pytest.approx(x[b, -1] @ inverse @ moments, rel=1e-12, abs=1e-12)
+
+
+def test_many_steps_are_least_squares(prompts):
+    x, y = prompts(2, 20)
+    layers = giannou2024.least_squares_by_newton(2, 12)
+    stack = LinearAttentionStack(
+        [LinearSelfAttention(*layer, "1", "examples") for layer in zip(*layers, strict=True)]
+    )
+    predictions = stack(giannou2024.least_squares_tokens(x, y, 1 / (x**2).sum((1, 2)).max()))[:, -1, -1]
+    for b in range(len(x)):
+        w = np.linalg.lstsq(x[b, :-1], y[b])[0]
+        assert float(predictions[b]) == pytest.approx(w @ x[b, -1], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: giannou2024.newton_step(0), ValueError, "dim must be at least 1, got 0"),
+        (lambda: giannou2024.newton_step(2.0), TypeError, "dim must be an integer"),
+        (
+            lambda: giannou2024.newton_tokens(np.ones((2, 3)), np.eye(2)),
+            ValueError,
+            r"matrix must have shape \(…, d, d\)",
+        ),
+        (
+            lambda: giannou2024.newton_tokens(np.eye(2), np.eye(3)),
+            ValueError,
+            r"start must have the shape \(2, 2\) of the matrix, got \(3, 3\)",
+        ),
+        (
+            lambda: giannou2024.newton_tokens(1j * np.eye(2), np.eye(2)),
+            TypeError,
+            "matrix must be an array of real",
+        ),
+        (lambda: giannou2024.newton_tokens(np.eye(2), [[np.nan]]), ValueError, "start must be finite"),
+        (
+            lambda: giannou2024.newton_inverse(np.ones((2, 5))),
+            ValueError,
+            r"tokens must have shape \(…, d, 3d\)",
+        ),
+        (lambda: giannou2024.newton_start(np.zeros((2, 2))), ValueError, "matrix is 0, which has no inverse"),
+        (lambda: giannou2024.least_squares_by_newton(2, -1), ValueError, "steps must be at least 0, got -1"),
+        (
+            lambda: giannou2024.least_squares_tokens(np.ones((4, 2)), np.ones(4), 0.1),
+            ValueError,
+            r"x must have shape \(…, N \+ 1, d\) and y \(…, N\), got \(4, 2\) and \(4,\)",
+        ),
+        (
+            lambda: giannou2024.least_squares_tokens(np.ones((4, 2)), np.ones(3), 0),
+            ValueError,
+            "start must be greater than 0",
+        ),
+    ],
+)
+def test_bad_arguments(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()
