@@ -50,17 +50,39 @@ def normalizer_values(normalizer: Normalizer, context_lengths: np.ndarray) -> np
         ValueError: where ρ_t is not finite and positive, or not one number per context length.
     """
     lengths = np.asarray(context_lengths)
+    values = _given(normalizer, lengths)
+    _refuse(~(np.isfinite(values) & (values > 0)), values, lengths)
+    return values
+
+
+def normalizer_inverses(normalizer: Normalizer, context_lengths: np.ndarray) -> np.ndarray:
+    """1/ρ_t for an array of context lengths t ≥ 1, in float64.
+
+    Where ρ_1 = 0, as for "t-1", it is 0: attention adds nothing to a token that has nothing before it.
+
+    Raises:
+        ValueError: as `normalizer_values`.
+    """
+    lengths = np.asarray(context_lengths)
+    values = _given(normalizer, lengths)
+    positive = np.isfinite(values) & (values > 0)
+    _refuse(~positive & ~((lengths == 1) & (values == 0)), values, lengths)
+    return np.divide(1.0, values, out=np.zeros(lengths.shape), where=positive)
+
+
+def _given(normalizer: Normalizer, lengths: np.ndarray) -> np.ndarray:
     rule = _NAMED[normalizer] if isinstance(normalizer, str) else normalizer
     given = np.asarray(rule(lengths), float)
     if given.shape not in ((), lengths.shape):
         raise ValueError(
             f"normalizer: must give one number, or one for each context length, got shape {given.shape} for {lengths.shape}"
         )
-    values = np.broadcast_to(given, lengths.shape)
-    wrong = ~(np.isfinite(values) & (values > 0))
+    return np.broadcast_to(given, lengths.shape)
+
+
+def _refuse(wrong: np.ndarray, values: np.ndarray, lengths: np.ndarray) -> None:
     if wrong.any():
         first = lengths[wrong].flat[0]
         raise ValueError(
             f"normalizer: ρ_t must be finite and positive, but is {values[wrong].flat[0]} at t = {first}"
         )
-    return values

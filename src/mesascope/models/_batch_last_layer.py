@@ -1,0 +1,32 @@
+"""Layers that compute with the batch as the fastest axis."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from ._kernels import batch_first, batch_last
+from ._layer import Layer, checked_stream
+
+
+class BatchLastLayer(Layer):
+    """A layer given by a map of streams (n, width, batch); stacks of such layers never leave this layout."""
+
+    @abc.abstractmethod
+    def on_batch_last(self, stream: Array) -> Array:
+        """The layer itself: (n, width, batch) → (n, output width, batch)."""
+
+    @eqx.filter_jit
+    def __call__(self, stream: Any) -> Array:
+        """The new stream: (…, n, width) → (…, n, output width)."""
+        stream = checked_stream(type(self).__name__, stream, self.width)
+        return batch_first(self.on_batch_last(batch_last(stream)), stream.shape[:-2])
+
+
+def in_one_type(stream: Array, *weights: Array) -> Array:
+    """The stream in the type of its products with the weights: the kernels take operands of one type."""
+    return stream.astype(jnp.result_type(stream, *weights))

@@ -1,0 +1,48 @@
+"""Which tokens a query sees, and what it divides by."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from jax import Array
+
+from ._kernels import causal_attention, context_attention
+from ._normalizer import Normalizer, normalizer_inverses
+
+Context = Literal["causal", "all", "examples"]
+"""The tokens i that query t sees: `"causal"` i ≤ t, `"all"` every one, `"examples"` all but the last."""
+
+
+def check_context(context: object) -> Context:
+    """The context itself, if it is one.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    for known in get_args(Context):
+        if context == known:
+            return known
+    raise ValueError(f"context: {context!r} is unknown; use one of {', '.join(get_args(Context))}")
+
+
+def attention(values: Array, keys: Array, queries: Array, context: Context) -> Array:
+    """Σ_i v_i (k_i* q_t) over the visible tokens: (n, m, batch), two times (n, w, batch) → (n, m, batch)."""
+    if context == "causal":
+        return causal_attention(values, keys, queries)
+    return context_attention(visible(values, context), visible(keys, context), queries)
+
+
+def visible(stream: Array, context: Context) -> Array:
+    """The tokens that every query sees where none is later than another: all n, or all but the last."""
+    return stream[:-1] if context == "examples" else stream
+
+
+def inverse_normalizers(normalizer: Normalizer, context: Context, tokens: int) -> np.ndarray:
+    """1/ρ for the query of every token, shape (tokens,).
+
+    ρ is taken at the number of tokens up to and including the query: t when causal, else all of them, so that "t-1"
+    divides by the number of examples.
+    """
+    lengths = np.arange(1, tokens + 1) if context == "causal" else np.full(tokens, tokens)
+    return normalizer_inverses(normalizer, lengths)

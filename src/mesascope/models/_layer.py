@@ -1,0 +1,92 @@
+"""What a layer is: a map of streams of tokens."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+
+class Layer(eqx.Module):
+    """A map of streams (…, n, width) → (…, n, output width), with any leading axes.
+
+    Attributes:
+        width: entries of a token on the way in.
+        output_width: entries of a token on the way out.
+        causal: whether token t of the output depends on the tokens 1 … t of the input only.
+    """
+
+    @property
+    @abc.abstractmethod
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+
+    @property
+    @abc.abstractmethod
+    def output_width(self) -> int:
+        """Entries of a token on the way out."""
+
+    @property
+    @abc.abstractmethod
+    def causal(self) -> bool:
+        """Whether token t of the output depends on the tokens 1 … t of the input only."""
+
+    @abc.abstractmethod
+    def __call__(self, stream: Any) -> Array:
+        """The new stream, shape (…, n, output width)."""
+
+
+def checked_layer(owner: str, layer: object) -> Layer:
+    """The layer itself, if it is one.
+
+    Raises:
+        TypeError: for anything else.
+    """
+    if not isinstance(layer, Layer):
+        kind = type(layer).__name__
+        raise TypeError(f"{owner}: {kind} is not a layer; use e.g. LinearSelfAttention, Residual or Stack")
+    return layer
+
+
+def repeatable_layer(owner: str, layer: object) -> Layer:
+    """The layer itself, if its output can be its input again.
+
+    Raises:
+        TypeError: for something that is no layer.
+        ValueError: for a layer whose widths differ.
+    """
+    layer = checked_layer(owner, layer)
+    if layer.width != layer.output_width:
+        kind = type(layer).__name__
+        raise ValueError(
+            f"{owner}: {kind} maps width {layer.width} to {layer.output_width}, but the two must be equal"
+        )
+    return layer
+
+
+def checked_stream(owner: str, stream: Any, width: int) -> Array:
+    """The stream as an array of floating-point or complex numbers.
+
+    Raises:
+        ValueError: for a shape other than (…, n, width) with n ≥ 1.
+    """
+    array = jnp.asarray(stream)
+    if array.ndim < 2 or array.shape[-1] != width or array.shape[-2] < 1:
+        raise ValueError(f"{owner}: expected a stream of shape (…, n, {width}), got {array.shape}")
+    return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)
+
+
+def checked_real_stream(owner: str, stream: Any, width: int) -> Array:
+    """The stream as an array of floating-point numbers.
+
+    Raises:
+        TypeError: for a complex stream.
+        ValueError: for a shape other than (…, n, width) with n ≥ 1.
+    """
+    array = checked_stream(owner, stream, width)
+    if jnp.iscomplexobj(array):
+        raise TypeError(f"{owner}: needs real streams, got {array.dtype}; embed complex tokens with RealForm")
+    return array

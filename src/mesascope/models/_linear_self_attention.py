@@ -1,0 +1,200 @@
+"""Layers of linear attention, with merged or factored weights and one or several heads."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arrays import finite_array, gaussian_array, positive_number
+from ._batch_last_layer import BatchLastLayer, in_one_type
+from ._batched_matmul import batched_matmul
+from ._context import Context, attention, check_context, inverse_normalizers, visible
+from ._heads import checked_factors, factor_shapes, gaussian_factors, head_streams, projected_heads
+from ._kernels import causal_attention, project_last
+from ._normalizer import Normalizer, check_normalizer
+
+
+class LinearSelfAttention(BatchLastLayer):
+    """Linear attention with merged weights: z_t ↦ (1/ρ_t) Σ_h W^PV_h (Σ_i z_i z_i*) W^KQ_h z_t.
+
+    The inner sum runs over the tokens that query t sees. There is no residual connection: `LinearAttentionStack` and
+    `Residual` add it. With `context="examples"` and ρ = "t-1" this is ahn2023's (1/n) P Z M (Z^T Q Z).
+
+    Attributes:
+        w_kq: W^KQ of every head, shape (heads, width, width); real or complex.
+        w_pv: W^PV of every head, shape (heads, output width, width); real or complex.
+        normalizer: ρ_t: "t-1", "t", "1" or a hashable function of an array of token counts, evaluated at the number of
+            tokens up to and including the query: t for "causal", else all n. Where ρ_1 = 0 the layer adds 0.
+        context: the tokens i that query t sees: "causal" (i ≤ t), "all", or "examples" (all but the last token).
+
+    Raises:
+        ValueError, TypeError: for shapes that do not fit, non-finite weights, an unknown normalizer or context.
+
+    Source: ahn2023, equation (3); zheng2024, equation (2).
+    """
+
+    w_kq: Array
+    w_pv: Array
+    normalizer: Normalizer = eqx.field(static=True)
+    context: Context = eqx.field(static=True)
+
+    def __init__(self, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1", context: Context = "causal"):
+        kq, pv = finite_array("w_kq", w_kq, 3), finite_array("w_pv", w_pv, 3)
+        heads, _, width = pv.shape
+        if kq.shape != (heads, width, width):
+            wanted = "w_kq (heads, width, width) and w_pv (heads, out, width)"
+            raise ValueError(f"weights do not fit: expected {wanted}, got {kq.shape} and {pv.shape}")
+        self.w_kq, self.w_pv = kq, pv
+        self.normalizer, self.context = check_normalizer(normalizer), check_context(context)
+
+    @classmethod
+    def gaussian(
+        cls,
+        width: int,
+        heads: int,
+        scale: float,
+        *,
+        key: Array,
+        output_width: int | None = None,
+        normalizer: Normalizer = "t-1",
+        context: Context = "causal",
+    ) -> Self:
+        """Every entry independent N(0, scale²), scale > 0; the output width is the width unless given."""
+        width, heads = integer_at_least("width", width, 1), integer_at_least("heads", heads, 1)
+        output = width if output_width is None else integer_at_least("output_width", output_width, 1)
+        scale = positive_number("scale", scale)
+        key_kq, key_pv = jax.random.split(key)
+        w_kq = gaussian_array(key_kq, (heads, width, width), scale)
+        return cls(w_kq, gaussian_array(key_pv, (heads, output, width), scale), normalizer, context)
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return int(self.w_pv.shape[-1])
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out."""
+        return int(self.w_pv.shape[-2])
+
+    @property
+    def causal(self) -> bool:
+        """Whether `context` is "causal"."""
+        return self.context == "causal"
+
+    def on_batch_last(self, stream: Array) -> Array:
+        """The layer on a stream (n, width, batch)."""
+        stream = in_one_type(stream, self.w_kq, self.w_pv)
+        if self.context != "causal":
+            return _normalized(self._on_one_memory(stream), self.normalizer, self.context)
+        # One head after the other: the memories Σ v_i z_i* of all of them at once would leave the processor's cache.
+        seen = [
+            causal_attention(project_last(pv, stream), stream, project_last(kq, stream))
+            for kq, pv in zip(self.w_kq, self.w_pv, strict=True)
+        ]
+        return _normalized(sum(seen[1:], seen[0]), self.normalizer, self.context)
+
+    def _on_one_memory(self, stream: Array) -> Array:
+        """(Σ_h W^PV_h G W^KQ_h) z_t: every query sees the same G = Σ_i z_i z_i*, so that weights never meet tokens."""
+        heads, output, width = self.w_pv.shape
+        seen = visible(stream, self.context)
+        gram = batched_matmul(jnp.swapaxes(seen, 0, 1), seen.conj())
+        memory = _weighted(self.w_pv.reshape(heads * output, width), gram)
+        memory = jnp.swapaxes(memory.reshape(heads, output, width, -1), 1, 2).reshape(
+            heads * width, output, -1
+        )
+        return batched_matmul(stream, _weighted(self.w_kq.reshape(heads * width, width).T, memory))
+
+
+class FactoredLinearSelfAttention(BatchLastLayer):
+    """Linear attention with W^KQ_h = W_K,h* W_Q,h and W^PV_h = W_P,h W_V,h, computed without merging them.
+
+    Attributes:
+        w_k, w_q: shape (heads, key size, width); real or complex.
+        w_p: shape (heads, output width, value size).
+        w_v: shape (heads, value size, width).
+        normalizer, context: as in `LinearSelfAttention`; where ρ_1 = 0 the layer adds 0.
+
+    Raises:
+        ValueError, TypeError: for shapes that do not fit, non-finite weights, an unknown normalizer or context.
+
+    Source: vonoswald2023, section 2.
+    """
+
+    w_k: Array
+    w_q: Array
+    w_p: Array
+    w_v: Array
+    normalizer: Normalizer = eqx.field(static=True)
+    context: Context = eqx.field(static=True)
+
+    def __init__(
+        self,
+        *,
+        w_k: Any,
+        w_q: Any,
+        w_p: Any,
+        w_v: Any,
+        normalizer: Normalizer = "t-1",
+        context: Context = "causal",
+    ):
+        self.w_k, self.w_q, self.w_p, self.w_v = checked_factors(w_k, w_q, w_p, w_v)
+        self.normalizer, self.context = check_normalizer(normalizer), check_context(context)
+
+    @classmethod
+    def gaussian(
+        cls,
+        width: int,
+        heads: int,
+        scale: float,
+        *,
+        key: Array,
+        key_size: int | None = None,
+        value_size: int | None = None,
+        output_width: int | None = None,
+        normalizer: Normalizer = "t-1",
+        context: Context = "causal",
+    ) -> Self:
+        """Every entry independent N(0, scale²), scale > 0; sizes left out are the width."""
+        shapes = factor_shapes(width, heads, key_size, value_size, output_width)
+        factors = gaussian_factors(key, shapes, [positive_number("scale", scale)] * 4)
+        return cls(**factors._asdict(), normalizer=normalizer, context=context)
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return int(self.w_k.shape[-1])
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out."""
+        return int(self.w_p.shape[-2])
+
+    @property
+    def causal(self) -> bool:
+        """Whether `context` is "causal"."""
+        return self.context == "causal"
+
+    def on_batch_last(self, stream: Array) -> Array:
+        """The layer on a stream (n, width, batch)."""
+        stream = in_one_type(stream, self.w_k, self.w_q, self.w_p, self.w_v)
+        values, keys, queries = (head_streams(w, stream) for w in (self.w_v, self.w_k, self.w_q))
+        seen = attention(values, keys, queries, self.context)
+        return _normalized(projected_heads(self.w_p, seen), self.normalizer, self.context)
+
+
+def _weighted(weights: Array, matrices: Array) -> Array:
+    """Weights (i, j) times matrices (j, k, batch), as one product of two matrices: (i, k, batch)."""
+    flat = weights @ matrices.reshape(weights.shape[1], -1)
+    return flat.reshape(-1, *matrices.shape[1:])
+
+
+def _normalized(summed: Array, normalizer: Normalizer, context: Context) -> Array:
+    inverses = inverse_normalizers(normalizer, context, len(summed))
+    return summed * jnp.asarray(inverses, jnp.finfo(summed.dtype).dtype)[:, None, None]

@@ -1,0 +1,87 @@
+"""One layer applied again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._batch_last_layer import BatchLastLayer
+from ._kernels import batch_first, batch_last
+from ._layer import Layer, checked_stream, repeatable_layer
+
+
+class Looped(Layer):
+    """The same layer several times: z ← layer(z), as often as asked for when it is called.
+
+    The layer is compiled once whatever the number of loops. Give it its own residual connection: `LinearAttentionStack`
+    has one, others need `Residual`.
+
+    Attributes:
+        layer: any layer whose two widths are equal.
+        loops: how often it is applied, ≥ 1, unless a call says otherwise.
+
+    Raises:
+        TypeError: for something that is no layer, or loops that are no integer.
+        ValueError: for a layer whose widths differ, or loops below 1.
+
+    Source: gatmiry2024, section 2; vonoswald2023 (two looped layers).
+    """
+
+    layer: Layer
+    loops: int = eqx.field(static=True)
+
+    def __init__(self, layer: Layer, loops: int):
+        self.layer = repeatable_layer("Looped", layer)
+        self.loops = integer_at_least("loops", loops, 1)
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return self.layer.width
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out: the same."""
+        return self.width
+
+    @property
+    def causal(self) -> bool:
+        """Whether the layer is."""
+        return self.layer.causal
+
+    def __call__(self, stream: Any, *, loops: int | None = None) -> Array:
+        """The stream after all loops: (…, n, width) → (…, n, width)."""
+        last, _ = self._run(stream, self._count(loops), keep=False)
+        return last
+
+    def outputs(self, stream: Any, *, loops: int | None = None) -> tuple[Array, ...]:
+        """The streams after every loop, each (…, n, width)."""
+        return tuple(self._run(stream, self._count(loops), keep=True)[1])
+
+    def _count(self, loops: int | None) -> int:
+        return self.loops if loops is None else integer_at_least("loops", loops, 1)
+
+    @eqx.filter_jit
+    def _run(self, stream: Any, loops: int, keep: bool) -> tuple[Array, Any]:
+        """The last stream, and with `keep` those after every loop, shape (loops, …, n, width)."""
+        stream = checked_stream("Looped", stream, self.width)
+        if not isinstance(self.layer, BatchLastLayer):
+            return _repeated(self.layer, stream, loops, keep)
+        last, every = _repeated(self.layer.on_batch_last, batch_last(stream), loops, keep)
+        lead = stream.shape[:-2]
+        return batch_first(last, lead), jax.vmap(lambda z: batch_first(z, lead))(every) if keep else None
+
+
+def _repeated(step: Any, stream: Array, loops: int, keep: bool) -> tuple[Array, Any]:
+    def once(now: Array, _: None) -> tuple[Array, Array | None]:
+        after = step(now)
+        return after, after if keep else None
+
+    # weights of another precision, or complex ones, change the type in the first loop: a scan may not
+    start = stream.astype(jax.eval_shape(step, stream).dtype)
+    return jax.lax.scan(once, start, None, length=loops)

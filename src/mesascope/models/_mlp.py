@@ -1,0 +1,99 @@
+"""Multilayer perceptrons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal, Self, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arrays import gaussian_array, positive_number, real_array
+from ._kernels import project
+from ._layer import Layer, checked_real_stream
+
+Activation = Literal["gelu", "relu"]
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "gelu": partial(jax.nn.gelu, approximate=False),
+    "relu": jax.nn.relu,
+}
+
+
+class MLP(Layer):
+    """A multilayer perceptron on every token: z ↦ W_m σ(… σ(W_1 z + b_1) …) + b_m.
+
+    Attributes:
+        weights: matrices W_1 … W_m, shapes (w_1, w_0), (w_2, w_1) …, real.
+        biases: vectors b_1 … b_m, shapes (w_1,), (w_2,) …, real.
+        activation: σ: "gelu" (z Φ(z), Φ the distribution function of the normal law) or "relu".
+
+    Raises:
+        ValueError, TypeError: for shapes that do not fit, numbers that are complex or not finite, an unknown activation.
+    """
+
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+    activation: Activation = eqx.field(static=True)
+
+    def __init__(self, weights: Iterable[Any], biases: Iterable[Any], activation: Activation = "gelu"):
+        self.weights = tuple(real_array(f"weights[{i}]", w, 2) for i, w in enumerate(weights))
+        self.biases = tuple(real_array(f"biases[{i}]", b, 1) for i, b in enumerate(biases))
+        _check_fit([w.shape for w in self.weights], [b.shape for b in self.biases])
+        if activation not in get_args(Activation):
+            raise ValueError(f"activation: {activation!r} is unknown; use one of {', '.join(_FUNCTIONS)}")
+        self.activation = activation
+
+    @classmethod
+    def gaussian(
+        cls,
+        widths: Iterable[int],
+        *,
+        key: Array,
+        output_gain: float = 1.0,
+        activation: Activation = "gelu",
+    ) -> Self:
+        """Widths w_0, w_1, …, w_m; entries N(0, 1/fan-in), those of W_m times `output_gain`; biases 0."""
+        sizes = [integer_at_least("width", width, 1) for width in widths]
+        if len(sizes) < 2:
+            raise ValueError(f"widths: an MLP needs at least two, on the way in and out, got {sizes}")
+        gains = [1.0] * (len(sizes) - 2) + [positive_number("output_gain", output_gain)]
+        keys = jax.random.split(key, len(gains))
+        drawn = zip(keys, sizes[1:], sizes[:-1], gains, strict=True)
+        weights = [gaussian_array(k, (out, fan_in), gain * fan_in**-0.5) for k, out, fan_in, gain in drawn]
+        return cls(weights, [jnp.zeros(size) for size in sizes[1:]], activation)
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return int(self.weights[0].shape[-1])
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out."""
+        return int(self.weights[-1].shape[-2])
+
+    @property
+    def causal(self) -> bool:
+        """Always: tokens do not meet."""
+        return True
+
+    def __call__(self, stream: Any) -> Array:
+        """The new stream: (…, n, width) → (…, n, output width)."""
+        stream = checked_real_stream("MLP", stream, self.width)
+        *inner, (last, last_bias) = zip(self.weights, self.biases, strict=True)
+        for weights, bias in inner:
+            stream = _FUNCTIONS[self.activation](project(stream, weights) + bias)
+        return project(stream, last) + last_bias
+
+
+def _check_fit(weights: list[tuple[int, ...]], biases: list[tuple[int, ...]]) -> None:
+    chained = all(after[1] == before[0] for before, after in pairwise(weights))
+    if not weights or not chained or biases != [shape[:1] for shape in weights]:
+        wanted = "weights (w_1, w_0), (w_2, w_1) … and biases (w_1,), (w_2,) …"
+        raise ValueError(f"MLP: shapes do not fit: expected {wanted}, got {weights} and {biases}")

@@ -1,0 +1,74 @@
+"""Models that predict the label of a query from examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from ._embedding import Embedding
+from ._layer import Layer
+from ._parts import check_parts, streamed
+from ._readout import Readout
+
+
+class PromptModel(eqx.Module):
+    """A model of prompts: examples and a query → embedding → network → read-out → the label of the query.
+
+    Attributes:
+        embedding: `StackedPrompt` or `InterleavedPrompt`, on its own or projected or with positions.
+        network: any layer, e.g. `LinearAttentionStack`, `Stack` or `Looped`.
+        readout: one of a single entry, e.g. `LastEntry` or `Dense`.
+
+    Raises:
+        TypeError: for a part of another kind.
+        ValueError: for widths that do not fit, or a read-out of several entries.
+    """
+
+    embedding: Embedding
+    network: Layer
+    readout: Readout
+
+    def __init__(self, embedding: Embedding, network: Layer, readout: Readout):
+        check_parts("PromptModel", embedding, network, readout)
+        if embedding.layout == "tokens":
+            kind = type(embedding).__name__
+            raise TypeError(f"PromptModel: must embed prompts, but {kind} embeds tokens; use SequenceModel")
+        if readout.output_width != 1:
+            raise ValueError(
+                f"PromptModel: a label is one number, the read-out gives {readout.output_width}; use e.g. LastEntry"
+            )
+        self.embedding, self.network, self.readout = embedding, network, readout
+
+    def predictions(self, x: Any, y: Any, *, loops: int | None = None) -> Array:
+        """ŷ_{t+1}, the label of the query x_{t+1} after the examples 1 … t, for every t = 0 … N.
+
+        Interleaved prompts in a causal network need one pass. All others need one pass for every t, each compiled for its
+        own length: where only t = N counts, call the model itself.
+
+        Args:
+            x: inputs, shape (…, N + 1, d), N ≥ 0.
+            y: labels of the first N, shape (…, N).
+            loops: for a `Looped` network: how often it is applied, unless as often as it says itself.
+
+        Returns:
+            Shape (…, N + 1); entry t is the prediction after t examples.
+
+        Raises:
+            TypeError, ValueError: for x or y that do not fit, loops where the network is not looped.
+        """
+        x, y = jnp.asarray(x), jnp.asarray(y)
+        stream = self.embedding(x, y)
+        if self.embedding.layout == "interleaved" and self.network.causal:
+            return self._labels(streamed(self.network, stream, loops)[..., ::2, :])
+        prefixes = [self(x[..., : t + 1, :], y[..., :t], loops=loops) for t in range(x.shape[-2])]
+        return jnp.stack(prefixes, -1)
+
+    def __call__(self, x: Any, y: Any, *, loops: int | None = None) -> Array:
+        """The label of the query after all examples: x (…, N + 1, d) and y (…, N) → (…,), N ≥ 0."""
+        return self._labels(streamed(self.network, self.embedding(x, y), loops)[..., -1:, :])[..., 0]
+
+    def _labels(self, stream: Array) -> Array:
+        return self.readout(stream)[..., 0]

@@ -1,0 +1,236 @@
+"""Read-outs: predictions from the tokens of the last stream."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arrays import finite_array, gaussian_array, positive_number, real_array
+from ._kernels import project
+from ._layer_norm import LayerNorm
+from ._residual import checked_norm
+
+
+class Readout(eqx.Module):
+    """A map of streams (…, n, width) to predictions (…, n, output width).
+
+    Attributes:
+        output_width: entries of a prediction.
+    """
+
+    @property
+    @abc.abstractmethod
+    def output_width(self) -> int:
+        """Entries of a prediction."""
+
+    @abc.abstractmethod
+    def check_width(self, width: int) -> None:
+        """Refuse streams that cannot be read.
+
+        Raises:
+            ValueError: for a width that does not fit.
+        """
+
+    @abc.abstractmethod
+    def __call__(self, stream: Array) -> Array:
+        """Predictions (…, n, output width) from a stream (…, n, width)."""
+
+
+class FirstBlock(Readout):
+    """The first d entries: ŷ_t = (z_t)_{1…d}.
+
+    Attributes:
+        dim: d ≥ 1.
+
+    Raises:
+        TypeError, ValueError: for a dimension that is no integer ≥ 1.
+    """
+
+    dim: int = eqx.field(static=True)
+
+    def __init__(self, dim: int):
+        self.dim = integer_at_least("dim", dim, 1)
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a prediction: d."""
+        return self.dim
+
+    def check_width(self, width: int) -> None:
+        """Raise ValueError for streams with less than d entries."""
+        if width < self.dim:
+            raise ValueError(f"FirstBlock: reads {self.dim} entries, the network gives width {width}")
+
+    def __call__(self, stream: Array) -> Array:
+        """Predictions (…, n, d) from a stream (…, n, width)."""
+        return stream[..., : self.dim]
+
+
+class LastEntry(Readout):
+    """The last entry with a sign: ŷ = sign · (z_t)_{d+1}, where the label of the query is found.
+
+    Attributes:
+        sign: −1 (vonoswald2023, ahn2023: the layers subtract the prediction) or +1 (zhang2024: they add it).
+
+    Raises:
+        ValueError: for another sign.
+    """
+
+    sign: float = eqx.field(static=True)
+
+    def __init__(self, sign: float = -1.0):
+        if sign not in (-1, 1):
+            raise ValueError(f"LastEntry: sign must be -1 or +1, got {sign!r}")
+        self.sign = float(sign)
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a prediction: 1."""
+        return 1
+
+    def check_width(self, width: int) -> None:
+        """Every stream has a last entry."""
+
+    def __call__(self, stream: Array) -> Array:
+        """Predictions (…, n, 1) from a stream (…, n, width)."""
+        return self.sign * stream[..., -1:]
+
+
+class Dense(Readout):
+    """An affine map: ŷ_t = W z_t + b.
+
+    Attributes:
+        weights: shape (output width, width); real or complex.
+        bias: shape (output width,), or None.
+
+    Raises:
+        ValueError, TypeError: for shapes that do not fit, or numbers that are not finite.
+    """
+
+    weights: Array
+    bias: Array | None
+
+    def __init__(self, weights: Any, bias: Any = None):
+        self.weights = finite_array("weights", weights, 2)
+        self.bias = None if bias is None else finite_array("bias", bias, 1)
+        if self.bias is not None and self.bias.shape != self.weights.shape[:1]:
+            raise ValueError(
+                f"Dense: bias must be ({self.weights.shape[0]},) like the weights, got {self.bias.shape}"
+            )
+
+    @classmethod
+    def gaussian(cls, width: int, output_width: int, *, key: Array, output_gain: float = 1.0) -> Self:
+        """Weights N(0, output_gain²/width), bias 0."""
+        width = integer_at_least("width", width, 1)
+        output = integer_at_least("output_width", output_width, 1)
+        scale = positive_number("output_gain", output_gain) * width**-0.5
+        return cls(gaussian_array(key, (output, width), scale), jnp.zeros(output))
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a prediction."""
+        return int(self.weights.shape[-2])
+
+    def check_width(self, width: int) -> None:
+        """Raise ValueError for streams of another width than the weights."""
+        if width != self.weights.shape[-1]:
+            raise ValueError(
+                f"Dense: weights take width {self.weights.shape[-1]}, the network gives width {width}"
+            )
+
+    def __call__(self, stream: Array) -> Array:
+        """Predictions (…, n, output width) from a stream (…, n, width)."""
+        read = project(stream, self.weights)
+        return read if self.bias is None else read + self.bias
+
+
+class NormedDense(Readout):
+    """Layer normalization, then an affine map: ŷ_t = W norm(z_t) + b.
+
+    Attributes:
+        dense: a real `Dense`.
+        norm: a `LayerNorm` of the same width; `LayerNorm.unit` unless given.
+
+    Raises:
+        TypeError, ValueError: for parts of another kind, or widths that differ.
+    """
+
+    dense: Dense
+    norm: LayerNorm
+
+    def __init__(self, dense: Dense, norm: LayerNorm | None = None):
+        if not isinstance(dense, Dense):
+            raise TypeError(f"NormedDense: dense must be a Dense read-out, got {type(dense).__name__}")
+        real_array("weights", dense.weights, 2)
+        self.dense = dense
+        self.norm = checked_norm("NormedDense", norm, dense.weights.shape[-1])
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a prediction."""
+        return self.dense.output_width
+
+    def check_width(self, width: int) -> None:
+        """Raise ValueError for streams of another width than the weights."""
+        self.dense.check_width(width)
+
+    def __call__(self, stream: Array) -> Array:
+        """Predictions (…, n, output width) from a stream (…, n, width)."""
+        return self.dense(self.norm(stream))
+
+
+class ComplexPairs(Readout):
+    """Real and imaginary parts made complex: ŷ_t = r_{1…d} + i r_{d+1…2d}, r what the read-out gives.
+
+    Attributes:
+        readout: a read-out of real predictions of 2d entries.
+
+    Raises:
+        TypeError, ValueError: for something that is no read-out, or one of an odd number of entries; when called, for
+            predictions that are complex already.
+    """
+
+    readout: Readout
+
+    def __init__(self, readout: Readout):
+        self.readout = checked_readout("ComplexPairs", readout)
+        if readout.output_width % 2:
+            raise ValueError(
+                f"ComplexPairs: needs an even number of entries, the read-out gives {readout.output_width}"
+            )
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a prediction: d."""
+        return self.readout.output_width // 2
+
+    def check_width(self, width: int) -> None:
+        """Raise ValueError for streams that the read-out cannot read."""
+        self.readout.check_width(width)
+
+    def __call__(self, stream: Array) -> Array:
+        """Complex predictions (…, n, d) from a stream (…, n, width)."""
+        read = self.readout(stream)
+        if jnp.iscomplexobj(read):
+            raise TypeError(f"ComplexPairs: the read-out gives {read.dtype} already; use it alone")
+        real, imaginary = jnp.split(read, 2, axis=-1)
+        return jax.lax.complex(real, imaginary)
+
+
+def checked_readout(owner: str, readout: object) -> Readout:
+    """The read-out itself, if it is one.
+
+    Raises:
+        TypeError: for anything else.
+    """
+    if not isinstance(readout, Readout):
+        kind = type(readout).__name__
+        raise TypeError(f"{owner}: {kind} is not a read-out; use e.g. FirstBlock, LastEntry or Dense")
+    return readout

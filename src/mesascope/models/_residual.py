@@ -1,0 +1,102 @@
+"""Layers around a layer: the residual connection and normalization before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax import Array
+
+from ._layer import Layer, checked_layer, checked_stream, repeatable_layer
+from ._layer_norm import LayerNorm
+
+
+class Residual(Layer):
+    """A residual connection: z ↦ z + layer(z).
+
+    Attributes:
+        layer: any layer whose two widths are equal.
+
+    Raises:
+        TypeError: for something that is no layer.
+        ValueError: for a layer whose widths differ.
+    """
+
+    layer: Layer
+
+    def __init__(self, layer: Layer):
+        self.layer = repeatable_layer("Residual", layer)
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return self.layer.width
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out: the same."""
+        return self.width
+
+    @property
+    def causal(self) -> bool:
+        """Whether the layer is."""
+        return self.layer.causal
+
+    def __call__(self, stream: Any) -> Array:
+        """The new stream: (…, n, width) → (…, n, width)."""
+        stream = checked_stream("Residual", stream, self.width)
+        return stream + self.layer(stream)
+
+
+class PreNorm(Layer):
+    """Layer normalization, then the layer: z ↦ layer(norm(z)).
+
+    Attributes:
+        layer: any layer.
+        norm: a `LayerNorm` of the layer's width; `LayerNorm.unit` unless given.
+
+    Raises:
+        TypeError: for something that is no layer or no `LayerNorm`.
+        ValueError: for widths that differ.
+    """
+
+    layer: Layer
+    norm: LayerNorm
+
+    def __init__(self, layer: Layer, norm: LayerNorm | None = None):
+        self.layer = checked_layer("PreNorm", layer)
+        self.norm = checked_norm("PreNorm", norm, self.layer.width)
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return self.layer.width
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out."""
+        return self.layer.output_width
+
+    @property
+    def causal(self) -> bool:
+        """Whether the layer is."""
+        return self.layer.causal
+
+    def __call__(self, stream: Any) -> Array:
+        """The new stream: (…, n, width) → (…, n, output width)."""
+        return self.layer(self.norm(stream))
+
+
+def checked_norm(owner: str, norm: object, width: int) -> LayerNorm:
+    """The normalization of tokens of this width: `LayerNorm.unit` for None.
+
+    Raises:
+        TypeError: for something that is no `LayerNorm`.
+        ValueError: for a normalization of another width.
+    """
+    if norm is None:
+        return LayerNorm.unit(width)
+    if not isinstance(norm, LayerNorm):
+        raise TypeError(f"{owner}: norm must be a LayerNorm, got {type(norm).__name__}")
+    if norm.width != width:
+        raise ValueError(f"{owner}: the norm has width {norm.width}, what follows it {width}")
+    return norm
