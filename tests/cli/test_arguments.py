@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-COMMANDS = ("reproduce", "claims", "loss", "flow", "cite")
+COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "cite")
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,8 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "cite")
     [
         (
             (),
-            "mesascope: give a command: reproduce, claims, loss, flow, cite; mesascope --help explains them",
+            "mesascope: give a command: reproduce, claims, loss, flow, train, cite; mesascope --help explains "
+            "them",
         ),
         (("los", "x"), "mesascope: unknown command 'los'; did you mean loss?"),
         (("--verson",), "mesascope: unknown option '--verson'; "),
@@ -24,6 +25,12 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "cite")
             ("reproduce", "--preset", "long"),
             "mesascope reproduce: invalid choice 'long' for argument '--preset'.",
         ),
+        (("train", "a", "--exprt"), "mesascope train: unknown option '--exprt'; did you mean --export?"),
+        (
+            ("train", "-"),
+            "mesascope train: standard input has no name to call the folder of the checkpoints by",
+        ),
+        (("train", "none.toml"), "mesascope train: none.toml: no such file; check the path"),
         (("reproduce", "--out"), "mesascope reproduce: Missing value for argument '--out'."),
         (
             ("reproduce", "invented", "--json", "invented"),
@@ -53,7 +60,7 @@ def test_help_and_version_load_nothing_heavy():
 import sys
 from mesascope.cli import main
 assert main(["--version"]) == 0
-for arguments in (["--help"], ["loss", "--help"], ["reproduce", "-h"]):
+for arguments in (["--help"], ["loss", "--help"], ["train", "--help"], ["reproduce", "-h"]):
     try:
         main(arguments)
     except SystemExit as end:

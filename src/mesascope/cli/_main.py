@@ -7,6 +7,11 @@ from collections.abc import Sequence
 from ._interrupt import held_interrupts, is_interrupt, lasting_interrupts
 from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, say
 
+_KEPT = {
+    "mesascope reproduce": "; finished claims are kept, and the same command resumes",
+    "mesascope train": "; checkpoints are kept, and the same command resumes",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command of `mesascope`.
@@ -37,17 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except BaseException as error:
-        status, line = _judge(error, resumable=name.endswith("reproduce"))
+        status, line = _judge(error, _KEPT.get(name, ""))
         if status is None or (status == BAD_INPUT and sys.flags.dev_mode):
             raise  # a fault of mesascope itself; python -X dev -m mesascope … shows all tracebacks
         say(f"{name}: {line}")
         return status
 
 
-def _judge(error: BaseException, resumable: bool) -> tuple[int | None, str]:
+def _judge(error: BaseException, kept: str) -> tuple[int | None, str]:
     """The exit status of an exception and what to say, or None for what is nobody's doing but ours."""
     if is_interrupt(error):
-        kept = "; finished claims are kept, and the same command resumes" if resumable else ""
         return INTERRUPTED, f"interrupted{kept}"
     if isinstance(error, ValueError):
         return BAD_INPUT, str(error)

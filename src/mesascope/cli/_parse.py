@@ -17,8 +17,16 @@ from ._flow import Flow
 from ._loss import Loss
 from ._output import InputError
 from ._reproduce import Reproduce
+from ._train import Train
 
-COMMANDS = {"reproduce": Reproduce, "claims": Claims, "loss": Loss, "flow": Flow, "cite": Cite}
+COMMANDS = {
+    "reproduce": Reproduce,
+    "claims": Claims,
+    "loss": Loss,
+    "flow": Flow,
+    "train": Train,
+    "cite": Cite,
+}
 
 
 def _named(name: str) -> Any:
@@ -31,6 +39,7 @@ Command: TypeAlias = (
     | Annotated[Claims, _named("claims")]
     | Annotated[Loss, _named("loss")]
     | Annotated[Flow, _named("flow")]
+    | Annotated[Train, _named("train")]
     | Annotated[Cite, _named("cite")]
 )
 
@@ -40,13 +49,13 @@ Laboratory for mesa-optimization: exact training dynamics of in-context learners
 Exit status: 0 done and nothing refuted, 1 a claim refuted or a run failed,
 2 bad input. `mesascope --version` prints the version."""
 
-_OPTIONS = {"preset", "out", "rerun", "json"}
+_OPTIONS = {"preset", "out", "rerun", "export", "json"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
 _HELP = " " * 10  # so far right stands the help text of an option
 
 
-def parse(arguments: Sequence[str]) -> Reproduce | Claims | Loss | Flow | Cite:
+def parse(arguments: Sequence[str]) -> Reproduce | Claims | Loss | Flow | Train | Cite:
     """Return the command that the arguments spell.
 
     Raises:

@@ -3,6 +3,7 @@
 A specification is light: jax and the rooms that need it are imported when one is built or run.
 """
 
+from ._any_process import AnyProcessSpec as AnyProcessSpec
 from ._engines import EngineSpec as EngineSpec
 from ._engines import EnumerationSpec as EnumerationSpec
 from ._engines import ExactMomentsSpec as ExactMomentsSpec
@@ -26,11 +27,44 @@ from ._laws import RademacherSpec as RademacherSpec
 from ._laws import SparseSpec as SparseSpec
 from ._laws import StudentTSpec as StudentTSpec
 from ._laws import UniformSpec as UniformSpec
+from ._linear_models import FactoredLinearAttentionSpec as FactoredLinearAttentionSpec
+from ._linear_models import FactoredLinearTransformerSpec as FactoredLinearTransformerSpec
+from ._linear_models import LinearAttentionSpec as LinearAttentionSpec
+from ._linear_models import LinearTransformerSpec as LinearTransformerSpec
+from ._linear_models import MesaTransformerSpec as MesaTransformerSpec
+from ._linear_models import MultiHeadLinearAttentionSpec as MultiHeadLinearAttentionSpec
 from ._loss import LossResult as LossResult
 from ._loss import LossSpec as LossSpec
-from ._problem import DiagonalUnitarySpec as DiagonalUnitarySpec
+from ._models import ModelSpec as ModelSpec
+from ._optimizer import OptimizerSpec as OptimizerSpec
 from ._problem import Problem as Problem
 from ._problem import ProblemSpec as ProblemSpec
 from ._problem import ProcessSpec as ProcessSpec
+from ._processes import DiagonalUnitarySpec as DiagonalUnitarySpec
+from ._processes import LinearARSpec as LinearARSpec
+from ._processes import MarkovTreeSpec as MarkovTreeSpec
+from ._processes import NonlinearARSpec as NonlinearARSpec
+from ._processes import OrthogonalARSpec as OrthogonalARSpec
+from ._processes import RotationARSpec as RotationARSpec
+from ._processes import SpectrumRange as SpectrumRange
+from ._prompt_models import LoopedLinearTransformerSpec as LoopedLinearTransformerSpec
+from ._prompt_models import PromptLinearTransformerSpec as PromptLinearTransformerSpec
+from ._prompts import LinearRegressionSpec as LinearRegressionSpec
+from ._prompts import NoiseRangeSpec as NoiseRangeSpec
+from ._prompts import NonlinearRegressionSpec as NonlinearRegressionSpec
+from ._prompts import OrthonormalFeaturesSpec as OrthonormalFeaturesSpec
+from ._prompts import RandomDiagonalSpec as RandomDiagonalSpec
+from ._prompts import RandomFeaturesSpec as RandomFeaturesSpec
+from ._prompts import TargetSpec as TargetSpec
+from ._prompts import TwoLayerReLUSpec as TwoLayerReLUSpec
 from ._read import parse_spec as parse_spec
 from ._read import read_spec as read_spec
+from ._softmax_models import PromptTransformerSpec as PromptTransformerSpec
+from ._softmax_models import TokenTransformerSpec as TokenTransformerSpec
+from ._softmax_models import TransformerSpec as TransformerSpec
+from ._train import TrainSpec as TrainSpec
+from ._train_result import EvaluationRecord as EvaluationRecord
+from ._train_result import LossRecord as LossRecord
+from ._train_result import TrainResult as TrainResult
+from ._trained import load_trained as load_trained
+from ._training_run import TrainingRun as TrainingRun

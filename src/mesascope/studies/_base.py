@@ -2,9 +2,10 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -13,15 +14,18 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    ValidationError,
+    ValidationInfo,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
-from ._errors import show, unknown, wrong
+from ._errors import first_error, show, unknown, wrong
 
 Number: TypeAlias = int | float | Fraction
 _T = TypeVar("_T")
 
+MOST_DIM = 1024
 # Sixth powers of what lies between these bounds are ordinary double-precision numbers.
 SMALLEST, LARGEST = 1e-50, 1e50
 # Decimals and ratios of integers; exponents are short, for an exact 1e999999999 would fill the memory.
@@ -127,12 +131,37 @@ def placed(check: Callable[[Any], _T], value: Any, *place: int | str) -> _T:
         raise wrong(str((error.context or {})["what"]), *place) from None
 
 
+@contextmanager
+def inside(*path: int | str) -> Iterator[None]:
+    """Say that what a check of the block finds wrong lies inside `path`."""
+    try:
+        yield
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise wrong(str(context["what"]), *path, *context["path"]) from None
+
+
+def table_or(kind: type[Spec], check: Callable[[Any], Any]) -> PlainValidator:
+    """Return the check of a field that is either a table of this kind or what `check` accepts."""
+
+    def read(value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, Mapping | kind):
+            return check(value)
+        try:
+            return kind.model_validate(value, context=info.context)
+        except ValidationError as error:
+            first = first_error(error, value)
+            raise wrong(first.what, *first.path) from None
+
+    return PlainValidator(read)
+
+
 def as_list(value: Any) -> Any:
     """Return arrays as lists: specifications are read from files, but made in Python too."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _real(value: Any) -> float:
+def real(value: Any) -> float:
     return value if type(value) is float and math.isfinite(value) else float(number(value))
 
 
@@ -166,6 +195,8 @@ def require_shape(given: tuple[Any, ...], expected: tuple[int, int], why: str, *
 
 def written(value: Any) -> Any:
     """Return numbers, and tuples and tables of them, as a specification file would write them."""
+    if isinstance(value, Spec):
+        return value.model_dump(mode="json")
     if isinstance(value, dict):
         return {str(key): written(one) for key, one in value.items()}
     if isinstance(value, tuple):
@@ -179,8 +210,17 @@ Positive: TypeAlias = Annotated[Number, PlainValidator(positive), PlainSerialize
 Nonnegative: TypeAlias = Annotated[Number, PlainValidator(nonnegative), PlainSerializer(written)]
 Scale: TypeAlias = Annotated[Number, PlainValidator(scale), PlainSerializer(written)]
 Matrix: TypeAlias = Annotated[
-    tuple[tuple[float, ...], ...], PlainValidator(lambda value: rows(value, _real)), PlainSerializer(written)
+    tuple[tuple[float, ...], ...], PlainValidator(lambda value: rows(value, real)), PlainSerializer(written)
 ]
+Dim: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MOST_DIM)]
+Size: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=2**16)]
+"""How many there are of something that weights or samples are made of: layers, heads, hidden units."""
+Count: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=10**8)]
+"""How often something is done: steps, samples."""
+Rho: TypeAlias = Annotated[
+    Literal["t-1", "t", "1"], BeforeValidator(lambda rho: "1" if type(rho) is int and rho == 1 else rho)
+]
+"""The normalizer ρ_t."""
 Seed: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 """A seed of random numbers, 0 … 2³² − 1."""
 Token: TypeAlias = Annotated[

@@ -41,7 +41,7 @@ class DiagonalInit(Spec):
     def check(self, dim: int) -> None:
         """Accept every dimension."""
 
-    def build(self, dim: int, rho: str) -> "LinearAttention":
+    def build(self, dim: int, rho: str, seed: int = 0) -> "LinearAttention":
         """Return the model."""
         from mesascope.models import LinearAttention
 
@@ -53,22 +53,22 @@ class GaussianInit(Spec):
 
     Attributes:
         scale: standard deviation > 0 of the entries.
-        seed: seed of the draw.
+        seed: seed of the draw; by default that of the run, 0 for flows.
     """
 
     kind: Literal["gaussian"] = "gaussian"
     scale: Positive
-    seed: Seed = 0
+    seed: Seed | None = None
 
     def check(self, dim: int) -> None:
         """Accept every dimension."""
 
-    def build(self, dim: int, rho: str) -> "LinearAttention":
-        """Return the model, drawn with `named_key(seed, "init")`."""
+    def build(self, dim: int, rho: str, seed: int = 0) -> "LinearAttention":
+        """Return the model, drawn with `named_key(seed, "init")`; `seed` counts where none is specified."""
         from mesascope.core import named_key
         from mesascope.models import LinearAttention
 
-        key = named_key(self.seed, "init")
+        key = named_key(seed if self.seed is None else self.seed, "init")
         return LinearAttention.gaussian(dim, float(self.scale), key=key, normalizer=rho)
 
 
@@ -88,7 +88,7 @@ class ExplicitInit(Spec):
         """Refuse weights of another dimension."""
         check_shapes(self.w_kq, self.w_pv, dim, "init")
 
-    def build(self, dim: int, rho: str) -> "LinearAttention":
+    def build(self, dim: int, rho: str, seed: int = 0) -> "LinearAttention":
         """Return the model."""
         return explicit_model(self.w_kq, self.w_pv, rho)
 

@@ -1,5 +1,6 @@
 """Specifications of laws of the initial token; their fields are the arguments of the laws."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
@@ -206,7 +207,8 @@ class EmpiricalSpec(Spec):
         PlainValidator(_samples),
         PlainSerializer(_as_floats),
     ] = None
-    file: Path | None = None
+    # written with its whole path: a specification may be read again from another folder
+    file: Annotated[Path | None, PlainSerializer(lambda file: file and os.path.abspath(file))] = None
     joint: StrictBool = False
 
     @field_validator("file", mode="plain")
@@ -289,3 +291,9 @@ LawSpec: TypeAlias = Annotated[
 
 MixturePart.model_rebuild()
 MixtureSpec.model_rebuild()
+
+
+def built_law(spec: LawSpec) -> "Law":
+    """Return the law; an error lies in the field `law`."""
+    with at("law"):
+        return spec.build()

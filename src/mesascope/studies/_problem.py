@@ -1,60 +1,36 @@
 """What losses and flows have in common: data, task and normalizer."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import BeforeValidator, model_validator
 
-from ._base import Number, Spec, as_list, kinds, nonnegative, placed, written
+from ._any_process import OTHER_PROCESSES
+from ._base import Dim, Rho, Spec, kinds
 from ._engines import EngineSpec, ExactMomentsSpec
 from ._errors import at, show, wrong
 from ._laws import LawSpec
+from ._processes import DiagonalUnitarySpec
+from ._task import Horizon, Weights
 
 if TYPE_CHECKING:
     from mesascope.models import LinearAttention
     from mesascope.objectives import Engine
     from mesascope.processes import DiagonalUnitary, Law, NextToken
 
-MOST_DIM = 1024
-MOST_HORIZON = 10**12
+
+def _diagonal_unitary(value: Any) -> Any:
+    """Send other processes to the command that treats them."""
+    kind = value.get("kind") if isinstance(value, dict) else value
+    if kind in OTHER_PROCESSES:
+        raise wrong(
+            f"{show(kind)} is not treated here, only 'diagonal-unitary' is; train a model on it (mesascope train)",
+            "kind",
+        )
+    return value
 
 
-class DiagonalUnitarySpec(Spec):
-    """Sequences x_{t+1} = W x_t with a random diagonal unitary W; the default."""
-
-    kind: Literal["diagonal-unitary"] = "diagonal-unitary"
-
-    def build(self, law: "Law", dim: int) -> "DiagonalUnitary":
-        """Return the process with this law of the initial token in this dimension."""
-        from mesascope.processes import DiagonalUnitary
-
-        return DiagonalUnitary(law, dim)
-
-
-ProcessSpec: TypeAlias = Annotated[DiagonalUnitarySpec, kinds("diagonal-unitary")]
-
-
-def _weights(value: Any) -> dict[int, Number] | tuple[Number, ...] | None:
-    """Weights by context length, from a table with the lengths as keys or a list for t = 2 … T − 1."""
-    given = as_list(value)
-    if given is None:
-        return None
-    if isinstance(given, list | tuple):
-        return tuple(placed(nonnegative, one, i) for i, one in enumerate(given))
-    if not isinstance(given, dict):
-        raise wrong(f"must be a table from context lengths to weights, or their list, got {show(given)}")
-    table: dict[int, Number] = {}
-    for key, one in given.items():
-        text = str(key)
-        if isinstance(key, bool) or not (text.isascii() and text.isdigit() and len(text) <= 15):
-            raise wrong(f"{show(key)} is no context length; write an integer t = 2 … horizon − 1")
-        if int(text) in table:
-            raise wrong(f"context length {int(text)} is given twice; keep one")
-        table[int(text)] = placed(nonnegative, one, text)
-    return table
-
-
-Weights: TypeAlias = Annotated[
-    dict[int, Number] | tuple[Number, ...] | None, PlainValidator(_weights), PlainSerializer(written)
+ProcessSpec: TypeAlias = Annotated[
+    DiagonalUnitarySpec, kinds("diagonal-unitary"), BeforeValidator(_diagonal_unitary)
 ]
 
 
@@ -82,12 +58,10 @@ class ProblemSpec(Spec):
 
     process: ProcessSpec = DiagonalUnitarySpec()
     law: LawSpec
-    dim: Annotated[int, Field(strict=True, ge=1, le=MOST_DIM)]
-    horizon: Annotated[int, Field(strict=True, ge=3, le=MOST_HORIZON)]
+    dim: Dim
+    horizon: Horizon
     weights: Weights = None
-    rho: Annotated[
-        Literal["t-1", "t", "1"], BeforeValidator(lambda rho: "1" if type(rho) is int and rho == 1 else rho)
-    ] = "t-1"
+    rho: Rho = "t-1"
     engine: EngineSpec = ExactMomentsSpec()
 
     @model_validator(mode="after")
@@ -127,12 +101,12 @@ class ProblemSpec(Spec):
         with at("dim"):
             process = self.process.build(law, self.dim)
         with at("law"):
-            _require_moments(law, self.dim)
+            require_moments(law, self.dim)
         with at("weights"):
             return process, NextToken(self.horizon, self.weights)
 
 
-def _require_moments(law: "Law", dim: int) -> None:
+def require_moments(law: "Law", dim: int) -> None:
     """Refuse a law without moments of order up to 6, for sampling too: the expected loss is infinite then."""
     if law.exchangeable:
         sixth = [law.joint_moment((6,), dim)]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mesascope.dynamics import Descent, Flow, Outcome, gradient_flow
-from mesascope.models import LinearAttention
+from mesascope.models import FactoredLinearAttention, LinearAttention
 from mesascope.processes import (
     Constant,
     DiagonalUnitary,
@@ -23,7 +23,7 @@ from mesascope.processes import (
 from .._claim import UnsettledError
 
 PAPER = "zheng2024"
-Run = TypeVar("Run", Flow[LinearAttention], Descent[LinearAttention])
+Run = TypeVar("Run", Flow[LinearAttention], Flow[FactoredLinearAttention], Descent[LinearAttention])
 STARTS = ((0.1, 0.1), (0.5, 1.5), (2.0, 2.0))
 """The paper's three diagonal starts (a0, b0)."""
 

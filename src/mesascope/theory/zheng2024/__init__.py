@@ -16,6 +16,8 @@ from ._assumptions import Verdict as Verdict
 from ._assumptions import diagonal_stays_diagonal as diagonal_stays_diagonal
 from ._assumptions import satisfies_assumption_41 as satisfies_assumption_41
 from ._assumptions import satisfies_assumption_42 as satisfies_assumption_42
+from ._best_normalizer import best_normalized_loss as best_normalized_loss
+from ._best_normalizer import best_normalizer_shift as best_normalizer_shift
 from ._capability import capability_gap as capability_gap
 from ._capability import correlation_ratio as correlation_ratio
 from ._capability import expected_ratio as expected_ratio

@@ -1,0 +1,57 @@
+"""Specifications of all models: one kind for every builder of `mesascope.models`, with random weights.
+
+What the data decide (dimension, number of symbols, length) is not asked again.
+"""
+
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from ._base import kinds
+from ._linear_models import (
+    FactoredLinearAttentionSpec,
+    FactoredLinearTransformerSpec,
+    LinearAttentionSpec,
+    LinearTransformerSpec,
+    MesaTransformerSpec,
+    MultiHeadLinearAttentionSpec,
+)
+from ._processes import Data
+from ._prompt_models import LoopedLinearTransformerSpec, PromptLinearTransformerSpec
+from ._softmax_models import PromptTransformerSpec, TokenTransformerSpec, TransformerSpec
+
+_KINDS = (
+    LinearAttentionSpec,
+    MultiHeadLinearAttentionSpec,
+    FactoredLinearAttentionSpec,
+    LinearTransformerSpec,
+    FactoredLinearTransformerSpec,
+    MesaTransformerSpec,
+    TransformerSpec,
+    TokenTransformerSpec,
+    PromptLinearTransformerSpec,
+    LoopedLinearTransformerSpec,
+    PromptTransformerSpec,
+)
+
+ModelSpec: TypeAlias = Annotated[
+    LinearAttentionSpec
+    | MultiHeadLinearAttentionSpec
+    | FactoredLinearAttentionSpec
+    | LinearTransformerSpec
+    | FactoredLinearTransformerSpec
+    | MesaTransformerSpec
+    | TransformerSpec
+    | TokenTransformerSpec
+    | PromptLinearTransformerSpec
+    | LoopedLinearTransformerSpec
+    | PromptTransformerSpec,
+    Field(discriminator="kind"),
+    kinds(*(one.model_fields["kind"].default for one in _KINDS)),
+]
+"""A model, told apart by `kind`."""
+
+
+def fitting_models(data: Data) -> list[str]:
+    """The kinds of models that read this."""
+    return [one.model_fields["kind"].default for one in _KINDS if data in one.reads]

@@ -1,0 +1,69 @@
+"""Specifications of models of prompts that are made of linear attention."""
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from ._base import Positive, Rho, Size
+from ._model import PROMPTS, DrawnSpec, Shape
+
+if TYPE_CHECKING:
+    from mesascope.models import PromptModel
+
+
+class _PromptStackSpec(DrawnSpec):
+    """Layers of linear attention on stacked prompts.
+
+    Attributes:
+        heads: how many in every layer.
+        scale: standard deviation > 0 of the weights.
+        rho: the normalizer ρ_t; "t-1" is the number of examples.
+        context: the tokens that a query sees: "causal", "all", or "examples".
+    """
+
+    heads: Size = 1
+    scale: Positive = 0.1
+    rho: Rho = "t-1"
+    context: Literal["causal", "all", "examples"] = "examples"
+
+    def options(self, seed: int) -> dict[str, Any]:
+        """What the builders of both kinds take."""
+        return {"key": self.key(seed), "normalizer": self.rho, "context": self.context}
+
+
+class PromptLinearTransformerSpec(_PromptStackSpec):
+    """Layers of linear attention on stacked prompts, each with its own weights.
+
+    Attributes:
+        layers: how many.
+    """
+
+    reads: ClassVar = PROMPTS
+    kind: Literal["prompt-linear-transformer"] = "prompt-linear-transformer"
+    layers: Size
+
+    def build(self, shape: Shape, seed: int) -> "PromptModel":
+        """Return the model."""
+        from mesascope.models import prompt_linear_transformer
+
+        sizes = (shape.width, self.layers, self.heads, float(self.scale))
+        return prompt_linear_transformer(*sizes, **self.options(seed))
+
+
+class LoopedLinearTransformerSpec(_PromptStackSpec):
+    """Layers of linear attention on stacked prompts, applied again and again.
+
+    Attributes:
+        loops: how often.
+        layers: how many in every loop.
+    """
+
+    reads: ClassVar = PROMPTS
+    kind: Literal["looped-linear-transformer"] = "looped-linear-transformer"
+    loops: Size
+    layers: Size = 1
+
+    def build(self, shape: Shape, seed: int) -> "PromptModel":
+        """Return the model."""
+        from mesascope.models import looped_linear_transformer
+
+        sizes = (shape.width, self.loops, self.layers, self.heads, float(self.scale))
+        return looped_linear_transformer(*sizes, **self.options(seed))

@@ -1,0 +1,193 @@
+"""Training a model on freshly drawn sequences or prompts."""
+
+from collections.abc import Callable
+from os import PathLike
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
+
+from ._any_process import AnyProcessSpec
+from ._base import Count, Dim, Number, Seed, Spec, inside, number, written
+from ._errors import at, show, wrong
+from ._laws import LawSpec, built_law
+from ._model import Shape
+from ._models import ModelSpec, fitting_models
+from ._optimizer import OptimizerSpec, OptimizerSpecOrName
+from ._problem import require_moments
+from ._processes import DiagonalUnitarySpec
+from ._task import Examples, Horizon, NamedWeights
+from ._train_result import TrainResult
+from ._training_run import TrainingRun
+
+if TYPE_CHECKING:
+    from mesascope.dynamics import TrainingProgress
+    from mesascope.objectives import Task
+    from mesascope.processes import PromptProcess, SequenceProcess
+
+
+def _decay(value: Any) -> Number:
+    given = number(value)
+    if not 0 < given < 1:
+        raise wrong(f"must lie between 0 and 1, such as 0.999, got {show(value)}")
+    return given
+
+
+Decay: TypeAlias = Annotated[Number, PlainValidator(_decay), PlainSerializer(written)]
+
+
+class TrainSpec(Spec):
+    """A training run: model, data, task, and how to train.
+
+    Attributes:
+        process: what generates the data; its parameters stand in its table, but those of "diagonal-unitary", the
+            default, are `law` and `dim`.
+        law, dim: for "diagonal-unitary": law of the initial token, and token dimension.
+        horizon: for processes of sequences: tokens per sequence T ≥ 3.
+        examples: for processes of prompts: examples N ≥ 1 before the query.
+        weights: weight of every context length t = 2 … T − 1, or of every number of examples t = 0 … N: "every", "last",
+            a table with those that are not 0, or a list of all; by default "every" for sequences, "last" for prompts.
+        model: what is trained, and its initial weights.
+        optimizer: its name, or a table with method, learning_rate, schedule, warmup, clip and weight_decay.
+        steps: number of steps.
+        batch: samples per step.
+        seed: of samples and, where the model does not say otherwise, of the initial weights.
+        precision: "float32", "float64" or "bfloat16" (samples and activations, with weights in float32).
+        average: decay of a moving average of the weights, if one is kept.
+        held_out: samples for evaluations, at least 2.
+        record_every: steps between records of the loss.
+        evaluate_every: steps between evaluations on held-out samples; without it only at the end.
+        checkpoint_every: steps between checkpoints; without it only at the end.
+    """
+
+    process: AnyProcessSpec = DiagonalUnitarySpec()
+    law: LawSpec | None = None
+    dim: Dim | None = None
+    horizon: Horizon | None = None
+    examples: Examples | None = None
+    weights: NamedWeights = None
+    model: ModelSpec
+    optimizer: OptimizerSpecOrName = OptimizerSpec()
+    steps: Count = 1000
+    batch: Count = 256
+    seed: Seed = 0
+    precision: Literal["float32", "float64", "bfloat16"] = "float32"
+    average: Decay | None = None
+    held_out: Annotated[int, Field(strict=True, ge=2, le=10**8)] = 4096
+    record_every: Count = 50
+    evaluate_every: Count | None = None
+    checkpoint_every: Count | None = None
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        kind, diagonal = self.process.kind, isinstance(self.process, DiagonalUnitarySpec)
+        for name in ("law", "dim"):
+            given = getattr(self, name) is not None
+            if diagonal and not given:
+                raise wrong(f"missing; process '{kind}' needs law and dim", name)
+            if given and not diagonal:
+                raise wrong(f"of '{kind}' belongs into the table of process; move it there", name)
+        prompts = self.process.data == "prompts"
+        needed, other = ("examples", "horizon") if prompts else ("horizon", "examples")
+        what = "prompts" if prompts else "sequences"
+        if getattr(self, other) is not None:
+            raise wrong(f"process '{kind}' draws {what}; give {needed} instead", other)
+        if getattr(self, needed) is None:
+            raise wrong(f"missing; process '{kind}' draws {what} and needs {needed}", needed)
+        if self.process.data not in self.model.reads:
+            fitting = ", ".join(fitting_models(self.process.data))
+            raise wrong(
+                f"'{self.model.kind}' does not read the {self.process.data} of process '{kind}'; use one of {fitting}",
+                "model",
+                "kind",
+            )
+        with inside("model"):
+            self.model.check(self.shape)
+        return self
+
+    @property
+    def shape(self) -> Shape:
+        """What the model needs to know about the data."""
+        width = self.dim if isinstance(self.process, DiagonalUnitarySpec) else self.process.width
+        return Shape(self.process.data, width or 0, self.horizon or self.examples or 0)
+
+    def build(self) -> TrainingRun:
+        """Return the run, ready to start.
+
+        Raises:
+            SpecError: what the processes, models and optimizers of the library refuse, with its field.
+            ValueError: precision "float64" without 64-bit mode.
+        """
+        from mesascope.core import require_x64
+        from mesascope.models import LinearAttentionModel
+        from mesascope.objectives import refuse_large_batches
+        from mesascope.processes import DiagonalUnitary
+
+        if self.precision == "float64":
+            require_x64("precision 'float64'")
+        process, task = self._process(), self._task()
+        with at("batch"):
+            refuse_large_batches(process, task, self.batch)
+        model = self.build_model()
+        if isinstance(model, LinearAttentionModel) and isinstance(process, DiagonalUnitary):
+            with at("law"):  # the loss is of degree 6 in the initial token
+                require_moments(process.law, process.dim)
+        with at("optimizer"):
+            settings = {"optimizer": self.optimizer.build(self.steps), **self._settings()}
+        return TrainingRun(self, model, process, task, settings)
+
+    def run(
+        self,
+        folder: str | PathLike[str] | None = None,
+        progress: "Callable[[TrainingProgress], None] | None" = None,
+    ) -> TrainResult:
+        """Train and return what came out as plain numbers; as `build().train(…)`, which keeps the model.
+
+        Raises:
+            ValueError: as for `build` and `TrainingRun.train`.
+        """
+        return TrainResult.of(self.build().train(folder, progress))
+
+    def build_model(self) -> Any:
+        """Return the model with its initial weights, the same ones whether 64-bit mode is on or off.
+
+        Raises:
+            SpecError: numbers that do not fit, such as a width that heads do not divide.
+        """
+        import jax
+
+        with jax.enable_x64(self.precision == "float64"), at("model"):
+            return self.model.build(self.shape, self.seed)
+
+    def _process(self) -> "SequenceProcess | PromptProcess":
+        if not isinstance(self.process, DiagonalUnitarySpec):
+            with at("process"):
+                return self.process.build(self.shape.length)
+        assert self.law is not None and self.dim is not None  # _parts_fit
+        law = built_law(self.law)
+        with at("dim"):
+            return self.process.build(law, self.dim)
+
+    def _task(self) -> "Task":
+        from mesascope.processes import FewShot, NextToken
+
+        with at("weights"):
+            match self.shape.data, self.weights:
+                case "prompts", "every":
+                    return FewShot.every(self.shape.length)
+                case "prompts", None | "last":
+                    return FewShot(self.shape.length)
+                case "prompts", weights:
+                    return FewShot(self.shape.length, weights)
+                case _, "last":
+                    return NextToken.last(self.shape.length)
+                case _, None | "every":
+                    return NextToken(self.shape.length)
+                case _, weights:
+                    return NextToken(self.shape.length, weights)
+
+    def _settings(self) -> dict[str, Any]:
+        """How to train, as `train` takes it."""
+        names = ("steps", "batch", "seed", "precision", "held_out")
+        every = ("record_every", "evaluate_every", "checkpoint_every")
+        average = None if self.average is None else float(self.average)
+        return {"average": average, **{name: getattr(self, name) for name in (*names, *every)}}

@@ -1,0 +1,176 @@
+"""`mesascope train`."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from mesascope.studies import load_trained
+
+SPEC = {
+    "law": "gaussian",
+    "dim": 2,
+    "horizon": 5,
+    "model": {"kind": "linear-attention", "init": {"kind": "gaussian", "scale": 0.1}},
+    "steps": 4,
+    "batch": 2,
+    "held_out": 4,
+    "record_every": 2,
+}
+FIELDS = {
+    "loss",
+    "loss_standard_error",
+    "steps",
+    "checkpoint",
+    "result",
+    "message",
+    "losses",
+    "evaluations",
+}
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def weights(checkpoint):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(load_trained(checkpoint))]
+
+
+def assert_same(one, other):
+    for a, b in zip(weights(one), weights(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_one_object(run, spec, tmp_path):
+    ended = run("train", spec(SPEC, "mine.json"), "--json")
+    assert (ended.status, ended.err) == (0, "")
+    found = ended.json
+    assert set(found) == FIELDS
+    assert found["result"] == "finished" and found["steps"] == 4
+    assert found["loss"] > 0 and found["loss_standard_error"] > 0
+    assert [set(one) for one in found["losses"]] == [{"steps", "loss"}] * 2
+    assert found["checkpoint"] == str(tmp_path / "runs" / "mine" / "step-000000004.checkpoint")
+    assert len(weights(found["checkpoint"])) == 2
+
+
+def test_for_people(run, spec, tmp_path):
+    folder = tmp_path / ("a folder with a long name " * 5)
+    ended = run("train", spec(SPEC), "--out", folder)
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.startswith("finished: ")
+    assert ended.out.endswith(f"{folder / 'step-000000004.checkpoint'}\n")
+    assert "\nloss          " in ended.out and " ± " in ended.out
+
+
+def test_standard_input(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(SPEC).encode())))
+    ended = run("train", "-", "--out", "here", "--json")
+    assert ended.json["checkpoint"] == str(tmp_path / "here" / "step-000000004.checkpoint")
+
+
+def test_the_same_command_goes_on(run, spec):
+    whole = run("train", spec(SPEC), "--out", "whole", "--json").json
+    run("train", spec({**SPEC, "steps": 2}), "--out", "parts")
+    parts = run("train", spec(SPEC), "--out", "parts", "--json").json
+    assert {**parts, "checkpoint": ""} == {**whole, "checkpoint": ""}
+    assert_same(whole["checkpoint"], parts["checkpoint"])
+
+
+def test_export(run, spec):
+    from safetensors.numpy import load_file
+
+    ended = run("train", spec(SPEC), "--export", "weights.safetensors", "--json")
+    tensors = load_file("weights.safetensors")
+    for stored, trained in zip(
+        (tensors["w_kq"], tensors["w_pv"]), weights(ended.json["checkpoint"]), strict=True
+    ):
+        np.testing.assert_array_equal(stored, trained)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"horizon": None}, "horizon: missing; process 'diagonal-unitary' draws sequences and needs horizon"),
+        ({"model": {"kind": "linear-attention"}}, "model.init: missing; add it"),
+        ({"law": {"kind": "studentt", "df": 3}}, "law: E x^6 does not exist for StudentT(df=3, scale=1)"),
+        ({"batch": 10**8, "horizon": 10**4}, "batch: 100000000 samples"),
+        ({"optimizer": {"warmup": 9}}, "optimizer: warmup: 9 steps do not fit into a run of 4; take fewer"),
+        ({"stps": 5}, "unknown field 'stps'; did you mean 'steps'?"),
+    ],
+)
+def test_refused(run, spec, tmp_path, changes, told):
+    path = spec({**SPEC, **changes})
+    assert run("train", path, "--json").refusal.startswith(f"mesascope train: {path}: {told}")
+    assert list(tmp_path.iterdir()) == [path]  # nothing was made on the way
+
+
+def test_folders_that_cannot_be_used(run, spec, tmp_path):
+    run("train", spec(SPEC), "--out", "one")
+    told = run("train", spec({**SPEC, "seed": 5}), "--out", "one").refusal
+    assert told.startswith("mesascope train: one/spec.json: is of another run: seed is 0 there and 5 here")
+    told = run("train", spec({**SPEC, "steps": 2}), "--out", "one").refusal
+    assert "this run has taken 4 steps already, more than the 2 asked for" in told
+    Path("file").write_text("x")
+    assert "cannot write file/spec.json" in run("train", spec(SPEC), "--out", "file").refusal
+
+
+def test_a_diverged_run_still_prints(run, spec):
+    data = {**SPEC, "optimizer": {"method": "sgd", "learning_rate": 1e30}, "record_every": 1}
+    ended = run("train", spec(data), "--json")
+    assert (ended.status, ended.json["result"]) == (1, "diverged")
+    assert ended.err.startswith("mesascope train: diverged: ") and len(ended.err.splitlines()) == 1
+    assert ended.err.endswith(f"the last good checkpoint is {ended.json['checkpoint']}\n")
+    assert not Path("weights").exists() and all(
+        np.isfinite(w).all() for w in weights(ended.json["checkpoint"])
+    )
+
+
+def started(path):
+    """The command, in a process of its own, once it has written its first new checkpoint."""
+    before = set(Path("cut").glob("*.checkpoint"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mesascope", "train", str(path), "--out", "cut", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+    )
+    while process.poll() is None and set(Path("cut").glob("*.checkpoint")) == before:
+        time.sleep(0.01)
+    return process
+
+
+def test_interrupted_killed_and_resumed(run, spec):
+    # 400 checkpoints: a second or more, from the first one on
+    path = spec({**SPEC, "steps": 4000, "record_every": 10, "checkpoint_every": 10})
+    process = started(path)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    found = json.loads(out)
+    assert (process.returncode, found["result"]) == (130, "interrupted")
+    assert (
+        err == f"mesascope train: interrupted; {found['checkpoint']} is kept, and the same command resumes\n"
+    )
+    assert 0 < found["steps"] < 4000
+
+    process = started(path)
+    process.kill()
+    process.communicate(timeout=60)
+    last = max(Path("cut").glob("*.checkpoint")).name
+    assert f"step-{found['steps']:09}.checkpoint" < last < "step-000004000.checkpoint"
+
+    resumed = run("train", path, "--out", "cut", "--json")
+    whole = run("train", path, "--out", "whole", "--json")
+    assert (resumed.status, whole.status) == (0, 0)
+    assert {**resumed.json, "checkpoint": ""} == {**whole.json, "checkpoint": ""}
+    assert_same(resumed.json["checkpoint"], whole.json["checkpoint"])

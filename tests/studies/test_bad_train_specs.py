@@ -1,0 +1,238 @@
+"""Every wrong training specification is refused in one line that names the field, what is wrong, and the mend."""
+
+import pytest
+
+from mesascope.studies import FlowSpec, LossSpec, SpecError, TrainSpec, parse_spec
+
+NAN = float("nan")
+AR = {"kind": "orthogonal-ar", "law": "gaussian", "dim": 2}
+TREE = {"kind": "markov-tree", "states": 3, "alpha": 0.1, "parents": "chain"}
+REGRESSION = {"kind": "linear-regression", "dim": 2}
+SOFTMAX = {"width": 4, "layers": 1, "heads": 2}
+# `law` and `dim` of the specification that is right belong to its process; null takes a field away
+OTHER = {"law": None, "dim": None}
+
+
+def process(**changes):
+    return {**OTHER, "process": changes}
+
+
+def linear_ar(**changes):
+    return process(**{"kind": "linear-ar", "law": "gaussian", "state_dim": 2, **changes})
+
+
+def tree(**changes):
+    return {**process(**{**TREE, **changes}), "model": {"kind": "token-transformer", **SOFTMAX}}
+
+
+SEQUENCES = [
+    # which process
+    ({"process": {"kind": "orthogonal"}}, "process.kind: unknown kind 'orthogonal'; did you mean"),
+    ({"process": 3}, "process: must be a table with a kind (diagonal-unitary, orthogonal-ar,"),
+    ({"process": AR}, "law: of 'orthogonal-ar' belongs into the table of process; move it there"),
+    ({"process": AR, "law": None}, "dim: of 'orthogonal-ar' belongs into the table of process; move it"),
+    (
+        {"process": {"kind": "diagonal-unitary", "dim": 2}},
+        "process.dim: of 'diagonal-unitary' stands at the top level of the specification; move it there",
+    ),
+    ({"law": None}, "law: missing; process 'diagonal-unitary' needs law and dim"),
+    ({"dim": None}, "dim: missing; process 'diagonal-unitary' needs law and dim"),
+    # its parameters
+    ({"law": {"kind": "gausian"}}, "law.kind: unknown kind 'gausian'; did you mean 'gaussian'?"),
+    ({"law": {"kind": "constant", "value": [1, 2, 3]}}, "dim: dim is 2, but tokens of Constant"),
+    ({"law": {"kind": "studentt", "df": 5}}, "law: E x^6 does not exist for StudentT(df=5, scale=1)"),
+    (process(**AR, nois=1), "process: unknown field 'nois'; did you mean 'noise'?"),
+    (process(**AR, noise=-1), "process.noise: must not be negative, got -1"),
+    (process(**AR, noise=NAN), "process.noise: must be finite"),
+    (process(**{**AR, "dim": 3}, basis=1), "process: OrthogonalAR with a shared basis turns planes, so dim"),
+    (process(kind="orthogonal-ar", dim=2), "process.law: missing; add it"),
+    (
+        process(kind="orthogonal-ar", law={"kind": "gaussian", "scale": 0}, dim=2),
+        "process.law.scale: must be",
+    ),
+    (
+        process(kind="orthogonal-ar", law={"kind": "moments", "moments": [1]}, dim=2),
+        "process.law.moments: Moments needs the 7 numbers",
+    ),
+    (process(kind="rotation-ar", law="gaussian", dim=3), "process: RotationAR turns planes, so dim must be"),
+    (process(kind="rotation-ar", law="gaussian", dim=2, start="x"), "process.start: unknown value 'x'; use"),
+    (linear_ar(spectrum=3), "process.spectrum: must list eigenvalues and pairs [low, high], or be a table"),
+    (linear_ar(spectrum=[1]), "process: LinearAR spectrum must list one eigenvalue for each of the 2"),
+    (linear_ar(spectrum=[1, NAN]), "process.spectrum[1]: must be finite"),
+    (linear_ar(spectrum=[1, [0, NAN]]), "process.spectrum[1][1]: must be finite"),
+    (linear_ar(spectrum=[1, [0, 1, 2]]), "process: LinearAR spectrum[1] must be a number or a pair"),
+    (linear_ar(spectrum={"low": 0}), "process.spectrum.high: missing; add it"),
+    (linear_ar(spectrum={"low": 0, "hig": 1}), "process.spectrum: unknown field 'hig'; did you mean 'high'?"),
+    (linear_ar(spectrum=[1, 2]), "process: LinearAR spectrum reaches |λ| = 2 > 1, so states grow"),
+    (linear_ar(spectrum=[1, 1], unstable=1), "process.unstable: must be true or false, got 1"),
+    (process(kind="nonlinear-ar", law="gaussian", dim=2, hidden=0), "process.hidden: must be at least 1"),
+    (tree(states=1), "process.states: must be at least 2, got 1"),
+    (tree(alpha=0), "process.alpha: must be greater than 0, got 0"),
+    (tree(parents="line"), "process.parents: must be 'chain', 'random', or a list of positions and 'root'"),
+    (
+        tree(parents=["root", -1]),
+        "process.parents[1]: must be an earlier position, counted from 0, or 'root'",
+    ),
+    (
+        tree(parents=["root", 0, "root"]),
+        "process.parents: lists 3 positions, expected horizon − 1 = 4; change",
+    ),
+    (
+        tree(parents=["root", 2, 1, "root"]),
+        "process.parents: MarkovTree parents[1] must be an earlier position",
+    ),
+    (tree(seed=1), "process.seed: belongs to parents = 'random'; drop it or change parents"),
+    # the task
+    ({"horizon": None}, "horizon: missing; process 'diagonal-unitary' draws sequences and needs horizon"),
+    ({"horizon": 2}, "horizon: must be at least 3, got 2"),
+    ({"examples": 3}, "examples: process 'diagonal-unitary' draws sequences; give horizon instead"),
+    ({"weights": "evry"}, "weights: unknown value 'evry'; did you mean 'every'?"),
+    ({"weights": {"9": 1}}, "weights: context length must be at most T − 1 = 4, got 9"),
+    ({"weights": [1, 2]}, "weights: weights must list one number for each context length 2 … 4"),
+    ({"weights": {"2": 0}}, "weights: all weights are zero"),
+    ({"weights": {"two": 1}}, "weights: 'two' is no context length"),
+    # the model
+    ({"model": None}, "model: must be a table with a kind (linear-attention,"),
+    ({"model": "linear-transformer"}, "model.layers: missing; add it"),
+    ({"model": {"kind": "transformr", **SOFTMAX}}, "model.kind: unknown kind 'transformr'; did you mean"),
+    ({"model": {"kind": "linear-attention"}}, "model.init: missing; add it"),
+    (
+        {"model": {"kind": "linear-attention", "init": {"kind": "diagonal", "a": NAN, "b": 1}}},
+        "model.init.a: must be finite",
+    ),
+    (
+        {
+            "model": {
+                "kind": "linear-attention",
+                "init": {"kind": "explicit", "w_kq": [[0] * 4] * 4, "w_pv": [[0] * 4]},
+            }
+        },
+        "model.init.w_pv: has shape (1, 4), expected (2, 4) = (dim, 2·dim) for dim = 2",
+    ),
+    ({"model": {"kind": "linear-transformer", "layers": 1, "rho": "t-2"}}, "model.rho: unknown value 't-2'"),
+    ({"model": {"kind": "linear-transformer", "layers": 0}}, "model.layers: must be at least 1, got 0"),
+    (
+        {"model": {"kind": "transformer", **SOFTMAX, "heads": 3}},
+        "model.heads: must divide the width 4, got 3",
+    ),
+    (
+        {"model": {"kind": "prompt-transformer", **SOFTMAX}},
+        "model.kind: 'prompt-transformer' does not read the complex tokens of process 'diagonal-unitary'; use one of "
+        "linear-attention, multi-head-linear-attention, factored-linear-attention, linear-transformer, "
+        "factored-linear-transformer, mesa-transformer, transformer",
+    ),
+    (
+        {"model": {"kind": "token-transformer", **SOFTMAX}},
+        "model.kind: 'token-transformer' does not read the complex tokens of process 'diagonal-unitary'; use one",
+    ),
+    (
+        {**tree(), "model": {"kind": "transformer", **SOFTMAX}},
+        "model.kind: 'transformer' does not read the symbols of process 'markov-tree'; use one of token-transformer",
+    ),
+    # how to train
+    ({"optimizer": "adm"}, "optimizer.method: unknown value 'adm'; did you mean 'adam'?"),
+    ({"optimizer": 3}, "optimizer: must be a table with the fields method, learning_rate"),
+    ({"optimizer": {"lr": 1}}, "optimizer: unknown field 'lr'; use one of method, learning_rate"),
+    ({"optimizer": {"learning_rate": 0}}, "optimizer.learning_rate: must be greater than 0, got 0"),
+    ({"optimizer": {"clip": -1}}, "optimizer.clip: must be greater than 0, got -1"),
+    ({"optimizer": {"weight_decay": 1}}, "optimizer: weight_decay: adam has none; use method 'adamw'"),
+    ({"optimizer": {"warmup": 3}}, "optimizer: warmup: 3 steps do not fit into a run of 3; take fewer"),
+    ({"steps": 0}, "steps: must be at least 1, got 0"),
+    ({"steps": 2.0}, "steps: must be an integer, got 2.0"),
+    ({"batch": 10**8, "horizon": 1000}, "batch: 100000000 samples for NextToken(T=1000) take"),
+    ({"seed": 2**32}, "seed: must be at most 4294967295"),
+    ({"precision": "float16"}, "precision: unknown value 'float16'; did you mean"),
+    ({"average": 1}, "average: must lie between 0 and 1, such as 0.999, got 1"),
+    ({"held_out": 1}, "held_out: must be at least 2, got 1"),
+    ({"record_every": 0}, "record_every: must be at least 1, got 0"),
+    ({"evaluate_every": 0}, "evaluate_every: must be at least 1, got 0"),
+    ({"checkpoint_every": 0}, "checkpoint_every: must be at least 1, got 0"),
+    ({"stps": 1}, "unknown field 'stps'; did you mean 'steps'?"),
+]
+
+
+def regression(**changes):
+    return {"process": {**REGRESSION, **changes}}
+
+
+PROMPTS = [
+    ({"examples": None}, "examples: missing; process 'linear-regression' draws prompts and needs examples"),
+    ({"examples": 0}, "examples: must be at least 1, got 0"),
+    ({"horizon": 5}, "horizon: process 'linear-regression' draws prompts; give examples instead"),
+    ({"weights": {"4": 1}}, "weights: example count must be at most N = 3, got 4"),
+    (
+        {"model": {"kind": "transformer", **SOFTMAX}},
+        "model.kind: 'transformer' does not read the prompts of process 'linear-regression'; use one of "
+        "prompt-linear-transformer, looped-linear-transformer, prompt-transformer",
+    ),
+    (
+        {"model": {"kind": "prompt-linear-transformer", "layers": 1, "context": "past"}},
+        "model.context: unknown value 'past'; use one of causal, all, examples",
+    ),
+    (
+        regression(covariance=[[1, 2], [2, 1]]),
+        "process: LinearRegression covariance must be positive definite",
+    ),
+    (regression(covariance=[[1, 2], [3]]), "process.covariance[1]: has 1 numbers, but row 0 has 2"),
+    (regression(covariance={"lw": 1}), "process.covariance: unknown field 'lw'; did you mean 'law'?"),
+    (regression(covariance={"law": "gausian"}), "process.covariance.law.kind: unknown kind 'gausian'"),
+    (
+        regression(covariance={"law": {"kind": "moments", "moments": [1]}}),
+        "process.covariance.law.moments: Moments needs the 7 numbers",
+    ),
+    (regression(prior="inverted"), "process.prior: unknown value 'inverted'; did you mean 'inverse'?"),
+    (regression(noise={"largest": 0}), "process.noise.largest: must be greater than 0, got 0"),
+    (regression(noise="x"), "process.noise: 'x' spells no rational number"),
+    (regression(sparsity=3), "process: LinearRegression sparsity must be at most dim = 2, got 3"),
+    (
+        {"process": {"kind": "nonlinear-regression", "dim": 2, "target": "relu"}},
+        "process.target.kind: unknown kind 'relu'",
+    ),
+    (
+        {"process": {"kind": "nonlinear-regression", "dim": 2, "target": "two-layer-relu"}},
+        "process.target.hidden: missing; add it",
+    ),
+    (
+        {"process": {"kind": "orthonormal-features", "features": 3, "dim": 2}},
+        "process: 3 orthonormal vectors need dim ≥ 3, got 2",
+    ),
+    (
+        {"process": {"kind": "orthonormal-features", "features": 2, "probabilities": [0.5, -0.5]}},
+        "process.probabilities[1]: must not be negative",
+    ),
+]
+
+
+def refusal(data, kind=TrainSpec):
+    with pytest.raises(SpecError) as caught:
+        parse_spec(data, kind).build()
+    text = str(caught.value)
+    assert len(text.splitlines()) == 1
+    assert text.isprintable()
+    return text
+
+
+@pytest.mark.parametrize(("changes", "told"), SEQUENCES, ids=[told for _, told in SEQUENCES])
+def test_sequences(changes, told, train_with):
+    assert refusal(train_with(**changes)).startswith(told)
+
+
+@pytest.mark.parametrize(("changes", "told"), PROMPTS, ids=[told for _, told in PROMPTS])
+def test_prompts(changes, told, prompts_with):
+    assert refusal(prompts_with(**changes)).startswith(told)
+
+
+def test_missing_model(train_with):
+    data = train_with()
+    del data["model"]
+    assert refusal(data) == "model: missing; add it"
+
+
+@pytest.mark.parametrize("kind", ["orthogonal-ar", "markov-tree", "linear-regression"])
+def test_losses_and_flows_send_other_processes_to_training(kind, loss_with, flow_with):
+    for data, spec in ((loss_with, LossSpec), (flow_with, FlowSpec)):
+        for process in (kind, {"kind": kind}):
+            told = refusal(data(process=process), spec)
+            assert (
+                told.startswith(f"process.kind: '{kind}' is not treated here") and "mesascope train" in told
+            )

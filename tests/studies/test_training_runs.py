@@ -1,0 +1,220 @@
+"""Training from specifications: every kind of process and of model, checkpoints, and going on from them."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from mesascope.dynamics import CheckpointError
+from mesascope.objectives import MonteCarlo, population_loss
+from mesascope.studies import SpecError, TrainSpec, load_trained, parse_spec
+
+SOFTMAX = {"width": 4, "layers": 1, "heads": 2}
+AR = {"kind": "orthogonal-ar", "law": "gaussian", "dim": 2}
+SEQUENCES = {
+    "linear-attention": ({"init": {"kind": "gaussian", "scale": 0.1}}, "diagonal-unitary"),
+    "multi-head-linear-attention": (
+        {"heads": 2},
+        {"kind": "nonlinear-ar", "law": "gaussian", "dim": 2, "hidden": 3},
+    ),
+    "factored-linear-attention": ({"key_size": 2}, "diagonal-unitary"),
+    "linear-transformer": ({"layers": 2, "heads": 2}, AR),
+    "factored-linear-transformer": (
+        {"layers": 1, "value_size": 2},
+        {"kind": "rotation-ar", "law": "gaussian", "dim": 2},
+    ),
+    "mesa-transformer": (
+        {"regularization": 0.5},
+        {
+            "kind": "linear-ar",
+            "law": "gaussian",
+            "state_dim": 3,
+            "spectrum": {"low": 0, "high": 1},
+            "observed": 2,
+        },
+    ),
+    "transformer": (SOFTMAX, "diagonal-unitary"),
+    "token-transformer": (SOFTMAX, {"kind": "markov-tree", "states": 3, "alpha": 1, "parents": "chain"}),
+}
+PROMPTS = {
+    "prompt-linear-transformer": ({"layers": 2}, {"kind": "linear-regression", "dim": 2, "noise": 0.1}),
+    "looped-linear-transformer": (
+        {"loops": 2},
+        {
+            "kind": "nonlinear-regression",
+            "dim": 2,
+            "target": {"kind": "random-features", "features": 3},
+        },
+    ),
+    "prompt-transformer": (SOFTMAX, {"kind": "orthonormal-features", "features": 2}),
+}
+
+
+def leaves(model):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(model)]
+
+
+def assert_same(one, other):
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    for a, b in zip(leaves(one), leaves(other), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", [*SEQUENCES, *PROMPTS])
+def test_every_kind_trains_and_is_read_back(kind, tmp_path, train_with, prompts_with):
+    """Every kind of model and every kind of process."""
+    data = prompts_with() if kind in PROMPTS else train_with()
+    model, process = {**SEQUENCES, **PROMPTS}[kind]
+    if isinstance(process, dict):
+        data = {**data, "law": None, "dim": None}
+    spec = parse_spec({**data, "model": {"kind": kind, **model}, "process": process}, TrainSpec)
+    run = spec.build()
+    training = run.train(tmp_path)
+    assert training.result.value == "finished" and np.isfinite(training.loss.value)
+    moved = [not np.array_equal(a, b) for a, b in zip(leaves(run.model), leaves(training.model), strict=True)]
+    assert any(moved)
+    assert_same(load_trained(training.checkpoint), training.model)
+    assert parse_spec(json.loads((tmp_path / "spec.json").read_text()), TrainSpec) == spec
+
+
+def test_every_kind_of_model_and_process_is_among_them():
+    from mesascope.studies._any_process import OTHER_PROCESSES
+    from mesascope.studies._models import fitting_models
+
+    models = {kind for data in ("complex tokens", "symbols", "prompts") for kind in fitting_models(data)}
+    assert models == {*SEQUENCES, *PROMPTS}
+    processes = [process for _, process in (*SEQUENCES.values(), *PROMPTS.values())]
+    assert {p["kind"] for p in processes if isinstance(p, dict)} == set(OTHER_PROCESSES)
+
+
+def test_the_result_says_what_was_trained(tmp_path, train_with):
+    data = train_with(steps=6, record_every=2, evaluate_every=3, held_out=200, optimizer="sgd")
+    seen = []
+    spec = parse_spec(data, TrainSpec)
+    result = spec.run(tmp_path, seen.append)
+    assert (result.result, result.succeeded, result.steps) == ("finished", True, 6)
+    assert [one.steps for one in result.losses] == [now.step for now in seen] == [2, 4, 6]
+    assert [one.loss for one in result.losses] == [now.loss for now in seen]
+    assert [one.steps for one in result.evaluations] == [3, 6]
+    assert result.loss == result.evaluations[-1].loss > 0
+    assert result.checkpoint == str(tmp_path / "step-000000006.checkpoint")
+    # the held-out loss is a mean over samples of the law: the same as another sample's, within both errors
+    run = spec.build()
+    other = population_loss(
+        load_trained(result.checkpoint), run.process, run.task, MonteCarlo(2000, seed=77, precision="float32")
+    )
+    error = np.hypot(result.loss_standard_error, other.standard_error)
+    assert abs(result.loss - other.value) < 5 * error
+
+
+def test_nothing_is_kept_without_a_folder(train_with, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = parse_spec(train_with(), TrainSpec).run()
+    assert result.checkpoint is None and result.steps == 3
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_goes_on_with_the_same_bits(tmp_path, train_with):
+    def run(folder, **changes):
+        data = train_with(record_every=1, average=0.9, **changes)
+        return parse_spec(data, TrainSpec).run(tmp_path / folder)
+
+    whole = run("whole", steps=6)
+    run("parts", steps=2)
+    parts = run("parts", steps=6, held_out=8, evaluate_every=2)  # what does not touch the run may change
+    assert whole.losses == parts.losses
+    assert_same(load_trained(whole.checkpoint), load_trained(parts.checkpoint))
+    assert [one.steps for one in parts.evaluations] == [4, 6]
+    again = run("whole", steps=6)
+    assert again == whole
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"seed": 1}, "seed is 0 there and 1 here"),
+        ({"dim": 3}, "dim is 2 there and 3 here"),
+        ({"law": "sparse"}, "law is 'gaussian' there and 'sparse' here"),
+        ({"optimizer": {"learning_rate": 0.1}}, "optimizer.learning_rate is 0.001 there and 0.1 here"),
+        (
+            {
+                "model": {
+                    "kind": "linear-attention",
+                    "init": {"kind": "diagonal", "a": 0.3, "b": 0.2},
+                    "rho": "t",
+                }
+            },
+            "model.init.a is 0.1 there and 0.3 here",
+        ),
+        ({"weights": {"3": 1}}, "weights is none there and a table here"),
+    ],
+)
+def test_a_folder_of_another_run(tmp_path, train_with, changes, told):
+    parse_spec(train_with(), TrainSpec).run(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(CheckpointError) as caught:
+        parse_spec(train_with(**changes), TrainSpec).run(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / 'spec.json'}: is of another run: {told}; choose")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_without_checkpoints_is_free(tmp_path, train_with):
+    parse_spec(train_with(), TrainSpec).run(tmp_path)
+    (tmp_path / "step-000000003.checkpoint").unlink()
+    assert parse_spec(train_with(seed=1), TrainSpec).run(tmp_path).succeeded
+
+
+def test_checkpoints_without_specification(tmp_path, train_with):
+    result = parse_spec(train_with(), TrainSpec).run(tmp_path)
+    (tmp_path / "spec.json").unlink()
+    with pytest.raises(CheckpointError, match="holds checkpoints of a run that no specification started"):
+        parse_spec(train_with(), TrainSpec).run(tmp_path)
+    with pytest.raises(SpecError, match=r"spec\.json: no such file"):
+        load_trained(result.checkpoint)
+
+
+def test_torn_checkpoints(tmp_path, train_with):
+    result = parse_spec(train_with(), TrainSpec).run(tmp_path)
+    path = tmp_path / "step-000000003.checkpoint"
+    path.write_bytes(path.read_bytes()[:-1])
+    for attempt in (
+        lambda: load_trained(result.checkpoint),
+        lambda: parse_spec(train_with(), TrainSpec).run(tmp_path),
+    ):
+        with pytest.raises(CheckpointError, match="is truncated"):
+            attempt()
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        load_trained(tmp_path / "step-000000004.checkpoint")
+
+
+def test_float64(tmp_path, train_with):
+    spec = parse_spec(train_with(precision="float64"), TrainSpec)
+    result = spec.run(tmp_path)
+    assert {leaf.dtype for leaf in leaves(load_trained(result.checkpoint))} == {np.dtype("float64")}
+    with jax.enable_x64(False):
+        for attempt in (lambda: spec.run(tmp_path / "none"), lambda: load_trained(result.checkpoint)):
+            with pytest.raises(ValueError, match="64-bit"):
+                attempt()
+    assert not (tmp_path / "none").exists()
+
+
+def test_divergence(tmp_path, train_with):
+    data = train_with(optimizer={"method": "sgd", "learning_rate": 1e30}, record_every=1, steps=20)
+    result = parse_spec(data, TrainSpec).run(tmp_path)
+    assert (result.result, result.succeeded) == ("diverged", False)
+    assert all(np.isfinite(leaf).all() for leaf in leaves(load_trained(result.checkpoint)))
+
+
+def test_interruption_keeps_what_was_computed(tmp_path, train_with):
+    def stop(now):
+        if now.step == 2:
+            raise KeyboardInterrupt
+
+    spec = parse_spec(train_with(record_every=1), TrainSpec)
+    result = spec.run(tmp_path, stop)
+    assert (result.result, result.steps, result.succeeded) == ("interrupted", 2, False)
+    assert spec.run(tmp_path) == spec.run(tmp_path / "whole").model_copy(
+        update={"checkpoint": str(tmp_path / "step-000000003.checkpoint")}
+    )
