@@ -50,10 +50,10 @@ def _factored(settings: Settings) -> Finding:
         learned.append(count)
         paths.append(
             Line(
-                x=flow.times,
-                y=flow.loss / variance / dim,
+                x=flow.times[1:],
+                y=flow.loss[1:] / variance / dim,
                 label=f"start {number + 1}",
-                series=str(number % 8),
+                series=number % 8,
             )
         )
     best = float(theory.limit_loss(process, task))
@@ -62,8 +62,9 @@ def _factored(settings: Settings) -> Finding:
         title="Gradient flow of factored weights",
         panels=(
             Panel(
-                title=f"Gaussian law, d = {dim}, T = {horizon}, entries N(0, {settings['scale']}²)",
+                title=f"Gaussian law, d = {dim}, T = {horizon}, σ_w = {settings['scale']}",
                 xlabel="time",
+                xscale="log",
                 ylabel="loss / loss of predicting 0",
                 traces=(*paths, Rule(value=best / variance / dim, label="Theorem 4.1")),
             ),

@@ -1,0 +1,254 @@
+"""Questions of the reviews that need training on samples: more layers, and softmax instead of linear attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jax import Array
+
+from mesascope.core import named_key
+from mesascope.dynamics import Optimizer, Outcome, train_many
+from mesascope.models import LinearAttention, SequenceModel, linear_transformer, transformer
+from mesascope.objectives import sample_losses
+from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
+from mesascope.records import Band, Figure, Line, Panel, Rule, Trace
+from mesascope.theory import zheng2024 as theory
+
+from .._claim import Claim, Finding, Settings, UnsettledError, both, decide
+from ._common import PAPER
+
+_LEVELS = np.linspace(0.01, 0.999, 100)
+_NORMAL_95 = 1.96
+
+
+def _data(settings: Settings) -> tuple[DiagonalUnitary, NextToken]:
+    return DiagonalUnitary(Gaussian(1.0), settings["dim"]), NextToken(settings["horizon"])
+
+
+def _trained(make: Callable[[Array], SequenceModel], settings: Settings, rate: float) -> list[SequenceModel]:
+    """One trained model per seed.
+
+    Raises:
+        KeyboardInterrupt: a run was interrupted (a claim must not be judged by it).
+        UnsettledError: a run diverged, which says nothing about the claim.
+    """
+    process, task = _data(settings)
+    seeds = [settings["seed"] + number for number in range(settings["seeds"])]
+    optimizer = Optimizer("adam", rate, "cosine", warmup=100, clip=1.0)
+    runs = train_many(
+        make,
+        process,
+        task,
+        seeds,
+        optimizer=optimizer,
+        steps=settings["steps"],
+        batch=settings["batch"],
+        held_out=2,
+    )
+    if any(run.result is Outcome.INTERRUPTED for run in runs):
+        raise KeyboardInterrupt
+    for seed, run in zip(seeds, runs, strict=True):
+        if run.result is not Outcome.FINISHED:
+            raise UnsettledError(
+                f"training with seed {seed} ended with {run.result.value!r}: {run.result.message}"
+            )
+    return [run.model for run in runs]
+
+
+def _errors(model: Any, settings: Settings) -> np.ndarray:
+    """Squared error per coordinate and context length of every test sequence, in units of E x_j²: sorted."""
+    process, task = _data(settings)
+    tokens = process.sample(named_key(settings["seed"], "test"), task.horizon, settings["sequences"])
+    losses = eqx.filter_jit(lambda model, tokens: sample_losses(model, tokens, task))(model, tokens)
+    return np.sort(np.asarray(losses, float)) * 2 / (process.dim * float(task.total_weight))
+
+
+def _median(ordered: np.ndarray) -> tuple[float, list[float]]:
+    """The median and its 95 % interval between order statistics, which needs no moments."""
+    half, spread = len(ordered) / 2, _NORMAL_95 * len(ordered) ** 0.5 / 2
+    low, high = int(np.floor(half - spread)), int(np.ceil(half + spread))
+    return float(np.median(ordered)), [float(ordered[low]), float(ordered[high])]
+
+
+def _mean(values: np.ndarray) -> tuple[float, list[float]]:
+    center, half = float(values.mean()), _NORMAL_95 * float(values.std(ddof=1)) / len(values) ** 0.5
+    return center, [center - half, center + half]
+
+
+def _worst_share(ordered: np.ndarray) -> float:
+    """The part of all squared error that the worst hundredth of the sequences has."""
+    return float(ordered[-(len(ordered) // 100) :].sum() / ordered.sum())
+
+
+def _optimum(settings: Settings) -> LinearAttention:
+    """One layer at the product where its flow ends."""
+    product = float(theory.limit_product(*_data(settings)))
+    return LinearAttention.diagonal(settings["dim"], product, 1.0)
+
+
+def _several_layers(settings: Settings) -> Finding:
+    """Median errors of one, two and four layers, and who makes up the mean."""
+    errors = {"1 layer": [_errors(_optimum(settings), settings)]}
+    for layers in (2, 4):
+        make = partial(_linear, settings["dim"], layers, settings["scale"])
+        models = _trained(make, settings, settings["rate"])
+        errors[f"{layers} layers"] = [_errors(model, settings) for model in models]
+    medians = {name: [_median(ordered) for ordered in found] for name, found in errors.items()}
+    shares = {name: [_worst_share(ordered) for ordered in found] for name, found in errors.items()}
+    ends = {name: ([i[0] for _, i in found], [i[1] for _, i in found]) for name, found in medians.items()}
+    falling = max(ends["4 layers"][1]) < min(ends["2 layers"][0]) and max(ends["2 layers"][1]) < min(
+        ends["1 layer"][0]
+    )
+    heavier = min(shares["2 layers"]) > max(shares["1 layer"]) and min(shares["4 layers"]) > max(
+        shares["2 layers"]
+    )
+    return Finding(
+        {
+            "median_error": {name: [center for center, _ in found] for name, found in medians.items()},
+            "share_of_worst_hundredth": shares,
+        },
+        "medians fall from one to two to four layers; shares of the worst hundredth of the sequences rise",
+        None,
+        decide(falling and heavier),
+        {
+            "intervals_95": {name: [interval for _, interval in found] for name, found in medians.items()},
+            "meaning": "one entry per seed; errors are per coordinate and context length, in units of E x_j²",
+            "means": {name: [_mean(ordered) for ordered in found] for name, found in errors.items()},
+        },
+        {"several-layers": _quantiles("Linear attention with several layers", errors, settings)},
+    )
+
+
+def _linear(dim: int, layers: int, scale: float, key: Array) -> SequenceModel:
+    return linear_transformer(dim, layers, scale=scale, key=key)
+
+
+def _softmax(settings: Settings) -> Finding:
+    """A softmax transformer against the best linear layer."""
+    process, task = _data(settings)
+    best = 2 * float(theory.limit_loss(process, task)) / (process.dim * float(task.total_weight))
+
+    def make(key: Array) -> SequenceModel:
+        return transformer(
+            process.dim, settings["width"], 2, settings["heads"], task.horizon, key=key, complex_tokens=True
+        )
+
+    errors = [_errors(model, settings) for model in _trained(make, settings, settings["rate"])]
+    means = [_mean(ordered) for ordered in errors]
+    linear = _errors(_optimum(settings), settings)
+    shares, linear_share = [_worst_share(ordered) for ordered in errors], _worst_share(linear)
+    shown = {"1 layer, linear": [linear], "2 layers, softmax": errors}
+    return Finding(
+        {
+            "mean_error": [center for center, _ in means],
+            "relative_to_one_linear_layer": [c / best for c, _ in means],
+        },
+        {
+            "mean_error": f"below {settings['fraction']:.3g} × {best:.6g}, the exact minimum of one linear layer"
+        },
+        None,
+        decide(
+            max(interval[1] for _, interval in means) < settings["fraction"] * best
+            and max(shares) < linear_share
+        ),
+        {
+            "intervals_95": [interval for _, interval in means],
+            "share_of_worst_hundredth": shares,
+            "share_of_worst_hundredth_of_one_linear_layer": linear_share,
+            "meaning": "one entry per seed; errors are per coordinate and context length, in units of E x_j²",
+        },
+        {"softmax": _quantiles("Softmax attention", shown, settings)},
+    )
+
+
+def _quantiles(title: str, errors: dict[str, list[np.ndarray]], settings: Settings) -> Figure:
+    """The error that a fraction of the sequences stays below."""
+    traces: list[Trace] = []
+    for series, (name, found) in enumerate(errors.items()):
+        curves = np.array([np.quantile(ordered, _LEVELS) for ordered in found])
+        if len(found) > 1:
+            traces.append(
+                Band(
+                    x=_LEVELS,
+                    low=curves.min(0),
+                    high=curves.max(0),
+                    label=f"{name}, all seeds",
+                    series=series,
+                )
+            )
+        traces.append(Line(x=_LEVELS, y=np.median(curves, 0), label=name, series=series))
+    return Figure(
+        title=title,
+        panels=(
+            Panel(
+                title=f"Gaussian law, d = {settings['dim']}, T = {settings['horizon']}",
+                xlabel="fraction of the test sequences",
+                ylabel="largest squared error among them / $E\\,x_j^2$",
+                yscale="log",
+                traces=(*traces, Rule(value=1.0, label="predicting 0")),
+            ),
+        ),
+        caption="Lines: median over the seeds.",
+    )
+
+
+_TRAINING = {
+    "dim": 3,
+    "horizon": 20,
+    "batch": 128,
+    "steps": 800,
+    "seed": 0,
+    "seeds": 3,
+    "sequences": 20_000,
+}
+
+CLAIMS = (
+    Claim(
+        id=f"{PAPER}/several-layers",
+        statement=(
+            "Asked in the reviews: does the error on Gaussian tokens go away with more layers? For most sequences it shrinks: "
+            "with two and four layers of linear attention (d = 3, T = 20, Adam, 800 steps of 128 sequences, three seeds) the "
+            "median squared error per sequence falls below that of the best single layer, each time beyond its 95 % interval. "
+            "On average it does not: the worst hundredth of the sequences takes a growing part of the squared error."
+        ),
+        source="zheng2024, reviews: two or more layers",
+        settings=both(
+            {**_TRAINING, "scale": 0.05, "rate": 0.01},
+            dim=5,
+            horizon=50,
+            steps=5000,
+            seeds=5,
+            sequences=50_000,
+        ),
+        check=_several_layers,
+        tolerance_reason=(
+            "no distance: 95 % intervals of medians (order statistics of 20 000 test sequences) must not overlap for any seed; "
+            "means of so heavy tails have no useful interval"
+        ),
+        asked_in_reviews=True,
+    ),
+    Claim(
+        id=f"{PAPER}/softmax",
+        statement=(
+            "Asked in the reviews: with softmax instead of linear attention (two pre-norm layers of width 32 with MLPs, "
+            "Gaussian tokens, d = 3, T = 20, Adam, 600 steps of 128 sequences, three seeds) the mean squared error ends below "
+            "a third of the exact minimum of one linear layer, with a lighter tail."
+        ),
+        source="zheng2024, reviews: softmax attention",
+        settings=both(
+            {**_TRAINING, "steps": 600, "width": 32, "heads": 4, "rate": 0.005, "fraction": 1 / 3},
+            dim=5,
+            horizon=50,
+            steps=5000,
+            seeds=5,
+            sequences=50_000,
+        ),
+        check=_softmax,
+        tolerance_reason="no distance: the upper ends of the 95 % intervals of all seeds must lie below the threshold",
+        asked_in_reviews=True,
+    ),
+)
