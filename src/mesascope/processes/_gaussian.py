@@ -1,12 +1,12 @@
 """Independent normal coordinates."""
 
 import equinox as eqx
-import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, exact, finite_positive, show_number
 from ._law import IdenticalLaw, Rule, odd_factorial
+from ._normal import standard_normal
 
 
 class Gaussian(IdenticalLaw):
@@ -48,7 +48,7 @@ class Gaussian(IdenticalLaw):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
-        return float(self.scale) * jax.random.normal(key, (*shape, self.check_dim(dim)))
+        return float(self.scale) * standard_normal(key, (*shape, self.check_dim(dim)))
 
     def describe(self) -> str:
         """Return e.g. `Gaussian(scale=1)`."""

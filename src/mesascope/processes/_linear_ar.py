@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..core import Number, finite_nonnegative, finite_number, integer_at_least, show_number
 from ._einsum import einsum
 from ._law import Law
+from ._normal import standard_normal
 from ._orthogonal import haar_orthogonal
 from ._process import SequenceProcess, checked_law
 from ._recursion import unroll
@@ -114,7 +115,7 @@ class LinearAR(SequenceProcess):
             keys[3],
         )
         if self.observed is not None:
-            mixture = jax.random.normal(keys[4], (batch, self.observed, self.state_dim))
+            mixture = standard_normal(keys[4], (batch, self.observed, self.state_dim))
             frame = einsum("bki,bij->bkj", mixture, frame) / self.state_dim**0.5
         return einsum("bkj,btj->btk", frame, modes)
 

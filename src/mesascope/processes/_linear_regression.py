@@ -14,6 +14,7 @@ from ._gaussian import Gaussian
 from ._law import Law
 from ._matrix import Matrix, covariance_matrix, matrix_power
 from ._noise import NoiseRange, add_noise, checked_noise, show_noise
+from ._normal import standard_normal
 from ._process import PromptProcess, Prompts, checked_law
 from ._random_diagonal import RandomDiagonal
 
@@ -97,7 +98,7 @@ class LinearRegression(PromptProcess):
 
     def _weights(self, key: PRNGKeyArray, batch: int) -> Float[Array, "batch dim"]:
         gauss_key, support_key = jax.random.split(key)
-        gauss = jax.random.normal(gauss_key, (batch, self.dim))
+        gauss = standard_normal(gauss_key, (batch, self.dim))
         weights = einsum("bj,ji->bi", gauss, self._prior_root())
         if self.sparsity is None:
             return weights

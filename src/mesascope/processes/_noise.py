@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, finite_nonnegative, finite_positive, show_number
 from ._law import Static
+from ._normal import standard_normal
 
 
 class NoiseRange(Static):
@@ -56,4 +57,4 @@ def add_noise(
         level = float(noise.largest) * jax.random.uniform(level_key, (len(labels), 1))
     else:
         level = jnp.asarray(float(noise))
-    return labels + level * jax.random.normal(key, labels.shape)
+    return labels + level * standard_normal(key, labels.shape)

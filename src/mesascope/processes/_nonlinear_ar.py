@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..core import Number, finite_nonnegative, finite_positive, integer_at_least, show_number
 from ._einsum import einsum
 from ._law import Law
+from ._normal import standard_normal
 from ._process import SequenceProcess, checked_law
 from ._recursion import unroll
 
@@ -52,8 +53,8 @@ class NonlinearAR(SequenceProcess):
         token_key, inner_key, outer_key, noise_key = jax.random.split(key, 4)
         first = self.law.sample(token_key, self.dim, (batch,))
         gain = float(self.gain)
-        inner = gain / self.dim**0.5 * jax.random.normal(inner_key, (batch, self.hidden, self.dim))
-        outer = gain / self.hidden**0.5 * jax.random.normal(outer_key, (batch, self.dim, self.hidden))
+        inner = gain / self.dim**0.5 * standard_normal(inner_key, (batch, self.hidden, self.dim))
+        outer = gain / self.hidden**0.5 * standard_normal(outer_key, (batch, self.dim, self.hidden))
 
         def step(x: Float[Array, "batch dim"]) -> Float[Array, "batch dim"]:
             return einsum("bim,bm->bi", outer, jnp.tanh(einsum("bmj,bj->bm", inner, x)))

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ._einsum import einsum
+from ._normal import standard_normal
 
 
 def haar_orthogonal(key: PRNGKeyArray, dim: int, batch: int) -> Float[Array, "batch dim dim"]:
@@ -13,7 +14,7 @@ def haar_orthogonal(key: PRNGKeyArray, dim: int, batch: int) -> Float[Array, "ba
     The rows are Gaussian vectors made orthonormal one after another: the QR decomposition whose R has a
     positive diagonal. For the small dimensions of processes this is faster than a batched `jnp.linalg.qr`.
     """
-    rows = jax.random.normal(key, (dim, batch, dim))
+    rows = standard_normal(key, (dim, batch, dim))
 
     def add_row(
         basis: Float[Array, "batch dim dim"], step: tuple[Array, Array]

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ._normal import standard_normal
+
 Tokens = Float[Array, "batch dim"]
 
 
@@ -21,7 +23,7 @@ def unroll(
         noise: standard deviation $\sigma \ge 0$; at 0 no random numbers are drawn.
         key: a JAX random key, for the noise.
     """
-    shocks = noise * jax.random.normal(key, (horizon, *first.shape)) if noise else None
+    shocks = noise * standard_normal(key, (horizon, *first.shape)) if noise else None
 
     def advance(token: Tokens, shock: Tokens | None) -> tuple[Tokens, Tokens]:
         following = step(token)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..core import integer_at_least, named_key
 from ._einsum import einsum
 from ._law import Static
+from ._normal import standard_normal
 
 
 class Target(Static):
@@ -46,8 +47,8 @@ class TwoLayerReLU(Target):
         """Draw one network for every row of inputs and return its outputs, shape `(batch, n)`."""
         inner_key, outer_key = jax.random.split(key)
         batch, _, dim = x.shape
-        inner = jax.random.normal(inner_key, (batch, dim, self.hidden))
-        outer = (2 / self.hidden) ** 0.5 * jax.random.normal(outer_key, (batch, self.hidden))
+        inner = standard_normal(inner_key, (batch, dim, self.hidden))
+        outer = (2 / self.hidden) ** 0.5 * standard_normal(outer_key, (batch, self.hidden))
         return einsum("bnk,bk->bn", jax.nn.relu(einsum("bnj,bjk->bnk", x, inner)), outer)
 
     def describe(self) -> str:
@@ -79,12 +80,12 @@ class RandomFeatures(Target):
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        weights = (2 / self.features) ** 0.5 * jax.random.normal(key, (x.shape[0], self.features))
+        weights = (2 / self.features) ** 0.5 * standard_normal(key, (x.shape[0], self.features))
         return einsum("bnk,bk->bn", self.feature_values(x), weights)
 
     def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
         r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""
-        inner = jax.random.normal(named_key(self.seed, "RandomFeatures"), (x.shape[-1], self.features))
+        inner = standard_normal(named_key(self.seed, "RandomFeatures"), (x.shape[-1], self.features))
         return jax.nn.relu(einsum("...j,jk->...k", x, inner))
 
     def describe(self) -> str:
