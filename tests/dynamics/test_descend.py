@@ -1,8 +1,6 @@
-"""Full-batch descent and training on samples."""
+"""Full-batch descent."""
 
-import jax
 import numpy as np
-import optax
 import pytest
 
 from mesascope import (
@@ -11,10 +9,8 @@ from mesascope import (
     LinearAttention,
     MonteCarlo,
     NextToken,
-    Sparse,
     Uniform,
     descend,
-    train,
 )
 from mesascope.dynamics import Outcome
 from mesascope.theory import zheng2024 as theory
@@ -96,37 +92,3 @@ def test_bad_settings_speak(settings):
     (name,) = settings
     with pytest.raises(ValueError, match=name):
         descend(START, PROCESS, TASK, **{"learning_rate": 1e-4, "steps": 3, **settings})
-
-
-def test_training_on_samples_learns_the_mesa_optimizer():
-    process, task = DiagonalUnitary(Sparse(1.0), 2), NextToken(10)
-    start = LinearAttention.diagonal(2, 0.3, 0.3)
-    run = train(
-        start, process, task, optimizer=optax.adam(1e-2), steps=600, batch=64, seed=3, record_every=100
-    )
-    assert run.result is Outcome.FINISHED
-    assert list(run.steps) == [100, 200, 300, 400, 500, 600]
-    assert run.losses[-1] < 0.05 * run.losses[0]
-    # one-hot tokens with c = 1: the loss vanishes only at ab = 1 (Example 4.1)
-    np.testing.assert_allclose(
-        np.asarray(run.model.products()), 1.0, atol=0.05
-    )  # noise of 64 sequences a step
-
-
-def test_training_is_reproducible_and_seeds_matter():
-    process, task = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
-    start = LinearAttention.gaussian(2, 0.1, key=jax.random.key(0))
-    one, again, other = (train(start, process, task, steps=20, batch=8, seed=s) for s in (5, 5, 6))
-    np.testing.assert_array_equal(one.model.w_kq, again.model.w_kq)
-    assert not np.array_equal(one.model.w_kq, other.model.w_kq)
-    assert float(one.loss.standard_error) > 0
-
-
-def test_diverged_training_returns_finite_weights():
-    process, task = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
-    run = train(START_SMALL, process, task, optimizer=optax.sgd(1e6), steps=50, batch=8, record_every=1)
-    assert run.result is Outcome.DIVERGED
-    assert np.isfinite(np.asarray(run.model.w_kq)).all()
-
-
-START_SMALL = LinearAttention.diagonal(2, 0.5, 0.5)

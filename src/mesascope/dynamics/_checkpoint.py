@@ -1,4 +1,8 @@
-"""Checkpoints: one line of JSON that says what the file holds, then the arrays, written as a whole or not at all."""
+"""Checkpoints: a seal, a header, and the arrays, written as a whole or not at all.
+
+The first line is JSON with the format, and size and SHA-256 of all that follows; the second is JSON that says what the file
+holds; the rest are the arrays.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,6 @@ from ._parameters import in_state_precision, real_vector
 Tree = TypeVar("Tree")
 Model = TypeVar("Model", bound=eqx.Module)
 _FORMAT = "mesascope checkpoint 1"
-_LONGEST_HEADER = 64 * 2**20
 
 
 class CheckpointError(ValueError):
@@ -53,74 +56,75 @@ def load_model(path: str | Path, like: Model) -> Model:
         CheckpointError: no such file, a truncated or damaged one, or one of another architecture (the message
             names the first field that differs, with both values).
     """
-    header = read_header(path)
+    header, payload = read_checkpoint(path)
     precision = "float64" if header["precision"] == "float64" else "float32"
     if precision == "float64":
         require_x64(f"{path}, a checkpoint in float64,")
     like = in_state_precision(like, precision)
     refuse_other_fields(path, header["weights"], describe_tree(like))
-    return read_arrays(path, header, like)
+    return read_arrays(payload, like)
 
 
 def write_checkpoint(path: Path, model: Any, more: Any, facts: dict[str, Any]) -> None:
     """Write a model, and more arrays behind it, under a header of facts."""
-    payload = io.BytesIO()
-    eqx.tree_serialise_leaves(payload, (model, more))
-    content = payload.getvalue()
     header = {
-        "format": _FORMAT,
-        "bytes": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
         "weights": describe_tree(model),
         "precision": real_vector(model)[0].dtype.name,
         "provenance": provenance().model_dump(),
         **facts,
     }
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        file.write(json.dumps(header, ensure_ascii=False, sort_keys=True).encode() + b"\n")
-        file.write(content)
+    content = io.BytesIO()
+    content.write(_line(header))
+    eqx.tree_serialise_leaves(content, (model, more))
+    sealed = content.getvalue()
+    seal = {"format": _FORMAT, "bytes": len(sealed), "sha256": hashlib.sha256(sealed).hexdigest()}
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(_line(seal) + sealed)
 
 
-def read_header(path: str | Path) -> dict[str, Any]:
-    """What the file says about itself.
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, sort_keys=True).encode() + b"\n"
+
+
+def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], bytes]:
+    """What the file says about itself, and its arrays as bytes.
 
     Raises:
-        CheckpointError: no such file, or not a checkpoint.
+        CheckpointError: no such file, not a checkpoint, or a truncated or damaged one.
     """
     try:
-        with open(path, "rb") as file:
-            line = file.readline(_LONGEST_HEADER)
+        first, _, sealed = Path(path).read_bytes().partition(b"\n")
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror}); name a checkpoint file") from None
+    seal = _seal(first)
+    if seal is None:
+        raise CheckpointError(
+            f"{path}: is not a checkpoint of this version ({_FORMAT}), or its first line is torn; use another one"
+        )
+    if len(sealed) < seal["bytes"]:
+        raise CheckpointError(
+            f"{path}: is truncated, {len(sealed)} of {seal['bytes']} bytes are there; use an earlier checkpoint"
+        )
+    if (len(sealed), hashlib.sha256(sealed).hexdigest()) != (seal["bytes"], seal["sha256"]):
+        raise CheckpointError(f"{path}: is damaged, its content does not match its checksum; use another one")
+    header, _, payload = sealed.partition(b"\n")
+    return dict(json.loads(header)), payload
+
+
+def _seal(line: bytes) -> dict[str, Any] | None:
+    """The first line of a checkpoint, None if it is something else."""
     try:
-        header = json.loads(line)
-        known = header["format"] == _FORMAT
-    except (ValueError, KeyError, TypeError):
-        known = False
-    if not known:
-        raise CheckpointError(
-            f"{path}: is not a checkpoint of this version ({_FORMAT}), or its first line is torn"
-        )
-    return dict(header)
+        seal = json.loads(line)
+    except ValueError:
+        return None
+    kinds = {"format": str, "bytes": int, "sha256": str}
+    known = isinstance(seal, dict) and {name: type(value) for name, value in seal.items()} == kinds
+    return seal if known and seal["format"] == _FORMAT else None
 
 
-def read_arrays(path: str | Path, header: dict[str, Any], like: Tree) -> Tree:
-    """The arrays behind the header: the model, or, with a pair as `like`, the model and what lies behind it.
-
-    Raises:
-        CheckpointError: the file is truncated or damaged.
-    """
-    with open(path, "rb") as file:
-        file.readline(_LONGEST_HEADER)
-        content = file.read()
-    if len(content) != header["bytes"]:
-        raise CheckpointError(
-            f"{path}: is truncated, {len(content)} of {header['bytes']} bytes of weights are there; "
-            "use an earlier checkpoint"
-        )
-    if hashlib.sha256(content).hexdigest() != header["sha256"]:
-        raise CheckpointError(f"{path}: is damaged, its weights do not match their checksum; use another one")
-    tree: Tree = eqx.tree_deserialise_leaves(io.BytesIO(content), like)
+def read_arrays(payload: bytes, like: Tree) -> Tree:
+    """The arrays: the model, or, with a pair as `like`, the model and what lies behind it."""
+    tree: Tree = eqx.tree_deserialise_leaves(io.BytesIO(payload), like)
     return tree
 
 

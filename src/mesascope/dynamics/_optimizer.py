@@ -42,24 +42,33 @@ class Optimizer:
         for name, value, known in (("method", self.method, METHODS), ("schedule", self.schedule, SCHEDULES)):
             if value not in known:
                 raise ValueError(f"{name}: {value!r} is unknown; use one of {', '.join(known)}")
-        finite_positive("learning_rate", self.learning_rate)
-        integer_at_least("warmup", self.warmup, 0)
+        # plain numbers, so that what is written the same way is equal, and prints the same in every checkpoint
+        self._set("learning_rate", float(finite_positive("learning_rate", self.learning_rate)))
+        self._set("warmup", integer_at_least("warmup", self.warmup, 0))
         if self.clip is not None:
-            finite_positive("clip", self.clip)
-        if finite_nonnegative("weight_decay", self.weight_decay) and self.method not in ("adamw", "lion"):
+            self._set("clip", float(finite_positive("clip", self.clip)))
+        self._set("weight_decay", float(finite_nonnegative("weight_decay", self.weight_decay)))
+        if self.weight_decay and self.method not in ("adamw", "lion"):
             raise ValueError(f"weight_decay: {self.method} has none; use method 'adamw'")
 
-    @cache  # noqa: B019 – equal optimizers share one transformation, and with it their compiled code
+    def _set(self, name: str, value: float) -> None:
+        object.__setattr__(self, name, value)
+
     def build(self, steps: int) -> optax.GradientTransformation:
         """The optax transformation of a run of `steps` steps.
 
         Raises:
             ValueError: when the warm-up does not end before the run.
         """
-        import optax
-
         if self.warmup and self.warmup >= steps:
             raise ValueError(f"warmup: {self.warmup} steps do not fit into a run of {steps}; take fewer")
+        return self._built(0 if self.schedule == "constant" else steps)
+
+    @cache  # noqa: B019 – equal optimizers share one transformation, and with it their compiled code
+    def _built(self, steps: int) -> optax.GradientTransformation:
+        """The transformation; a constant rate does not depend on the number of steps."""
+        import optax
+
         rate = self._rate(optax, steps)
         method = {
             "adam": lambda: optax.adam(rate),

@@ -25,7 +25,7 @@ _MESSAGES = {
     Outcome.FINISHED: "the time or number of steps asked for was reached",
     Outcome.DIVERGED: (
         "the weights stopped being finite or the step size vanished; "
-        "start from smaller weights, lower the learning rate, or tighten rtol and atol"
+        "start from smaller weights, lower the learning rate or clip the gradient, or, in a flow, tighten rtol and atol"
     ),
     Outcome.STEP_LIMIT: (
         "the step limit was reached first; raise max_steps, loosen tolerance, or, where the landscape is flat and the "

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-_CACHED_BYTES = 40 * 2**20
+_CACHED_BYTES = 20 * 2**20
 """Bytes of all intermediate values of a loss that a piece may have, by measurement."""
 
 
@@ -23,11 +23,10 @@ def number_of_pieces(loss: Callable[..., Any], batch: int, *arguments: Any) -> i
     """Into how many equal pieces to split a batch for `loss(*arguments)`, a divisor of `batch`."""
     if jax.default_backend() != "cpu":
         return 1
-    wanted = min(
-        batch,
-        math.ceil(_intermediate_bytes(eqx.filter_make_jaxpr(loss)(*arguments)[0].jaxpr) / _CACHED_BYTES),
-    )
-    return next(n for n in range(wanted, batch + 1) if batch % n == 0) if wanted > 1 else 1
+    jaxpr = eqx.filter_make_jaxpr(loss)(*arguments)[0].jaxpr
+    wanted = max(1, math.ceil(_intermediate_bytes(jaxpr) / _CACHED_BYTES))
+    # the closest one, not the next: a batch of 257 has no divisor but 1 and 257
+    return min((n for n in range(1, batch + 1) if batch % n == 0), key=lambda n: abs(math.log(n / wanted)))
 
 
 def _intermediate_bytes(jaxpr: Any) -> float:

@@ -15,8 +15,8 @@ class TrainingProgress(NamedTuple):
         step: optimizer steps taken.
         steps: steps asked for.
         loss: mean loss of the batches since the record before.
-        rate: steps per second since the start or resumption, compilation left out.
-        remaining: seconds left at this rate.
+        rate: steps per second since the first record of this call, so that compilation is left out; NaN at that record.
+        remaining: seconds left at this rate; NaN like it.
     """
 
     step: int
@@ -68,8 +68,14 @@ class ProgressBar:
         """Show this progress."""
         if self._task is None:
             self._task = self._bar.add_task("", total=now.steps)
-        rate = f"{now.rate:,.0f} steps/s, {_duration(now.remaining)} left, " if now.rate == now.rate else ""
-        self._bar.update(self._task, completed=now.step, description=f"{rate}loss {now.loss:.4g}")
+        known = now.rate == now.rate
+        rate = f"{_speed(now.rate)} steps/s, {_duration(now.remaining)} left, " if known else ""
+        description = f"{rate}loss {now.loss:.4g}"
+        self._bar.update(self._task, completed=now.step, total=now.steps, description=description)
+
+
+def _speed(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def _duration(seconds: float) -> str:

@@ -10,12 +10,13 @@ from typing import Any
 import equinox as eqx
 
 from mesascope.objectives import Task
+from mesascope.records import prepare_output, remove_leftovers
 
 from ._checkpoint import (
     CheckpointError,
     describe_tree,
     read_arrays,
-    read_header,
+    read_checkpoint,
     refuse_other_fields,
     write_checkpoint,
 )
@@ -33,7 +34,7 @@ class RunFolder:
     """Where a run keeps its checkpoints.
 
     Attributes:
-        path: the folder, made when the first checkpoint is written.
+        path: the folder, made when the run begins.
         model: gives the architecture.
         facts: what must be equal for a run to go on from a checkpoint.
     """
@@ -51,16 +52,20 @@ class RunFolder:
         ]
         return max(found, default=None)
 
+    def file(self, step: int) -> Path:
+        """The checkpoint after `step` steps."""
+        return self.path / f"step-{step:09}.checkpoint"
+
     def save(self, step: int, state: TrainingState, log: TrainingLog) -> Path:
         """Write a checkpoint, atomically; earlier ones stay.
 
         Raises:
             RecordError: it cannot be written.
         """
-        path = self.path / f"step-{step:09}.checkpoint"
+        path, more = self.file(step), (state.optimizer, state.average)
         model = real_vector(self.model)[1](state.vector)
-        facts = {"step": step, "run": self.facts, "log": log.to_json()}
-        write_checkpoint(path, model, (state.optimizer, state.average), facts)
+        facts = {"step": step, "run": self.facts, "log": log.to_json(), "state": describe_tree(more, "state")}
+        write_checkpoint(path, model, more, facts)
         return path
 
     def resume(self, state: TrainingState, steps: int) -> tuple[int, TrainingState, TrainingLog]:
@@ -68,22 +73,28 @@ class RunFolder:
 
         Raises:
             CheckpointError: it is of another run, torn, or beyond `steps`.
+            RecordError: the folder cannot be written to.
         """
         found = self.last()
-        if found is None:
-            return 0, state, TrainingLog()
-        step, path = found
-        header = read_header(path)
+        resumed = (0, state, TrainingLog()) if found is None else self._read(*found, state, steps)
+        prepare_output(self.path)  # before hours of training, not after
+        remove_leftovers(self.path)
+        return resumed
+
+    def _read(
+        self, step: int, path: Path, state: TrainingState, steps: int
+    ) -> tuple[int, TrainingState, TrainingLog]:
+        header, payload = read_checkpoint(path)
+        more = (state.optimizer, state.average)
         refuse_other_fields(path, header["weights"], describe_tree(self.model))
         refuse_other_fields(path, header["run"], self.facts)
+        refuse_other_fields(path, header["state"], describe_tree(more, "state"))
         if step > steps:
             raise CheckpointError(
                 f"{path}: this run has taken {step} steps already, more than the {steps} asked for; "
                 "ask for more or choose another folder"
             )
-        model, (optimizer, average) = read_arrays(
-            path, header, (self.model, (state.optimizer, state.average))
-        )
+        model, (optimizer, average) = read_arrays(payload, (self.model, more))
         vector = real_vector(model)[0].astype(state.vector.dtype)
         return step, TrainingState(vector, optimizer, average), TrainingLog.from_json(header["log"])
 

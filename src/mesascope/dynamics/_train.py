@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -12,8 +12,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mesascope.core import Estimate, named_key, require_x64
-from mesascope.objectives import MonteCarlo, Task, check_task, population_loss, refuse_large_batches
+from mesascope.core import Estimate, integer_at_least, named_key, require_x64
+from mesascope.objectives import (
+    MonteCarlo,
+    Task,
+    check_model_reads,
+    check_task,
+    population_loss,
+    refuse_large_batches,
+)
 
 from ._optimizer import Optimizer
 from ._outcome import Outcome
@@ -22,7 +29,7 @@ from ._progress import Clock, ProgressCallback, TrainingProgress
 from ._run_folder import RunFolder, run_facts
 from ._training_log import TrainingLog
 from ._training_settings import TrainingSettings
-from ._training_steps import TrainingSteps, advance
+from ._training_steps import TrainingState, TrainingSteps, advance
 
 if TYPE_CHECKING:
     import optax
@@ -34,7 +41,7 @@ class Training(eqx.Module, Generic[Model]):
     """A finished training run.
 
     Attributes:
-        model: the model after the last step whose weights were finite.
+        model: the model at the last stop at which weights and losses were finite.
         average: the model with the moving average of the weights, if one was asked for.
         steps: number of steps taken at every record, shape (n,).
         losses: mean loss of the batches since the record before, shape (n,).
@@ -93,20 +100,21 @@ def train(
             weights in float32.
         average: decay of an exponential moving average of the weights, such as 0.999; None keeps none.
         held_out: samples for evaluations, at least 2; the same ones at every evaluation.
-        record_every: steps between records of the loss ≥ 1; weights are checked to be finite there.
+        record_every: steps between records of the loss ≥ 1; a last record closes the run.
         evaluate_every: steps between evaluations; None evaluates only at the end.
-        checkpoint: a folder for checkpoints, made if it is missing; None keeps none.
+        checkpoint: a folder for checkpoints, made before the first step if it is missing; None keeps none.
         checkpoint_every: steps between checkpoints; None saves only at the end.
         progress: called with a `TrainingProgress` at every record; KeyboardInterrupt keeps what was computed.
 
     Returns:
         Also when the loss stops being finite or the run is interrupted: `result` says so, and the model, like the
-        last checkpoint, is that of the last record before.
+        last checkpoint, is that of the last stop (record, evaluation or checkpoint) before.
 
     Raises:
         ValueError, TypeError: for bad settings, or shapes that do not fit.
+        MomentError: the loss of linear attention on `DiagonalUnitary` is infinite for its law.
         CheckpointError: the folder holds a checkpoint of another run (names the field) or a torn one.
-        RecordError: a checkpoint cannot be written.
+        RecordError: the folder or a checkpoint cannot be written.
     """
     settings = TrainingSettings(
         Optimizer() if optimizer is None else optimizer,
@@ -132,8 +140,10 @@ def run_training(
     progress: ProgressCallback | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Training[Model]:
-    """`train` with its settings as one value; ends early when `stopped()` at a record."""
+    """`train` with its settings as one value; ends early when `stopped()` at a stop."""
     check_run(process, task, settings)
+    check_model_reads(model, process)
+    seed = integer_at_least("seed", seed, 0)
     with in_precision(settings.precision):
         return _Run(
             in_state_precision(model, settings.precision), process, task, settings, seed, checkpoint
@@ -167,84 +177,91 @@ class _Run(Generic[Model]):
         self, model: Model, process: Any, task: Task, settings: TrainingSettings, seed: int, checkpoint: Any
     ):
         self.model, self.process, self.task, self.settings, self.seed = model, process, task, settings, seed
+        self.key = named_key(seed, "train")
         self.steps = TrainingSteps(
             process, task, settings.transformation(), settings.batch, settings.precision, settings.average
         )
         self.state, self.taken, self.log = self.steps.start(model), 0, TrainingLog()
+        self.diverged = False
         self.evaluated: tuple[int, Estimate] | None = None
         self.folder: RunFolder | None = None
         self.checkpoint: Path | None = None
         if checkpoint is not None:
             self.folder = RunFolder(Path(checkpoint), model, run_facts(process, task, settings, seed))
             self.taken, self.state, self.log = self.folder.resume(self.state, settings.steps)
+            self.checkpoint = self.folder.file(self.taken) if self.taken else None
 
     def run(self, progress: ProgressCallback | None, stopped: Callable[[], bool]) -> Training[Model]:
         """Take the steps that are left."""
-        result = Outcome.FINISHED
-        try:
-            for now in self._records():
+        with suppress(KeyboardInterrupt):
+            for now in self._records(stopped):
                 if progress is not None:
                     progress(now)
-                if stopped():
-                    result = Outcome.INTERRUPTED
-                    break
-            if self.taken < self.settings.steps and result is Outcome.FINISHED:
-                result = Outcome.DIVERGED
-        except KeyboardInterrupt:
-            result = Outcome.INTERRUPTED
-        return self._finished(result)
+        return self._finished()
 
-    def _records(self) -> Iterator[TrainingProgress]:
+    def _records(self, stopped: Callable[[], bool]) -> Iterator[TrainingProgress]:
         """Advance from stop to stop, until the end or until something is not finite."""
-        key, clock = named_key(self.seed, "train"), Clock()
-        while self.taken < self.settings.steps:
-            stop = self.settings.next_stop(self.taken)
-            count = stop - self.taken
-            moved, mean = advance(
-                self.steps, self.model, self.state, key, jnp.asarray(self.taken), jnp.asarray(count)
-            )
-            if not bool(jnp.isfinite(moved.vector).all() & jnp.isfinite(mean)):
+        settings, clock = self.settings, Clock()
+        while self.taken < settings.steps and not stopped():
+            self._advance()
+            if self.diverged:
                 return
-            self.state, self.taken = moved, stop
-            self.log.add(float(mean), count)
-            self._at_stop()
-            if self.log.steps and self.log.steps[-1] == stop:
-                yield clock.read(stop, self.settings.steps, self.log.losses[-1])
+            if settings.is_due(settings.record_every, self.taken):
+                self.log.record(self.taken)
+            if settings.is_due(settings.checkpoint_every, self.taken):
+                self._save()
+            if self.taken == settings.steps:
+                self._close()
+            if self.log.steps and self.log.steps[-1] == self.taken:
+                yield clock.read(self.taken, settings.steps, self.log.losses[-1])
 
-    def _at_stop(self) -> None:
-        settings, taken = self.settings, self.taken
-        if taken % settings.record_every == 0 or taken == settings.steps:
-            self.log.record(taken)
-        if settings.evaluate_every is not None and taken % settings.evaluate_every == 0:
-            loss = self._evaluate()
-            self.log.evaluate(taken, float(loss.value), float(loss.standard_error))
-        if settings.checkpoint_every is not None and taken % settings.checkpoint_every == 0:
-            self._save()
+    def _advance(self) -> None:
+        """Go to the next stop, evaluation there included: an interruption undoes all of it or nothing."""
+        settings, stop = self.settings, self.settings.next_stop(self.taken)
+        total = jnp.asarray(self.log.pending, self.state.vector.dtype)
+        taken, count = jnp.asarray(self.taken), jnp.asarray(stop - self.taken)
+        moved, total = advance(self.steps, self.model, self.state, total, self.key, taken, count)
+        self.diverged = not bool(jnp.isfinite(moved.vector).all() & jnp.isfinite(total))
+        if self.diverged:
+            return
+        if settings.is_due(settings.evaluate_every, stop):
+            loss = self._evaluate(stop, moved)
+            self.log.evaluate(stop, float(loss.value), float(loss.standard_error))
+        self.log.add(float(total), stop - self.taken)
+        self.state, self.taken = moved, stop
 
-    def _evaluate(self) -> Estimate:
-        """The held-out loss of the weights as they are, computed once for every number of steps."""
-        if self.evaluated is None or self.evaluated[0] != self.taken:
-            model = self._model(self.state.vector)
-            loss = held_out_loss(model, self.process, self.task, self.settings, self.seed)
-            self.evaluated = self.taken, loss
+    def _evaluate(self, taken: int, state: TrainingState) -> Estimate:
+        """The held-out loss of these weights, computed once for every number of steps."""
+        if self.evaluated is None or self.evaluated[0] != taken:
+            model = self._model(state.vector)
+            self.evaluated = taken, held_out_loss(model, self.process, self.task, self.settings, self.seed)
         return self.evaluated[1]
 
     def _save(self) -> None:
-        if self.folder is not None:
+        if self.folder is not None and self.checkpoint != self.folder.file(self.taken):
             self.checkpoint = self.folder.save(self.taken, self.state, self.log)
+
+    def _close(self) -> None:
+        """Save, then close the last record: it stays open in the checkpoint, as it is in a run that goes on."""
+        self._save()
+        self.log.record(self.taken)
 
     def _model(self, vector: Any) -> Model:
         return real_vector(self.model)[1](vector)
 
-    def _finished(self, result: Outcome) -> Training[Model]:
-        self._save()
-        loss = self._evaluate()
+    def _finished(self) -> Training[Model]:
+        self._close()
         average = self.state.average
         return Training(
             self._model(self.state.vector),
             None if average is None else self._model(average),
             *self.log.arrays(),
-            loss,
-            result,
+            self._evaluate(self.taken, self.state),
+            self._result(),
             self.checkpoint,
         )
+
+    def _result(self) -> Outcome:
+        if self.diverged:
+            return Outcome.DIVERGED
+        return Outcome.FINISHED if self.taken == self.settings.steps else Outcome.INTERRUPTED

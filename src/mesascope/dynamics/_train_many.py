@@ -12,20 +12,15 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from mesascope.core import named_key
+from mesascope.core import integer_at_least, named_key
 from mesascope.objectives import Task
 
-from ._outcome import Outcome
-from ._parameters import in_state_precision, real_vector
 from ._progress import ProgressCallback
-from ._train import Training, check_run, held_out_loss, in_precision, run_training
-from ._training_log import TrainingLog
+from ._train import Training, check_run, run_training
+from ._train_together import train_together
 from ._training_settings import TrainingSettings
-from ._training_steps import TrainingSteps, advance_together
 
 Model = TypeVar("Model", bound=eqx.Module)
 
@@ -53,7 +48,7 @@ def train_many(
         task: as for `train`.
         seeds: distinct seeds.
         checkpoint: a folder that gets one subfolder `seed-…` per run; runs there continue as those of `train` do.
-        workers: runs at the same time on a CPU; as many as there are cores by default.
+        workers: runs at the same time on a CPU ≥ 1; as many as there are cores by default.
         progress: called with (seed, `TrainingProgress`) at every record, from the thread of the run.
         settings: as for `train`: optimizer, steps, batch, precision, ….
 
@@ -61,28 +56,28 @@ def train_many(
         The runs in the order of the seeds.
 
     Raises:
-        ValueError, TypeError, CheckpointError: as `train`; and for no seeds, or the same seed twice.
+        ValueError, TypeError, CheckpointError: as `train`; and for no seeds, the same seed twice, or an unknown setting.
     """
     chosen = _checked_settings(settings)
-    numbers = [int(seed) for seed in seeds]
-    if not numbers or len(set(numbers)) != len(numbers):
-        raise ValueError(f"seeds: must be distinct, at least one, got {list(seeds)}")
+    keys = {seed: named_key(seed, "model") for seed in _checked_seeds(seeds)}
+    if workers is not None:
+        workers = integer_at_least("workers", workers, 1)
     check_run(process, task, chosen)
-
-    def model(seed: int) -> Model:
-        return make(named_key(seed, "model"))
-
     if jax.default_backend() != "cpu" and checkpoint is None:
-        return train_together([model(seed) for seed in numbers], process, task, numbers, chosen)
+        return train_together(
+            [make(key) for key in keys.values()], process, task, list(keys), chosen, progress
+        )
     stop = threading.Event()
+    wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
 
     def run(seed: int) -> Training[Model]:
         folder = None if checkpoint is None else Path(checkpoint) / f"seed-{seed}"
         report = None if progress is None else _for_seed(progress, seed)
-        return run_training(model(seed), process, task, chosen, seed, folder, report, stop.is_set)
+        with jax.enable_x64(wide):  # a mode entered by `with` does not reach other threads
+            return run_training(make(keys[seed]), process, task, chosen, seed, folder, report, stop.is_set)
 
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        runs = [pool.submit(run, seed) for seed in numbers]
+        runs = [pool.submit(run, seed) for seed in keys]
         try:
             return [one.result() for one in runs]
         except KeyboardInterrupt:
@@ -90,53 +85,15 @@ def train_many(
             return [one.result() for one in runs]
         except BaseException:
             stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def train_together(
-    models: list[Model], process: Any, task: Task, seeds: list[int], settings: TrainingSettings
-) -> list[Training[Model]]:
-    """All runs as one `vmap`; a run whose loss stops being finite stays where it was, the others go on."""
-    with in_precision(settings.precision):
-        starts = [in_state_precision(model, settings.precision) for model in models]
-        steps = TrainingSteps(
-            process, task, settings.transformation(), settings.batch, settings.precision, settings.average
-        )
-        states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[steps.start(model) for model in starts])
-        keys = jnp.stack([named_key(seed, "train") for seed in seeds])
-        logs = [TrainingLog() for _ in seeds]
-        lasting = np.ones(len(seeds), bool)
-        taken, result = 0, Outcome.FINISHED
-        try:
-            while taken < settings.steps and lasting.any():
-                stop = min(settings.steps, taken + settings.record_every)
-                moved, means = advance_together(
-                    steps, starts[0], states, keys, jnp.asarray(taken), jnp.asarray(stop - taken)
-                )
-                lasting &= np.asarray(jnp.isfinite(moved.vector).all(1) & jnp.isfinite(means))
-                states = _where(lasting, moved, states)
-                for log, mean in [(logs[i], means[i]) for i in np.flatnonzero(lasting)]:
-                    log.add(float(mean), stop - taken)
-                    log.record(stop)
-                taken = stop
-        except KeyboardInterrupt:
-            result = Outcome.INTERRUPTED
-        found = []
-        for i, seed in enumerate(seeds):
-            rebuild = real_vector(starts[i])[1]
-            model = rebuild(states.vector[i])
-            average = None if states.average is None else rebuild(states.average[i])
-            loss = held_out_loss(model, process, task, settings, seed)
-            ended = result if lasting[i] else Outcome.DIVERGED
-            found.append(Training(model, average, *logs[i].arrays(), loss, ended, None))
-        return found
-
-
-def _where(chosen: np.ndarray, new: Any, old: Any) -> Any:
-    def one(a: Array, b: Array) -> Array:
-        return jnp.where(chosen.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-
-    return jax.tree.map(one, new, old)
+def _checked_seeds(seeds: Sequence[int]) -> list[int]:
+    numbers = [integer_at_least("seeds", seed, 0) for seed in seeds]
+    if not numbers or len(set(numbers)) != len(numbers):
+        raise ValueError(f"seeds: must be distinct, at least one, got {numbers}")
+    return numbers
 
 
 def _for_seed(progress: Callable[[int, Any], None], seed: int) -> ProgressCallback:

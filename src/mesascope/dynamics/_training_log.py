@@ -29,13 +29,13 @@ class TrainingLog:
     pending: float = 0.0
     pending_steps: int = 0
 
-    def add(self, mean: float, count: int) -> None:
-        """Take note of the mean loss of `count` steps."""
-        self.pending += mean * count
+    def add(self, total: float, count: int) -> None:
+        """Take note of `count` more steps, and the sum of the losses since the last record."""
+        self.pending = total
         self.pending_steps += count
 
     def record(self, step: int) -> None:
-        """Close the record that ends at `step`."""
+        """Close the record that ends at `step`, if there were steps since the one before."""
         if self.pending_steps:
             self.steps.append(step)
             self.losses.append(self.pending / self.pending_steps)

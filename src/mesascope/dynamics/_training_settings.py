@@ -30,21 +30,26 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("batch", 1), ("held_out", 2), ("record_every", 1)):
-            integer_at_least(name, getattr(self, name), least)
+            self._set(name, integer_at_least(name, getattr(self, name), least))
         for name in ("evaluate_every", "checkpoint_every"):
             if getattr(self, name) is not None:
-                integer_at_least(name, getattr(self, name), 1)
+                self._set(name, integer_at_least(name, getattr(self, name), 1))
         if self.precision not in PRECISIONS:
             known = ", ".join(map(repr, PRECISIONS))
             raise ValueError(f"precision: must be one of {known}, got {self.precision!r}")
-        if self.average is not None and not 0 < finite_number("average", self.average) < 1:
-            raise ValueError(
-                f"average: the decay must lie between 0 and 1, such as 0.999, got {self.average}"
-            )
+        if self.average is not None:
+            self._set("average", float(finite_number("average", self.average)))
+            if not 0 < self.average < 1:
+                raise ValueError(
+                    f"average: the decay must lie between 0 and 1, such as 0.999, got {self.average}"
+                )
         if not hasattr(self.optimizer, "init") and not isinstance(self.optimizer, Optimizer):
             raise TypeError(
                 f"optimizer: must be Optimizer(…) or an optax optimizer such as optax.adam(1e-3), got {self.optimizer!r}"
             )
+
+    def _set(self, name: str, value: float) -> None:
+        object.__setattr__(self, name, value)
 
     def transformation(self) -> Any:
         """The optax transformation."""
@@ -54,3 +59,7 @@ class TrainingSettings:
         """The step at which something is next to be done: record, evaluate, save or end."""
         every = (self.record_every, self.evaluate_every, self.checkpoint_every)
         return min(self.steps, *(taken + n - taken % n for n in every if n is not None))
+
+    def is_due(self, every: int | None, taken: int) -> bool:
+        """Whether what is done `every` so many steps is due after `taken` steps."""
+        return every is not None and taken % every == 0

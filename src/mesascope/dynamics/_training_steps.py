@@ -54,15 +54,17 @@ class TrainingSteps(eqx.Module):
         return TrainingState(vector, self.optimizer.init(vector), None if self.decay is None else vector)
 
     def advance(
-        self, model: eqx.Module, state: TrainingState, key: Array, taken: Array, count: Array
+        self, model: eqx.Module, state: TrainingState, total: Array, key: Array, taken: Array, count: Array
     ) -> tuple[TrainingState, Array]:
-        """The state after `count` more steps, and the mean loss of their batches.
+        """The state after `count` more steps, and `total` plus the mean losses of their batches.
 
-        Step number n draws its batch from `fold_in(key, n)`, so that nothing depends on where a run was cut.
+        Step number n draws its batch from `fold_in(key, n)`, and losses are added one by one to `total`: nothing depends
+        on where a run was cut, down to the last bit.
 
         Args:
             model: gives the structure; its weights are not used.
             state: after `taken` steps.
+            total: sum of earlier losses, of the type of the state.
             key: of this run.
             taken: steps taken before, an integer.
             count: steps to take, an integer.
@@ -70,7 +72,7 @@ class TrainingSteps(eqx.Module):
         rebuild = real_vector(model)[1]
 
         def step(i: Array, carry: tuple[TrainingState, Array]) -> tuple[TrainingState, Array]:
-            before, total = carry
+            before, added = carry
             drawn = self.process.sample(
                 jax.random.fold_in(key, taken + i), task_length(self.task), self.batch
             )
@@ -78,10 +80,10 @@ class TrainingSteps(eqx.Module):
             updates, inner = self.optimizer.update(gradient, before.optimizer, before.vector)
             vector = before.vector + updates
             average = self._average(before.average, vector, taken + i)
-            return TrainingState(vector, inner, average), total + value
+            return TrainingState(vector, inner, average), added + value
 
-        state, total = jax.lax.fori_loop(0, count, step, (state, jnp.zeros((), state.vector.dtype)))
-        return state, total / count
+        state, total = jax.lax.fori_loop(0, count, step, (state, total))
+        return state, total
 
     def _value_and_gradient(self, model: eqx.Module, sample: Any) -> tuple[Array, Array]:
         """Mean loss of a batch, and its gradient in the coordinates of `real_vector`."""
@@ -119,10 +121,17 @@ advance = eqx.filter_jit(TrainingSteps.advance)
 
 @eqx.filter_jit
 def advance_together(
-    steps: TrainingSteps, model: eqx.Module, states: TrainingState, keys: Array, taken: Array, count: Array
+    steps: TrainingSteps,
+    model: eqx.Module,
+    states: TrainingState,
+    totals: Array,
+    keys: Array,
+    taken: Array,
+    count: Array,
 ) -> tuple[TrainingState, Array]:
-    """Many runs in one call: states, keys and results carry the runs on their first axis."""
-    return jax.vmap(partial(steps.advance, model), in_axes=(0, 0, None, None))(states, keys, taken, count)
+    """Many runs in one call: states, totals, keys and results carry the runs on their first axis."""
+    together = jax.vmap(partial(steps.advance, model), in_axes=(0, 0, 0, None, None))
+    return together(states, totals, keys, taken, count)
 
 
 def _real_gradient(gradient: Any) -> Array:

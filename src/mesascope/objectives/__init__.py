@@ -13,6 +13,7 @@ from ._population import population_loss as population_loss
 from ._sample_losses import PRECISIONS as PRECISIONS
 from ._sample_losses import Task as Task
 from ._sample_losses import cast as cast
+from ._sample_losses import check_model_reads as check_model_reads
 from ._sample_losses import check_task as check_task
 from ._sample_losses import refuse_large_batches as refuse_large_batches
 from ._sample_losses import sample_losses as sample_losses

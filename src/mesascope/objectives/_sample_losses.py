@@ -9,7 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.processes import FewShot, NextToken, PromptProcess, Prompts
+from mesascope.models import LinearAttentionModel
+from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProcess, Prompts
+
+from ._engine import require_moments
 
 Task = NextToken | FewShot
 PRECISIONS = ("float32", "float64", "bfloat16")
@@ -37,6 +40,26 @@ def check_task(process: Any, task: Any) -> None:
         raise TypeError(
             f"task: {type(process).__name__} draws sequences, not prompts; use NextToken(horizon=…)"
         )
+
+
+def check_model_reads(model: Any, process: Any) -> None:
+    """Refuse a model whose loss on this process cannot be computed, where the shapes of samples do not tell.
+
+    Raises:
+        ValueError: another number of logits than symbols.
+        MomentError: linear attention on `DiagonalUnitary` of a law for which its loss is infinite.
+    """
+    if isinstance(model, LinearAttentionModel) and isinstance(process, DiagonalUnitary):
+        # a finite sample has a mean whatever the law; it would look like an answer
+        require_moments(process.law, process.dim)
+    symbols = getattr(process, "vocabulary", None)
+    if symbols is not None:
+        context = jax.ShapeDtypeStruct((1, 3), jnp.int32)
+        logits = eqx.filter_eval_shape(model.predictions, context).shape[-1]
+        if logits != symbols:
+            raise ValueError(
+                f"model: gives {logits} logits, but {type(process).__name__} draws {symbols} symbols; make them equal"
+            )
 
 
 def task_length(task: Task) -> int:
@@ -84,6 +107,9 @@ def sample_losses(model: Any, sample: Any, task: Task) -> Array:
 
     Returns:
         Shape (batch,), real.
+
+    Raises:
+        ValueError: predictions of another shape than what they predict.
     """
     if isinstance(task, FewShot):
         return _prompt_losses(model, sample, task)
@@ -102,8 +128,11 @@ def sequence_losses(model: Any, tokens: Array, weights: Any) -> Array:
 
     Returns:
         Shape (batch,), real.
+
+    Raises:
+        ValueError: predictions of another shape than the tokens that they predict.
     """
-    errors = model.predictions(tokens[..., :-1, :]) - tokens[..., 2:, :]
+    errors = _errors(model.predictions(tokens[..., :-1, :]), tokens[..., 2:, :])
     squared = jnp.sum(jnp.real(errors * errors.conj()), -1)
     return squared @ jnp.asarray(weights, squared.dtype) / 2
 
@@ -117,6 +146,16 @@ def _symbol_losses(model: Any, symbols: Array, weights: Any) -> Array:
 def _prompt_losses(model: Any, prompts: Prompts, task: FewShot) -> Array:
     x, y = prompts
     if task.weights is None:
-        return (model(x, y[..., :-1]) - y[..., -1]) ** 2 / 2
-    squared = (model.predictions(x, y[..., :-1]) - y) ** 2
+        return _errors(model(x, y[..., :-1]), y[..., -1]) ** 2 / 2
+    squared = _errors(model.predictions(x, y[..., :-1]), y) ** 2
     return squared @ jnp.asarray(task.weights_array(), squared.dtype) / 2
+
+
+def _errors(predicted: Array, wanted: Array) -> Array:
+    """Their difference; shapes that only broadcasting makes fit would give the loss of something else."""
+    if predicted.shape != wanted.shape:
+        raise ValueError(
+            f"model: its predictions have shape {predicted.shape}, what they predict has {wanted.shape}; "
+            "take a model for the dim of the process"
+        )
+    return predicted - wanted

@@ -1,0 +1,125 @@
+"""How runs end that do not finish, and what is refused before they begin."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from mesascope import DiagonalUnitary, Gaussian, LinearAttention, NextToken, StudentT, train
+from mesascope.dynamics import Optimizer, Outcome, load_model
+from mesascope.models import prompt_linear_transformer, token_transformer
+from mesascope.processes import FewShot, LinearRegression, MarkovTree, MomentError
+
+PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
+START = LinearAttention.diagonal(2, 0.5, 0.5)
+SMALL = {"steps": 50, "batch": 8, "held_out": 16, "record_every": 1}
+TOO_FAST = Optimizer("sgd", 0.3)  # a few steps go well
+
+
+def _values(model):
+    return np.concatenate([np.ravel(model.w_kq), np.ravel(model.w_pv)])
+
+
+def test_a_diverging_run_keeps_the_last_finite_weights(tmp_path):
+    run = train(START, PROCESS, TASK, optimizer=TOO_FAST, checkpoint=tmp_path, checkpoint_every=1, **SMALL)
+    assert run.result is Outcome.DIVERGED and "learning rate" in run.result.message
+    last = run.steps[-1]
+    assert 1 < last < 50 and np.isfinite(run.losses).all()
+    np.testing.assert_array_equal(run.steps, np.arange(1, last + 1))
+    assert np.isfinite(_values(run.model)).all()
+    assert run.checkpoint == max(tmp_path.iterdir()) and run.checkpoint.stem == f"step-{last:09}"
+    np.testing.assert_array_equal(_values(load_model(run.checkpoint, START)), _values(run.model))
+    again = train(START, PROCESS, TASK, optimizer=TOO_FAST, checkpoint=tmp_path, checkpoint_every=1, **SMALL)
+    assert again.result is Outcome.DIVERGED
+    np.testing.assert_array_equal(again.losses, run.losses)
+
+
+def test_weights_that_are_not_finite_from_the_start_end_the_run_there(tmp_path):
+    start = jax.tree.map(lambda w: w * jnp.nan, START)
+    run = train(start, PROCESS, TASK, optimizer=TOO_FAST, checkpoint=tmp_path, **SMALL)
+    assert run.result is Outcome.DIVERGED
+    assert len(run.steps) == len(run.losses) == 0 and run.evaluations.value.shape == (0,)
+    assert run.checkpoint.name == "step-000000000.checkpoint" and np.isnan(float(run.loss.value))
+
+
+def test_the_smallest_run():
+    run = train(START, PROCESS, NextToken(3), steps=1, batch=1, held_out=2)
+    assert run.result is Outcome.FINISHED and run.checkpoint is None and run.average is None
+    np.testing.assert_array_equal(run.steps, [1])
+    assert not np.array_equal(_values(run.model), _values(START).astype(np.float32))
+
+
+def test_numpy_numbers_are_numbers(tmp_path):
+    settings = {name: np.int64(value) for name, value in SMALL.items()} | {
+        "steps": np.int64(2),
+        "seed": np.int64(1),
+    }
+    run = train(START, PROCESS, TASK, average=np.float64(0.5), checkpoint=tmp_path, **settings)
+    plain = train(START, PROCESS, TASK, average=0.5, checkpoint=tmp_path, **{**SMALL, "steps": 3, "seed": 1})
+    assert run.checkpoint.parent == plain.checkpoint.parent and plain.steps[-1] == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": 0}, "steps must be at least 1"),
+        ({"batch": 0}, "batch must be at least 1"),
+        ({"held_out": 1}, "held_out must be at least 2"),
+        ({"record_every": 0}, "record_every must be at least 1"),
+        ({"evaluate_every": 0}, "evaluate_every must be at least 1"),
+        ({"checkpoint_every": 0}, "checkpoint_every must be at least 1"),
+        ({"steps": 1.5}, r"steps must be an integer, got 1\.5"),
+        ({"average": 1}, "average: the decay must lie between 0 and 1, such as 0.999, got 1"),
+        ({"average": 0.0}, "average: the decay must lie between 0 and 1"),
+        (
+            {"precision": "float16"},
+            "precision: must be one of 'float32', 'float64', 'bfloat16', got 'float16'",
+        ),
+        ({"optimizer": "adam"}, r"optimizer: must be Optimizer\(…\) or an optax optimizer .* got 'adam'"),
+        ({"optimizer": Optimizer(warmup=50)}, "warmup: 50 steps do not fit into a run of 50"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": 2**32}, r"seed must be below 2\*\*32"),
+        ({"seed": 0.5}, "seed must be an integer"),
+        ({"batch": 10**9}, "samples for NextToken.* GiB at once; take a smaller batch"),
+    ],
+)
+def test_bad_settings_speak_and_leave_nothing(tmp_path, settings, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        train(START, PROCESS, TASK, checkpoint=tmp_path / "run", **{**SMALL, **settings})
+    assert not (tmp_path / "run").exists()
+
+
+PROMPTS, SYMBOLS = LinearRegression(2), MarkovTree.chain(5, 4, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "process", "task", "error", "message"),
+    [
+        (START, PROMPTS, NextToken(6), TypeError, r"draws prompts, not sequences; use FewShot\("),
+        (START, PROCESS, FewShot(6), TypeError, r"draws sequences, not prompts; use NextToken\("),
+        (START, DiagonalUnitary(Gaussian(1.0), 3), TASK, ValueError, r"expected shape \(…, t, 2\)"),
+        (START, DiagonalUnitary(StudentT(3), 2), TASK, MomentError, r"E x\^3 does not exist"),
+        (lambda tokens: tokens, PROCESS, TASK, TypeError, "must be a model with floating-point weights"),
+        (
+            "logits",
+            SYMBOLS,
+            TASK,
+            ValueError,
+            "gives 3 logits, but MarkovTree draws 4 symbols; make them equal",
+        ),
+        ("prompts", LinearRegression(3), FewShot(4), ValueError, "expected x of shape"),
+    ],
+)
+def test_parts_that_do_not_fit_speak(model, process, task, error, message):
+    if model == "logits":
+        model = token_transformer(3, 4, 1, 1, 6, key=jax.random.key(0))
+    if model == "prompts":
+        model = prompt_linear_transformer(2, 1, key=jax.random.key(0))
+    with pytest.raises(error, match=message):
+        train(model, process, task, **SMALL)
+
+
+def test_any_optax_transformation_trains():
+    run = train(START, PROCESS, TASK, optimizer=optax.rmsprop(1e-3), **{**SMALL, "steps": 3})
+    assert run.result is Outcome.FINISHED
