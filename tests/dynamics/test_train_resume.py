@@ -12,7 +12,7 @@ import optax
 import pytest
 
 from mesascope import DiagonalUnitary, Gaussian, LinearAttention, NextToken, train
-from mesascope.dynamics import CheckpointError, Optimizer, Outcome, load_model
+from mesascope.dynamics import CheckpointError, Optimizer, Outcome, load_average, load_model
 from mesascope.dynamics import _train as module
 from mesascope.dynamics._checkpoint import read_checkpoint
 from mesascope.models import MultiHeadLinearAttention
@@ -281,3 +281,21 @@ def test_other_files_in_the_folder_are_left_alone(whole, tmp_path):
 def test_a_checkpoint_is_a_model(whole):
     loaded = load_model(whole.checkpoint, START)
     assert jax.tree.all(jax.tree.map(np.array_equal, loaded, whole.model))
+
+
+def test_another_start_does_not_continue_a_run(tmp_path):
+    first = _train(tmp_path)
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(CheckpointError, match="from another start"):
+        _train(tmp_path, model=LinearAttention.diagonal(2, 0.31, 0.3))
+    assert first.checkpoint in files
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+
+
+def test_the_average_comes_back_from_a_checkpoint(tmp_path):
+    run = _train(tmp_path / "with")
+    np.testing.assert_array_equal(load_average(run.checkpoint, START).w_kq, run.average.w_kq)
+    assert not np.array_equal(run.average.w_kq, run.model.w_kq)
+    plain = _train(tmp_path / "without", average=None)
+    with pytest.raises(CheckpointError, match="keeps no average"):
+        load_average(plain.checkpoint, START)

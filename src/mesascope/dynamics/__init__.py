@@ -2,6 +2,7 @@
 
 from ._checkpoint import CheckpointError as CheckpointError
 from ._checkpoint import export_safetensors as export_safetensors
+from ._checkpoint import load_average as load_average
 from ._checkpoint import load_model as load_model
 from ._checkpoint import save_model as save_model
 from ._descend import Descent as Descent

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mesascope.core import require_x64
@@ -57,12 +58,34 @@ def load_model(path: str | Path, like: Model) -> Model:
             names the first field that differs, with both values).
     """
     header, payload = read_checkpoint(path)
+    like = _in_precision_of(path, header, like)
+    return read_arrays(payload, like)
+
+
+def load_average(path: str | Path, like: Model) -> Model:
+    """Read the moving average of the weights from a checkpoint of `train(…, average=…)`.
+
+    Args and errors are those of `load_model`; CheckpointError also where no average was kept.
+    """
+    header, payload = read_checkpoint(path)
+    like = _in_precision_of(path, header, like)
+    vector, rebuild = real_vector(like)
+    if not header.get("state", {}).get("state[0]", "None").startswith("float"):
+        raise CheckpointError(
+            f"{path}: keeps no average of the weights; train with average=0.999, say, or load_model"
+        )
+    average: Model = rebuild(read_arrays(payload, (like, (jnp.asarray(vector),)))[1][0])
+    return average
+
+
+def _in_precision_of(path: str | Path, header: dict[str, Any], like: Model) -> Model:
+    """The model `like` in the precision of the checkpoint, if it is of the same architecture."""
     precision = "float64" if header["precision"] == "float64" else "float32"
     if precision == "float64":
         require_x64(f"{path}, a checkpoint in float64,")
     like = in_state_precision(like, precision)
     refuse_other_fields(path, header["weights"], describe_tree(like))
-    return read_arrays(payload, like)
+    return like
 
 
 def write_checkpoint(path: Path, model: Any, more: Any, facts: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import numpy as np
 
 from mesascope.objectives import Task
 from mesascope.records import prepare_output, remove_leftovers
@@ -35,7 +36,7 @@ class RunFolder:
 
     Attributes:
         path: the folder, made when the run begins.
-        model: gives the architecture.
+        model: the start of the run.
         facts: what must be equal for a run to go on from a checkpoint.
     """
 
@@ -62,9 +63,15 @@ class RunFolder:
         Raises:
             RecordError: it cannot be written.
         """
-        path, more = self.file(step), (state.optimizer, state.average)
+        path, more = self.file(step), (state.average, state.optimizer)
         model = real_vector(self.model)[1](state.vector)
-        facts = {"step": step, "run": self.facts, "log": log.to_json(), "state": describe_tree(more, "state")}
+        facts = {
+            "step": step,
+            "run": self.facts,
+            "start": _sizes(self.model),
+            "log": log.to_json(),
+            "state": describe_tree(more, "state"),
+        }
         write_checkpoint(path, model, more, facts)
         return path
 
@@ -81,22 +88,37 @@ class RunFolder:
         remove_leftovers(self.path)
         return resumed
 
+    def _refuse_other_start(self, path: Path, there: list[float]) -> None:
+        here = _sizes(self.model)
+        if not np.allclose(there, here, rtol=1e-4, atol=1e-4 * here[0]):
+            raise CheckpointError(
+                f"{path}: is a checkpoint of a run from another start: its weights had norm {there[0]:.6g} and sum "
+                f"{there[1]:.6g} there, here {here[0]:.6g} and {here[1]:.6g}; pass the same start or choose another folder"
+            )
+
     def _read(
         self, step: int, path: Path, state: TrainingState, steps: int
     ) -> tuple[int, TrainingState, TrainingLog]:
         header, payload = read_checkpoint(path)
-        more = (state.optimizer, state.average)
+        more = (state.average, state.optimizer)
         refuse_other_fields(path, header["weights"], describe_tree(self.model))
         refuse_other_fields(path, header["run"], self.facts)
         refuse_other_fields(path, header["state"], describe_tree(more, "state"))
+        self._refuse_other_start(path, header["start"])
         if step > steps:
             raise CheckpointError(
                 f"{path}: this run has taken {step} steps already, more than the {steps} asked for; "
                 "ask for more or choose another folder"
             )
-        model, (optimizer, average) = read_arrays(payload, (self.model, more))
+        model, (average, optimizer) = read_arrays(payload, (self.model, more))
         vector = real_vector(model)[0].astype(state.vector.dtype)
         return step, TrainingState(vector, optimizer, average), TrainingLog.from_json(header["log"])
+
+
+def _sizes(model: eqx.Module) -> list[float]:
+    """Norm and sum of all weights: enough to tell two starts apart, and close on machines that round differently."""
+    vector = np.asarray(real_vector(model)[0], float)
+    return [float(np.linalg.norm(vector)), float(vector.sum())]
 
 
 def run_facts(process: Any, task: Task, settings: TrainingSettings, seed: int) -> dict[str, str]:
