@@ -1,0 +1,83 @@
+"""The claims that answer the reviews: they hold at smoke size, and each of them can fail."""
+
+import numpy as np
+import pytest
+
+from mesascope.papers import claims
+from mesascope.papers._claim import UnsettledError
+from mesascope.papers.zheng2024 import _depth, _other_weights
+
+EXACT = {
+    "factored-weights": {"dim": 2, "horizon": 6, "starts": 2},
+    "other-normalizers": {"horizon": 8},
+    "other-starts": {"dim": 2, "horizon": 6, "starts": 1},
+}
+TRAINED = {"dim": 2, "horizon": 6, "batch": 8, "steps": 2, "seeds": 2, "sequences": 400}
+
+
+def find(name, **changed):
+    (claim,) = claims(f"zheng2024/{name}")
+    return claim, {**claim.settings["quick"], **changed}
+
+
+@pytest.fixture(scope="module")
+def exact_findings():
+    return {name: claim.check(settings) for name in EXACT for claim, settings in [find(name, **EXACT[name])]}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_answers_verify_at_smoke_size(name, exact_findings):
+    assert exact_findings[name].verdict == "verified"
+    assert find(name)[0].asked_in_reviews
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_wrong_theory_refutes(name, monkeypatch):
+    for formula in ("limit_loss", "limit_product"):
+        right = getattr(_other_weights.theory, formula)
+
+        def wrong(*args, _right=right, **settings):
+            return _right(*args, **settings) * 1.01
+
+        monkeypatch.setattr(_other_weights.theory, formula, wrong)
+    claim, settings = find(name, **EXACT[name])
+    assert claim.check(settings).verdict == "refuted"
+
+
+def test_depth_that_does_not_help_refutes(monkeypatch):
+    monkeypatch.setattr(_depth, "_trained", lambda make, settings, rate: [_depth._optimum(settings)] * 2)
+    for name in ("several-layers", "softmax"):
+        claim, settings = find(name, **TRAINED)
+        finding = claim.check(settings)
+        assert finding.verdict == "refuted"
+        assert finding.figures
+
+
+def test_too_little_training_refutes():
+    claim, settings = find("softmax", **TRAINED, width=8, heads=2)
+    finding = claim.check({**settings, "fraction": 0.01, "steps": 101})
+    assert finding.verdict == "refuted"
+    assert len(finding.measured["mean_error"]) == 2
+
+
+def test_a_run_that_diverges_is_no_refutation():
+    claim, settings = find("several-layers", **{**TRAINED, "steps": 101, "rate": 1e30})
+    with pytest.raises(UnsettledError, match="diverged"):
+        claim.check(settings)
+
+
+def test_the_interval_of_the_median_covers_it():
+    rng = np.random.default_rng(0)
+    repeats = 2000
+    covered = 0
+    for _ in range(repeats):
+        center, (low, high) = _depth._median(np.sort(rng.standard_cauchy(401)))
+        assert low <= center <= high
+        covered += low <= 0 <= high
+    # at least 95 %, the ends being rounded outwards; five standard errors of a proportion are 2.5 %
+    assert 0.925 < covered / repeats < 0.99
+
+
+def test_the_share_of_the_worst_hundredth():
+    errors = np.sort([*np.ones(990), *np.full(10, 99.0)])
+    assert _depth._worst_share(errors) == pytest.approx(990 / 1980)
