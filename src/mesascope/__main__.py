@@ -1,7 +1,5 @@
 """`python -m mesascope`: the command line."""
 
-import sys
+from mesascope.cli import run
 
-from mesascope.cli import main
-
-sys.exit(main())
+run()

@@ -150,3 +150,12 @@ def test_safetensors_hold_complex_weights_in_two_parts_and_the_rest_as_metadata(
     with safe_open(path, "numpy") as file:
         metadata = file.metadata()
     assert metadata["model.normalizer"] == "'t-1'" and metadata["model.w_kq"] == "complex128[4, 4]"
+
+
+def test_a_model_in_half_precision_is_refused_before_it_is_written(tmp_path):
+    half = jax.tree.map(lambda w: w.astype("bfloat16"), LinearAttention(np.eye(4), np.ones((2, 4))))
+    with pytest.raises(ValueError, match="weights must all be in float32, or all in float64, got bfloat16"):
+        save_model(tmp_path / "half", half)
+    with pytest.raises(TypeError, match="notes: must be JSON values"):
+        save_model(tmp_path / "notes", LinearAttention(np.eye(4), np.ones((2, 4))), {"b": object()})
+    assert not list(tmp_path.iterdir())

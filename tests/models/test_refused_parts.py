@@ -362,3 +362,15 @@ def test_refused(case):
     assert re.search(message, str(caught.value)), str(caught.value)
     assert "\n" not in str(caught.value)
     assert type(caught.value) in (ValueError, TypeError)
+
+
+@pytest.mark.parametrize("layer", ["linear", "softmax", "mlp"])
+def test_an_empty_batch_is_refused(layer):
+    key = jax.random.key(0)
+    made = {
+        "linear": lambda: LinearSelfAttention.gaussian(4, 1, 0.1, key=key),
+        "softmax": lambda: SoftmaxSelfAttention.gaussian(4, 2, key=key),
+        "mlp": lambda: MLP.gaussian((4, 8, 4), key=key),
+    }[layer]()
+    with pytest.raises(ValueError, match="batch is empty"):
+        made(np.zeros((0, 5, 4), np.float32))

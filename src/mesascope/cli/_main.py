@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ._interrupt import held_interrupts, is_interrupt, lasting_interrupts
 from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, say
@@ -47,6 +48,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise  # a fault of mesascope itself; python -X dev -m mesascope … shows all tracebacks
         say(f"{name}: {line}")
         return status
+
+
+def run() -> NoReturn:
+    """The process: `main`, then its exit status.
+
+    After Ctrl-C the process ends at once: a compilation that was cut leaves threads behind that crash while the
+    interpreter shuts down, and the crash would take the place of the status. All that is kept is on disk by then.
+    """
+    status = main()
+    if status == INTERRUPTED:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _judge(error: BaseException, kept: str) -> tuple[int | None, str]:

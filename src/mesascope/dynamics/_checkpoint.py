@@ -41,8 +41,20 @@ def save_model(path: str | Path, model: eqx.Module, notes: dict[str, Any] | None
         notes: JSON values to keep beside the weights, e.g. the specification that builds the model.
 
     Raises:
+        ValueError: weights in bfloat16, or in several precisions.
+        TypeError: notes that are not JSON.
         RecordError: the file cannot be written; what was there before is still there.
     """
+    kinds = {str(leaf.dtype) for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))}
+    if not kinds <= {"float32", "complex64"} and not kinds <= {"float64", "complex128"}:
+        found = ", ".join(sorted(kinds))
+        raise ValueError(
+            f"model: weights must all be in float32, or all in float64, got {found}; cast them first"
+        )
+    try:
+        json.dumps(notes)
+    except TypeError as error:
+        raise TypeError(f"notes: must be JSON values, {error}") from None
     write_checkpoint(Path(path), model, (), {"notes": notes or {}})
 
 

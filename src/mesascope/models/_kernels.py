@@ -19,7 +19,7 @@ from ._batched_matmul import batched_matmul
 
 def batch_last(stream: Array) -> Array:
     """(…, n, w) → (n, w, batch), the leading axes flattened into the batch."""
-    return jnp.moveaxis(stream.reshape(-1, *stream.shape[-2:]), 0, -1)
+    return jnp.moveaxis(stream.reshape(math.prod(stream.shape[:-2]), *stream.shape[-2:]), 0, -1)
 
 
 def batch_first(stream: Array, lead: tuple[int, ...]) -> Array:
@@ -32,7 +32,7 @@ def project(stream: Array, weights: Array) -> Array:
 
     All leading axes become one: XLA on a CPU copies and recomputes activations in the gradient of a product with more.
     """
-    flat = stream.reshape(-1, stream.shape[-1]) @ weights.T
+    flat = stream.reshape(math.prod(stream.shape[:-1]), stream.shape[-1]) @ weights.T
     return flat.reshape(*stream.shape[:-1], weights.shape[0])
 
 

@@ -71,11 +71,13 @@ def checked_stream(owner: str, stream: Any, width: int) -> Array:
     """The stream as an array of floating-point or complex numbers.
 
     Raises:
-        ValueError: for a shape other than (…, n, width) with n ≥ 1.
+        ValueError: for a shape other than (…, n, width) with n ≥ 1, or an empty batch.
     """
     array = jnp.asarray(stream)
     if array.ndim < 2 or array.shape[-1] != width or array.shape[-2] < 1:
         raise ValueError(f"{owner}: expected a stream of shape (…, n, {width}), got {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{owner}: the batch is empty, got a stream of shape {array.shape}")
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)
 
 

@@ -244,6 +244,8 @@ def _checked_tokens(tokens: Any, dim: int) -> Array:
         raise ValueError(f"tokens: expected shape (…, t, {dim}) for this model, got {array.shape}")
     if array.shape[-2] < 2:
         raise ValueError(f"tokens: a context needs at least 2 tokens, got {array.shape[-2]}")
+    if array.size == 0:
+        raise ValueError(f"tokens: the batch is empty, got shape {array.shape}")
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)
 
 

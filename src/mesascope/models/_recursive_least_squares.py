@@ -8,6 +8,9 @@ The ridge solution of the first t tokens, applied to a query, is linear attentio
 The second line is a linear system for the p_t whose operator is linear attention too. Recursive least squares solves it in
 one pass, and its derivatives follow from the system, not from the recursion.
 
+In single precision R_t loses what lies below λ times the rounding unit: where keys do not span the space (paired tokens of a
+noiseless process) gradients are off by 1e-3 relative at λ = 1 and are worthless from λ = 100 on; take float64 there.
+
 Source: vonoswald2024, section on the mesa layer.
 """
 

@@ -10,11 +10,18 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import Estimate, integer_at_least, named_key, require_x64
-from mesascope.models import LinearAttentionModel, Normalizer
-from mesascope.processes import DiagonalUnitary
+from mesascope.models import Normalizer
 
-from ._engine import Engine, Objective, require_moments
-from ._sample_losses import Task, cast, check_task, refuse_large_batches, sample_losses, task_length
+from ._engine import Engine, Objective
+from ._sample_losses import (
+    Task,
+    cast,
+    check_model_reads,
+    check_task,
+    refuse_large_batches,
+    sample_losses,
+    task_length,
+)
 
 
 class SampledObjective(Objective):
@@ -37,9 +44,7 @@ class SampledObjective(Objective):
 
     def __call__(self, model: Any) -> Estimate:
         """Mean over the sample and its standard error (standard deviation/√samples); differentiable."""
-        if isinstance(model, LinearAttentionModel) and isinstance(self.process, DiagonalUnitary):
-            # a finite sample has a mean whatever the law; it would look like an answer
-            require_moments(self.process.law, self.process.dim)
+        check_model_reads(model, self.process)
         lasting = isinstance(model, eqx.Module) and _is_value(self.process)
         drawn = _compiled_losses(self, model) if lasting else self._losses(model)
         return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / self.samples**0.5)

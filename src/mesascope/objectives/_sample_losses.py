@@ -9,7 +9,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.models import LinearAttentionModel
+from mesascope.models import (
+    FactoredLinearSelfAttention,
+    LinearAttentionModel,
+    LinearAttentionStack,
+    LinearSelfAttention,
+    PromptModel,
+    SequenceModel,
+)
 from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProcess, Prompts
 
 from ._engine import require_moments
@@ -46,10 +53,23 @@ def check_model_reads(model: Any, process: Any) -> None:
     """Refuse a model whose loss on this process cannot be computed, where the shapes of samples do not tell.
 
     Raises:
+        TypeError: a model of sequences with a process of prompts, or the other way round.
         ValueError: another number of logits than symbols.
-        MomentError: linear attention on `DiagonalUnitary` of a law for which its loss is infinite.
+        MomentError: linear attention on `DiagonalUnitary` of a law without moments of order 6: already with one layer the
+            loss is infinite. (With L layers it has degree 2·3^L in the initial token.)
     """
-    if isinstance(model, LinearAttentionModel) and isinstance(process, DiagonalUnitary):
+    prompts = isinstance(process, PromptProcess)
+    if isinstance(model, LinearAttentionModel | SequenceModel) and prompts:
+        raise TypeError(
+            f"model: reads sequences, but {type(process).__name__} draws prompts; use prompt_linear_transformer, "
+            "prompt_transformer or another PromptModel"
+        )
+    if isinstance(model, PromptModel) and not prompts:
+        raise TypeError(
+            f"model: reads prompts, but {type(process).__name__} draws sequences; use linear_transformer, transformer or "
+            "another SequenceModel"
+        )
+    if isinstance(process, DiagonalUnitary) and _is_linear_attention(model):
         # a finite sample has a mean whatever the law; it would look like an answer
         require_moments(process.law, process.dim)
     symbols = getattr(process, "vocabulary", None)
@@ -60,6 +80,17 @@ def check_model_reads(model: Any, process: Any) -> None:
             raise ValueError(
                 f"model: gives {logits} logits, but {type(process).__name__} draws {symbols} symbols; make them equal"
             )
+
+
+def _is_linear_attention(model: Any) -> bool:
+    """Whether the loss is a polynomial in the tokens: one layer of linear attention, or a stack of nothing else."""
+    if isinstance(model, LinearAttentionModel):
+        return True
+    network = model.network if isinstance(model, SequenceModel) else None
+    linear = LinearSelfAttention | FactoredLinearSelfAttention
+    return isinstance(network, LinearAttentionStack) and all(
+        isinstance(layer, linear) for layer in network.layers
+    )
 
 
 def task_length(task: Task) -> int:

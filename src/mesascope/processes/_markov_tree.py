@@ -13,6 +13,8 @@ from ..core import Number, finite_positive, integer_at_least, show_number
 from ._process import SequenceProcess
 from ._stationary import stationary_distribution
 
+_SMALLEST_ALPHA, _LARGEST_ALPHA = 1e-30, 1e30  # single precision ends at 1e-38 and 3e38
+
 
 class MarkovTree(SequenceProcess):
     r"""Sequences of symbols in which every position depends on one earlier position, the same in all sequences.
@@ -34,7 +36,8 @@ class MarkovTree(SequenceProcess):
     Raises:
         TypeError: a parameter of the wrong type.
         ValueError: fewer than 2 positions, a parent that does not come before its child, a parent of the last
-            position, `states` below 2, or `alpha` not positive.
+            position, `states` below 2, or `alpha` not between 1e-30 and 1e30 (its
+            logarithm and gamma variates have to fit into single precision).
     """
 
     parents: tuple[int | None, ...] = eqx.field(static=True)
@@ -45,7 +48,7 @@ class MarkovTree(SequenceProcess):
     def __init__(self, parents: Sequence[int | None], states: int, alpha: Number | str):
         self.parents = _checked_parents(parents)
         self.states = integer_at_least("MarkovTree states", states, 2)
-        self.alpha = finite_positive("MarkovTree alpha", alpha)
+        self.alpha = _checked_alpha(alpha)
         self.dim = self.states
 
     @classmethod
@@ -136,6 +139,13 @@ class MarkovTree(SequenceProcess):
     def describe(self) -> str:
         """Return e.g. `MarkovTree(T=20, states=10, alpha=0.1)`."""
         return f"MarkovTree(T={len(self.parents)}, states={self.states}, alpha={show_number(self.alpha)})"
+
+
+def _checked_alpha(alpha: Number | str) -> Number:
+    value = finite_positive("MarkovTree alpha", alpha)
+    if not _SMALLEST_ALPHA <= value <= _LARGEST_ALPHA:
+        raise ValueError(f"MarkovTree alpha must lie between 1e-30 and 1e30, got {float(value):g}")
+    return value
 
 
 def _checked_parents(parents: Any) -> tuple[int | None, ...]:

@@ -15,7 +15,7 @@ from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
-from ._common import PAPER, settled
+from ._common import PAPER, off_diagonal_size, settled
 
 
 def _merged(model: LinearAttentionModel) -> tuple[np.ndarray, np.ndarray]:
@@ -76,9 +76,11 @@ def _factored(settings: Settings) -> Finding:
             "starts": len(errors),
             "all_coordinates_learned": sum(complete),
         },
-        {"largest_error_of_the_loss": 0.0, "all_coordinates_learned": "most of them"},
+        {"largest_error_of_the_loss": 0.0, "all_coordinates_learned": "most of the starts, not all"},
         settings["tolerance"],
-        decide(max(errors) <= settings["tolerance"] and 2 * sum(complete) > len(complete)),
+        decide(
+            max(errors) <= settings["tolerance"] and 2 * sum(complete) > len(complete) and not all(complete)
+        ),
         {"coordinates_learned": learned, "losses": losses, "errors": errors},
         {"factored-weights": figure},
     )
@@ -115,6 +117,8 @@ def _normalizers(settings: Settings) -> Finding:
         risks.append(_risk_by_length(flow.model, process, lengths, normalizer))
     errors = {name: abs(measured[name] / expected[name] - 1) for name in measured}
     ranked = sorted(measured, key=lambda name: measured[name])
+    given_up = {name: (measured[name] - measured["best"]) / (zero - measured["best"]) for name in measured}
+    close = given_up["t"] < 0.01 and given_up["t-1"] < 0.01 and 0.2 < given_up["1"] < 0.25
     labels = {"t-1": "t − 1 (paper)", "t": "t", "1": "1", "best": "t − 1 + κ3/κ2"}
     figure = Figure(
         title="The normalizer of linear attention",
@@ -138,8 +142,14 @@ def _normalizers(settings: Settings) -> Finding:
             "order": ["best", "t", "t-1", "1"],
         },
         settings["tolerance"],
-        decide(max(errors.values()) <= settings["tolerance"] and ranked == ["best", "t", "t-1", "1"]),
-        {"relative_errors": errors, "meaning": "losses are relative to the loss of predicting 0"},
+        decide(
+            max(errors.values()) <= settings["tolerance"] and ranked == ["best", "t", "t-1", "1"] and close
+        ),
+        {
+            "relative_errors": errors,
+            "given_up": given_up,
+            "meaning": "losses are relative to the loss of predicting 0; given up: part of what the best one gains over it",
+        },
         {"normalizers": figure},
     )
 
@@ -163,23 +173,29 @@ def _other_starts(settings: Settings) -> Finding:
     process = DiagonalUnitary(Gaussian(1.0), dim)
     best, zero = float(theory.limit_loss(process, task)), float(task.total_weight) * dim / 2
     limit = float(theory.limit_product(process, task))
-    errors, losses = [], []
+    errors, strays, losses = [], [], []
     for number in range(settings["starts"]):
         start = _without_descent(named_key(settings["seed"], "start", str(number)), dim, settings["scale"])
         flow = settled(gradient_flow(start, process, task))
         errors.append(float(np.max(np.abs(_products(flow.model) / limit - 1))))
+        strays.append(off_diagonal_size(flow.model))
         losses.append(float(flow.loss[-1]) / best)
     copying = settled(gradient_flow(_copying(dim, settings["scale"]), process, task))
     copied = float(copying.loss[-1]) / zero
     measured = {
         "largest_error_of_products": max(errors),
+        "largest_other_entry": max(strays),
         "loss_of_the_copying_start_relative_to_zero": copied,
     }
     return Finding(
         measured,
-        {"largest_error_of_products": 0.0, "loss_of_the_copying_start_relative_to_zero": 1.0},
+        {
+            "largest_error_of_products": 0.0,
+            "largest_other_entry": 0.0,
+            "loss_of_the_copying_start_relative_to_zero": 1.0,
+        },
         settings["tolerance"],
-        decide(max(*errors, abs(copied - 1)) <= settings["tolerance"]),
+        decide(max(*errors, *strays, abs(copied - 1)) <= settings["tolerance"]),
         {"errors": errors, "loss_relative_to_theorem_41": losses, "limit_product": limit},
     )
 
@@ -204,9 +220,9 @@ CLAIMS = (
         id=f"{PAPER}/factored-weights",
         statement=(
             "Asked in the reviews: with unmerged weights W_K, W_Q, W_P, W_V (key size 2d, value size d, entries N(0, 0.3²), "
-            "Gaussian tokens, d = 3, T = 10, eight starts) every flow ends at the loss of Theorem 4.1 in dimension k ≤ d with "
-            "the other d − k coordinates predicted as 0, and k = d for most starts: unmerged weights reach the same minimum, "
-            "but can also come to rest with coordinates unlearned."
+            "Gaussian tokens, d = 3; quick: T = 10, eight starts; paper: T = 20, sixteen starts) every flow ends at the loss "
+            "of Theorem 4.1 in dimension k ≤ d with the other d − k coordinates predicted as 0; k = d for most starts but "
+            "not for all: unmerged weights reach the same minimum, and can come to rest with a coordinate unlearned."
         ),
         source="zheng2024, reviews: unmerged weights",
         settings=both(
@@ -233,9 +249,9 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/other-normalizers",
         statement=(
-            "Asked in the reviews: for Gaussian tokens (d = 5, T = 100) the best normalizer of all is ρ_t = t − 1 + κ3/κ2 = "
-            "t − 1 + (d − 1)/5; its loss is only slightly lower than with t and t − 1, in this order, while ρ_t = 1 gives "
-            "up almost a quarter of what can be gained; each flow ends at its closed form."
+            "Asked in the reviews: with diagonal weights on Gaussian tokens (d = 5, T = 100) no normalizer is better than "
+            "ρ_t = t − 1 + κ3/κ2 = t − 1 + (d − 1)/5; t and t − 1, in this order, give up less than one hundredth of what can "
+            "be gained over predicting 0, ρ_t = 1 between a fifth and a quarter; each flow ends at its closed form."
         ),
         source="zheng2024, reviews: why ρ_t = t − 1",
         settings=both({"dim": 5, "horizon": 100, "start": [0.1, 0.1], "tolerance": 1e-8}),
@@ -247,8 +263,9 @@ CLAIMS = (
         id=f"{PAPER}/other-starts",
         statement=(
             "Asked in the reviews: a start that is not a gradient-descent construction becomes one: with both blocks of the "
-            "construction exactly 0 and all others N(0, 0.3²) (Gaussian tokens, d = 3, T = 20) the flow ends at a_j b_j of "
-            "Theorem 4.1; but from the identity in the blocks that copy (attend to x_i, read x_{i−1}) alone it ends at 0."
+            "construction exactly 0 and all others N(0, 0.3²) (Gaussian tokens, d = 3, T = 20; quick: three starts, paper: "
+            "twelve) the flow ends at the construction of Theorem 4.1 up to signs, all other entries 0; but from the identity "
+            "in the blocks that copy (attend to x_i, read x_{i−1}) alone it ends at predicting 0."
         ),
         source="zheng2024, reviews: does a start that is not a gradient-descent construction become one",
         settings=both(
