@@ -28,6 +28,8 @@ SPEC = {
 FIELDS = {
     "loss",
     "loss_standard_error",
+    "average_loss",
+    "average_loss_standard_error",
     "steps",
     "checkpoint",
     "result",
@@ -97,6 +99,39 @@ def test_export(run, spec):
         np.testing.assert_array_equal(stored, trained)
 
 
+def test_the_average(run, spec):
+    from safetensors.numpy import load_file
+
+    path = spec({**SPEC, "average": 0.5})
+    both = ("--export", "last.safetensors", "--export-average", "average.safetensors")
+    found = run("train", path, "--json", *both).json
+    assert found["average_loss"] != found["loss"] and found["average_loss_standard_error"] > 0
+    last, average = load_file("last.safetensors"), load_file("average.safetensors")
+    assert set(last) == set(average) == {"w_kq", "w_pv"}
+    assert not np.array_equal(last["w_kq"], average["w_kq"])
+    assert f"\naverage loss  {found['average_loss']:.6g} ± " in run("train", path).out
+    told = run("train", spec(SPEC, "none.json"), *both).refusal
+    assert "--export-average needs a moving average of the weights; add average = 0.999" in told
+    assert not Path("runs", "none").exists()
+
+
+def test_several_seeds(run, spec, tmp_path):
+    path = spec({**SPEC, "seeds": [0, 7]}, "mine.json")
+    found = run("train", path, "--json").json
+    assert set(found) == (FIELDS - {"steps", "checkpoint", "losses", "evaluations"}) | {"seeds", "runs"}
+    assert [set(one) for one in found["runs"]] == [FIELDS] * 2
+    assert found["loss"] == np.mean([one["loss"] for one in found["runs"]])
+    folder = tmp_path / "runs" / "mine"
+    ended = run("train", path)
+    assert ended.status == 0 and "\nseeds         0, 7\nloss          " in ended.out
+    assert ended.out.endswith(f"checkpoints   {folder}\n")
+    told = run("train", path, "--export", "weights.safetensors").refusal
+    assert "--export writes the weights of one run, but seeds asks for several" in told
+    alone = folder / "seed-7"  # as the refusal says
+    one = run("train", alone / "spec.json", "--out", alone, "--export", "weights.safetensors", "--json")
+    assert one.json == found["runs"][1] and Path("weights.safetensors").exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -112,6 +147,15 @@ def test_refused(run, spec, tmp_path, changes, told):
     path = spec({**SPEC, **changes})
     assert run("train", path, "--json").refusal.startswith(f"mesascope train: {path}: {told}")
     assert list(tmp_path.iterdir()) == [path]  # nothing was made on the way
+
+
+def test_a_refused_run_changes_nothing(run, spec):
+    data = {**SPEC, "optimizer": {"schedule": "cosine"}}
+    run("train", spec(data), "--out", "one")
+    before = Path("one", "spec.json").read_bytes()
+    told = run("train", spec({**data, "steps": 8}), "--out", "one").refusal
+    assert "follows a schedule that ends with the run" in told
+    assert Path("one", "spec.json").read_bytes() == before
 
 
 def test_folders_that_cannot_be_used(run, spec, tmp_path):

@@ -141,6 +141,16 @@ SEQUENCES = [
     ({"steps": 2.0}, "steps: must be an integer, got 2.0"),
     ({"batch": 10**8, "horizon": 1000}, "batch: 100000000 samples for NextToken(T=1000) take"),
     ({"seed": 2**32}, "seed: must be at most 4294967295"),
+    ({"seed": None}, "seed: missing; give one seed, or leave it out for 0"),
+    ({"seeds": [1, 2], "seed": 1}, "seeds: of several runs stand beside seed, which is that of one; drop"),
+    ({"seeds": [1, 1]}, "seeds: must be distinct, got [1, 1]"),
+    ({"seeds": []}, "seeds: must have at least 1 entries, got 0"),
+    ({"seeds": [0, -1]}, "seeds[1]: must be at least 0, got -1"),
+    ({"seeds": [0, 1]}, "seeds: of several runs; build them by build_many"),
+    (
+        {**tree(), "horizon": 3 * 10**8},
+        "horizon: must be at most 65536 for 'markov-tree', whose graph has a position for every symbol",
+    ),
     ({"precision": "float16"}, "precision: unknown value 'float16'; did you mean"),
     ({"average": 1}, "average: must lie between 0 and 1, such as 0.999, got 1"),
     ({"held_out": 1}, "held_out: must be at least 2, got 1"),
@@ -151,13 +161,70 @@ SEQUENCES = [
 ]
 
 
+def composed(**changes):
+    parts = {"embedding": "paired-tokens", "layers": ["linear-attention"], "readout": "first-block"}
+    return {"model": {"kind": "composed", **parts, **changes}}
+
+
+COMPOSED = [
+    ({"layers": []}, "model.layers: must have at least 1 entries, got 0"),
+    ({"layers": ["linear"]}, "model.layers[0].kind: unknown kind 'linear'; did you mean 'linear-attention'?"),
+    (
+        {"layers": [{"kind": "mesa", "context": "all"}]},
+        "model.layers[0]: unknown field 'context'; use one of",
+    ),
+    (
+        {"layers": ["mesa", {"kind": "linear-attention", "context": "all"}]},
+        "model.layers[1].context: 'all' shows a query of sequences the tokens to predict; use 'causal'",
+    ),
+    (
+        {"layers": ["mesa", {"kind": "softmax-attention", "heads": 5}]},
+        "model.layers[1]: width 12 is no multiple of the 5 heads; give key_size and value_size",
+    ),
+    ({"layers": [{"kind": "mlp", "norm": 1}]}, "model.layers[0].norm: must be true or false, got 1"),
+    ({"embedding": "bare"}, "model.embedding.kind: unknown kind 'bare'; did you mean 'bare-tokens'?"),
+    (
+        {"embedding": "one-hot"},
+        "model.embedding.kind: 'one-hot' does not embed complex tokens; use one of paired-tokens, bare-tokens",
+    ),
+    ({"embedding": "token-table"}, "model.embedding.width: missing; add it"),
+    (
+        {"embedding": {"kind": "paired-tokens", "width": 1}},
+        "model.readout: FirstBlock: reads 2 entries, the network gives width 1",
+    ),
+    (
+        {"readout": "last-entry"},
+        "model.readout.kind: 'last-entry' does not predict complex tokens; use one of first-block, dense",
+    ),
+    ({"readout": {"kind": "last-entry", "sign": 2}}, "model.readout.sign: must be -1 or 1, got 2"),
+    ({"loops": 0}, "model.loops: must be at least 1, got 0"),
+]
+
+
 def regression(**changes):
     return {"process": {**REGRESSION, **changes}}
 
 
+def started(**changes):
+    start = {"kind": "gradient-descent", "step_sizes": [0.5]}
+    return {"model": {"kind": "prompt-linear-transformer", "layers": 1, "start": start, **changes}}
+
+
 PROMPTS = [
+    (started(layers=2), "model.start: is of 1 layers, but layers is 2; make them equal"),
+    (started(heads=2), "model.heads: must be 1 where start says what the layers run, got 2"),
+    (
+        started(start={"kind": "gradient-descent++", "step_sizes": [1], "curvatures": [1, 2]}),
+        "model.start: curvatures: got 2 numbers for 1 step_sizes",
+    ),
+    (
+        started(start={"kind": "preconditioned", "preconditioners": [[[1]]]}),
+        "model.start: is for inputs of dimension 1, but the process draws dimension 2",
+    ),
+    (started(start="gradient-descent"), "model.start.step_sizes: missing; add it"),
     ({"examples": None}, "examples: missing; process 'linear-regression' draws prompts and needs examples"),
     ({"examples": 0}, "examples: must be at least 1, got 0"),
+    ({"examples": 10**9}, "examples: must be at most 1000000, got 1000000000"),
     ({"horizon": 5}, "horizon: process 'linear-regression' draws prompts; give examples instead"),
     ({"weights": {"4": 1}}, "weights: example count must be at most N = 3, got 4"),
     (
@@ -220,6 +287,16 @@ def test_sequences(changes, told, train_with):
 @pytest.mark.parametrize(("changes", "told"), PROMPTS, ids=[told for _, told in PROMPTS])
 def test_prompts(changes, told, prompts_with):
     assert refusal(prompts_with(**changes)).startswith(told)
+
+
+@pytest.mark.parametrize(("changes", "told"), COMPOSED, ids=[told for _, told in COMPOSED])
+def test_composed_models(changes, told, train_with):
+    assert refusal(train_with(**composed(**changes))).startswith(told)
+
+
+def test_seeds_are_built_together(train_with):
+    with pytest.raises(SpecError, match="seeds: missing; list some"):
+        parse_spec(train_with(), TrainSpec).build_many()
 
 
 def test_missing_model(train_with):

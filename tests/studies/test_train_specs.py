@@ -31,6 +31,7 @@ from mesascope.processes import (
     Uniform,
 )
 from mesascope.studies import OptimizerSpec, TrainSpec, parse_spec, read_spec
+from mesascope.theory import ahn2023, vonoswald2023
 
 # processes by what they draw, as specified and as built
 SEQUENCES = [
@@ -251,6 +252,38 @@ def test_linear_attention_starts_where_flows_do(train_with):
     assert model.normalizer == "t"
     np.testing.assert_allclose(model.w_kq, expected.w_kq, rtol=1e-7)  # float32
     np.testing.assert_allclose(model.w_pv, expected.w_pv, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (
+            {"kind": "gradient-descent", "step_sizes": ["1/2", 0.25]},
+            vonoswald2023.gradient_descent(2, [0.5, 0.25]),
+        ),
+        (
+            {"kind": "gradient-descent++", "step_sizes": [0.5, 0.25], "curvatures": [1, 0]},
+            vonoswald2023.gradient_descent_plus_plus(2, [0.5, 0.25], [1, 0]),
+        ),
+        (
+            {"kind": "preconditioned", "preconditioners": [[[1, 2], [3, 4]], [[0, 1], [0, 1]]]},
+            ahn2023.preconditioned_gradient_descent([[[1, 2], [3, 4]], [[0, 1], [0, 1]]]),
+        ),
+    ],
+)
+def test_prompt_transformers_start_as_algorithms(start, expected, prompts_with):
+    spec = parse_spec(
+        prompts_with(model={"kind": "prompt-linear-transformer", "layers": 2, "start": start}), TrainSpec
+    )
+    check_round_trip(spec)
+    model = spec.build_model()
+    for layer, w_kq, w_pv in zip(model.network.layers, *expected, strict=True):
+        np.testing.assert_array_equal(layer.w_kq, w_kq)
+        np.testing.assert_array_equal(layer.w_pv, w_pv)
+        assert (layer.normalizer, layer.context) == ("t-1", "examples")
+    drawn = parse_spec(prompts_with(model={"kind": "prompt-linear-transformer", "layers": 2}), TrainSpec)
+    shapes = [leaf.shape for leaf in jax.tree.leaves(drawn.build_model())]
+    assert [leaf.shape for leaf in jax.tree.leaves(model)] == shapes
 
 
 def test_samples_are_found_from_everywhere(tmp_path, train_with, monkeypatch):

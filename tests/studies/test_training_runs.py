@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from mesascope.dynamics import CheckpointError
+from mesascope.dynamics import CheckpointError, load_average
 from mesascope.objectives import MonteCarlo, population_loss
 from mesascope.studies import SpecError, TrainSpec, load_trained, parse_spec
 
@@ -37,6 +37,12 @@ SEQUENCES = {
     "transformer": (SOFTMAX, "diagonal-unitary"),
     "token-transformer": (SOFTMAX, {"kind": "markov-tree", "states": 3, "alpha": 1, "parents": "chain"}),
 }
+COMPOSED = {
+    "embedding": {"kind": "bare-tokens", "width": 4, "positions": "learned"},
+    "layers": [{"kind": "softmax-attention", "heads": 2, "norm": True}, {"kind": "mlp", "hidden": 3}],
+    "readout": {"kind": "dense", "norm": True},
+}
+SEQUENCES["composed"] = COMPOSED, "diagonal-unitary"
 PROMPTS = {
     "prompt-linear-transformer": ({"layers": 2}, {"kind": "linear-regression", "dim": 2, "noise": 0.1}),
     "looped-linear-transformer": (
@@ -158,6 +164,75 @@ def test_a_folder_of_another_run(tmp_path, train_with, changes, told):
         parse_spec(train_with(**changes), TrainSpec).run(tmp_path)
     assert str(caught.value).startswith(f"{tmp_path / 'spec.json'}: is of another run: {told}; choose")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_refused_run_changes_nothing(tmp_path, train_with):
+    """What the library refuses, not the comparison of specifications: a schedule that would end elsewhere."""
+    optimizer = {"schedule": "cosine"}
+    parse_spec(train_with(optimizer=optimizer), TrainSpec).run(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(CheckpointError, match="follows a schedule that ends with the run"):
+        parse_spec(train_with(optimizer=optimizer, steps=6), TrainSpec).run(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_extended_run_keeps_its_new_specification(tmp_path, train_with):
+    parse_spec(train_with(), TrainSpec).run(tmp_path)
+    parse_spec(train_with(steps=6), TrainSpec).run(tmp_path)
+    assert json.loads((tmp_path / "spec.json").read_text())["steps"] == 6
+
+
+def test_the_loss_of_the_average(tmp_path, train_with):
+    run = parse_spec(train_with(average=0.5, optimizer={"learning_rate": 0.1}), TrainSpec).build()
+    training = run.train(tmp_path)
+    result = run.result(training)
+    engine = MonteCarlo(4, 0, 2, "float32")
+    with jax.enable_x64(False):
+        average = load_average(training.checkpoint, run.model)
+        expected = population_loss(average, run.process, run.task, engine)
+        last = population_loss(training.model, run.process, run.task, engine)
+    assert result.average_loss == float(expected.value) != result.loss
+    assert result.average_loss_standard_error == float(expected.standard_error)
+    assert result.loss == float(last.value)  # on the same samples
+    without = parse_spec(train_with(), TrainSpec).run()
+    assert without.average_loss is None and without.average_loss_standard_error is None
+
+
+def test_seeds_are_runs_of_their_own(tmp_path, train_with):
+    def data(**seeds):
+        model = {"kind": "linear-attention", "init": {"kind": "gaussian", "scale": 0.1}}
+        return train_with(model=model, average=0.9, **seeds)
+
+    seen = set()
+    runs = parse_spec(data(seeds=[3, 0]), TrainSpec).build_many()
+    many = runs.result(runs.train(tmp_path, lambda seed, now: seen.add((seed, now.step))))
+    assert many.seeds == [3, 0] and seen == {(3, 3), (0, 3)}
+    assert (many.result, many.succeeded) == ("finished", True)
+    for seed, one in zip(many.seeds, many.runs, strict=True):
+        alone = parse_spec(data(seed=seed), TrainSpec)
+        assert one.checkpoint == str(tmp_path / f"seed-{seed}" / "step-000000003.checkpoint")
+        # a run of several is the run with that seed: it is found finished here, and gives the same anywhere
+        assert alone.run(tmp_path / f"seed-{seed}") == one
+        assert alone.run().model_copy(update={"checkpoint": one.checkpoint}) == one
+        assert_same(load_trained(one.checkpoint), alone.build().train().model)
+    for name in ("loss", "average_loss"):
+        losses = [getattr(one, name) for one in many.runs]
+        assert losses[0] != losses[1]
+        assert getattr(many, name) == np.mean(losses)
+        np.testing.assert_allclose(
+            getattr(many, f"{name}_standard_error"), np.std(losses, ddof=1) / 2**0.5, rtol=1e-12
+        )
+    with pytest.raises(CheckpointError, match=r"seed-3/spec\.json: is of another run: batch is 2 there"):
+        parse_spec({**data(seeds=[3, 0]), "batch": 4}, TrainSpec).build_many().train(tmp_path)
+
+
+def test_one_seed_has_no_error_over_seeds(train_with):
+    spec = parse_spec(train_with(seeds=[1]), TrainSpec)
+    runs = spec.build_many()
+    many = runs.result(runs.train())
+    assert many.loss == many.runs[0].loss and many.loss_standard_error is None
+    assert many.average_loss is None
+    assert parse_spec(json.loads(spec.model_dump_json()), TrainSpec) == spec
 
 
 def test_a_folder_without_checkpoints_is_free(tmp_path, train_with):

@@ -1,7 +1,9 @@
 """`mesascope train`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
@@ -20,7 +22,8 @@ from ._output import (
 )
 
 if TYPE_CHECKING:
-    from mesascope.studies import TrainingRun, TrainResult
+    from mesascope.dynamics import TrainingProgress
+    from mesascope.studies import TrainingRun, TrainingRuns, TrainManyResult, TrainResult, TrainSpec
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,27 @@ class Train:
       mesa-transformer (layers, heads, scale, key_size, value_size,
       regularization, seed), transformer (width, layers, heads, seed),
       token-transformer (the same, for markov-tree).
-      Prompts: prompt-linear-transformer (layers, heads, scale, rho, context, seed),
-      looped-linear-transformer (and loops), prompt-transformer (as transformer)
+      Prompts: prompt-linear-transformer (layers, heads, scale, rho, context, seed,
+      start), looped-linear-transformer (and loops, no start),
+      prompt-transformer (as transformer).
+      Anything: composed (embedding, layers, loops, readout, seed)
+    - parts of composed: tables with a kind.
+      embedding: paired-tokens, bare-tokens, one-hot, token-table, stacked-prompt,
+      interleaved-prompt (width, positions: "learned" or "sinusoidal");
+      layers, a list: linear-attention (heads, scale, rho, context),
+      factored-linear-attention (and key_size, value_size),
+      softmax-attention (heads, key_size, value_size, context),
+      mesa (heads, scale, key_size, value_size, regularization),
+      mlp (hidden, activation), layer-norm; each with residual and norm;
+      readout: first-block, last-entry (sign), dense (norm)
+    - start, if weights are not drawn: a table with a kind: gradient-descent
+      (step_sizes), gradient-descent++ (step_sizes, curvatures),
+      preconditioned (preconditioners, input_updates)
     - optimizer, if not "adam": a name or a table with method (adam, adamw, lion,
       sgd, momentum), learning_rate, schedule (constant, cosine, linear), warmup,
       clip, weight_decay
-    - steps, batch, seed, precision ("float32", "float64", "bfloat16"), average,
+    - steps, batch, seed (or seeds, a list: one run each), average (decay of a
+      moving average of the weights), precision ("float32", "float64", "bfloat16"),
       held_out, record_every, evaluate_every, checkpoint_every
     """
 
@@ -64,38 +82,65 @@ class Train:
     """Folder of the checkpoints, by default runs/NAME for NAME.toml; the same command resumes."""
     export: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Also write the trained weights as safetensors."""
+    export_average: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Also write the moving average of the weights as safetensors."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: loss, loss_standard_error, steps, checkpoint, result, message,
-    losses, evaluations."""
+    """Print one JSON object: loss, loss_standard_error, average_loss, average_loss_standard_error, steps,
+    checkpoint, result, message, losses, evaluations; of several seeds: mean and standard error over seeds, result,
+    message, seeds, and runs, the list of these objects."""
 
     def run(self) -> int:
         """Train and print; return the exit status."""
-        from mesascope.studies import TrainResult, TrainSpec, read_spec
+        from mesascope.studies import TrainSpec, read_spec
 
         folder = self._folder()
         with in_file(self.spec):
             spec = read_spec(self.spec, TrainSpec)
+            self._refuse_exports(spec)
             compute_in_64_bits()
-            run = spec.build()
+            run: Any = spec.build() if spec.seeds is None else spec.build_many()
         training = _train(run, folder)
-        result = TrainResult.of(training)
-        if self.export and result.succeeded:
-            from mesascope.dynamics import export_safetensors
-
-            export_safetensors(self.export, training.model)
+        result = run.result(training)
+        if result.succeeded:
+            self._export(training)
         if self.json:
             print_json(result.model_dump())
         else:
-            _print(result)
+            _print(result, folder)
         if result.succeeded:
             return DONE
+        kept = folder if spec.seeds else result.checkpoint
         if result.result == "interrupted":
-            say(f"mesascope train: interrupted; {result.checkpoint} is kept, and the same command resumes")
+            say(f"mesascope train: interrupted; {kept} is kept, and the same command resumes")
             return INTERRUPTED
-        say(
-            f"mesascope train: {result.result}: {result.message}; the last good checkpoint is {result.checkpoint}"
+        where = (
+            f"the last good checkpoints are in {kept}"
+            if spec.seeds
+            else f"the last good checkpoint is {kept}"
         )
+        say(f"mesascope train: {result.result}: {result.message}; {where}")
         return FAILED
+
+    def _refuse_exports(self, spec: "TrainSpec") -> None:
+        """Refuse what cannot be exported, before training."""
+        for option, file in (("--export", self.export), ("--export-average", self.export_average)):
+            if file and spec.seeds is not None:
+                raise InputError(
+                    f"{option} writes the weights of one run, but seeds asks for several; "
+                    "train without it, then export the run of a spec.json in DIR/seed-…, with --out that folder"
+                )
+        if self.export_average and spec.average is None:
+            raise InputError(
+                "--export-average needs a moving average of the weights; add average = 0.999, say"
+            )
+
+    def _export(self, training: Any) -> None:
+        from mesascope.dynamics import export_safetensors
+
+        if self.export:
+            export_safetensors(self.export, training.model)
+        if self.export_average:
+            export_safetensors(self.export_average, training.average)
 
     def _folder(self) -> Path:
         if self.out is not None:
@@ -107,22 +152,63 @@ class Train:
         return Path("runs", Path(self.spec).stem)
 
 
-def _train(run: "TrainingRun", folder: Path) -> Any:
+def _train(run: "TrainingRun | TrainingRuns", folder: Path) -> Any:
     """Train, with a progress bar on a terminal."""
     from mesascope.dynamics import ProgressBar
+    from mesascope.studies import TrainingRun
 
     console = progress()
     if console.quiet:
         return run.train(folder)
     with ProgressBar(console) as bar:
-        return run.train(folder, bar)
+        if isinstance(run, TrainingRun):
+            return run.train(folder, bar)
+        return run.train(folder, _together(bar, len(run.runs)))
 
 
-def _print(result: "TrainResult") -> None:
+def _together(
+    show: "Callable[[TrainingProgress], None]", runs: int
+) -> "Callable[[int, TrainingProgress], None]":
+    """Show the steps of all runs as those of one, and the mean of their losses."""
+    from mesascope.dynamics import TrainingProgress
+
+    latest: dict[int, TrainingProgress] = {}
+    lock = Lock()  # every run tells from a thread of its own
+
+    def told(seed: int, now: TrainingProgress) -> None:
+        with lock:
+            latest[seed] = now
+            known = list(latest.values())
+            done, steps = sum(one.step for one in known), runs * now.steps
+            rate = sum(one.rate for one in known if one.step < one.steps or done == steps)
+            loss = sum(one.loss for one in known) / len(known)
+            show(TrainingProgress(done, steps, loss, rate, (steps - done) / rate))
+
+    return told
+
+
+def _print(result: "TrainResult | TrainManyResult", folder: Path) -> None:
+    from mesascope.studies import TrainManyResult
+
     console = results()
     console.print(result.result, style="bold green" if result.succeeded else "bold red", end="")
     console.print(f": {result.message}", markup=False)
-    lines = {"steps": str(result.steps), "loss": f"{result.loss:.6g} ± {result.loss_standard_error:.2g}"}
+    lines = (
+        {"seeds": ", ".join(map(str, result.seeds))}
+        if isinstance(result, TrainManyResult)
+        else {"steps": str(result.steps)}
+    )
+    lines["loss"] = _with_error(result.loss, result.loss_standard_error)
+    if result.average_loss is not None:
+        lines["average loss"] = _with_error(result.average_loss, result.average_loss_standard_error)
     for name, value in lines.items():
         console.print(f"{name:14}{value}", markup=False)
-    print(f"{'checkpoint':14}{result.checkpoint}")  # not through rich: a path must stay on one line
+    # not through rich: a path must stay on one line
+    if isinstance(result, TrainManyResult):
+        print(f"{'checkpoints':14}{folder.absolute()}")
+    else:
+        print(f"{'checkpoint':14}{result.checkpoint}")
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return f"{value:.6g}" if error is None else f"{value:.6g} ± {error:.2g}"

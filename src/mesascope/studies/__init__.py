@@ -4,6 +4,9 @@ A specification is light: jax and the rooms that need it are imported when one i
 """
 
 from ._any_process import AnyProcessSpec as AnyProcessSpec
+from ._composed_model import ComposedSpec as ComposedSpec
+from ._constructions import ConstructionSpec as ConstructionSpec
+from ._embeddings import EmbeddingSpec as EmbeddingSpec
 from ._engines import EngineSpec as EngineSpec
 from ._engines import EnumerationSpec as EnumerationSpec
 from ._engines import ExactMomentsSpec as ExactMomentsSpec
@@ -27,6 +30,7 @@ from ._laws import RademacherSpec as RademacherSpec
 from ._laws import SparseSpec as SparseSpec
 from ._laws import StudentTSpec as StudentTSpec
 from ._laws import UniformSpec as UniformSpec
+from ._layers import LayerSpec as LayerSpec
 from ._linear_models import FactoredLinearAttentionSpec as FactoredLinearAttentionSpec
 from ._linear_models import FactoredLinearTransformerSpec as FactoredLinearTransformerSpec
 from ._linear_models import LinearAttentionSpec as LinearAttentionSpec
@@ -59,12 +63,15 @@ from ._prompts import TargetSpec as TargetSpec
 from ._prompts import TwoLayerReLUSpec as TwoLayerReLUSpec
 from ._read import parse_spec as parse_spec
 from ._read import read_spec as read_spec
+from ._readouts import ReadoutSpec as ReadoutSpec
 from ._softmax_models import PromptTransformerSpec as PromptTransformerSpec
 from ._softmax_models import TokenTransformerSpec as TokenTransformerSpec
 from ._softmax_models import TransformerSpec as TransformerSpec
 from ._train import TrainSpec as TrainSpec
 from ._train_result import EvaluationRecord as EvaluationRecord
 from ._train_result import LossRecord as LossRecord
+from ._train_result import TrainManyResult as TrainManyResult
 from ._train_result import TrainResult as TrainResult
 from ._trained import load_trained as load_trained
 from ._training_run import TrainingRun as TrainingRun
+from ._training_runs import TrainingRuns as TrainingRuns

@@ -1,4 +1,4 @@
-"""Specifications of all models: one kind for every builder of `mesascope.models`, with random weights.
+"""Specifications of all models: one kind for every builder of `mesascope.models`, and one for what is composed.
 
 What the data decide (dimension, number of symbols, length) is not asked again.
 """
@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from ._base import kinds
+from ._composed_model import ComposedSpec
 from ._linear_models import (
     FactoredLinearAttentionSpec,
     FactoredLinearTransformerSpec,
@@ -32,6 +33,7 @@ _KINDS = (
     PromptLinearTransformerSpec,
     LoopedLinearTransformerSpec,
     PromptTransformerSpec,
+    ComposedSpec,
 )
 
 ModelSpec: TypeAlias = Annotated[
@@ -45,7 +47,8 @@ ModelSpec: TypeAlias = Annotated[
     | TokenTransformerSpec
     | PromptLinearTransformerSpec
     | LoopedLinearTransformerSpec
-    | PromptTransformerSpec,
+    | PromptTransformerSpec
+    | ComposedSpec,
     Field(discriminator="kind"),
     kinds(*(one.model_fields["kind"].default for one in _KINDS)),
 ]

@@ -26,6 +26,8 @@ from ._laws import LawSpec, built_law
 if TYPE_CHECKING:
     from mesascope.processes import DiagonalUnitary, Law, SequenceProcess
 
+LONGEST_TREE = 2**16  # its graph is a list of that many positions, which are compiled one by one
+
 Data: TypeAlias = Literal["complex tokens", "real tokens", "symbols", "prompts"]
 """What a process draws and a model reads."""
 

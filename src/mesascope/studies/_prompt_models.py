@@ -1,8 +1,12 @@
 """Specifications of models of prompts that are made of linear attention."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import model_validator
 
 from ._base import Positive, Rho, Size
+from ._constructions import ConstructionSpec
+from ._errors import at, wrong
 from ._model import PROMPTS, DrawnSpec, Shape
 
 if TYPE_CHECKING:
@@ -34,18 +38,46 @@ class PromptLinearTransformerSpec(_PromptStackSpec):
 
     Attributes:
         layers: how many.
+        start: an algorithm that its one head runs at the start, instead of drawn weights.
     """
 
     reads: ClassVar = PROMPTS
     kind: Literal["prompt-linear-transformer"] = "prompt-linear-transformer"
     layers: Size
+    start: ConstructionSpec | None = None
+
+    @model_validator(mode="after")
+    def _one_head_runs_an_algorithm(self) -> Self:
+        if self.start is not None and self.heads > 1:
+            raise wrong(f"must be 1 where start says what the layers run, got {self.heads}", "heads")
+        return self
 
     def build(self, shape: Shape, seed: int) -> "PromptModel":
         """Return the model."""
         from mesascope.models import prompt_linear_transformer
 
+        if self.start is not None:
+            with at("start"):
+                return self._constructed(self.start, shape.width)
         sizes = (shape.width, self.layers, self.heads, float(self.scale))
         return prompt_linear_transformer(*sizes, **self.options(seed))
+
+    def _constructed(self, start: ConstructionSpec, dim: int) -> "PromptModel":
+        from mesascope.models import (
+            LastEntry,
+            LinearAttentionStack,
+            LinearSelfAttention,
+            PromptModel,
+            StackedPrompt,
+        )
+
+        weights = start.build(dim)
+        if len(weights.w_kq) != self.layers:
+            raise ValueError(
+                f"is of {len(weights.w_kq)} layers, but layers is {self.layers}; make them equal"
+            )
+        layers = [LinearSelfAttention(*one, self.rho, self.context) for one in zip(*weights, strict=True)]
+        return PromptModel(StackedPrompt(dim), LinearAttentionStack(layers), LastEntry(-1))
 
 
 class LoopedLinearTransformerSpec(_PromptStackSpec):

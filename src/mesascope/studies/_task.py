@@ -9,6 +9,7 @@ from ._base import Number, as_list, nonnegative, placed, written
 from ._errors import show, unknown, wrong
 
 MOST_HORIZON = 10**12
+MOST_EXAMPLES = 10**6  # weights of prompts are listed one by one
 NAMED_WEIGHTS = ("last", "every")
 
 
@@ -43,7 +44,7 @@ def _named_or_weights(value: Any) -> str | dict[int, Number] | tuple[Number, ...
 
 Horizon: TypeAlias = Annotated[int, Field(strict=True, ge=3, le=MOST_HORIZON)]
 """Tokens per sequence T."""
-Examples: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MOST_HORIZON)]
+Examples: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MOST_EXAMPLES)]
 """Examples N before the query."""
 Weights: TypeAlias = Annotated[
     dict[int, Number] | tuple[Number, ...] | None, PlainValidator(_weights), PlainSerializer(written)

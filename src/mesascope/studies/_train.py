@@ -8,16 +8,17 @@ from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from ._any_process import AnyProcessSpec
 from ._base import Count, Dim, Number, Seed, Spec, inside, number, written
-from ._errors import at, show, wrong
+from ._errors import SpecError, at, show, wrong
 from ._laws import LawSpec, built_law
 from ._model import Shape
 from ._models import ModelSpec, fitting_models
 from ._optimizer import OptimizerSpec, OptimizerSpecOrName
 from ._problem import require_moments
-from ._processes import DiagonalUnitarySpec
+from ._processes import LONGEST_TREE, DiagonalUnitarySpec, MarkovTreeSpec
 from ._task import Examples, Horizon, NamedWeights
 from ._train_result import TrainResult
 from ._training_run import TrainingRun
+from ._training_runs import TrainingRuns
 
 if TYPE_CHECKING:
     from mesascope.dynamics import TrainingProgress
@@ -35,6 +36,10 @@ def _decay(value: Any) -> Number:
 Decay: TypeAlias = Annotated[Number, PlainValidator(_decay), PlainSerializer(written)]
 
 
+def _seed_unless_seeds(given: dict[str, Any]) -> int | None:
+    return 0 if given.get("seeds") is None else None
+
+
 class TrainSpec(Spec):
     """A training run: model, data, task, and how to train.
 
@@ -50,7 +55,8 @@ class TrainSpec(Spec):
         optimizer: its name, or a table with method, learning_rate, schedule, warmup, clip and weight_decay.
         steps: number of steps.
         batch: samples per step.
-        seed: of samples and, where the model does not say otherwise, of the initial weights.
+        seed: of samples and, where the model does not say otherwise, of the initial weights; 0 when left out.
+        seeds: of one run each, instead of seed.
         precision: "float32", "float64" or "bfloat16" (samples and activations, with weights in float32).
         average: decay of a moving average of the weights, if one is kept.
         held_out: samples for evaluations, at least 2.
@@ -69,13 +75,36 @@ class TrainSpec(Spec):
     optimizer: OptimizerSpecOrName = OptimizerSpec()
     steps: Count = 1000
     batch: Count = 256
-    seed: Seed = 0
+    seeds: Annotated[tuple[Seed, ...] | None, Field(min_length=1)] = None
+    seed: Seed | None = Field(default_factory=_seed_unless_seeds)
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
     average: Decay | None = None
     held_out: Annotated[int, Field(strict=True, ge=2, le=10**8)] = 4096
     record_every: Count = 50
     evaluate_every: Count | None = None
     checkpoint_every: Count | None = None
+
+    @model_validator(mode="after")
+    def _one_seed_or_several(self) -> Self:
+        if self.seeds is None and self.seed is None:
+            raise wrong("missing; give one seed, or leave it out for 0", "seed")
+        if self.seeds is not None and self.seed is not None:
+            raise wrong(
+                "of several runs stand beside seed, which is that of one; drop one of the two", "seeds"
+            )
+        if self.seeds is not None and len(set(self.seeds)) < len(self.seeds):
+            raise wrong(f"must be distinct, got {list(self.seeds)}", "seeds")
+        return self
+
+    @model_validator(mode="after")
+    def _graph_has_a_size(self) -> Self:
+        if isinstance(self.process, MarkovTreeSpec) and (self.horizon or 0) > LONGEST_TREE:
+            raise wrong(
+                f"must be at most {LONGEST_TREE} for 'markov-tree', whose graph has a position for every symbol, "
+                f"got {self.horizon}",
+                "horizon",
+            )
+        return self
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -111,10 +140,10 @@ class TrainSpec(Spec):
         return Shape(self.process.data, width or 0, self.horizon or self.examples or 0)
 
     def build(self) -> TrainingRun:
-        """Return the run, ready to start.
+        """Return the run of one seed, ready to start.
 
         Raises:
-            SpecError: what the processes, models and optimizers of the library refuse, with its field.
+            SpecError: what the processes, models and optimizers of the library refuse, with its field; several seeds.
             ValueError: precision "float64" without 64-bit mode.
         """
         from mesascope.core import require_x64
@@ -122,6 +151,8 @@ class TrainSpec(Spec):
         from mesascope.objectives import refuse_large_batches
         from mesascope.processes import DiagonalUnitary
 
+        if self.seeds is not None:
+            raise SpecError("of several runs; build them by build_many", ("seeds",))
         if self.precision == "float64":
             require_x64("precision 'float64'")
         process, task = self._process(), self._task()
@@ -135,6 +166,18 @@ class TrainSpec(Spec):
             settings = {"optimizer": self.optimizer.build(self.steps), **self._settings()}
         return TrainingRun(self, model, process, task, settings)
 
+    def build_many(self) -> TrainingRuns:
+        """Return the runs of all seeds, ready to start.
+
+        Raises:
+            SpecError: as for `build`; no seeds.
+            ValueError: precision "float64" without 64-bit mode.
+        """
+        if self.seeds is None:
+            raise SpecError("missing; list some, or build the run of one seed by build", ("seeds",))
+        alone = {seed: self.model_copy(update={"seed": seed, "seeds": None}) for seed in self.seeds}
+        return TrainingRuns({seed: spec.build() for seed, spec in alone.items()})
+
     def run(
         self,
         folder: str | PathLike[str] | None = None,
@@ -145,7 +188,8 @@ class TrainSpec(Spec):
         Raises:
             ValueError: as for `build` and `TrainingRun.train`.
         """
-        return TrainResult.of(self.build().train(folder, progress))
+        run = self.build()
+        return run.result(run.train(folder, progress))
 
     def build_model(self) -> Any:
         """Return the model with its initial weights, the same ones whether 64-bit mode is on or off.
@@ -156,7 +200,7 @@ class TrainSpec(Spec):
         import jax
 
         with jax.enable_x64(self.precision == "float64"), at("model"):
-            return self.model.build(self.shape, self.seed)
+            return self.model.build(self.shape, self.seed or 0)
 
     def _process(self) -> "SequenceProcess | PromptProcess":
         if not isinstance(self.process, DiagonalUnitarySpec):

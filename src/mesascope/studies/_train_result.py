@@ -1,10 +1,13 @@
 """What a training run gives, as plain numbers."""
 
+from collections.abc import Mapping
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
+    from mesascope.core import Estimate
     from mesascope.dynamics import Training
 
 
@@ -39,6 +42,8 @@ class TrainResult(BaseModel):
     Attributes:
         loss: of the model at the end, on held-out samples.
         loss_standard_error: of that loss.
+        average_loss: of the moving average of the weights, on the same samples; None where none is kept.
+        average_loss_standard_error: of that loss.
         steps: steps taken at the last record.
         checkpoint: the last checkpoint; None where no folder was given.
         result: "finished", "diverged" or "interrupted".
@@ -51,6 +56,8 @@ class TrainResult(BaseModel):
 
     loss: float
     loss_standard_error: float
+    average_loss: float | None
+    average_loss_standard_error: float | None
     steps: int
     checkpoint: str | None
     result: str
@@ -59,14 +66,16 @@ class TrainResult(BaseModel):
     evaluations: list[EvaluationRecord]
 
     @classmethod
-    def of(cls, training: "Training[Any]") -> Self:
-        """The numbers of a finished run."""
+    def of(cls, training: "Training[Any]", average: "Estimate | None") -> Self:
+        """The numbers of a finished run, and of the moving average of its weights."""
         steps, evaluated = training.steps.tolist(), training.evaluated.tolist()
         evaluations = training.evaluations
         values = zip(evaluated, evaluations.value.tolist(), evaluations.standard_error.tolist(), strict=True)
         return cls(
             loss=float(training.loss.value),
             loss_standard_error=float(training.loss.standard_error),
+            average_loss=None if average is None else float(average.value),
+            average_loss_standard_error=None if average is None else float(average.standard_error),
             steps=steps[-1] if steps else 0,
             checkpoint=None if training.checkpoint is None else str(training.checkpoint.absolute()),
             result=training.result.value,
@@ -84,3 +93,58 @@ class TrainResult(BaseModel):
     def succeeded(self) -> bool:
         """Whether all steps were taken."""
         return self.result == "finished"
+
+
+class TrainManyResult(BaseModel):
+    """What runs of several seeds give.
+
+    Attributes:
+        seeds: one for every run.
+        loss: mean over the runs.
+        loss_standard_error: standard error of that mean over seeds; None for a single one.
+        average_loss: as loss, of the moving averages; None where none are kept.
+        average_loss_standard_error: of that mean.
+        result: "finished" if all runs are, else how the first other one ended.
+        message: what that means, and the remedy where one is needed.
+        runs: what every run gives, in the order of the seeds.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    seeds: list[int]
+    loss: float
+    loss_standard_error: float | None
+    average_loss: float | None
+    average_loss_standard_error: float | None
+    result: str
+    message: str
+    runs: list[TrainResult]
+
+    @classmethod
+    def of(cls, results: Mapping[int, TrainResult]) -> Self:
+        """The numbers of all runs together."""
+        runs = list(results.values())
+        loss, error = _over_seeds([run.loss for run in runs])
+        averages = [run.average_loss for run in runs if run.average_loss is not None]
+        average, average_error = _over_seeds(averages) if averages else (None, None)
+        telling = next((run for run in runs if not run.succeeded), runs[0])
+        return cls(
+            seeds=list(results),
+            loss=loss,
+            loss_standard_error=error,
+            average_loss=average,
+            average_loss_standard_error=average_error,
+            result=telling.result,
+            message=telling.message,
+            runs=runs,
+        )
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether all runs took all steps."""
+        return all(run.succeeded for run in self.runs)
+
+
+def _over_seeds(values: list[float]) -> tuple[float, float | None]:
+    """Mean and its standard error."""
+    return fmean(values), stdev(values) / len(values) ** 0.5 if len(values) > 1 else None

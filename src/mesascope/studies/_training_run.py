@@ -1,7 +1,8 @@
 """A training run, ready to start, and the specification that it leaves beside its checkpoints."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ._base import Spec
 from ._errors import show
 from ._read import read_spec
+from ._train_result import TrainResult
 
 if TYPE_CHECKING:
+    from mesascope.core import Estimate
     from mesascope.dynamics import Training, TrainingProgress
     from mesascope.objectives import Task
     from mesascope.processes import PromptProcess, SequenceProcess
@@ -58,25 +61,56 @@ class TrainingRun:
         """
         from mesascope.dynamics import train
 
-        if folder is not None:
-            _keep_spec(Path(folder), self.spec)
-        return train(
-            self.model,
-            self.process,
-            self.task,
-            **self.settings,
-            checkpoint=None if folder is None else Path(folder),
-            progress=progress,
-        )
+        with nullcontext() if folder is None else kept_spec(Path(folder), self.spec):
+            return train(
+                self.model,
+                self.process,
+                self.task,
+                **self.settings,
+                checkpoint=None if folder is None else Path(folder),
+                progress=progress,
+            )
+
+    def result(self, training: "Training[Any]") -> TrainResult:
+        """What came out of `train` as plain numbers, the loss of the moving average included."""
+        return TrainResult.of(training, self._average_loss(training))
+
+    def _average_loss(self, training: "Training[Any]") -> "Estimate | None":
+        """The loss of the moving average on the samples, and in the precision, of `training.loss`."""
+        import jax
+
+        from mesascope.objectives import MonteCarlo, population_loss
+
+        if training.average is None:
+            return None
+        samples, batch, seed = (self.settings[name] for name in ("held_out", "batch", "seed"))
+        precision = "float64" if self.settings["precision"] == "float64" else "float32"
+        engine = MonteCarlo(samples, seed, min(batch, samples), precision)
+        with jax.enable_x64(precision == "float64"):
+            return population_loss(training.average, self.process, self.task, engine)
 
 
-def _keep_spec(folder: Path, spec: Spec) -> None:
-    """Write the specification into the folder of its run, before the first checkpoint."""
+@contextmanager
+def kept_spec(folder: Path, spec: Spec) -> Iterator[None]:
+    """Keep the specification in the folder of the run that the block makes.
+
+    A new folder gets it before the first checkpoint. One that holds checkpoints gets it afterwards: the block may refuse to
+    go on from them, and what changed until then decides nothing that they need.
+    """
+    path = folder / SPEC_FILE
+    resumed = any(folder.glob("step-*.checkpoint"))
+    if resumed:
+        _refuse_another_run(path, spec)
+    else:
+        _write_spec(path, spec)
+    yield
+    if resumed:
+        _write_spec(path, spec)
+
+
+def _write_spec(path: Path, spec: Spec) -> None:
     from mesascope.records import atomic_path
 
-    path = folder / SPEC_FILE
-    if any(folder.glob("step-*.checkpoint")):
-        _refuse_another_run(path, spec)
     with atomic_path(path) as temporary:
         text = json.dumps(spec.model_dump(mode="json"), indent=2, ensure_ascii=False)
         temporary.write_text(f"{text}\n", encoding="utf-8")
