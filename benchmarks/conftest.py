@@ -8,11 +8,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-ALL_CORES = os.sched_getaffinity(0)
+from measuring import ALL_CORES
+
 os.sched_setaffinity(0, {min(ALL_CORES)})  # before jax starts its threads
 
 import jax  # noqa: E402  (the affinity must come first)
 import pytest  # noqa: E402
+from write_tables import row  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 
@@ -58,12 +60,24 @@ def run_command(run_python):
 
 @pytest.fixture
 def bar(benchmark):
-    """Set the bar: `bar(seconds=…)`, `bar(memory=…)` in bytes; measured memory goes to `bar.memory_used`."""
+    """Say what is measured and set the bar: `bar(what=…, seconds=…, memory=…, faster=…, slower=…)`.
 
-    def set_bar(**limits):
+    At most so many seconds and bytes; at least so many times as fast as something else, or at most so many times as
+    slow. What is measured goes into `benchmark.extra_info` under the same names, seconds only where the median of the
+    rounds is not what counts.
+    """
+
+    def set_bar(what, **limits):
+        benchmark.extra_info["what"] = what
         benchmark.extra_info.update({f"bar_{name}": value for name, value in limits.items()})
 
     return set_bar
+
+
+def pytest_benchmark_update_machine_info(config, machine_info):
+    machine_info["cores"] = len(ALL_CORES)
+    machine_info["jax"] = jax.__version__
+    machine_info["device"] = jax.devices()[0].device_kind
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -71,27 +85,6 @@ def pytest_terminal_summary(terminalreporter, config):
     if session is None or not session.benchmarks:
         return
     terminalreporter.section("measured against the bars")
-    head = f"{'benchmark':52} {'median':>12} {'bar':>12} {'memory':>10} {'bar':>10}  met"
-    terminalreporter.write_line(head)
     for bench in session.benchmarks:
-        info = bench.extra_info
-        measured = info.get("seconds", bench.stats.median)
-        seconds, memory, used = info.get("bar_seconds"), info.get("bar_memory"), info.get("memory")
-        met = all(
-            value <= limit for value, limit in ((measured, seconds), (used, memory)) if limit is not None
-        )
-        row = (
-            f"{bench.name[:52]:52} {_time(measured):>12} {_time(seconds):>12} {_size(used):>10} {_size(memory):>10}"
-            f"  {'yes' if met else 'NO'}"
-        )
-        terminalreporter.write_line(row)
-
-
-def _time(seconds):
-    if seconds is None:
-        return "-"
-    return f"{1e3 * seconds:.4g} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
-def _size(size):
-    return "-" if size is None else f"{size / 1e9:.2f} GB"
+        what, measured, limit, met = row(bench.extra_info, bench.stats.median, bench.name)
+        terminalreporter.write_line(f"{'met ' if met else 'NOT MET'} {what}: {measured} (bar: {limit})")

@@ -21,12 +21,12 @@ def _measure(benchmark, once, rounds):
 
 
 def test_help(benchmark, bar, run_command):
-    bar(seconds=0.5)
+    bar(what="`mesascope --help`", seconds=0.5)
     _measure(benchmark, lambda: run_command("--help"), 5)
 
 
 def test_cold_flow(benchmark, bar, run_command, tmp_path):
-    bar(seconds=6, memory=1e9)
+    bar(what="`mesascope flow`, the paper's setting, cold", seconds=6, memory=1e9)
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps(SPEC))
     finished = _measure(benchmark, lambda: run_command("flow", spec, "--json"), 5)
@@ -36,7 +36,7 @@ def test_cold_flow(benchmark, bar, run_command, tmp_path):
 
 
 def test_reproduce(benchmark, bar, run_command, tmp_path):
-    bar(seconds=180)
+    bar(what="`mesascope reproduce zheng2024`, quick", seconds=180)
     command = ("reproduce", "zheng2024", "--rerun", "--json", "--out", tmp_path / "run")
     finished = []
     benchmark.pedantic(lambda: finished.append(run_command(*command)), rounds=1)
@@ -47,7 +47,7 @@ def test_reproduce(benchmark, bar, run_command, tmp_path):
 
 def test_sampled_epoch(benchmark, bar, run_python):
     """One full-batch step on 10 000 sequences, T = 100, d = 5, in single precision (the authors' own precision)."""
-    bar(seconds=1.0, memory=2e9)
+    bar(what="one epoch of 10 000 sequences, T = 100, d = 5, float32, full batch", seconds=1.0, memory=2e9)
     code = (
         "import time, resource, mesascope as ms\n"
         "process, task = ms.DiagonalUnitary(ms.Gaussian(1.0), 5), ms.NextToken(100)\n"

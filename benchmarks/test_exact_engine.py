@@ -20,12 +20,12 @@ def _prepared(dim, horizon):
 
 @pytest.mark.parametrize(("dim", "seconds"), [(5, 1e-4), (64, 5e-3)])
 def test_value_and_gradient(benchmark, bar, dim, seconds):
-    bar(seconds=seconds)
+    bar(what=f"exact loss and gradient, Gaussian law, T = 100, d = {dim}", seconds=seconds)
     benchmark.pedantic(_prepared(dim, 100), rounds=200, iterations=10 if dim == 5 else 1, warmup_rounds=5)
 
 
 def test_thousand_weight_sets(benchmark, bar):
-    bar(seconds=20e-3)
+    bar(what="exact loss and gradient of 1000 weight sets, d = 5, in one call", seconds=20e-3)
     objective = ExactMoments().objective(DiagonalUnitary(Gaussian(1.0), 5), NextToken(100))
     models = jax.vmap(lambda key: LinearAttention.gaussian(5, 0.5, key=key))(jax.random.split(KEY, 1000))
     benchmark.pedantic(
@@ -34,13 +34,14 @@ def test_thousand_weight_sets(benchmark, bar):
 
 
 @pytest.mark.parametrize("horizon", [10, 1000, 10**6])
-def test_cost_is_flat_in_the_horizon(benchmark, horizon):
+def test_cost_is_flat_in_the_horizon(benchmark, bar, horizon):
+    bar(what=f"exact loss and gradient, d = 5, T = {horizon}", seconds=1e-4)
     benchmark.pedantic(_prepared(5, horizon), rounds=200, iterations=10, warmup_rounds=5)
 
 
 @pytest.mark.parametrize("horizon", [10, 100, 10**6, 10**12])
 def test_planning(benchmark, bar, horizon):
-    bar(seconds=0.5)
+    bar(what=f"planning the exact engine, T = {horizon}", seconds=0.5)
     process = DiagonalUnitary(Gaussian(1.0), 5)
 
     def plan():
@@ -52,7 +53,7 @@ def test_planning(benchmark, bar, horizon):
 
 def test_first_plan_of_a_process(benchmark, bar, run_python):
     """Planning with nothing cached, as a fresh interpreter meets it."""
-    bar(seconds=0.5)
+    bar(what="first plan of a fresh process", seconds=0.5)
     code = (
         "import jax, time; jax.config.update('jax_enable_x64', True)\n"
         "import mesascope as ms\n"

@@ -1,9 +1,15 @@
 """What the README shows is true."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import jax
+
+import mesascope as ms
+from mesascope.cli import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -16,6 +22,23 @@ def test_the_example_runs_and_says_what_the_text_says():
     assert float(loss) > 0
     assert "converged" in flow[0] and "0.19190509" in flow[0]
     assert float(limit) == 0.19190508852558863
+
+
+def test_training_comes_to_the_best_step_of_gradient_descent_in_python_and_from_a_file(
+    tmp_path, monkeypatch, capsys
+):
+    """In one process, so that both ways share their compiled code."""
+    names = {"jax": jax, "ms": ms}
+    exec(re.search(r"<!-- training -->\n```python\n(.*?)```", README, re.S).group(1), names)
+    best = float(capsys.readouterr().out.splitlines()[-1])
+    (tmp_path / "regression.toml").write_text(re.findall(r"```toml\n(.*?)```", README, re.S)[1])
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "regression.toml", "--json"]) == 0
+    trained, from_file = names["training"].loss, json.loads(capsys.readouterr().out)
+    ends = (trained.value, trained.standard_error), (from_file["loss"], from_file["loss_standard_error"])
+    for loss, error in ends:
+        # 5 standard errors, and two percent for a constant learning rate and only 1000 steps
+        assert abs(loss - best) < 5 * error + 0.02 * best
 
 
 def test_the_specification_is_one(tmp_path):
