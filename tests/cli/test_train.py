@@ -168,6 +168,19 @@ def test_folders_that_cannot_be_used(run, spec, tmp_path):
     assert "cannot write file/spec.json" in run("train", spec(SPEC), "--out", "file").refusal
 
 
+def test_names_that_cannot_be_written_are_refused_before_training(run, spec, tmp_path):
+    path, folder = spec(SPEC), tmp_path / "a-folder"
+    folder.mkdir()
+    assert "--out is empty; name a folder" in run("train", path, "--out", "").refusal
+    for option in ("--export", "--export-average"):
+        assert (
+            f"{option} {str(folder)!r} is no file that can be written"
+            in run("train", path, option, folder).refusal
+        )
+    assert "cannot" in run("train", path, "--export", path / "weights.safetensors").refusal
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_diverged_run_still_prints(run, spec):
     data = {**SPEC, "optimizer": {"method": "sgd", "learning_rate": 1e30}, "record_every": 1}
     ended = run("train", spec(data), "--json")

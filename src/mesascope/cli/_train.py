@@ -101,13 +101,12 @@ class Train:
             run: Any = spec.build() if spec.seeds is None else spec.build_many()
         training = _train(run, folder)
         result = run.result(training)
-        if result.succeeded:
-            self._export(training)
         if self.json:
             print_json(result.model_dump())
         else:
             _print(result, folder)
         if result.succeeded:
+            self._export(training)  # last: whatever happens to it, the result is out
             return DONE
         kept = folder if spec.seeds else result.checkpoint
         if result.result == "interrupted":
@@ -123,7 +122,13 @@ class Train:
 
     def _refuse_exports(self, spec: "TrainSpec") -> None:
         """Refuse what cannot be exported, before training."""
+        from mesascope.records import prepare_output
+
         for option, file in (("--export", self.export), ("--export-average", self.export_average)):
+            if file is not None and (not file.strip() or Path(file).is_dir()):
+                raise InputError(
+                    f"{option} {file!r} is no file that can be written; name one such as model.safetensors"
+                )
             if file and spec.seeds is not None:
                 raise InputError(
                     f"{option} writes the weights of one run, but seeds asks for several; "
@@ -133,6 +138,8 @@ class Train:
             raise InputError(
                 "--export-average needs a moving average of the weights; add average = 0.999, say"
             )
+        for file in filter(None, (self.export, self.export_average)):
+            prepare_output(Path(file).parent)  # before hours of training, not after
 
     def _export(self, training: Any) -> None:
         from mesascope.dynamics import export_safetensors
@@ -144,6 +151,8 @@ class Train:
 
     def _folder(self) -> Path:
         if self.out is not None:
+            if not self.out.strip():
+                raise InputError("--out is empty; name a folder for the checkpoints")
             return Path(self.out)
         if self.spec == "-":
             raise InputError(
