@@ -10,7 +10,7 @@ from mesascope import DiagonalUnitary, Gaussian, LinearAttention, NextToken, tra
 from mesascope.core import named_key
 from mesascope.dynamics import Optimizer, Outcome, load_model, real_vector
 from mesascope.dynamics import _training_steps as training_steps
-from mesascope.dynamics._pieces import number_of_pieces
+from mesascope.dynamics._pieces import _CACHED_BYTES, number_of_pieces
 from mesascope.models import prompt_linear_transformer, token_transformer, transformer
 from mesascope.objectives import sample_losses
 from mesascope.processes import FewShot, LinearRegression, MarkovTree
@@ -79,8 +79,8 @@ def test_pieces_divide_the_batch_and_only_large_models_need_them():
 
 @pytest.mark.parametrize(("batch", "pieces"), [(1, 1), (250, 2), (251, 1), (252, 2)])
 def test_pieces_are_few_when_only_single_samples_divide_the_batch(batch, pieces):
-    """60 MiB of intermediate values: two pieces at best; 251 is prime, and 251 pieces would be slow."""
-    values = jax.ShapeDtypeStruct((batch, 60 * 2**18 // batch), jnp.float32)
+    """Half as many bytes again as a piece may have: two at best; 251 is prime, and 251 pieces would be slow."""
+    values = jax.ShapeDtypeStruct((batch, _CACHED_BYTES * 3 // 8 // batch), jnp.float32)
     assert number_of_pieces(lambda x: jnp.sum(jnp.exp(x)), batch, values) == pieces
 
 
