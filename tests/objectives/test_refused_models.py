@@ -5,19 +5,34 @@ import pytest
 
 from mesascope.core import named_key
 from mesascope.models import (
+    MLP,
+    BareTokens,
+    FirstBlock,
+    LinearAttention,
+    OneHot,
+    Projected,
+    SequenceModel,
+    SinusoidalPositions,
+    SoftmaxSelfAttention,
+    Stack,
+    TokenTable,
+    WithPositions,
     linear_transformer,
     mesa_transformer,
     prompt_linear_transformer,
+    prompt_transformer,
     token_transformer,
 )
 from mesascope.objectives import MonteCarlo, population_loss
 from mesascope.processes import (
     DiagonalUnitary,
     FewShot,
+    Gaussian,
     LinearRegression,
     MarkovTree,
     MomentError,
     NextToken,
+    RotationAR,
     StudentT,
 )
 
@@ -37,6 +52,37 @@ def test_another_vocabulary_is_refused():
     process = MarkovTree.chain(5, 4, 1.0)
     with pytest.raises(ValueError, match="gives 3 logits, but MarkovTree draws 4 symbols"):
         population_loss(token_transformer(3, 4, 1, 1, 6, key=KEY), process, NextToken(6), ENGINE)
+
+
+def test_symbols_that_the_embedding_does_not_know_are_refused():
+    # inside compiled code the symbols 2 and 3 would silently be taken for others
+    model = SequenceModel(OneHot(2), Stack([MLP.gaussian((2, 4), key=KEY)]), FirstBlock(4))
+    embedded = Projected.gaussian(TokenTable.gaussian(5, 2, key=KEY), 2, key=KEY)
+    larger = SequenceModel(WithPositions(embedded, SinusoidalPositions(2)), model.network, model.readout)
+    for wrong, symbols in ((model, 2), (larger, 5)):
+        with pytest.raises(
+            ValueError, match=f"SequenceModel embeds {symbols} symbols, but MarkovTree draws 4"
+        ):
+            population_loss(wrong, MarkovTree.chain(5, 4, 1.0), NextToken(6), ENGINE)
+
+
+def test_positions_for_the_shortest_task_are_enough():
+    model = prompt_transformer(2, 4, 1, 1, examples=1, key=KEY)
+    assert population_loss(model, LinearRegression(2), FewShot(1), ENGINE).value > 0
+
+
+def test_models_of_their_own_kind_are_named_with_what_they_do_not_read():
+    with pytest.raises(
+        ValueError, match=r"^model: LinearAttention does not read what RotationAR draws: .* \(…, t, 3\)"
+    ):
+        model = LinearAttention.gaussian(3, 0.1, key=KEY)
+        population_loss(model, RotationAR(Gaussian(), 2), NextToken(4), ENGINE)
+    with pytest.raises(
+        TypeError, match=r"^model: SequenceModel does not .* DiagonalUnitary draws: SoftmaxSelf.* real"
+    ):
+        network = SoftmaxSelfAttention.gaussian(2, 1, key=KEY)
+        model = SequenceModel(BareTokens(2), network, FirstBlock(2))
+        population_loss(model, DiagonalUnitary(Gaussian(), 2), NextToken(4), ENGINE)
 
 
 @pytest.mark.parametrize("layers", [1, 2])

@@ -154,6 +154,7 @@ class TokenTable(Embedding):
 
     Attributes:
         table: shape (vocabulary, width).
+        vocabulary: number of symbols.
 
     Raises:
         TypeError, ValueError: for a table that is no matrix of finite numbers; when called, for tokens that are no integers
@@ -172,6 +173,11 @@ class TokenTable(Embedding):
         return cls(gaussian_array(key, shape, positive_number("scale", scale)))
 
     @property
+    def vocabulary(self) -> int:
+        """Number of symbols: the rows of the table."""
+        return int(self.table.shape[-2])
+
+    @property
     def width(self) -> int:
         """Entries of a token of the stream."""
         return int(self.table.shape[-1])
@@ -183,7 +189,7 @@ class TokenTable(Embedding):
 
     def __call__(self, tokens: Any) -> Array:
         """Integers (…, T) → (…, T, width)."""
-        return self.table[_discrete("TokenTable", tokens, self.table.shape[-2])]
+        return self.table[_discrete("TokenTable", tokens, self.vocabulary)]
 
 
 def _continuous(owner: str, tokens: Any, dim: int) -> Array:

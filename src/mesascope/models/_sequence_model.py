@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jax import Array
 
 from ._embedding import Embedding
@@ -62,6 +64,14 @@ class SequenceModel(eqx.Module):
 
     def _stream(self, tokens: Any, loops: int | None) -> Array:
         stream = self.embedding(tokens)
+        if not jnp.issubdtype(jnp.result_type(tokens), jnp.inexact):
+            stream = _in_type_of(self.network, stream)
         if stream.shape[-2] < 2:
             raise ValueError(f"tokens: a context needs at least 2 tokens, got {stream.shape[-2]}")
         return streamed(self.network, stream, loops)
+
+
+def _in_type_of(network: Layer, stream: Array) -> Array:
+    """The stream in the precision of the weights: integers have none of their own."""
+    weights = jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array))
+    return stream.astype(jnp.result_type(*weights)) if weights else stream

@@ -44,12 +44,12 @@ class SampledObjective(Objective):
 
     def __call__(self, model: Any) -> Estimate:
         """Mean over the sample and its standard error (standard deviation/√samples); differentiable."""
-        check_model_reads(model, self.process)
         lasting = isinstance(model, eqx.Module) and _is_value(self.process)
         drawn = _compiled_losses(self, model) if lasting else self._losses(model)
         return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / self.samples**0.5)
 
     def _losses(self, model: Any) -> Array:
+        check_model_reads(model, self.process)  # here, so that compiled code does it once
         chunks = -(-self.samples // self.batch)
         model = cast(model, self.precision)
 

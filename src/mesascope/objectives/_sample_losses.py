@@ -14,8 +14,10 @@ from mesascope.models import (
     LinearAttentionModel,
     LinearAttentionStack,
     LinearSelfAttention,
+    Projected,
     PromptModel,
     SequenceModel,
+    WithPositions,
 )
 from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProcess, Prompts
 
@@ -50,36 +52,62 @@ def check_task(process: Any, task: Any) -> None:
 
 
 def check_model_reads(model: Any, process: Any) -> None:
-    """Refuse a model whose loss on this process cannot be computed, where the shapes of samples do not tell.
+    """Refuse a model whose loss on this process cannot be computed, or would be that of something else.
+
+    Nothing is computed: the shapes and types of the loss of one short sample tell.
 
     Raises:
-        TypeError: a model of sequences with a process of prompts, or the other way round.
-        ValueError: another number of logits than symbols.
+        TypeError: no model; a model of sequences with a process of prompts, or the other way round; real layers with
+            complex tokens.
+        ValueError: another dimension, or another number of symbols or logits than the process has symbols.
         MomentError: linear attention on `DiagonalUnitary` of a law without moments of order 6: already with one layer the
             loss is infinite. (With L layers it has degree 2·3^L in the initial token.)
     """
+    if not hasattr(model, "predictions"):
+        raise TypeError(
+            f"model: must be a model with floating-point weights and with predictions, such as linear_transformer(…), "
+            f"got {model!r}"
+        )
+    reader, source = type(model).__name__, type(process).__name__
     prompts = isinstance(process, PromptProcess)
     if isinstance(model, LinearAttentionModel | SequenceModel) and prompts:
         raise TypeError(
-            f"model: reads sequences, but {type(process).__name__} draws prompts; use prompt_linear_transformer, "
+            f"model: {reader} reads sequences, but {source} draws prompts; use prompt_linear_transformer, "
             "prompt_transformer or another PromptModel"
         )
     if isinstance(model, PromptModel) and not prompts:
         raise TypeError(
-            f"model: reads prompts, but {type(process).__name__} draws sequences; use linear_transformer, transformer or "
+            f"model: {reader} reads prompts, but {source} draws sequences; use linear_transformer, transformer or "
             "another SequenceModel"
         )
     if isinstance(process, DiagonalUnitary) and _is_linear_attention(model):
         # a finite sample has a mean whatever the law; it would look like an answer
         require_moments(process.law, process.dim)
-    symbols = getattr(process, "vocabulary", None)
-    if symbols is not None:
-        context = jax.ShapeDtypeStruct((1, 3), jnp.int32)
-        logits = eqx.filter_eval_shape(model.predictions, context).shape[-1]
-        if logits != symbols:
-            raise ValueError(
-                f"model: gives {logits} logits, but {type(process).__name__} draws {symbols} symbols; make them equal"
-            )
+    # the shortest that there is: learned positions may not reach further
+    length = 1 if prompts else getattr(process, "horizon", 3)
+    task = FewShot(length) if prompts else NextToken(length)
+    sample = jax.eval_shape(lambda: cast(process.sample(jax.random.key(0), length, 1), "float32"))
+    try:
+        eqx.filter_eval_shape(lambda m, x: sample_losses(cast(m, "float32"), x, task), model, sample)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"model: {reader} does not read what {source} draws: {error}") from error
+    if hasattr(process, "vocabulary"):
+        _check_symbols(model, process, sample)
+
+
+def _check_symbols(model: Any, process: Any, sample: Any) -> None:
+    """Symbols that an embedding does not know, or without a logit, would be taken for others inside compiled code."""
+    reader, drawn = type(model).__name__, f"{type(process).__name__} draws {process.vocabulary} symbols"
+    logits = eqx.filter_eval_shape(lambda m, x: m.predictions(x[:, :-1]), model, sample).shape[-1]
+    if logits != process.vocabulary:
+        raise ValueError(f"model: {reader} gives {logits} logits, but {drawn}; make them equal")
+    embedding = getattr(model, "embedding", None)
+    while isinstance(embedding, Projected | WithPositions):
+        embedding = embedding.embedding
+    known = getattr(embedding, "vocabulary", process.vocabulary)
+    if known != process.vocabulary:
+        raise ValueError(f"model: {reader} embeds {known} symbols, but {drawn}; make them equal")
 
 
 def _is_linear_attention(model: Any) -> bool:

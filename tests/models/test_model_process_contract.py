@@ -1,0 +1,474 @@
+"""The contract that every model passes with every process: what fits computes, what does not is refused.
+
+A new model is added to MODELS, a new process to PROCESSES, and nothing else here changes.
+"""
+
+import functools
+import inspect
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mesascope.models as models
+import mesascope.processes as processes
+from mesascope.core import named_key
+from mesascope.models import (
+    MLP,
+    BareTokens,
+    ComplexPairs,
+    Dense,
+    FactoredLinearAttention,
+    FactoredLinearSelfAttention,
+    FirstBlock,
+    InterleavedPrompt,
+    LastEntry,
+    LayerNorm,
+    LearnedPositions,
+    LinearAttention,
+    LinearAttentionStack,
+    LinearSelfAttention,
+    Looped,
+    MesaLayer,
+    MultiHeadLinearAttention,
+    NormedDense,
+    OneHot,
+    PairedTokens,
+    PreNorm,
+    Projected,
+    PromptModel,
+    RealForm,
+    Residual,
+    SequenceModel,
+    SinusoidalPositions,
+    SoftmaxSelfAttention,
+    Stack,
+    StackedPrompt,
+    TokenTable,
+    WithPositions,
+    factored_linear_transformer,
+    linear_transformer,
+    looped_linear_transformer,
+    mesa_transformer,
+    prompt_linear_transformer,
+    prompt_transformer,
+    token_transformer,
+    transformer,
+)
+from mesascope.objectives import cast, check_model_reads, sample_losses
+from mesascope.processes import (
+    DiagonalUnitary,
+    FewShot,
+    Gaussian,
+    LinearAR,
+    LinearRegression,
+    MarkovTree,
+    NextToken,
+    NonlinearAR,
+    NonlinearRegression,
+    OrthogonalAR,
+    OrthonormalFeatures,
+    PromptProcess,
+    RandomFeatures,
+    RotationAR,
+    SequenceProcess,
+)
+
+D, S, WIDTH = 2, 3, 4  # token dimension, symbols, width of softmax models
+T, N, BATCH = 5, 2, 3  # horizon, examples, samples
+SEEN = 3  # tokens that causality leaves as they are
+
+
+class Data(NamedTuple):
+    """What a process draws, and what a model reads: tokens or prompts of a dimension, or so many symbols."""
+
+    kind: str
+    size: int
+
+
+class Entry(NamedTuple):
+    """How a model is built, and the kinds of data that it reads."""
+
+    build: object
+    reads: tuple[Data, ...]
+
+
+LINEAR = (Data("real", D), Data("complex", D))  # products of tokens: nothing in them is real
+REAL, COMPLEX, SYMBOLS, PROMPTS = (
+    (Data(kind, size),) for kind, size in (("real", D), ("complex", D), ("symbols", S), ("prompts", D))
+)
+
+
+def key(*names):
+    return named_key(0, "contract", *names)
+
+
+def attention(width, context="causal", heads=1):
+    return LinearSelfAttention.gaussian(width, heads, 0.4, key=key("attention"), context=context)
+
+
+def softmax(width, context="causal"):
+    return SoftmaxSelfAttention.gaussian(width, 1, key=key("softmax"), context=context)
+
+
+def mlp_block(width):
+    return Residual(PreNorm(MLP.gaussian((width, 3, width), key=key("mlp"))))
+
+
+def wide(embedding):
+    return Projected.gaussian(embedding, WIDTH, key=key("embedding"))
+
+
+def dense(width, out):
+    return Dense.gaussian(width, out, key=key("readout"))
+
+
+MODELS = {
+    # one layer of linear attention, as the exact engine treats it
+    "LinearAttention": Entry(lambda: LinearAttention.gaussian(D, 0.4, key=key()), LINEAR),
+    "MultiHeadLinearAttention": Entry(
+        lambda: MultiHeadLinearAttention.gaussian(D, 2, 0.4, key=key()), LINEAR
+    ),
+    "FactoredLinearAttention": Entry(lambda: FactoredLinearAttention.gaussian(D, 1, 0.4, key=key()), LINEAR),
+    # builders of sequence models
+    "linear_transformer": Entry(lambda: linear_transformer(D, 2, 2, 0.4, key=key()), LINEAR),
+    "factored_linear_transformer": Entry(
+        lambda: factored_linear_transformer(D, 1, 1, 0.4, key=key()), LINEAR
+    ),
+    "mesa_transformer": Entry(lambda: mesa_transformer(D, 1, 1, 0.4, key=key()), LINEAR),
+    "transformer": Entry(lambda: transformer(D, WIDTH, 1, 1, T, key=key()), REAL),
+    "transformer of complex tokens": Entry(
+        lambda: transformer(D, WIDTH, 1, 1, T, key=key(), complex_tokens=True), COMPLEX
+    ),
+    "token_transformer": Entry(lambda: token_transformer(S, WIDTH, 1, 1, T, key=key()), SYMBOLS),
+    # sequence models that are put together
+    "bare tokens": Entry(lambda: SequenceModel(BareTokens(D), Residual(attention(D)), FirstBlock(D)), LINEAR),
+    "looped": Entry(
+        lambda: SequenceModel(
+            PairedTokens(D), Looped(LinearAttentionStack([attention(3 * D)]), 2), FirstBlock(D)
+        ),
+        LINEAR,
+    ),
+    "looped softmax": Entry(
+        lambda: SequenceModel(
+            WithPositions(wide(BareTokens(D)), SinusoidalPositions(WIDTH)),
+            Looped(Stack([Residual(PreNorm(softmax(WIDTH))), mlp_block(WIDTH)]), 2),
+            NormedDense(dense(WIDTH, D)),
+        ),
+        REAL,
+    ),
+    "perceptrons": Entry(
+        lambda: SequenceModel(
+            BareTokens(D),
+            Stack([MLP.gaussian((D, WIDTH), key=key("in")), LayerNorm.unit(WIDTH), mlp_block(WIDTH)]),
+            dense(WIDTH, D),
+        ),
+        REAL,
+    ),
+    "real form": Entry(
+        lambda: SequenceModel(
+            RealForm(PairedTokens(2 * D)),
+            LinearAttentionStack([attention(6 * D)]),
+            ComplexPairs(FirstBlock(2 * D)),
+        ),
+        COMPLEX,
+    ),
+    "one-hot": Entry(
+        lambda: SequenceModel(OneHot(S), LinearAttentionStack([attention(S)]), dense(S, S)), SYMBOLS
+    ),
+    "table": Entry(
+        lambda: SequenceModel(
+            Projected.gaussian(TokenTable.gaussian(S, 2, key=key("table")), WIDTH, key=key("embedding")),
+            Stack([Residual(MesaLayer.gaussian(WIDTH, 1, 0.4, key=key("mesa"))), mlp_block(WIDTH)]),
+            dense(WIDTH, S),
+        ),
+        SYMBOLS,
+    ),
+    # builders of prompt models
+    "prompt_linear_transformer": Entry(lambda: prompt_linear_transformer(D, 2, 2, 0.4, key=key()), PROMPTS),
+    "prompt_linear_transformer that sees all": Entry(
+        lambda: prompt_linear_transformer(D, 1, 1, 0.4, key=key(), context="all"), PROMPTS
+    ),
+    "prompt_linear_transformer, causal": Entry(
+        lambda: prompt_linear_transformer(D, 2, 1, 0.4, key=key(), context="causal"), PROMPTS
+    ),
+    "looped_linear_transformer": Entry(
+        lambda: looped_linear_transformer(D, 2, 1, 1, 0.4, key=key()), PROMPTS
+    ),
+    "prompt_transformer": Entry(lambda: prompt_transformer(D, WIDTH, 1, 1, N, key=key()), PROMPTS),
+    # prompt models that are put together
+    "interleaved": Entry(
+        lambda: PromptModel(
+            InterleavedPrompt(D), LinearAttentionStack([attention(D + 1), attention(D + 1)]), LastEntry()
+        ),
+        PROMPTS,
+    ),
+    "stacked softmax": Entry(
+        lambda: PromptModel(
+            wide(StackedPrompt(D)),
+            Stack([Residual(softmax(WIDTH, "examples")), mlp_block(WIDTH)]),
+            dense(WIDTH, 1),
+        ),
+        PROMPTS,
+    ),
+    "stacked with positions": Entry(
+        lambda: PromptModel(
+            WithPositions(
+                StackedPrompt(D), LearnedPositions.gaussian(N + 1, D + 1, 0.5, key=key("positions"))
+            ),
+            Residual(
+                FactoredLinearSelfAttention.gaussian(D + 1, 1, 0.4, key=key("factors"), context="examples")
+            ),
+            LastEntry(),
+        ),
+        PROMPTS,
+    ),
+    "stacked mesa": Entry(
+        lambda: PromptModel(
+            StackedPrompt(D),
+            LinearAttentionStack(MesaLayer.gaussian(D + 1, 1, 0.5, key=key(name)) for name in ("one", "two")),
+            LastEntry(1),
+        ),
+        PROMPTS,
+    ),
+}
+
+PROCESSES = {
+    "diagonal-unitary": DiagonalUnitary(Gaussian(), D),
+    "orthogonal": OrthogonalAR(Gaussian(), D, noise=0.1),
+    "rotation": RotationAR(Gaussian(), D),
+    "linear": LinearAR(Gaussian(), 3, (0.9, (-0.5, 0.5), 0.7), noise=0.1, observed=D),
+    "nonlinear": NonlinearAR(Gaussian(), D, hidden=3),
+    "markov-tree": MarkovTree.chain(T - 1, S, 1.0),
+    "linear-regression": LinearRegression(D, noise=0.1),
+    "nonlinear-regression": NonlinearRegression(D, RandomFeatures(4)),
+    "features": OrthonormalFeatures(D),
+    # of a size that no model here has
+    "large diagonal-unitary": DiagonalUnitary(Gaussian(), D + 1),
+    "large orthogonal": OrthogonalAR(Gaussian(), D + 1),
+    "large markov-tree": MarkovTree.chain(T - 1, S + 1, 1.0),
+    "small markov-tree": MarkovTree.chain(T - 1, S - 1, 1.0),
+    "large linear-regression": LinearRegression(D + 1),
+}
+
+
+def drawn_by(process):
+    """The rule's one side: by what a process is and says of itself."""
+    if isinstance(process, PromptProcess):
+        return Data("prompts", process.dim)
+    if hasattr(process, "vocabulary"):
+        return Data("symbols", process.vocabulary)
+    return Data("complex" if isinstance(process, DiagonalUnitary) else "real", process.dim)
+
+
+def fits(name, source):
+    return drawn_by(PROCESSES[source]) in MODELS[name].reads
+
+
+PAIRS = [(name, source) for name in MODELS for source in PROCESSES]
+FITTING = [pair for pair in PAIRS if fits(*pair)]
+every_fitting_pair = pytest.mark.parametrize(("name", "source"), FITTING)
+
+
+def of_kind(pairs, *kinds):
+    return [pair for pair in pairs if drawn_by(PROCESSES[pair[1]]).kind in kinds]
+
+
+@functools.cache
+def model(name):
+    return MODELS[name].build()
+
+
+_draw = jax.jit(lambda process, key, size: process.sample(key, size, BATCH), static_argnums=(0, 2))
+
+
+@functools.cache
+def sample(source, purpose="sample"):
+    process = PROCESSES[source]
+    return _draw(process, key(source, purpose), N if isinstance(process, PromptProcess) else T)
+
+
+def other_sample(source):
+    """The same data but for what may change nothing: tokens after the first SEEN, or the order of the examples."""
+    now = sample(source)
+    if isinstance(PROCESSES[source], PromptProcess):
+        order = np.arange(N)[::-1]
+        return now._replace(x=now.x[:, [*order, N]], y=jnp.concatenate([now.y[:, order], now.y[:, N:]], 1))
+    kind, size = drawn_by(PROCESSES[source])
+    later = (now + 1) % size if kind == "symbols" else sample(source, "later")
+    return jnp.concatenate([now[:, :SEEN], later[:, SEEN:]], 1)
+
+
+def task_of(data):
+    return NextToken(T) if isinstance(data, jax.Array | jax.ShapeDtypeStruct) else FewShot(N)
+
+
+def predict(one, data):
+    """Every prediction of sequences; of prompts the last, which is one pass."""
+    return one.predictions(data) if not isinstance(data, tuple) else one(data.x, data.y[:, :-1])
+
+
+@eqx.filter_jit
+def answers(one, data, other):
+    """Predictions on both, losses and the gradient: one compilation for every model and shape of data."""
+
+    def mean_loss(one):
+        losses = sample_losses(one, data, task_of(data))
+        return jnp.mean(losses), losses
+
+    gradient, losses = eqx.filter_grad(mean_loss, has_aux=True)(one)
+    both = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), data, other)
+    return jnp.split(predict(one, both), 2), losses, gradient
+
+
+@functools.cache
+def answered(name, source):
+    return jax.tree.map(np.asarray, answers(model(name), sample(source), other_sample(source)))
+
+
+def close(a, b):
+    # rounding only: sums of a few hundred terms, in two orders
+    return np.isclose(a, b, rtol=1e-10, atol=1e-12 * max(abs(b).max(), 1))
+
+
+@every_fitting_pair
+def test_predictions_and_losses_are_finite_and_of_the_right_shape(name, source):
+    kind, size = drawn_by(PROCESSES[source])
+    (predictions, _), losses, _ = answered(name, source)
+    assert predictions.shape == ((BATCH,) if kind == "prompts" else (BATCH, T - 1, size))
+    assert np.isfinite(predictions).all()
+    assert losses.shape == (BATCH,)
+    assert not np.iscomplexobj(losses)
+    assert np.isfinite(losses).all()
+    assert (losses > 0).all()
+    assert len(np.unique(losses)) == BATCH  # every sample has its own
+
+
+@every_fitting_pair
+def test_gradients_are_finite(name, source):
+    gradient = jax.tree.leaves(answered(name, source)[2])
+    assert all(np.isfinite(slope).all() for slope in gradient)
+    assert any(slope.any() for slope in gradient)
+
+
+@pytest.mark.parametrize(("name", "source"), of_kind(FITTING, "real", "complex", "symbols"))
+def test_later_tokens_change_no_earlier_prediction(name, source):
+    (before, after), _, _ = answered(name, source)
+    assert close(after[:, : SEEN - 1], before[:, : SEEN - 1]).all()
+    assert not close(after[:, SEEN - 1 :], before[:, SEEN - 1 :]).all((1, 2)).any()
+
+
+def order_plays_no_part(one):
+    """Pairs as tokens, no positions, and no token that is seen by the later ones only."""
+    return one.embedding.layout == "stacked" and not one.network.causal and not positioned(one.embedding)
+
+
+def positioned(embedding):
+    return isinstance(embedding, WithPositions) or (
+        isinstance(embedding, Projected) and positioned(embedding.embedding)
+    )
+
+
+@pytest.mark.parametrize(("name", "source"), of_kind(FITTING, "prompts"))
+def test_the_order_of_examples_matters_where_it_can_be_seen_and_nowhere_else(name, source):
+    (before, after), _, _ = answered(name, source)
+    assert close(after, before).all() == order_plays_no_part(model(name))
+
+
+@functools.cache
+def types(name, data, precision):
+    """Types of predictions, losses and gradient; nothing is computed."""
+    one = cast(model(name), precision)
+
+    def loss(one, data):
+        return jnp.sum(sample_losses(one, data, task_of(data)))
+
+    shaped = jax.eval_shape(lambda: cast(sample_of(data), precision))
+    outcomes = (
+        eqx.filter_eval_shape(predict, one, shaped),
+        eqx.filter_eval_shape(loss, one, shaped),
+        eqx.filter_eval_shape(eqx.filter_grad(loss), one, shaped),
+    )
+    return tuple({leaf.dtype.name for leaf in jax.tree.leaves(outcome)} for outcome in outcomes)
+
+
+def sample_of(data):
+    source = next(source for source in PROCESSES if drawn_by(PROCESSES[source]) == data)
+    return sample(source)
+
+
+@every_fitting_pair
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_types_stay(name, source, precision):
+    data = drawn_by(PROCESSES[source])
+    complex_kind = {"float32": "complex64", "float64": "complex128"}[precision]
+    predictions, losses, gradient = types(name, data, precision)
+    assert predictions == {complex_kind if data.kind == "complex" else precision}
+    assert losses == {precision}
+    assert gradient == {precision}
+
+
+@every_fitting_pair
+def test_a_pair_that_fits_passes_the_check_and_is_drawn_inside_the_compiled_step(name, source):
+    process = PROCESSES[source]
+    check_model_reads(model(name), process)
+    if source == next(
+        other for other in PROCESSES if fits(name, other)
+    ):  # the trace of one process tells of all
+
+        def step(one, key):
+            data = process.sample(key, N if isinstance(process, PromptProcess) else T, BATCH)
+            return sample_losses(one, data, task_of(data))
+
+        assert eqx.filter_eval_shape(step, model(name), key(source)).shape == (BATCH,)
+
+
+@pytest.mark.parametrize(("name", "source"), [pair for pair in PAIRS if not fits(*pair)])
+def test_a_pair_that_does_not_fit_is_refused_by_the_names_of_both(name, source):
+    one, process = model(name), PROCESSES[source]
+    with pytest.raises((TypeError, ValueError), match=r"^model: ") as refused:
+        check_model_reads(one, process)
+    message = str(refused.value)
+    assert type(one).__name__ in message
+    assert type(process).__name__ in message
+    assert "\n" not in message
+
+
+def test_every_public_process_is_in_the_list():
+    public = {
+        kind
+        for kind in vars(processes).values()
+        if inspect.isclass(kind) and issubclass(kind, SequenceProcess | PromptProcess)
+    }
+    assert {type(process) for process in PROCESSES.values()} == public - {SequenceProcess, PromptProcess}
+
+
+def parts(module):
+    """The kinds of a module and of all modules inside it."""
+    yield type(module)
+    for value in vars(module).values():
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, eqx.Module):
+                yield from parts(inner)
+
+
+def test_every_public_model_part_and_builder_is_in_the_list():
+    public = {
+        kind
+        for kind in vars(models).values()
+        if inspect.isclass(kind) and issubclass(kind, eqx.Module) and not inspect.isabstract(kind)
+    }
+    assert {part for name in MODELS for part in parts(model(name))} >= public
+    builders = {
+        name for name, value in vars(models).items() if getattr(value, "__module__", "").endswith("_builders")
+    }
+    assert {name.split(" ")[0].rstrip(",") for name in MODELS} >= builders
+
+
+def test_the_rule_leaves_no_model_and_no_process_without_a_partner():
+    assert {name for name, _ in FITTING} == set(MODELS)
+    wanted = {source for source in PROCESSES if not source.startswith(("large", "small"))}
+    assert {source for _, source in FITTING} == wanted
