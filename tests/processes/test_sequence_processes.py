@@ -124,6 +124,50 @@ def test_linear_systems_have_the_given_spectrum():
     np.testing.assert_allclose(np.linalg.eigvalsh(found), np.tile([-0.9, 0.4, 1], (50, 1)), atol=1e-9)
 
 
+TURNING = (0.9 + 0.3j, 0.5, -0.2 - 0.7j, 0.9 - 0.3j, -0.2 + 0.7j)
+
+
+def test_complex_eigenvalues_come_in_pairs_of_a_real_normal_matrix():
+    found = transitions(sample(LinearAR(Gaussian(), 5, TURNING), 0, 12, 50))
+    transposed = found.swapaxes(1, 2)
+    np.testing.assert_allclose(found @ transposed, transposed @ found, atol=1e-9)  # 1e-9 as above
+    assert abs(found - transposed).max() > 0.1
+    for eigenvalues in np.linalg.eigvals(found):
+        distances = abs(eigenvalues[:, None] - np.array(TURNING))
+        assert distances.min(0).max() < 1e-9
+        assert distances.min(1).max() < 1e-9
+    traces = transitions(sample(LinearAR(Gaussian(), 2, (1j, -1j)), 0, 12, 50))
+    np.testing.assert_allclose(traces @ traces, np.broadcast_to(-np.eye(2), (50, 2, 2)), atol=1e-12)
+
+
+def test_planes_are_isotropic():
+    # W projects onto a random plane, turns it by a right angle, one way or the other, and halves it.
+    tokens = sample(LinearAR(Constant([1, 0, 0]), 3, (0.5j, 0, -0.5j)), 0, 2, COUNT)[:, 1]
+    judge(tokens, 0)
+    judge((tokens**2).sum(1), 1 / 4 * 2 / 3)  # E |P x_1|² = 2/3
+    np.testing.assert_allclose(tokens[:, 0], 0, atol=1e-15)
+    judge(tokens[:, 1] ** 2 - tokens[:, 2] ** 2, 0)
+
+
+def test_states_with_noise_become_stationary_whatever_the_spectrum():
+    sizes = abs(np.array(TURNING)) ** 2
+    tokens = sample(LinearAR(Gaussian(2), 5, TURNING, noise=0.3), 0, 40, COUNT)
+    for t in (1, 2, 39):  # E |h_{t+1}|² = Σ_j |λ_j|^{2t} 4 + σ² (1 − |λ_j|^{2t})/(1 − |λ_j|²)
+        noise = 0.09 * (1 - sizes**t) / (1 - sizes)
+        judge((tokens[:, t] ** 2).sum(1), (4 * sizes**t + noise).sum())
+    # a law of this covariance, from the start: sizes are those of the limit σ² (I − W Wᵀ)⁻¹ at once
+    still = sample(LinearAR(Gaussian(0.5), 2, (0.6j, -0.6j), noise=0.4), 0, 9, COUNT)
+    for t in range(9):
+        judge(still[:, t, :, None] * still[:, t, None, :], 0.25 * np.eye(2))
+
+
+def test_a_pair_on_the_unit_circle_is_no_growth():
+    turn = np.exp(1j * np.arange(1, 200))
+    assert (abs(turn) > 1).any()  # by rounding
+    for point in turn:
+        assert LinearAR(Gaussian(), 2, (point, point.conjugate())).spectrum[0] == point
+
+
 def test_contracting_systems_draw_their_spectrum():
     process = LinearAR.contracting(Gaussian(), 1, 0.3, 0.9)
     assert process.spectral_radius == 0.9

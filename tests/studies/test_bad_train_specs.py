@@ -56,7 +56,16 @@ SEQUENCES = [
     ),
     (process(kind="rotation-ar", law="gaussian", dim=3), "process: RotationAR turns planes, so dim must be"),
     (process(kind="rotation-ar", law="gaussian", dim=2, start="x"), "process.start: unknown value 'x'; use"),
-    (linear_ar(spectrum=3), "process.spectrum: must list eigenvalues and pairs [low, high], or be a table"),
+    (
+        linear_ar(spectrum=3),
+        "process.spectrum: must list eigenvalues, pairs [low, high] and tables with re and im",
+    ),
+    (linear_ar(spectrum=[1, {"re": 1}]), "process.spectrum[1].im: missing; add it"),
+    (linear_ar(spectrum=[1, {"re": NAN, "im": 1}]), "process.spectrum[1].re: must be finite"),
+    (
+        linear_ar(spectrum=[{"re": 0, "im": 0.5}, 1]),
+        "process: LinearAR spectrum[0] = 0.5j stands without its conjugate",
+    ),
     (linear_ar(spectrum=[1]), "process: LinearAR spectrum must list one eigenvalue for each of the 2"),
     (linear_ar(spectrum=[1, NAN]), "process.spectrum[1]: must be finite"),
     (linear_ar(spectrum=[1, [0, NAN]]), "process.spectrum[1][1]: must be finite"),

@@ -51,6 +51,15 @@ SEQUENCES = [
         {
             "kind": "linear-ar",
             "law": "gaussian",
+            "state_dim": 3,
+            "spectrum": [{"re": "1/2", "im": 0.3}, 0.5, {"re": 0.5, "im": -0.3}],
+        },
+        LinearAR(Gaussian(), 3, [0.5 + 0.3j, 0.5, 0.5 - 0.3j]),
+    ),
+    (
+        {
+            "kind": "linear-ar",
+            "law": "gaussian",
             "state_dim": 2,
             "spectrum": {"low": -1.5, "high": 1},
             "noise": 0.1,

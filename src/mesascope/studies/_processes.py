@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, ValidationError, model_validator
 
 from ._base import (
     Dim,
@@ -20,7 +20,7 @@ from ._base import (
     table_or,
     written,
 )
-from ._errors import at, show, wrong
+from ._errors import at, first_error, show, wrong
 from ._laws import LawSpec, built_law
 
 if TYPE_CHECKING:
@@ -125,17 +125,34 @@ class SpectrumRange(Spec):
     high: Real
 
 
+class ComplexEigenvalue(Spec):
+    """One complex eigenvalue; its conjugate is another entry of the list.
+
+    Attributes:
+        re, im: its real and imaginary part.
+    """
+
+    re: Real
+    im: Real
+
+
 def _eigenvalues(value: Any) -> tuple[Any, ...]:
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
         raise wrong(
-            "must list eigenvalues and pairs [low, high], or be a table with low and high for all of them, "
+            "must list eigenvalues, pairs [low, high] and tables with re and im, or be a table with low and high for all, "
             f"got {show(given)}"
         )
     return tuple(_eigenvalue(one, j) for j, one in enumerate(given))
 
 
-def _eigenvalue(value: Any, place: int) -> Number | tuple[Number, ...]:
+def _eigenvalue(value: Any, place: int) -> Number | tuple[Number, ...] | ComplexEigenvalue:
+    if isinstance(value, Mapping | ComplexEigenvalue):
+        try:
+            return ComplexEigenvalue.model_validate(value)
+        except ValidationError as error:
+            first = first_error(error, value)
+            raise wrong(first.what, place, *first.path) from None
     if isinstance(value, list | tuple):
         return tuple(placed(number, bound, place, end) for end, bound in enumerate(value))
     return placed(number, value, place)
@@ -147,8 +164,8 @@ class LinearARSpec(Spec):
     Attributes:
         law: the law of the initial state.
         state_dim: dimension of the states.
-        spectrum: a list of state_dim entries, each an eigenvalue or a pair [low, high] between which it is uniform; or
-            a table with low and high for all of them.
+        spectrum: a list of state_dim entries, each an eigenvalue, a pair [low, high] between which it is uniform, or a
+            table with re and im of a complex one, listed with its conjugate; or a table with low and high for all of them.
         noise: standard deviation ≥ 0.
         observed: token dimension of random mixtures of the states; without it tokens are the states.
         unstable: must be true if an eigenvalue may exceed 1 in size.
@@ -175,7 +192,11 @@ class LinearARSpec(Spec):
         from mesascope.processes import LinearAR
 
         given = self.spectrum
-        spectrum = ((given.low, given.high),) * self.state_dim if isinstance(given, SpectrumRange) else given
+        if isinstance(given, SpectrumRange):
+            given = ((given.low, given.high),) * self.state_dim
+        spectrum = [
+            complex(float(e.re), float(e.im)) if isinstance(e, ComplexEigenvalue) else e for e in given
+        ]
         return LinearAR(
             built_law(self.law), self.state_dim, spectrum, self.noise, self.observed, self.unstable
         )
