@@ -1,9 +1,12 @@
 """What the command line accepts, and how it refuses the rest."""
 
+import re
 import subprocess
 import sys
 
 import pytest
+
+from mesascope.cli import main
 
 COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "cite")
 
@@ -53,6 +56,18 @@ def test_refused(run, tmp_path, monkeypatch, arguments, told):
     monkeypatch.chdir(tmp_path)
     assert told in run(*arguments).refusal
     assert not list(tmp_path.iterdir())  # nothing was made on the way
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_nearest_option_is_looked_for_among_all_that_the_help_lists(run, capsys, command):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    listed = set(re.findall(r"^[│ ]+(?:-h, )?(--[a-z][a-z-]*)", capsys.readouterr().out, re.MULTILINE)) - {
+        "--help"
+    }
+    assert "--json" in listed
+    told = run(command, *(["a"] if command in ("loss", "flow", "train") else []), "--zqxv").refusal
+    assert set(re.findall(r"--[a-z-]+", told.partition("use one of")[2])) == listed
 
 
 def test_help_and_version_load_nothing_heavy():

@@ -3,13 +3,12 @@
 import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr
-from dataclasses import fields
 from difflib import get_close_matches
 from io import StringIO
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import tyro
-from tyro.conf import subcommand
+from tyro.conf import Positional, subcommand
 
 from ._cite import Cite
 from ._claims import Claims
@@ -49,7 +48,6 @@ Laboratory for mesa-optimization: exact training dynamics of in-context learners
 Exit status: 0 done and nothing refuted, 1 a claim refuted or a run failed,
 2 bad input. `mesascope --version` prints the version."""
 
-_OPTIONS = {"preset", "out", "rerun", "export", "json"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
 _HELP = " " * 10  # so far right stands the help text of an option
@@ -86,9 +84,15 @@ def parse(arguments: Sequence[str]) -> Reproduce | Claims | Loss | Flow | Train 
     if left:
         if not left[0].startswith("-"):
             raise InputError(f"unknown argument {left[0]!r}; give it before the options, or drop it")
-        options = [f"--{field.name}" for field in fields(kind) if field.name in _OPTIONS]
-        raise InputError(f"unknown option {left[0]!r}; {_nearest(left[0], options)}")
+        raise InputError(f"unknown option {left[0]!r}; {_nearest(left[0], _options(kind))}")
     return command
+
+
+def _options(kind: type[Any]) -> list[str]:
+    """The options of a command: what is not positional."""
+    types = get_type_hints(kind, include_extras=True)
+    named = [name for name, one in types.items() if Positional not in getattr(one, "__metadata__", ())]
+    return [f"--{name.replace('_', '-')}" for name in named]
 
 
 def _nearest(given: str, known: list[str]) -> str:
