@@ -165,7 +165,8 @@ def test_folders_that_cannot_be_used(run, spec, tmp_path):
     told = run("train", spec({**SPEC, "steps": 2}), "--out", "one").refusal
     assert "this run has taken 4 steps already, more than the 2 asked for" in told
     Path("file").write_text("x")
-    assert "cannot write file/spec.json" in run("train", spec(SPEC), "--out", "file").refusal
+    told = run("train", spec(SPEC), "--out", "file").refusal
+    assert "output folder 'file' cannot be written to" in told
 
 
 def test_names_that_cannot_be_written_are_refused_before_training(run, spec, tmp_path):
@@ -181,6 +182,25 @@ def test_names_that_cannot_be_written_are_refused_before_training(run, spec, tmp
     assert not (tmp_path / "runs").exists()
 
 
+def test_numbers_and_sizes_beyond_the_machine_are_refused_before_training(run, spec, tmp_path):
+    path = spec({**SPEC, "optimizer": {"learning_rate": 1e300}})
+    told = run("train", path).refusal
+    assert f"{path}: optimizer.learning_rate: 1e+300 is beyond the range of float32; take a smaller" in told
+    assert told.endswith("or precision = 'float64'")
+    path = spec({**SPEC, "model": {"kind": "transformer", "width": 2**16, "layers": 4, "heads": 1}})
+    told = run("train", path).refusal
+    assert f"{path}: model: 206,161,707,012 weights take 3.07e+03 GiB" in told
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_loss_that_is_infinite_from_the_start(run, spec):
+    ended = run("train", spec({**SPEC, "law": {"kind": "gaussian", "scale": 1e15}}), "--json")
+    assert (ended.status, ended.json["result"], ended.json["steps"]) == (1, "not finite", 0)
+    assert ended.err.startswith(
+        "mesascope train: not finite: the loss is infinite or not a number at the start"
+    )
+
+
 def test_a_diverged_run_still_prints(run, spec):
     data = {**SPEC, "optimizer": {"method": "sgd", "learning_rate": 1e30}, "record_every": 1}
     ended = run("train", spec(data), "--json")
@@ -192,9 +212,9 @@ def test_a_diverged_run_still_prints(run, spec):
     )
 
 
-def started(path):
+def started(path, checkpoints="*.checkpoint"):
     """The command, in a process of its own, once it has written its first new checkpoint."""
-    before = set(Path("cut").glob("*.checkpoint"))
+    before = set(Path("cut").glob(checkpoints))
     process = subprocess.Popen(
         [sys.executable, "-m", "mesascope", "train", str(path), "--out", "cut", "--json"],
         stdout=subprocess.PIPE,
@@ -202,7 +222,7 @@ def started(path):
         text=True,
         env={**os.environ, "JAX_PLATFORMS": "cpu"},
     )
-    while process.poll() is None and set(Path("cut").glob("*.checkpoint")) == before:
+    while process.poll() is None and set(Path("cut").glob(checkpoints)) == before:
         time.sleep(0.01)
     return process
 
@@ -231,3 +251,80 @@ def test_interrupted_killed_and_resumed(run, spec):
     assert (resumed.status, whole.status) == (0, 0)
     assert {**resumed.json, "checkpoint": ""} == {**whole.json, "checkpoint": ""}
     assert_same(resumed.json["checkpoint"], whole.json["checkpoint"])
+
+
+def test_several_seeds_interrupted_and_resumed(run, spec):
+    path = spec({**SPEC, "seeds": [3, 8], "steps": 2000, "record_every": 10, "checkpoint_every": 10})
+    process = started(path, "seed-*/*.checkpoint")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    found = json.loads(out)
+    assert (process.returncode, found["result"]) == (130, "interrupted")
+    assert err == "mesascope train: interrupted; cut is kept, and the same command resumes\n"
+    assert all(one["steps"] < 2000 for one in found["runs"])
+
+    resumed = run("train", path, "--out", "cut", "--json").json
+    whole = run("train", path, "--out", "whole", "--json").json
+    assert resumed["result"] == "finished" and resumed["loss"] == whole["loss"]
+    for one, other in zip(resumed["runs"], whole["runs"], strict=True):
+        assert {**one, "checkpoint": ""} == {**other, "checkpoint": ""}
+        assert_same(one["checkpoint"], other["checkpoint"])
+
+
+def test_a_folder_in_use(run, spec):
+    path = spec({**SPEC, "steps": 100_000, "record_every": 10, "checkpoint_every": 10})
+    other = spec({**SPEC, "seed": 1}, "other.json")
+    process = started(path)
+    told = run("train", other, "--out", "cut").refusal
+    assert told.startswith(f"mesascope train: cut: is in use by process {process.pid} on ")
+    assert told.endswith("; wait until it ends, or choose another folder")
+    process.kill()  # what it held is free, whatever file it leaves
+    process.communicate(timeout=60)
+    assert "is of another run: seed is 0 there and 1 here" in run("train", other, "--out", "cut").refusal
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+from mesascope.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_no_room_in_the_middle_of_a_run(run, spec):
+    # a record takes 30 bytes of every checkpoint: the first ones fit, later ones do not
+    path = spec({**SPEC, "steps": 400, "record_every": 1, "checkpoint_every": 20})
+    ended = subprocess.run(
+        [sys.executable, "-c", LIMITED, "train", str(path), "--out", "cut"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+    )
+    assert (ended.returncode, ended.stdout, len(ended.stderr.splitlines())) == (1, "", 1)
+    checkpoints = sorted(Path("cut").glob("*.checkpoint"))
+    failed = Path("cut", f"step-{20 * (len(checkpoints) + 1):09}.checkpoint")
+    assert len(checkpoints) > 1 and ended.stderr.startswith(
+        f"mesascope train: cannot write {failed}: File too large; free space or choose another output folder; "
+    )
+    assert ended.stderr.endswith("; checkpoints are kept, and the same command resumes\n")
+    assert set(Path("cut").iterdir()) == {*checkpoints, Path("cut", "spec.json")}
+    for checkpoint in checkpoints:
+        weights(checkpoint)
+    resumed = run("train", path, "--out", "cut", "--json").json
+    whole = run("train", path, "--out", "whole", "--json").json
+    assert {**resumed, "checkpoint": ""} == {**whole, "checkpoint": ""}
+    assert_same(resumed["checkpoint"], whole["checkpoint"])
+
+
+def test_no_room_for_the_export(run, spec, monkeypatch):
+    from mesascope import dynamics
+    from mesascope.records import RecordError
+
+    def full(path, model):
+        raise RecordError(f"cannot write {path}: No space left on device; free space")
+
+    monkeypatch.setattr(dynamics, "export_safetensors", full)
+    ended = run("train", spec(SPEC), "--export", "weights.safetensors", "--json")
+    assert ended.status == 1 and ended.json["result"] == "finished"
+    assert ended.err.startswith("mesascope train: cannot write weights.safetensors: No space left")

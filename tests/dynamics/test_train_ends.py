@@ -1,5 +1,8 @@
 """How runs end that do not finish, and what is refused before they begin."""
 
+from fractions import Fraction
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,9 +10,9 @@ import optax
 import pytest
 
 from mesascope import DiagonalUnitary, Gaussian, LinearAttention, NextToken, StudentT, train
-from mesascope.dynamics import Optimizer, Outcome, load_model
+from mesascope.dynamics import Optimizer, Outcome, TrainingSettings, load_model, refuse_large_networks
 from mesascope.models import prompt_linear_transformer, token_transformer
-from mesascope.processes import FewShot, LinearRegression, MarkovTree, MomentError
+from mesascope.processes import FewShot, LinearRegression, MarkovTree, MomentError, OrthogonalAR
 
 PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
 START = LinearAttention.diagonal(2, 0.5, 0.5)
@@ -35,12 +38,84 @@ def test_a_diverging_run_keeps_the_last_finite_weights(tmp_path):
     np.testing.assert_array_equal(again.losses, run.losses)
 
 
-def test_weights_that_are_not_finite_from_the_start_end_the_run_there(tmp_path):
-    start = jax.tree.map(lambda w: w * jnp.nan, START)
-    run = train(start, PROCESS, TASK, optimizer=TOO_FAST, checkpoint=tmp_path, **SMALL)
-    assert run.result is Outcome.DIVERGED
+@pytest.mark.parametrize("record_every", [1, 50])
+def test_a_loss_that_is_not_finite_from_the_start_ends_the_run_there(tmp_path, record_every):
+    start, slow = jax.tree.map(lambda w: w * 1e18, START), Optimizer("sgd", 1e-9)
+    settings = {**SMALL, "record_every": record_every}
+    run = train(start, PROCESS, TASK, optimizer=slow, checkpoint=tmp_path, **settings)
+    assert run.result is Outcome.NOT_FINITE
+    assert "at the start, before any step; no learning rate mends that" in run.result.message
     assert len(run.steps) == len(run.losses) == 0 and run.evaluations.value.shape == (0,)
-    assert run.checkpoint.name == "step-000000000.checkpoint" and np.isnan(float(run.loss.value))
+    assert run.checkpoint.name == "step-000000000.checkpoint" and not np.isfinite(float(run.loss.value))
+    wide = train(start, PROCESS, TASK, optimizer=Optimizer("adam", 1e10), precision="float64", **settings)
+    assert wide.result is Outcome.FINISHED  # as the message says
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path):
+    start = eqx.tree_at(lambda m: m.w_pv, START, START.w_pv * jnp.nan)
+    with pytest.raises(ValueError, match=r"model\.w_pv: must be finite at the start"):
+        train(start, PROCESS, TASK, checkpoint=tmp_path / "run", **SMALL)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"start": (1e300, 0.5)}, r"model\.w_kq: 1e\+300 is beyond the range of float32; take a smaller number, or"),
+        ({"start": (0.5, 1e-60)}, r"model\.w_pv: 1e-60 would be 0 in float32; take a larger number, 0, or precision"),
+        ({"law": Gaussian(1e39)}, r"process\.law\.scale: 1e\+39 is beyond the range of float32"),
+        ({"optimizer": Optimizer("sgd", 1e300)}, r"optimizer\.learning_rate: 1e\+300 is beyond"),
+        ({"optimizer": Optimizer("adam", 1e-60)}, r"optimizer\.learning_rate: 1e-60 would be 0"),
+        ({"task": NextToken(6, {2: 1.0, 3: 1e300})}, r"task\.weights: 1e\+300 is beyond"),
+        ({"precision": "bfloat16", "law": Gaussian(1e-40)}, r"process\.law\.scale: 1e-40 would be 0 in float32"),
+        ({"precision": "float64", "law": Gaussian(Fraction(10) ** 400)}, r"range of float64; take a smaller number$"),
+    ],
+)  # fmt: skip
+def test_numbers_that_the_precision_cannot_hold_are_refused(tmp_path, changes, message):
+    given = {"start": (0.5, 0.5), "law": Gaussian(1.0), "task": TASK, **changes}
+    start, process, task = (
+        LinearAttention.diagonal(2, *given.pop("start")),
+        DiagonalUnitary(given.pop("law"), 2),
+        given.pop("task"),
+    )
+    with pytest.raises(ValueError, match=message):
+        train(start, process, task, checkpoint=tmp_path / "run", **SMALL, **given)
+    assert not (tmp_path / "run").exists()
+
+
+def test_numbers_that_vanish_beside_others_are_taken():
+    start = LinearAttention(START.w_kq.at[0, 0].set(1e-60), START.w_pv)
+    task = NextToken(6, {2: 1.0, 3: 1e-60})
+    assert train(start, PROCESS, task, **{**SMALL, "steps": 1}).result is Outcome.FINISHED
+
+
+def test_networks_that_are_too_large_are_refused():
+    # 3 · 2²⁹ · 4 bytes: weights, gradient and one more for the average; nothing is drawn
+    shapes, settings = jax.ShapeDtypeStruct((2**29,), "float32"), {"optimizer": Optimizer("sgd", 0.1)}
+    refuse_large_networks(shapes, TrainingSettings(**settings))
+    for more, told in (
+        ({"average": 0.9}, "536,870,912 weights take 6 GiB with their gradient and the state"),
+        ({"optimizer": Optimizer("adam")}, "take 8 GiB .* more than 4; take a smaller width, fewer layers"),
+        ({"precision": "float64"}, "take 8 GiB"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            refuse_large_networks(shapes, TrainingSettings(**{**settings, **more}))
+    with pytest.raises(
+        ValueError, match=r"536,870,912 weights of 2 runs at once take 8 GiB.* or fewer seeds"
+    ):
+        refuse_large_networks(shapes, TrainingSettings(**settings), runs=2)
+    large = jax.ShapeDtypeStruct((2**29,), "complex64")
+    with pytest.raises(ValueError, match="1,073,741,824 weights take 8 GiB"):
+        refuse_large_networks(large, TrainingSettings(**settings))
+
+
+def test_samples_that_are_too_large_on_the_way_are_refused():
+    # tokens of 51 MB, from transitions of 4 · 8192 · 512² bytes
+    process = OrthogonalAR(Gaussian(1.0), 512)
+    with pytest.raises(
+        ValueError, match=r"8192 samples of OrthogonalAR take an array of .* GiB while they are"
+    ):
+        train(START, process, NextToken(3), batch=8192)
 
 
 def test_the_smallest_run():

@@ -71,7 +71,7 @@ def test_every_run_is_the_one_alone_in_the_order_of_the_seeds(run_all):
 )
 def test_a_run_that_diverges_leaves_the_others_alone(run_all):
     good, bad, other = run_all()
-    assert bad.result is Outcome.DIVERGED and len(bad.losses) == 0
+    assert bad.result is Outcome.NOT_FINITE and len(bad.losses) == 0
     np.testing.assert_array_equal(
         bad.model.w_kq, np.asarray(_bad_start(named_key(3, "model")).w_kq, np.float32)
     )
@@ -150,6 +150,8 @@ def test_an_interruption_keeps_every_run(monkeypatch):
         ([], "seeds: must be distinct, at least one"),
         ([1, 2, 1], r"seeds: must be distinct, at least one, got \[1, 2, 1\]"),
         ([0.5], "seeds must be an integer, got 0.5"),
+        (3, r"seeds: must be a list of them, such as \[0, 1, 2\] or range\(3\), got 3"),
+        ("12", "seeds: must be a list of them, .* got '12'"),
         ([-1], "seeds must be at least 0"),
         ([2**32], r"seed must be below 2\*\*32"),
     ],
@@ -157,6 +159,14 @@ def test_an_interruption_keeps_every_run(monkeypatch):
 def test_bad_seeds_speak(seeds, message):
     with pytest.raises((ValueError, TypeError), match=message):
         train_many(_make, PROCESS, TASK, seeds, **SETTINGS)
+
+
+def test_a_model_is_not_a_way_to_make_models():
+    for make in (3, _make(jax.random.key(0))):
+        with pytest.raises(
+            TypeError, match="make: must be a function from a random key to a model, such as lambda"
+        ):
+            train_many(make, PROCESS, TASK, SEEDS, **SETTINGS)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path, train_with):
 
     whole = run("whole", steps=6)
     run("parts", steps=2)
-    parts = run("parts", steps=6, held_out=8, evaluate_every=2)  # what does not touch the run may change
+    parts = run("parts", steps=6, evaluate_every=2)  # what does not touch the run may change
     assert whole.losses == parts.losses
     assert_same(load_trained(whole.checkpoint), load_trained(parts.checkpoint))
     assert [one.steps for one in parts.evaluations] == [4, 6]
@@ -154,6 +154,7 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path, train_with):
             },
             "model.init.a is 0.1 there and 0.3 here",
         ),
+        ({"held_out": 8}, "held_out is 4 there and 8 here"),
         ({"weights": {"3": 1}}, "weights is none there and a table here"),
     ],
 )

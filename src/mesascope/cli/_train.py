@@ -90,7 +90,8 @@ class Train:
     message, seeds, and runs, the list of these objects."""
 
     def run(self) -> int:
-        """Train and print; return the exit status."""
+        """Check the input, then train; return the exit status."""
+        from mesascope.records import InUseError, RecordError, prepare_output
         from mesascope.studies import TrainSpec, read_spec
 
         folder = self._folder()
@@ -99,6 +100,19 @@ class Train:
             self._refuse_exports(spec)
             compute_in_64_bits()
             run: Any = spec.build() if spec.seeds is None else spec.build_many()
+        prepare_output(folder)  # what cannot be written from here on is the disk's fault, not the input's
+        try:
+            return self._run(run, folder)
+        except InUseError:
+            raise
+        except RecordError as error:
+            say(f"mesascope train: {error}; checkpoints are kept, and the same command resumes")
+            return FAILED
+
+    def _run(self, run: Any, folder: Path) -> int:
+        """Train, print and export; return the exit status."""
+        from mesascope.studies import TrainingRuns
+
         training = _train(run, folder)
         result = run.result(training)
         if self.json:
@@ -108,15 +122,12 @@ class Train:
         if result.succeeded:
             self._export(training)  # last: whatever happens to it, the result is out
             return DONE
-        kept = folder if spec.seeds else result.checkpoint
+        many = isinstance(run, TrainingRuns)
+        kept = folder if many else result.checkpoint
         if result.result == "interrupted":
             say(f"mesascope train: interrupted; {kept} is kept, and the same command resumes")
             return INTERRUPTED
-        where = (
-            f"the last good checkpoints are in {kept}"
-            if spec.seeds
-            else f"the last good checkpoint is {kept}"
-        )
+        where = f"the last good checkpoints are in {kept}" if many else f"the last good checkpoint is {kept}"
         say(f"mesascope train: {result.result}: {result.message}; {where}")
         return FAILED
 

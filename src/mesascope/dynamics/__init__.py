@@ -12,6 +12,10 @@ from ._ensemble import flow_ends as flow_ends
 from ._flow import Flow as Flow
 from ._flow import FlowProgress as FlowProgress
 from ._flow import gradient_flow as gradient_flow
+from ._held_out import held_out_loss as held_out_loss
+from ._memory import refuse_large_networks as refuse_large_networks
+from ._memory import refuse_large_samples as refuse_large_samples
+from ._number_range import number_out_of_range as number_out_of_range
 from ._optimizer import Optimizer as Optimizer
 from ._outcome import Outcome as Outcome
 from ._parameters import Mask as Mask

@@ -11,6 +11,7 @@ class Outcome(Enum):
     CONVERGED = "converged"
     FINISHED = "finished"
     DIVERGED = "diverged"
+    NOT_FINITE = "not finite"
     STEP_LIMIT = "step limit"
     INTERRUPTED = "interrupted"
 
@@ -26,6 +27,10 @@ _MESSAGES = {
     Outcome.DIVERGED: (
         "the weights stopped being finite or the step size vanished; "
         "start from smaller weights, lower the learning rate or clip the gradient, or, in a flow, tighten rtol and atol"
+    ),
+    Outcome.NOT_FINITE: (
+        "the loss is infinite or not a number at the start, before any step; no learning rate mends that: start from smaller "
+        "weights, take smaller tokens (the scale of the law, the noise), or precision = 'float64'"
     ),
     Outcome.STEP_LIMIT: (
         "the step limit was reached first; raise max_steps, loosen tolerance, or, where the landscape is flat and the "

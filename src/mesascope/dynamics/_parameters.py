@@ -79,6 +79,20 @@ def in_state_precision(model: Model, precision: str) -> Model:
     return jax.tree.map(one, model)
 
 
+def refuse_weights_not_finite(model: Any) -> None:
+    """Refuse a start from which nothing finite follows.
+
+    Raises:
+        ValueError: names the array.
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array)):
+        if not np.isfinite(np.asarray(leaf)).all():
+            name = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"model{name}: must be finite at the start, but holds NaN or infinity; draw or load it anew"
+            )
+
+
 Mask = str | eqx.Module
 """`"off-diagonal"`, or a model whose weights are 1 where the gradient passes and 0 where it is masked."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import equinox as eqx
 import numpy as np
 
 from mesascope.objectives import Task
-from mesascope.records import prepare_output, remove_leftovers
+from mesascope.records import held, remove_leftovers
 
 from ._checkpoint import (
     CheckpointError,
@@ -44,10 +46,23 @@ class RunFolder:
     model: eqx.Module
     facts: dict[str, str]
 
-    def last(self) -> tuple[int, Path] | None:
-        """The number of steps and the file of the last checkpoint."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the folder while a run writes to it; made if missing, and proved to be writable.
+
+        Raises:
+            CheckpointError: it is a file.
+            InUseError: another run holds it.
+            RecordError: it cannot be written to.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise CheckpointError(f"{self.path}: is not a folder; name one for the checkpoints")
+        with held(self.path, "checkpoints"):
+            remove_leftovers(self.path)
+            yield
+
+    def last(self) -> tuple[int, Path] | None:
+        """The number of steps and the file of the last checkpoint."""
         found = [
             (int(m[1]), p) for p in self.path.glob("step-*.checkpoint") if (m := _NAME.fullmatch(p.name))
         ]
@@ -80,13 +95,9 @@ class RunFolder:
 
         Raises:
             CheckpointError: it is of another run, torn, or beyond `steps`.
-            RecordError: the folder cannot be written to.
         """
         found = self.last()
-        resumed = (0, state, TrainingLog()) if found is None else self._read(*found, state, steps)
-        prepare_output(self.path)  # before hours of training, not after
-        remove_leftovers(self.path)
-        return resumed
+        return (0, state, TrainingLog()) if found is None else self._read(*found, state, steps)
 
     def _refuse_other_start(self, path: Path, there: list[float]) -> None:
         here = _sizes(self.model)
@@ -122,7 +133,7 @@ def _sizes(model: eqx.Module) -> list[float]:
 
 
 def run_facts(process: Any, task: Task, settings: TrainingSettings, seed: int) -> dict[str, str]:
-    """What decides every bit of a run, beside the model and its weights at the start."""
+    """What decides every bit of a run and of its evaluations, beside the model and its weights at the start."""
     optimizer = settings.optimizer
     named = isinstance(optimizer, Optimizer)
     facts = {
@@ -133,6 +144,7 @@ def run_facts(process: Any, task: Task, settings: TrainingSettings, seed: int) -
         "seed": str(seed),
         "precision": settings.precision,
         "average": str(settings.average),
+        "held_out": str(settings.held_out),
         "record_every": str(settings.record_every),
     }
     if isinstance(optimizer, Optimizer) and optimizer.schedule != "constant":

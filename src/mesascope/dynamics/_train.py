@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mesascope.core import Estimate, integer_at_least, named_key, require_x64
-from mesascope.objectives import (
-    MonteCarlo,
-    Task,
-    check_model_reads,
-    check_task,
-    population_loss,
-    refuse_large_batches,
-)
+from mesascope.objectives import Task, check_model_reads, check_task
 
+from ._held_out import held_out_loss, in_precision
+from ._memory import refuse_large_networks, refuse_large_samples
+from ._number_range import refuse_numbers_out_of_range
 from ._optimizer import Optimizer
 from ._outcome import Outcome
-from ._parameters import in_state_precision, real_vector
+from ._parameters import in_state_precision, real_vector, refuse_weights_not_finite
 from ._progress import Clock, ProgressCallback, TrainingProgress
 from ._run_folder import RunFolder, run_facts
 from ._training_log import TrainingLog
@@ -107,13 +102,15 @@ def train(
         progress: called with a `TrainingProgress` at every record; KeyboardInterrupt keeps what was computed.
 
     Returns:
-        Also when the loss stops being finite or the run is interrupted: `result` says so, and the model, like the
-        last checkpoint, is that of the last stop (record, evaluation or checkpoint) before.
+        Also when the loss is not finite, from the start or later, or the run is interrupted: `result` says so, and the
+        model, like the last checkpoint, is that of the last stop (record, evaluation or checkpoint) before.
 
     Raises:
-        ValueError, TypeError: for bad settings, or shapes that do not fit.
+        ValueError, TypeError: for bad settings, shapes that do not fit, numbers that the precision cannot hold, weights that
+            are not finite, and for weights or samples of more than 4 GiB.
         MomentError: the loss of linear attention on `DiagonalUnitary` is infinite for its law.
         CheckpointError: the folder holds a checkpoint of another run (names the field) or a torn one.
+        InUseError: another run writes to the folder now.
         RecordError: the folder or a checkpoint cannot be written.
     """
     settings = TrainingSettings(
@@ -142,32 +139,34 @@ def run_training(
 ) -> Training[Model]:
     """`train` with its settings as one value; ends early when `stopped()` at a stop."""
     check_run(process, task, settings)
-    check_model_reads(model, process)
+    check_model(model, process, settings)
+    start = checked_start(model, settings.precision)
     seed = integer_at_least("seed", seed, 0)
     with in_precision(settings.precision):
-        return _Run(
-            in_state_precision(model, settings.precision), process, task, settings, seed, checkpoint
-        ).run(progress, stopped)
+        return _Run(start, process, task, settings, seed, checkpoint).run(progress, stopped)
 
 
 def check_run(process: Any, task: Task, settings: TrainingSettings) -> None:
     """Refuse what cannot be trained, before anything is compiled."""
     check_task(process, task)
-    refuse_large_batches(process, task, settings.batch)
     if settings.precision == "float64":
         require_x64("train(precision='float64')")
+    refuse_numbers_out_of_range(settings.precision, process=process, task=task, optimizer=settings.optimizer)
+    refuse_large_samples(process, task, settings.batch)
 
 
-def in_precision(precision: str) -> AbstractContextManager[Any]:
-    """32-bit mode unless float64 is asked for: samples are drawn, not only used, in the precision of the run."""
-    return jax.enable_x64(precision == "float64")
+def check_model(model: Any, process: Any, settings: TrainingSettings, runs: int = 1) -> None:
+    """Refuse models that do not fit the process, or of which so many cannot be trained at once."""
+    check_model_reads(model, process)
+    refuse_large_networks(model, settings, runs)
 
 
-def held_out_loss(model: Any, process: Any, task: Task, settings: TrainingSettings, seed: int) -> Estimate:
-    """The loss on the held-out samples of this seed."""
-    precision = "float64" if settings.precision == "float64" else "float32"
-    engine = MonteCarlo(settings.held_out, seed, min(settings.batch, settings.held_out), precision)
-    return population_loss(model, process, task, engine)
+def checked_start(model: Model, precision: str) -> Model:
+    """The model in the precision of the run; weights that this cannot hold are refused."""
+    refuse_weights_not_finite(model)
+    refuse_numbers_out_of_range(precision, model=model)
+    with in_precision(precision):
+        return in_state_precision(model, precision)
 
 
 class _Run(Generic[Model]):
@@ -182,29 +181,34 @@ class _Run(Generic[Model]):
             process, task, settings.transformation(), settings.batch, settings.precision, settings.average
         )
         self.state, self.taken, self.log = self.steps.start(model), 0, TrainingLog()
-        self.diverged = False
+        self.failure: Outcome | None = None
         self.evaluated: tuple[int, Estimate] | None = None
         self.folder: RunFolder | None = None
         self.checkpoint: Path | None = None
         if checkpoint is not None:
             self.folder = RunFolder(Path(checkpoint), model, run_facts(process, task, settings, seed))
-            self.taken, self.state, self.log = self.folder.resume(self.state, settings.steps)
-            self.checkpoint = self.folder.file(self.taken) if self.taken else None
 
     def run(self, progress: ProgressCallback | None, stopped: Callable[[], bool]) -> Training[Model]:
         """Take the steps that are left."""
-        with suppress(KeyboardInterrupt):
-            for now in self._records(stopped):
-                if progress is not None:
-                    progress(now)
-        return self._finished()
+        with nullcontext() if self.folder is None else self.folder.held():
+            self._resume()
+            with suppress(KeyboardInterrupt):
+                for now in self._records(stopped):
+                    if progress is not None:
+                        progress(now)
+            return self._finished()
+
+    def _resume(self) -> None:
+        if self.folder is not None:
+            self.taken, self.state, self.log = self.folder.resume(self.state, self.settings.steps)
+            self.checkpoint = self.folder.file(self.taken) if self.taken else None
 
     def _records(self, stopped: Callable[[], bool]) -> Iterator[TrainingProgress]:
         """Advance from stop to stop, until the end or until something is not finite."""
         settings, clock = self.settings, Clock()
         while self.taken < settings.steps and not stopped():
             self._advance()
-            if self.diverged:
+            if self.failure:
                 return
             if settings.is_due(settings.record_every, self.taken):
                 self.log.record(self.taken)
@@ -218,17 +222,27 @@ class _Run(Generic[Model]):
     def _advance(self) -> None:
         """Go to the next stop, evaluation there included: an interruption undoes all of it or nothing."""
         settings, stop = self.settings, self.settings.next_stop(self.taken)
-        total = jnp.asarray(self.log.pending, self.state.vector.dtype)
-        taken, count = jnp.asarray(self.taken), jnp.asarray(stop - self.taken)
-        moved, total = advance(self.steps, self.model, self.state, total, self.key, taken, count)
-        self.diverged = not bool(jnp.isfinite(moved.vector).all() & jnp.isfinite(total))
-        if self.diverged:
+        moved, total = self._moved(stop - self.taken)
+        if not bool(jnp.isfinite(moved.vector).all() & jnp.isfinite(total)):
+            self.failure = self._reason()
             return
         if settings.is_due(settings.evaluate_every, stop):
             loss = self._evaluate(stop, moved)
             self.log.evaluate(stop, float(loss.value), float(loss.standard_error))
         self.log.add(float(total), stop - self.taken)
         self.state, self.taken = moved, stop
+
+    def _moved(self, count: int) -> tuple[TrainingState, Any]:
+        """The state after so many more steps, and the sum of the losses since the last record."""
+        total = jnp.asarray(self.log.pending, self.state.vector.dtype)
+        taken = jnp.asarray(self.taken)
+        return advance(self.steps, self.model, self.state, total, self.key, taken, jnp.asarray(count))
+
+    def _reason(self) -> Outcome:
+        """Why the steps from here did not stay finite: the first batch's loss tells whether steps are to blame at all."""
+        if self.taken == 0 and not bool(jnp.isfinite(self._moved(1)[1])):
+            return Outcome.NOT_FINITE
+        return Outcome.DIVERGED
 
     def _evaluate(self, taken: int, state: TrainingState) -> Estimate:
         """The held-out loss of these weights, computed once for every number of steps."""
@@ -262,6 +276,6 @@ class _Run(Generic[Model]):
         )
 
     def _result(self) -> Outcome:
-        if self.diverged:
-            return Outcome.DIVERGED
+        if self.failure:
+            return self.failure
         return Outcome.FINISHED if self.taken == self.settings.steps else Outcome.INTERRUPTED

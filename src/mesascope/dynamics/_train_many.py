@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -58,6 +58,7 @@ def train_many(
     Raises:
         ValueError, TypeError, CheckpointError: as `train`; and for no seeds, the same seed twice, or an unknown setting.
     """
+    _check_make(make)
     chosen = _checked_settings(settings)
     keys = {seed: named_key(seed, "model") for seed in _checked_seeds(seeds)}
     if workers is not None:
@@ -89,7 +90,17 @@ def train_many(
             raise
 
 
-def _checked_seeds(seeds: Sequence[int]) -> list[int]:
+def _check_make(make: Any) -> None:
+    if not callable(make) or hasattr(make, "predictions"):
+        raise TypeError(
+            "make: must be a function from a random key to a model, such as lambda key: linear_transformer(5, 2, key=key), "
+            f"got {make!r}"
+        )
+
+
+def _checked_seeds(seeds: Any) -> list[int]:
+    if not isinstance(seeds, Iterable) or isinstance(seeds, str | bytes):
+        raise TypeError(f"seeds: must be a list of them, such as [0, 1, 2] or range(3), got {seeds!r}")
     numbers = [integer_at_least("seeds", seed, 0) for seed in seeds]
     if not numbers or len(set(numbers)) != len(numbers):
         raise ValueError(f"seeds: must be distinct, at least one, got {numbers}")

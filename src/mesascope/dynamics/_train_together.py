@@ -13,15 +13,16 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.objectives import Task, check_model_reads
+from mesascope.objectives import Task
 
+from ._held_out import held_out_loss, in_precision
 from ._outcome import Outcome
-from ._parameters import in_state_precision, real_vector
+from ._parameters import real_vector
 from ._progress import Clock, TrainingProgress
-from ._train import Training, held_out_loss, in_precision
+from ._train import Training, check_model, checked_start
 from ._training_log import TrainingLog
 from ._training_settings import TrainingSettings
-from ._training_steps import TrainingSteps, advance_together
+from ._training_steps import TrainingState, TrainingSteps, advance_together
 
 Model = TypeVar("Model", bound=eqx.Module)
 
@@ -35,9 +36,9 @@ def train_together(
     progress: Callable[[int, TrainingProgress], None] | None = None,
 ) -> list[Training[Model]]:
     """All runs in one call; a run whose loss stops being finite stays where it was, the others go on."""
-    check_model_reads(models[0], process)
+    check_model(models[0], process, settings, len(models))
+    starts = [checked_start(model, settings.precision) for model in models]
     with in_precision(settings.precision):
-        starts = [in_state_precision(model, settings.precision) for model in models]
         return _Runs(starts, process, task, seeds, settings).run(progress)
 
 
@@ -57,6 +58,7 @@ class _Runs(Generic[Model]):
         self.states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
         self.logs = [TrainingLog() for _ in seeds]
         self.lasting = np.ones(len(seeds), bool)
+        self.failures = dict.fromkeys(range(len(seeds)), Outcome.DIVERGED)
         self.reached = np.zeros(len(seeds), int)
         self.taken = 0
 
@@ -85,17 +87,28 @@ class _Runs(Generic[Model]):
 
     def _advance(self) -> None:
         stop = self.settings.next_stop(self.taken)
-        totals = jnp.asarray([log.pending for log in self.logs], self.states.vector.dtype)
-        taken, count = jnp.asarray(self.taken), jnp.asarray(stop - self.taken)
-        moved, totals = advance_together(
-            self.steps, self.models[0], self.states, totals, self.keys, taken, count
-        )
+        moved, totals = self._moved(stop - self.taken)
         self.lasting &= np.asarray(jnp.isfinite(moved.vector).all(1) & jnp.isfinite(totals))
+        if self.taken == 0 and not self.lasting.all():
+            self._tell_starts()
         self.states = _where(self.lasting, moved, self.states)
         sums = np.asarray(totals)
         for i in np.flatnonzero(self.lasting):
             self.logs[i].add(float(sums[i]), stop - self.taken)
         self.taken, self.reached[self.lasting] = stop, stop
+
+    def _moved(self, count: int) -> tuple[TrainingState, Array]:
+        """The states after so many more steps, and the sums of the losses since the last record."""
+        totals = jnp.asarray([log.pending for log in self.logs], self.states.vector.dtype)
+        taken = jnp.asarray(self.taken)
+        return advance_together(
+            self.steps, self.models[0], self.states, totals, self.keys, taken, jnp.asarray(count)
+        )
+
+    def _tell_starts(self) -> None:
+        """Note which runs had no finite loss to begin with."""
+        for i in np.flatnonzero(~np.isfinite(np.asarray(self._moved(1)[1]))):
+            self.failures[int(i)] = Outcome.NOT_FINITE
 
     def _evaluate(self, i: int) -> Any:
         model = self._model(i, self.states.vector)
@@ -118,7 +131,7 @@ class _Runs(Generic[Model]):
 
     def _result(self, i: int) -> Outcome:
         if not self.lasting[i]:
-            return Outcome.DIVERGED
+            return self.failures[i]
         return Outcome.FINISHED if self.taken == self.settings.steps else Outcome.INTERRUPTED
 
 

@@ -19,6 +19,8 @@ from ._files import RecordError as RecordError
 from ._files import atomic_path as atomic_path
 from ._files import prepare_output as prepare_output
 from ._files import remove_leftovers as remove_leftovers
+from ._held import InUseError as InUseError
+from ._held import held as held
 from ._plain import canonical_json as canonical_json
 from ._plain import plain as plain
 from ._provenance import Provenance as Provenance

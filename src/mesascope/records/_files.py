@@ -19,7 +19,8 @@ class RecordError(ValueError):
     """A record is absent, torn, foreign or cannot be written; the message says which, where, and the mend."""
 
 
-def _host() -> str:
+def host_name() -> str:
+    """The name of this machine, as it can stand in the name of a file."""
     return re.sub(r"\W", "_", platform.node(), flags=re.ASCII)[:32]
 
 
@@ -56,7 +57,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
         RecordError: the file cannot be written (no space, no permission, …).
     """
     target = Path(target)
-    name = f".{target.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    name = f".{target.name}.{host_name()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     temporary = target.with_name(name)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +94,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _is_dead(host: str, pid: int) -> bool:
-    if os.name != "posix" or host != _host():
+    if os.name != "posix" or host != host_name():
         return False  # cannot know; age decides
     try:
         os.kill(pid, 0)  # signal 0 only asks

@@ -193,6 +193,13 @@ def require_shape(given: tuple[Any, ...], expected: tuple[int, int], why: str, *
         raise wrong(f"has shape {shape}, expected {expected} = {why}", *path)
 
 
+def tables(value: Any) -> Any:
+    """Return a specification as dictionaries, its numbers as they are."""
+    if isinstance(value, Spec):
+        return {name: tables(one) for name, one in value}
+    return [tables(one) for one in value] if isinstance(value, tuple) else value
+
+
 def written(value: Any) -> Any:
     """Return numbers, and tuples and tables of them, as a specification file would write them."""
     if isinstance(value, Spec):

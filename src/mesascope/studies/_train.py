@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from ._any_process import AnyProcessSpec
-from ._base import Count, Dim, Number, Seed, Spec, inside, number, written
+from ._base import Count, Dim, Number, Seed, Spec, inside, number, tables, written
 from ._errors import SpecError, at, show, wrong
 from ._laws import LawSpec, built_law
 from ._model import Shape
@@ -147,23 +147,25 @@ class TrainSpec(Spec):
             ValueError: precision "float64" without 64-bit mode.
         """
         from mesascope.core import require_x64
+        from mesascope.dynamics import refuse_large_samples
         from mesascope.models import LinearAttentionModel
-        from mesascope.objectives import refuse_large_batches
         from mesascope.processes import DiagonalUnitary
 
         if self.seeds is not None:
             raise SpecError("of several runs; build them by build_many", ("seeds",))
         if self.precision == "float64":
             require_x64("precision 'float64'")
+        self._refuse_numbers()
         process, task = self._process(), self._task()
         with at("batch"):
-            refuse_large_batches(process, task, self.batch)
+            refuse_large_samples(process, task, self.batch)
+        with at("optimizer"):
+            settings = {"optimizer": self.optimizer.build(self.steps), **self._settings()}
+        self._refuse_size(settings)
         model = self.build_model()
         if isinstance(model, LinearAttentionModel) and isinstance(process, DiagonalUnitary):
             with at("law"):  # the loss is of degree 6 in the initial token
                 require_moments(process.law, process.dim)
-        with at("optimizer"):
-            settings = {"optimizer": self.optimizer.build(self.steps), **self._settings()}
         return TrainingRun(self, model, process, task, settings)
 
     def build_many(self) -> TrainingRuns:
@@ -201,6 +203,25 @@ class TrainSpec(Spec):
 
         with jax.enable_x64(self.precision == "float64"), at("model"):
             return self.model.build(self.shape, self.seed or 0)
+
+    def _refuse_numbers(self) -> None:
+        """Refuse numbers that the precision cannot hold: drawn or trained with, they would be infinite or 0."""
+        from mesascope.dynamics import number_out_of_range
+
+        found = number_out_of_range(tables(self), self.precision)
+        if found:
+            raise SpecError(found.what, found.path)
+
+    def _refuse_size(self, settings: dict[str, Any]) -> None:
+        """Refuse a model that is too large to be trained, before it is drawn."""
+        import equinox as eqx
+
+        from mesascope.dynamics import TrainingSettings, refuse_large_networks
+
+        shapes = eqx.filter_eval_shape(self.build_model)
+        with at("model"):
+            alone = {name: value for name, value in settings.items() if name != "seed"}
+            refuse_large_networks(shapes, TrainingSettings(**alone))
 
     def _process(self) -> "SequenceProcess | PromptProcess":
         if not isinstance(self.process, DiagonalUnitarySpec):

@@ -46,7 +46,7 @@ class TrainResult(BaseModel):
         average_loss_standard_error: of that loss.
         steps: steps taken at the last record.
         checkpoint: the last checkpoint; None where no folder was given.
-        result: "finished", "diverged" or "interrupted".
+        result: "finished", "diverged", "not finite" (the loss, at the start) or "interrupted".
         message: what that means, and the remedy where one is needed.
         losses: mean loss of the batches at every record.
         evaluations: losses on held-out samples while training.

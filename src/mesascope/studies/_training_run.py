@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SPEC_FILE = "spec.json"
 # What may change when a run goes on; what else the library refuses, say steps under a schedule, it refuses itself.
-_CHANGEABLE = ("steps", "held_out", "evaluate_every", "checkpoint_every")
+_CHANGEABLE = ("steps", "evaluate_every", "checkpoint_every")
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class TrainingRun:
 
         Raises:
             CheckpointError: the folder holds another run (names the field), or a torn checkpoint.
+            InUseError: another run writes to the folder now.
             RecordError: the folder cannot be written to.
         """
         from mesascope.dynamics import train
@@ -77,17 +78,14 @@ class TrainingRun:
 
     def _average_loss(self, training: "Training[Any]") -> "Estimate | None":
         """The loss of the moving average on the samples, and in the precision, of `training.loss`."""
-        import jax
-
-        from mesascope.objectives import MonteCarlo, population_loss
+        from mesascope.dynamics import TrainingSettings, held_out_loss
 
         if training.average is None:
             return None
-        samples, batch, seed = (self.settings[name] for name in ("held_out", "batch", "seed"))
-        precision = "float64" if self.settings["precision"] == "float64" else "float32"
-        engine = MonteCarlo(samples, seed, min(batch, samples), precision)
-        with jax.enable_x64(precision == "float64"):
-            return population_loss(training.average, self.process, self.task, engine)
+        settings = {name: value for name, value in self.settings.items() if name != "seed"}
+        return held_out_loss(
+            training.average, self.process, self.task, TrainingSettings(**settings), self.settings["seed"]
+        )
 
 
 @contextmanager
@@ -95,17 +93,20 @@ def kept_spec(folder: Path, spec: Spec) -> Iterator[None]:
     """Keep the specification in the folder of the run that the block makes.
 
     A new folder gets it before the first checkpoint. One that holds checkpoints gets it afterwards: the block may refuse to
-    go on from them, and what changed until then decides nothing that they need.
+    go on from them, and what changed until then decides nothing that they need. Nobody else gets the folder meanwhile.
     """
+    from mesascope.records import held
+
     path = folder / SPEC_FILE
-    resumed = any(folder.glob("step-*.checkpoint"))
-    if resumed:
-        _refuse_another_run(path, spec)
-    else:
-        _write_spec(path, spec)
-    yield
-    if resumed:
-        _write_spec(path, spec)
+    with held(folder, "spec"):
+        resumed = any(folder.glob("step-*.checkpoint"))
+        if resumed:
+            _refuse_another_run(path, spec)
+        else:
+            _write_spec(path, spec)
+        yield
+        if resumed:
+            _write_spec(path, spec)
 
 
 def _write_spec(path: Path, spec: Spec) -> None:

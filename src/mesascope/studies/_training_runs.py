@@ -37,6 +37,7 @@ class TrainingRuns:
 
         Raises:
             CheckpointError: a subfolder holds another run (names the field), or a torn checkpoint.
+            InUseError: another run writes to a subfolder now.
             RecordError: a subfolder cannot be written to.
         """
         from mesascope.core import named_key

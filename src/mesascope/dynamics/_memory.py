@@ -1,0 +1,78 @@
+"""How much memory a run needs at least, told before any of it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mesascope.objectives import Task, refuse_large_batches, task_length
+
+from ._training_settings import TrainingSettings
+
+_LARGEST = 4 * 2**30
+
+
+def refuse_large_networks(model: Any, settings: TrainingSettings, runs: int = 1) -> None:
+    """Refuse networks that take more than 4 GiB: weights, gradient, average and state of the optimizer.
+
+    Args:
+        model: the model, or its shapes, as `equinox.filter_eval_shape` gives them.
+        settings: how it is to be trained.
+        runs: how many of it at once.
+
+    Raises:
+        ValueError: says how many weights there are, and how large all of it would be.
+    """
+    weights = sum(
+        leaf.size * (2 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else 1)
+        for leaf in jax.tree.leaves(model)
+        if hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact)
+    )
+    vector = jax.ShapeDtypeStruct((weights,), jnp.float32)
+    inner = sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(settings.transformation().init, vector)))
+    numbers = inner + weights * (2 if settings.average is None else 3)
+    size = runs * numbers * (8 if settings.precision == "float64" else 4)
+    if size > _LARGEST:
+        many, fewer = ("", "heads") if runs == 1 else (f" of {runs} runs at once", "seeds")
+        raise ValueError(
+            f"{weights:,} weights{many} take {size / 2**30:.3g} GiB with their gradient and the state of the optimizer, "
+            f"more than {_LARGEST // 2**30}; take a smaller width, fewer layers or fewer {fewer}"
+        )
+
+
+def refuse_large_samples(process: Any, task: Task, batch: int) -> None:
+    """Refuse batches that take more than 4 GiB, themselves or on the way to them, such as a transition for every sequence.
+
+    Raises:
+        ValueError: says how large they would be.
+    """
+    refuse_large_batches(process, task, batch)
+
+    def draw(key: Any) -> Any:
+        return process.sample(key, task_length(task), batch)
+
+    size = max(_array_bytes(jax.make_jaxpr(draw)(jax.random.key(0)).jaxpr), default=0)
+    if size > _LARGEST:
+        raise ValueError(
+            f"{batch} samples of {type(process).__name__} take an array of {size / 2**30:.3g} GiB while they are drawn; "
+            "take a smaller batch or smaller dimensions"
+        )
+
+
+def _array_bytes(jaxpr: Any) -> Iterator[int]:
+    """Bytes of every intermediate array."""
+    for equation in jaxpr.eqns:
+        for out in equation.outvars:
+            kind = getattr(out.aval, "dtype", None)
+            if kind is not None:
+                yield int(np.prod(out.aval.shape, dtype=object)) * int(getattr(kind, "itemsize", 8))
+        for inner in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")
+        ):
+            inner = getattr(inner, "jaxpr", inner)
+            if hasattr(inner, "eqns"):
+                yield from _array_bytes(inner)

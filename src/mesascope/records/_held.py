@@ -1,0 +1,94 @@
+"""Folders that one process holds at a time."""
+
+import errno
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ._files import RecordError, host_name, prepare_output
+
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+
+
+class InUseError(RecordError):
+    """Somebody else writes to this folder now; the message says who."""
+
+
+@contextmanager
+def held(folder: str | os.PathLike[str], purpose: str) -> Iterator[None]:
+    """Hold a folder while the block runs: nobody else gets it for the same purpose, in this process or another.
+
+    The lock is the operating system's, on the file `.PURPOSE.lock` in the folder: it ends with the process that holds it, also
+    when that is killed. Where the system or the file system knows no locks, nothing is held.
+
+    Args:
+        folder: made if it is missing.
+        purpose: what it is held for, one word.
+
+    Raises:
+        InUseError: somebody else holds it; says who.
+        RecordError: the folder cannot be made or written to.
+    """
+    path = prepare_output(folder) / f".{purpose}.lock"
+    try:
+        descriptor = _acquire(path)
+    except BlockingIOError:
+        raise InUseError(
+            f"{folder}: is in use by {_holder(path)}; wait until it ends, or choose another folder"
+        ) from None
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be written ({error.strerror}); choose another folder") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()  # while it is held: who waits for it looks whether it is still there
+        os.close(descriptor)
+
+
+def _acquire(path: Path) -> int:
+    """Open and lock the file that bears this name."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(descriptor)
+            if _is_at(path, descriptor):
+                me = {"pid": os.getpid(), "host": host_name(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+                os.truncate(descriptor, 0)
+                with suppress(OSError):  # a full disk: who it is stays unknown
+                    os.write(descriptor, json.dumps(me).encode())
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # its holder removed it meanwhile: this lock would hold nothing
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            raise
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _holder(path: Path) -> str:
+    try:
+        told = json.loads(path.read_text())
+        return f"process {told['pid']} on {told['host']} since {told['since']}"
+    except (OSError, ValueError, KeyError, TypeError):  # it has just begun, or just ended
+        return "another process"
