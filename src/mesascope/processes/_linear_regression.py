@@ -12,7 +12,7 @@ from ..core import Number, integer_at_least
 from ._einsum import einsum
 from ._gaussian import Gaussian
 from ._law import Law
-from ._matrix import Matrix, covariance_matrix, matrix_power
+from ._matrix import Matrix, checked_covariance, matrix_power
 from ._noise import NoiseRange, add_noise, checked_noise, show_noise
 from ._normal import standard_normal
 from ._process import PromptProcess, Prompts, checked_law
@@ -71,7 +71,7 @@ class LinearRegression(PromptProcess):
             covariance.law.check_dim(self.dim)
             self.covariance = covariance
         elif covariance is not None:
-            self.covariance = covariance_matrix("LinearRegression covariance", covariance, self.dim)
+            self.covariance = checked_covariance("LinearRegression covariance", covariance, self.dim)
         else:
             self.covariance = None
         self.prior = _checked_prior(prior, self.covariance, self.dim)
@@ -132,7 +132,7 @@ class LinearRegression(PromptProcess):
 
 def _checked_prior(prior: Any, covariance: Matrix | RandomDiagonal | None, dim: int) -> Matrix | str:
     if not isinstance(prior, str):
-        return covariance_matrix("LinearRegression prior", prior, dim)
+        return checked_covariance("LinearRegression prior", prior, dim)
     if prior not in ("identity", "inverse"):
         raise ValueError(f"LinearRegression prior must be 'identity', 'inverse' or a matrix, got {prior!r}")
     if prior == "inverse" and isinstance(covariance, RandomDiagonal):

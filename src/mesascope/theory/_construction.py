@@ -1,4 +1,4 @@
-"""Weights that make layers of linear attention run an algorithm, and the checks of what they are built from."""
+"""Weights that make layers of linear attention run an algorithm."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -45,21 +45,3 @@ def one_per_layer(name: str, values: Any) -> list[float]:
     if not numbers:
         raise ValueError(f"{name} must name at least one layer, got none")
     return numbers
-
-
-def real_array(name: str, value: Any) -> np.ndarray:
-    """Return finite real numbers as an array of float64.
-
-    Raises:
-        TypeError: no array of real numbers.
-        ValueError: an entry that is not finite.
-    """
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        array = np.asarray(None)
-    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
-        raise TypeError(f"{name} must be an array of real numbers, got {value!r}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, but has an entry that is infinite or nan")
-    return array.astype(float)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import integer_at_least
-from ._construction import Construction, real_array
+from ..core import covariance_matrix, finite_reals, integer_at_least
+from ._construction import Construction
 
 
 def preconditioned_gradient_descent(preconditioners: Any, input_updates: Any = None) -> Construction:
@@ -39,12 +39,12 @@ def preconditioned_gradient_descent(preconditioners: Any, input_updates: Any = N
 
     Source: ahn2023, Lemma 1; for $B_\ell \ne 0$ its deep transformers that also move the inputs.
     """
-    a = real_array("preconditioners", preconditioners)
+    a = finite_reals("preconditioners", preconditioners)
     if a.ndim != 3 or a.shape[1] != a.shape[2] or a.size == 0:
         raise ValueError(
             f"preconditioners must have shape (layers, d, d), got {a.shape}; write A[None] for one layer"
         )
-    b = np.zeros_like(a) if input_updates is None else real_array("input_updates", input_updates)
+    b = np.zeros_like(a) if input_updates is None else finite_reals("input_updates", input_updates)
     if b.shape != a.shape:
         raise ValueError(f"input_updates must have the shape {a.shape} of the preconditioners, got {b.shape}")
     layers, dim, _ = a.shape
@@ -77,19 +77,6 @@ def one_layer_preconditioner(covariance: Any, examples: int) -> np.ndarray:
 
     Source: ahn2023, Theorem 1 ($Q_0 = -\mathrm{diag}(A_*, 0)$, up to a factor exchanged with $P_0$).
     """
-    sigma, n = _positive_definite("covariance", covariance), integer_at_least("examples", examples, 1)
+    sigma, n = covariance_matrix("covariance", covariance), integer_at_least("examples", examples, 1)
     values, vectors = np.linalg.eigh(sigma)
     return (vectors / ((1 + 1 / n) * values + values.sum() / n)) @ vectors.T
-
-
-def _positive_definite(name: str, value: Any) -> np.ndarray:
-    matrix = real_array(name, value)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
-    # 1e-12, relative: a product such as Q Λ Qᵀ misses symmetry by its rounding
-    if abs(matrix - matrix.T).max() > 1e-12 * abs(matrix).max():
-        raise ValueError(f"{name} must be symmetric; write (S + S.T) / 2 if it is meant to be")
-    smallest = np.linalg.eigvalsh(matrix)[0]
-    if smallest <= 0:
-        raise ValueError(f"{name} must be positive definite, but its smallest eigenvalue is {smallest:.3g}")
-    return matrix

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Number, finite_positive, integer_at_least
-from ._construction import Construction, real_array, stacked
+from ..core import Number, finite_positive, finite_reals, integer_at_least
+from ._construction import Construction, stacked
 
 
 def newton_step(dim: int) -> Construction:
@@ -65,7 +65,7 @@ def newton_inverse(tokens: Any) -> np.ndarray:
     Raises:
         TypeError, ValueError: tokens that are not real and finite, or not `(…, d, 3d)`.
     """
-    z = real_array("tokens", tokens)
+    z = finite_reals("tokens", tokens)
     if z.ndim < 2 or z.shape[-1] != 3 * z.shape[-2]:
         raise ValueError(f"tokens must have shape (…, d, 3d) as newton_tokens gives them, got {z.shape}")
     dim = z.shape[-2]
@@ -146,7 +146,7 @@ def least_squares_tokens(x: Any, y: Any, start: Number) -> np.ndarray:
     Raises:
         TypeError, ValueError: x or y that are not real and finite or do not fit, `start` that is not positive.
     """
-    x, y = real_array("x", x), real_array("y", y)
+    x, y = finite_reals("x", x), finite_reals("y", y)
     alpha = float(finite_positive("start", start))
     if x.ndim < 2 or x.shape[-1] == 0 or y.shape != (*x.shape[:-2], x.shape[-2] - 1):
         raise ValueError(f"x must have shape (…, N + 1, d) and y (…, N), got {x.shape} and {y.shape}")
@@ -169,7 +169,7 @@ def _newton(dim: int, width: int) -> Construction:
 
 
 def _square(name: str, value: Any) -> np.ndarray:
-    matrix = real_array(name, value)
+    matrix = finite_reals(name, value)
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (…, d, d), got {matrix.shape}")
     return matrix

@@ -1,0 +1,52 @@
+"""Checks of arrays that answer in one line: real numbers, and symmetric positive definite matrices."""
+
+from typing import Any
+
+import numpy as np
+
+_SYMMETRY = 1e-12  # relative: a product such as Q Λ Qᵀ misses symmetry by its rounding
+
+
+def finite_reals(name: str, value: Any) -> np.ndarray:
+    """Return finite real numbers as an array of float64.
+
+    Args:
+        name: what the array is, as the user knows it; begins the message of an error.
+        value: the array.
+
+    Raises:
+        TypeError: no array of real numbers.
+        ValueError: an entry that is not finite.
+    """
+    try:
+        array = np.array(value)
+    except ValueError:  # rows of different lengths
+        array = np.array(None)
+    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+        raise TypeError(f"{name} must be an array of real numbers, got {value!r}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, but has an entry that is infinite or nan")
+    return array.astype(float)
+
+
+def covariance_matrix(name: str, value: Any) -> np.ndarray:
+    """Return a symmetric positive definite matrix, symmetric to the last bit.
+
+    Raises:
+        TypeError: no array of real numbers.
+        ValueError: no square matrix, an entry that is not finite, or a matrix that is not symmetric or not positive
+            definite.
+    """
+    given = finite_reals(name, value)
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
+        raise ValueError(f"{name} must be a square matrix, got shape {given.shape}")
+    if abs(given - given.T).max() > _SYMMETRY * abs(given).max():
+        raise ValueError(f"{name} must be symmetric; write (S + S.T) / 2 if it is meant to be")
+    matrix: np.ndarray = (given + given.T) / 2.0
+    eigenvalues = np.linalg.eigvalsh(matrix)
+    if eigenvalues[0] <= len(matrix) * np.finfo(float).eps * eigenvalues[-1]:
+        raise ValueError(
+            f"{name} must be positive definite, but its smallest eigenvalue is {eigenvalues[0]:.3g}; "
+            "add a small multiple of the identity"
+        )
+    return matrix
