@@ -43,7 +43,7 @@ REFUSED = {
     "no dimension at all": (
         lambda: LinearAttention(np.ones((0, 0)), np.ones((0, 0))),
         ValueError,
-        "do not fit",
+        "w_kq: every axis must have at least one entry",
     ),
     "too many axes": (lambda: LinearAttention(KQ[None], PV), ValueError, "w_kq: expected 2 axes"),
     "too few axes": (lambda: LinearAttention(KQ, 1.0), ValueError, "w_pv: expected 2 axes"),

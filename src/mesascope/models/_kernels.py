@@ -7,7 +7,6 @@ vector operation (`_batched_matmul.py`). Nothing of size T × T is ever built.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -87,30 +86,24 @@ def causal_attention(values: Array, keys: Array, queries: Array) -> Array:
     return seen.reshape(-1, *seen.shape[2:])[:horizon]
 
 
-def merged_attention(w_kq: Array, w_pv: Array, stream: Array, attention: Callable[..., Array]) -> Array:
-    """Σ_h W^PV_h (Σ_i z_i z_i*) W^KQ_h z_t, without normalizer.
+def causal_merged_attention(w_kq: Array, w_pv: Array, stream: Array) -> Array:
+    """Σ_h W^PV_h (Σ_{i≤t} z_i z_i*) W^KQ_h z_t for every t, without normalizer.
+
+    One head after the other: the memories Σ v_i z_i* of all of them at once would leave the processor's cache.
 
     Args:
         w_kq: shape (heads, w, w).
         w_pv: shape (heads, out, w).
-        stream: shape (n, w, batch).
-        attention: `causal_attention` or `context_attention`: which tokens i every t sees.
+        stream: shape (T, w, batch).
 
     Returns:
-        Shape (n, out, batch).
+        Shape (T, out, batch).
     """
-    values, queries = project_last(w_pv, stream), project_last(w_kq, stream)
-    return sum_over_heads(attention, values, jnp.broadcast_to(stream, queries.shape), queries)
-
-
-def sum_over_heads(attention: Callable[..., Array], values: Array, keys: Array, queries: Array) -> Array:
-    """Attention of every head, summed: arguments (heads, n, ·, batch), result (n, ·, batch)."""
-    heads, batch = values.shape[0], values.shape[-1]
-    if heads == 1:
-        return attention(values[0], keys[0], queries[0])
-    folded = (jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], heads * batch) for x in (values, keys, queries))
-    seen = attention(*folded)
-    return jnp.sum(seen.reshape(*seen.shape[:-1], heads, batch), -2)
+    seen = [
+        causal_attention(project_last(pv, stream), stream, project_last(kq, stream))
+        for kq, pv in zip(w_kq, w_pv, strict=True)
+    ]
+    return sum(seen[1:], seen[0])
 
 
 def _chunk(horizon: int, batch: int) -> int:

@@ -19,9 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import embed, finite_number, finite_positive, integer_at_least
+from mesascope.core import embed, finite_number, integer_at_least
 
-from ._kernels import batch_first, batch_last, causal_attention, merged_attention
+from ._arrays import finite_array, gaussian_array, positive_number
+from ._heads import checked_factors, gaussian_factors
+from ._kernels import batch_first, batch_last, causal_merged_attention
 from ._normalizer import Normalizer, check_normalizer, normalizer_values
 
 
@@ -68,7 +70,7 @@ class LinearAttentionModel(eqx.Module):
 @jax.jit
 def _causal(w_kq: Array, w_pv: Array, embedded: Array) -> Array:
     """Σ_h W^PV_h (Σ_{i≤t} e_i e_i*) W^KQ_h e_t for all t ≥ 2: embedded (T, 2d, batch) → (T − 1, d, batch)."""
-    return merged_attention(w_kq, w_pv, embedded, causal_attention)[1:]
+    return causal_merged_attention(w_kq, w_pv, embedded)[1:]
 
 
 @jax.jit
@@ -118,10 +120,10 @@ class LinearAttention(LinearAttentionModel):
     @classmethod
     def gaussian(cls, dim: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1") -> Self:
         """Standard initialization: every entry independent N(0, scale²), scale > 0."""
-        dim, scale = integer_at_least("dim", dim, 1), _positive("scale", scale)
+        dim, scale = integer_at_least("dim", dim, 1), positive_number("scale", scale)
         key_kq, key_pv = jax.random.split(key)
-        w_kq = scale * jax.random.normal(key_kq, (2 * dim, 2 * dim))
-        return cls(w_kq, scale * jax.random.normal(key_pv, (dim, 2 * dim)), normalizer)
+        w_kq = gaussian_array(key_kq, (2 * dim, 2 * dim), scale)
+        return cls(w_kq, gaussian_array(key_pv, (dim, 2 * dim), scale), normalizer)
 
     @classmethod
     def from_full(cls, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1") -> Self:
@@ -196,15 +198,12 @@ class FactoredLinearAttention(LinearAttentionModel):
     normalizer: Normalizer = eqx.field(static=True)
 
     def __init__(self, w_k: Any, w_q: Any, w_p: Any, w_v: Any, normalizer: Normalizer = "t-1"):
-        named = {"w_k": w_k, "w_q": w_q, "w_p": w_p, "w_v": w_v}
-        k, q, p, v = (_finite_array(name, value, 3) for name, value in named.items())
-        dim = p.shape[1]
-        fits = k.shape == q.shape and k.shape[2] == 2 * dim and v.shape == (p.shape[0], p.shape[2], 2 * dim)
-        if not (fits and k.shape[0] == p.shape[0]):
-            shapes = ", ".join(f"{n} {x.shape}" for n, x in zip(named, (k, q, p, v), strict=True))
-            wanted = "w_k and w_q (heads, key, 2d), w_p (heads, d, value), w_v (heads, value, 2d)"
-            raise ValueError(f"factored weights do not fit: got {shapes}; expected {wanted}")
-        self.w_k, self.w_q, self.w_p, self.w_v = k, q, p, v
+        self.w_k, self.w_q, self.w_p, self.w_v = checked_factors(w_k, w_q, w_p, w_v)
+        width, dim = self.w_k.shape[2], self.w_p.shape[1]
+        if width != 2 * dim:
+            raise ValueError(
+                f"factored weights do not fit: w_k reads tokens of width {width}, but w_p gives {dim} entries, the d of 2d"
+            )
         self.normalizer = check_normalizer(normalizer)
 
     @classmethod
@@ -221,13 +220,11 @@ class FactoredLinearAttention(LinearAttentionModel):
     ) -> Self:
         """Every entry independent N(0, scale²); key and value sizes default to 2d and d (no rank is lost)."""
         dim, heads = integer_at_least("dim", dim, 1), integer_at_least("heads", heads, 1)
-        scale = _positive("scale", scale)
         k = integer_at_least("key_size", 2 * dim if key_size is None else key_size, 1)
         v = integer_at_least("value_size", dim if value_size is None else value_size, 1)
         shapes = ((heads, k, 2 * dim), (heads, k, 2 * dim), (heads, dim, v), (heads, v, 2 * dim))
-        keys = jax.random.split(key, len(shapes))
-        w_k, w_q, w_p, w_v = (scale * jax.random.normal(*drawn) for drawn in zip(keys, shapes, strict=True))
-        return cls(w_k, w_q, w_p, w_v, normalizer)
+        factors = gaussian_factors(key, shapes, [positive_number("scale", scale)] * 4)
+        return cls(*factors, normalizer)
 
     def heads(self) -> tuple[Array, Array]:
         """W_K* W_Q and W_P W_V of every head."""
@@ -251,35 +248,15 @@ def _checked_tokens(tokens: Any, dim: int) -> Array:
 
 def _finite(name: str, value: Any) -> Any:
     """The number, checked unless it is known only inside a trace."""
-    return value if isinstance(value, jax.core.Tracer) else float(finite_number(name, _plain(value)))
-
-
-def _positive(name: str, value: Any) -> Any:
-    return value if isinstance(value, jax.core.Tracer) else float(finite_positive(name, _plain(value)))
-
-
-def _plain(value: Any) -> Any:
-    return np.asarray(value) if isinstance(value, Array) else value
-
-
-def _finite_array(name: str, value: Any, ndim: int) -> Array:
-    try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name}: not an array of numbers ({error})") from None
-    if not jnp.issubdtype(array.dtype, jnp.inexact):
-        array = array.astype(float)
-    if array.ndim != ndim:
-        raise ValueError(f"{name}: expected {ndim} axes, got shape {array.shape}")
-    if not isinstance(array, jax.core.Tracer) and not np.isfinite(np.asarray(array)).all():
-        raise ValueError(f"{name}: every entry must be finite")
-    return array
+    if isinstance(value, jax.core.Tracer):
+        return value
+    return float(finite_number(name, np.asarray(value) if isinstance(value, Array) else value))
 
 
 def _merged_weights(w_kq: Any, w_pv: Any, ndim: int) -> tuple[Array, Array]:
-    kq, pv = _finite_array("w_kq", w_kq, ndim), _finite_array("w_pv", w_pv, ndim)
+    kq, pv = finite_array("w_kq", w_kq, ndim), finite_array("w_pv", w_pv, ndim)
     dim, lead = pv.shape[-2], pv.shape[:-2]
-    if dim < 1 or pv.shape[-1] != 2 * dim or kq.shape != (*lead, 2 * dim, 2 * dim):
+    if pv.shape[-1] != 2 * dim or kq.shape != (*lead, 2 * dim, 2 * dim):
         heads = "heads, " if ndim == 3 else ""
         wanted = f"w_kq ({heads}2d, 2d) and w_pv ({heads}d, 2d)"
         raise ValueError(f"weights do not fit: expected {wanted}, got {kq.shape} and {pv.shape}")

@@ -16,7 +16,7 @@ from ._batch_last_layer import BatchLastLayer, in_one_type
 from ._batched_matmul import batched_matmul
 from ._context import Context, attention, check_context, inverse_normalizers, visible
 from ._heads import checked_factors, factor_shapes, gaussian_factors, head_streams, projected_heads
-from ._kernels import causal_attention, project_last
+from ._kernels import causal_merged_attention
 from ._normalizer import Normalizer, check_normalizer
 
 
@@ -91,14 +91,11 @@ class LinearSelfAttention(BatchLastLayer):
     def on_batch_last(self, stream: Array) -> Array:
         """The layer on a stream (n, width, batch)."""
         stream = in_one_type(stream, self.w_kq, self.w_pv)
-        if self.context != "causal":
-            return _normalized(self._on_one_memory(stream), self.normalizer, self.context)
-        # One head after the other: the memories Σ v_i z_i* of all of them at once would leave the processor's cache.
-        seen = [
-            causal_attention(project_last(pv, stream), stream, project_last(kq, stream))
-            for kq, pv in zip(self.w_kq, self.w_pv, strict=True)
-        ]
-        return _normalized(sum(seen[1:], seen[0]), self.normalizer, self.context)
+        if self.context == "causal":
+            seen = causal_merged_attention(self.w_kq, self.w_pv, stream)
+        else:
+            seen = self._on_one_memory(stream)
+        return _normalized(seen, self.normalizer, self.context)
 
     def _on_one_memory(self, stream: Array) -> Array:
         """(Σ_h W^PV_h G W^KQ_h) z_t: every query sees the same G = Σ_i z_i z_i*, so that weights never meet tokens."""
