@@ -23,7 +23,7 @@ _SCHEDULES = {
 """(scale, learning rate, epochs) of the paper's runs."""
 
 
-def _products(descent: Descent[LinearAttention]) -> np.ndarray:
+def _mean_products(descent: Descent[LinearAttention]) -> np.ndarray:
     """The product ab averaged over coordinates, at every saved point of a descent, shape (n,)."""
     a, b = diagonals(descent.trajectory)
     return (a * b).mean(-1)
@@ -34,11 +34,13 @@ def _printed(settings: Settings) -> Finding:
     process, task = DiagonalUnitary(Gaussian(1.0), 5), NextToken(100)
     start = (0.1, 0.1)
     rate, epochs = settings["learning_rate"], settings["epochs"]
-    exact = _products(_descent(process, task, start, rate, max(epochs)))
+    exact = _mean_products(_descent(process, task, start, rate, max(epochs)))
     replicas = []
     for index in range(settings["replicas"]):
         engine = MonteCarlo(settings["samples"], settings["seed"] + index, 500, "float32")
-        replicas.append(_products(_descent(process, task, start, rate, max(epochs), engine=engine))[epochs])
+        replicas.append(
+            _mean_products(_descent(process, task, start, rate, max(epochs), engine=engine))[epochs]
+        )
     # the spread of ab over samples of n sequences falls as 1/√n: this small run times √(n/10 000) is theirs
     spread = np.std(replicas, axis=0, ddof=1) * np.sqrt(settings["samples"] / settings["authors_samples"])
     scores = (np.array(settings["printed"]) - exact[epochs]) / spread
@@ -67,7 +69,7 @@ def _curves(settings: Settings) -> Finding:
         risks: list[Trace] = []
         for number, start in enumerate(settings["starts"]):
             run = _descent(process, task, start, rate, epochs)
-            product, risk = _products(run), _risk(process, task, run)
+            product, risk = _mean_products(run), _risk(process, task, run)
             label = f"exact, $a_0={start[0]:g},\\ b_0={start[1]:g}$"
             traces.append(Line(x=run.steps, y=product, label=label, series=number))
             risks.append(Line(x=run.steps, y=risk, label=label, series=number))
@@ -81,11 +83,11 @@ def _curves(settings: Settings) -> Finding:
         engine = MonteCarlo(settings["samples"], settings["seed"], 500, "float32")
         sampled = _descent(process, task, settings["starts"][0], rate, epochs, engine=engine)
         label = f"sampled ({settings['samples']} sequences)"
-        traces.append(Line(x=sampled.steps, y=_products(sampled), label=label, style="dotted", series=3))
+        traces.append(Line(x=sampled.steps, y=_mean_products(sampled), label=label, style="dotted", series=3))
         risks.append(
             Line(x=sampled.steps, y=_risk(process, task, sampled), label=label, style="dotted", series=3)
         )
-        data[f"product_{scale:g}_sampled"] = ((f"epoch_{scale:g}",), _products(sampled))
+        data[f"product_{scale:g}_sampled"] = ((f"epoch_{scale:g}",), _mean_products(sampled))
         infinite = float(theory.expected_ratio(process)) / float(theory.expected_ratio(process, 1))
         traces.append(Rule(value=limit, label=f"Theorem 4.1, $T={task.horizon}$"))
         if abs(infinite / limit - 1) > 1e-9:

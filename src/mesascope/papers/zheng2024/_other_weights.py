@@ -9,7 +9,7 @@ import numpy as np
 
 from mesascope.core import named_key
 from mesascope.dynamics import gradient_flow
-from mesascope.models import FactoredLinearAttention, LinearAttention, LinearAttentionModel, normalizer_values
+from mesascope.models import FactoredLinearAttention, LinearAttention, normalizer_values
 from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
@@ -18,15 +18,10 @@ from .._claim import Claim, Finding, Settings, both, decide
 from ._common import PAPER, off_diagonal_size, settled
 
 
-def _merged(model: LinearAttentionModel) -> tuple[np.ndarray, np.ndarray]:
-    """W^KQ and W^PV of a model with one head."""
-    return tuple(np.asarray(weights[0]) for weights in model.heads())  # type: ignore[return-value]
-
-
-def _products(model: LinearAttentionModel) -> np.ndarray:
-    w_kq, w_pv = _merged(model)
-    d = model.dim
-    return np.diagonal(w_kq[d:, :d]) * np.diagonal(w_pv[:, :d])
+def _products(model: FactoredLinearAttention) -> np.ndarray:
+    """The products a_j b_j of the merged weights of one head, shape (d,)."""
+    (w_kq,), (w_pv,) = model.heads()
+    return np.asarray(LinearAttention(w_kq, w_pv).products())
 
 
 def _factored(settings: Settings) -> Finding:
@@ -158,7 +153,7 @@ def _risk_by_length(
     model: LinearAttention, process: DiagonalUnitary, lengths: np.ndarray, normalizer: Any
 ) -> np.ndarray:
     """Closed form, for the products that the flow ended at, relative to the risk of predicting 0."""
-    product = float(_products(model).mean())
+    product = float(np.mean(model.products()))
     steps = product * (lengths - 1) / normalizer_values(normalizer, lengths)
     zero = float(process.law.moment(2))
     risks = [
@@ -177,7 +172,7 @@ def _other_starts(settings: Settings) -> Finding:
     for number in range(settings["starts"]):
         start = _without_descent(named_key(settings["seed"], "start", str(number)), dim, settings["scale"])
         flow = settled(gradient_flow(start, process, task))
-        errors.append(float(np.max(np.abs(_products(flow.model) / limit - 1))))
+        errors.append(float(np.max(np.abs(flow.model.products() / limit - 1))))
         strays.append(off_diagonal_size(flow.model))
         losses.append(float(flow.loss[-1]) / best)
     copying = settled(gradient_flow(_copying(dim, settings["scale"]), process, task))
