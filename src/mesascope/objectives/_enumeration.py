@@ -14,7 +14,7 @@ from jax import Array
 
 from mesascope.core import Estimate, require_x64
 from mesascope.models import Normalizer
-from mesascope.processes import DiagonalUnitary, Law, NextToken, Rule
+from mesascope.processes import DiagonalUnitary, Law, LineRule, NextToken
 
 from ._engine import Engine, Objective, check_model
 from ._sample_losses import sequence_losses
@@ -101,7 +101,7 @@ def _enumerated(law: Law, dim: int, task: NextToken) -> EnumeratedObjective:
         return EnumeratedObjective(tuple(grids), jnp.asarray(task.weights_array(), float), dim)
 
 
-def _coordinate(rule: Rule, roots: int) -> _Coordinate:
+def _coordinate(rule: LineRule, roots: int) -> _Coordinate:
     nodes, weights = rule
     circle = np.exp(2j * np.pi * np.arange(roots) / roots)
     return _Coordinate(

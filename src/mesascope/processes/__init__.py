@@ -8,10 +8,10 @@ from ._gaussian import Gaussian as Gaussian
 from ._law import MAX_ORDER as MAX_ORDER
 from ._law import IdenticalLaw as IdenticalLaw
 from ._law import Law as Law
+from ._law import LineRule as LineRule
 from ._law import MomentError as MomentError
 from ._law import ProductTerm as ProductTerm
 from ._law import QuadratureTerm as QuadratureTerm
-from ._law import Rule as Rule
 from ._linear_ar import LinearAR as LinearAR
 from ._linear_regression import LinearRegression as LinearRegression
 from ._markov_tree import MarkovTree as MarkovTree

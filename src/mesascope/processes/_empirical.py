@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, integer_at_least
-from ._law import Law, ProductTerm, QuadratureTerm, Rule, point_rule, powers
+from ._law import Law, LineRule, ProductTerm, QuadratureTerm, point_rule, powers
 from ._samples import Samples
 
 
@@ -147,6 +147,6 @@ class Empirical(Law):
         return f"Empirical({count} {'joint' if self.joint else 'independent'} samples of dimension {columns})"
 
 
-def _atoms(column: np.ndarray) -> Rule:
+def _atoms(column: np.ndarray) -> LineRule:
     nodes, counts = np.unique(column, return_counts=True)
-    return Rule(nodes, counts / counts.sum())
+    return LineRule(nodes, counts / counts.sum())

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import Number
-from ._law import Rule
+from ._law import LineRule
 
 # Moments given as floats carry rounding; a Hankel determinant within this much of zero counts as zero.
 ROUNDING = 32 * np.finfo(float).eps
@@ -90,7 +90,7 @@ def jacobi_coefficients(moments: Sequence[Number]) -> Jacobi:
     return Jacobi(tuple(alpha), tuple(beta))
 
 
-def golub_welsch(jacobi: Jacobi) -> Rule:
+def golub_welsch(jacobi: Jacobi) -> LineRule:
     """Return the Gauss rule of the Jacobi coefficients: eigenvalues and squared first eigenvector entries.
 
     A rule with n nodes is exact to degree 2n − 1 for the measure the coefficients come from.
@@ -102,4 +102,4 @@ def golub_welsch(jacobi: Jacobi) -> Rule:
     if not any(jacobi.alpha):  # a symmetric measure: let rounding not hide it
         nodes, weights = (nodes - nodes[::-1]) / 2, (weights + weights[::-1]) / 2
     nodes[abs(nodes) <= ROUNDING * abs(nodes).max()] = 0  # an atom at zero is told from its neighbourhood
-    return Rule(nodes, weights / weights.sum())
+    return LineRule(nodes, weights / weights.sum())

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, exact, finite_positive, show_number
-from ._law import IdenticalLaw, Rule, odd_factorial
+from ._law import IdenticalLaw, LineRule, odd_factorial
 from ._normal import standard_normal
 
 
@@ -41,10 +41,10 @@ class Gaussian(IdenticalLaw):
         r"""Return $(n-1)!!\,\sigma^n$ for even $n$, 0 for odd."""
         return exact(self.scale) ** order * odd_factorial(order) if order % 2 == 0 else exact(0)
 
-    def line_rule(self) -> Rule:
+    def line_rule(self) -> LineRule:
         """Return the four-point Gauss–Hermite rule, exact to degree 7."""
         nodes, weights = np.polynomial.hermite_e.hermegauss(4)
-        return Rule(float(self.scale) * nodes, weights / weights.sum())
+        return LineRule(float(self.scale) * nodes, weights / weights.sum())
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""

@@ -32,7 +32,7 @@ class ProductTerm(NamedTuple):
     moments: tuple[tuple[Number, ...], ...]
 
 
-class Rule(NamedTuple):
+class LineRule(NamedTuple):
     """A quadrature rule on the line: E f(x) ≈ Σ_k weights[k] f(nodes[k])."""
 
     nodes: np.ndarray
@@ -49,7 +49,7 @@ class QuadratureTerm(NamedTuple):
     """
 
     probability: float
-    rules: tuple[Rule, ...]
+    rules: tuple[LineRule, ...]
 
 
 class Static(eqx.Module):
@@ -186,7 +186,7 @@ class IdenticalLaw(Law):
         """Return E xⁿ of one coordinate for n = `order` ≥ 0."""
 
     @abc.abstractmethod
-    def line_rule(self) -> Rule:
+    def line_rule(self) -> LineRule:
         """Return a quadrature rule for one coordinate."""
 
     @property
@@ -234,9 +234,9 @@ def odd_factorial(order: int) -> int:
     return prod(range(1, order, 2))
 
 
-def point_rule(value: float) -> Rule:
+def point_rule(value: float) -> LineRule:
     """Return the rule of a coordinate that always takes one value."""
-    return Rule(np.array([value]), np.array([1.0]))
+    return LineRule(np.array([value]), np.array([1.0]))
 
 
 def powers(value: Number) -> tuple[Number, ...]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, exact, finite_number, show_number
 from ._gauss_rule import golub_welsch, jacobi_coefficients
-from ._law import MAX_ORDER, IdenticalLaw, MomentError, Rule
+from ._law import MAX_ORDER, IdenticalLaw, LineRule, MomentError
 
 
 class Moments(IdenticalLaw):
@@ -59,7 +59,7 @@ class Moments(IdenticalLaw):
             raise MomentError(f"E x^{order} is not known for {self.describe()}: moments are given to order 6")
         return exact(self.moments[order])
 
-    def line_rule(self) -> Rule:
+    def line_rule(self) -> LineRule:
         """Return the atoms with these moments (at most four)."""
         return golub_welsch(jacobi_coefficients(self.moments))
 

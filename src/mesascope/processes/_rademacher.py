@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, exact, finite_positive, show_number
-from ._law import IdenticalLaw, Rule
+from ._law import IdenticalLaw, LineRule
 
 
 class Rademacher(IdenticalLaw):
@@ -40,10 +40,10 @@ class Rademacher(IdenticalLaw):
         r"""Return $c^n$ for even $n$, 0 for odd."""
         return exact(self.scale) ** order if order % 2 == 0 else exact(0)
 
-    def line_rule(self) -> Rule:
+    def line_rule(self) -> LineRule:
         """Return the two atoms: exact to every degree."""
         scale = float(self.scale)
-        return Rule(np.array([-scale, scale]), np.array([0.5, 0.5]))
+        return LineRule(np.array([-scale, scale]), np.array([0.5, 0.5]))
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, exact, finite_positive, integer_at_least, show_number
-from ._law import Law, ProductTerm, QuadratureTerm, Rule, point_rule, powers
+from ._law import Law, LineRule, ProductTerm, QuadratureTerm, point_rule, powers
 
 
 class Sparse(Law):
@@ -78,7 +78,7 @@ class Sparse(Law):
 
     def quadrature(self, dim: int) -> tuple[QuadratureTerm, ...]:
         """Return d terms: in the j-th, coordinate j has the atoms ±c and the others the atom 0."""
-        signs = Rule(float(self.scale) * np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
+        signs = LineRule(float(self.scale) * np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
         zero = point_rule(0.0)
         return tuple(
             QuadratureTerm(1 / dim, tuple(signs if i == j else zero for i in range(dim)))

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, exact, finite_positive, show_number
 from ._gauss_rule import golub_welsch, jacobi_coefficients
-from ._law import MAX_ORDER, IdenticalLaw, MomentError, Rule
+from ._law import MAX_ORDER, IdenticalLaw, LineRule, MomentError
 
 
 class StudentT(IdenticalLaw):
@@ -61,7 +61,7 @@ class StudentT(IdenticalLaw):
         ratios = prod((2 * i - 1) / (df - 2 * i) for i in range(1, half + 1))
         return exact(self.scale) ** order * df**half * ratios
 
-    def line_rule(self) -> Rule:
+    def line_rule(self) -> LineRule:
         """Return the four-point Gauss rule, exact to degree 7 by symmetry, from the moments to order 6."""
         return golub_welsch(jacobi_coefficients([self.line_moment(order) for order in range(MAX_ORDER + 1)]))
 

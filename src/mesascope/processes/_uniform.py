@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import Number, exact, finite_positive, show_number
-from ._law import IdenticalLaw, Rule
+from ._law import IdenticalLaw, LineRule
 
 
 class Uniform(IdenticalLaw):
@@ -39,10 +39,10 @@ class Uniform(IdenticalLaw):
         r"""Return $h^n/(n+1)$ for even $n$, 0 for odd."""
         return exact(self.scale) ** order / (order + 1) if order % 2 == 0 else exact(0)
 
-    def line_rule(self) -> Rule:
+    def line_rule(self) -> LineRule:
         """Return the four-point Gauss–Legendre rule, exact to degree 7."""
         nodes, weights = np.polynomial.legendre.leggauss(4)
-        return Rule(float(self.scale) * nodes, weights / weights.sum())
+        return LineRule(float(self.scale) * nodes, weights / weights.sum())
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""

@@ -10,9 +10,9 @@ Everything here takes laws, dimensions, horizons and weights, and returns number
 answer is rational and not too long (`float(...)` reads them), floats otherwise. Nothing is simulated.
 """
 
+from ._assumptions import Answer as Answer
 from ._assumptions import AssumptionError as AssumptionError
-from ._assumptions import Mask as Mask
-from ._assumptions import Verdict as Verdict
+from ._assumptions import NamedMask as NamedMask
 from ._assumptions import diagonal_stays_diagonal as diagonal_stays_diagonal
 from ._assumptions import satisfies_assumption_41 as satisfies_assumption_41
 from ._assumptions import satisfies_assumption_42 as satisfies_assumption_42

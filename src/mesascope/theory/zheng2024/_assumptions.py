@@ -17,12 +17,12 @@ class AssumptionError(ValueError):
     """A closed form was asked for a law it does not hold for; the message names the moment that fails."""
 
 
-Mask: TypeAlias = Literal["off-diagonal"] | None
+NamedMask: TypeAlias = Literal["off-diagonal"] | None
 """Which gradient entries are held at zero: those off the two diagonals, or none."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Answer:
     """The answer to a yes-or-no question about a law; true in a condition when it holds.
 
     Attributes:
@@ -61,7 +61,7 @@ KAPPAS = {
 }
 
 
-def satisfies_assumption_41(law: Law, dim: int) -> Verdict:
+def satisfies_assumption_41(law: Law, dim: int) -> Answer:
     r"""Whether training on a law makes a mesa-optimizer emerge (zheng2024, Assumption 4.1).
 
     The condition: every moment $E[x_{1i_1} x_{1i_2}^{r_2} \cdots x_{1i_n}^{r_n}]$ over $n \le 4$ distinct
@@ -85,7 +85,7 @@ def satisfies_assumption_41(law: Law, dim: int) -> Verdict:
     return _judge(law, dim, FIRST_POWER + OFF_DIAGONAL)
 
 
-def diagonal_stays_diagonal(law: Law, dim: int, *, mask: Mask = None) -> Verdict:
+def diagonal_stays_diagonal(law: Law, dim: int, *, mask: NamedMask = None) -> Answer:
     r"""Whether gradient flow from diagonal weights $a I$, $b I$ keeps that form, as Theorem 4.1 needs.
 
     At such weights every gradient entry off the two diagonals is a combination of $E[x_{1p} x_{1q} x_{1r}^2]$
@@ -110,7 +110,7 @@ def diagonal_stays_diagonal(law: Law, dim: int, *, mask: Mask = None) -> Verdict
     return _judge(law, dim, OFF_DIAGONAL if mask is None else ())
 
 
-def satisfies_assumption_42(law: Law, dim: int | None = None) -> Verdict:
+def satisfies_assumption_42(law: Law, dim: int | None = None) -> Answer:
     r"""Whether the learned mesa-optimizer recovers the data as $T, t \to \infty$ (zheng2024, Assumption 4.2).
 
     The excess risk per coordinate tends to $E x^2 - (E x^4)^2 / E x^6 \ge 0$. By Cauchy–Schwarz, applied to
@@ -133,37 +133,37 @@ def satisfies_assumption_42(law: Law, dim: int | None = None) -> Verdict:
         moments = token_moments(law, dim)
         uneven = None if law.exchangeable else _uneven(law, dim, {"kappa1": "E[x_j^4]", "kappa2": "E[x_j^6]"})
     except MomentError as error:
-        return Verdict(False, str(error))
+        return Answer(False, str(error))
     if uneven is not None:
-        return Verdict(False, uneven)
+        return Answer(False, uneven)
     m2, kappa1, kappa2 = moments.m2, moments.kappa1, moments.kappa2
     if kappa2 == 0:
-        return Verdict(False, "E[x_j^6] = 0: the token is always zero")
+        return Answer(False, "E[x_j^6] = 0: the token is always zero")
     gap = m2 - kappa1**2 / kappa2
     if gap:
         reason = f"E[x_j^2] − E[x_j^4]²/E[x_j^6] = {_show(gap)} is not 0: |x_j| takes several values ≠ 0"
-        return Verdict(False, reason)
-    return Verdict(True, f"|x_j| takes only the values 0 and c, with c² = {_show(kappa2 / kappa1)}")
+        return Answer(False, reason)
+    return Answer(True, f"|x_j| takes only the values 0 and c, with c² = {_show(kappa2 / kappa1)}")
 
 
 @lru_cache(maxsize=256)
-def _judge(law: Law, dim: int, vanishing: tuple[tuple[int, ...], ...]) -> Verdict:
+def _judge(law: Law, dim: int, vanishing: tuple[tuple[int, ...], ...]) -> Answer:
     """Whether the listed moments of distinct coordinates vanish and the κ are the same for every one."""
     dim = law.check_dim(dim)
     try:
         moments = token_moments(law, dim)
         if moments.kappa2 == 0:
-            return Verdict(False, "E[x_j^6] = 0: the token is always zero")
+            return Answer(False, "E[x_j^6] = 0: the token is always zero")
         failing = _first_nonzero(law, dim, vanishing)
         uneven = None if law.exchangeable else _uneven(law, dim, KAPPAS)
     except MomentError as error:
-        return Verdict(False, str(error))
+        return Answer(False, str(error))
     for reason in (failing, uneven):
         if reason is not None:
-            return Verdict(False, reason)
+            return Answer(False, reason)
     values = (moments.kappa1, moments.kappa2, moments.kappa3)
     kappas = ", ".join(f"κ{i} = {_show(kappa)}" for i, kappa in enumerate(values, start=1))
-    return Verdict(True, f"{kappas} for every coordinate; the moments that must vanish do")
+    return Answer(True, f"{kappas} for every coordinate; the moments that must vanish do")
 
 
 def _first_nonzero(law: Law, dim: int, patterns: tuple[tuple[int, ...], ...]) -> str | None:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from ...core import Number, exact, integer_at_least
 from ...processes import DiagonalUnitary
-from ._assumptions import Mask
+from ._assumptions import NamedMask
 from ._limits import moments_of, require_diagonal
 
 
@@ -33,7 +33,7 @@ def finite_context_risk(process: DiagonalUnitary, context_length: int, product: 
     return product**2 * square - 2 * product * moments.kappa1 + moments.m2
 
 
-def capability_gap(process: DiagonalUnitary, *, mask: Mask = None) -> Fraction | float:
+def capability_gap(process: DiagonalUnitary, *, mask: NamedMask = None) -> Fraction | float:
     r"""Return the excess risk per coordinate that remains as $T, t \to \infty$.
 
     $$E x_{1j}^2 - \kappa_1^2/\kappa_2 \ge 0$$
@@ -55,7 +55,7 @@ def capability_gap(process: DiagonalUnitary, *, mask: Mask = None) -> Fraction |
 
 
 def expected_ratio(
-    process: DiagonalUnitary, product: Number | None = None, *, mask: Mask = None
+    process: DiagonalUnitary, product: Number | None = None, *, mask: NamedMask = None
 ) -> Fraction | float:
     r"""Return the mean of the elementwise quotient $\hat y_{t,j} / x_{t+1,j}$ over test sequences.
 
@@ -88,7 +88,7 @@ def expected_ratio(
 
 
 def correlation_ratio(
-    process: DiagonalUnitary, product: Number | None = None, *, mask: Mask = None
+    process: DiagonalUnitary, product: Number | None = None, *, mask: NamedMask = None
 ) -> Fraction | float:
     r"""Return $E[\hat y_{t,j} \bar x_{t+1,j}] / E|x_{t+1,j}|^2$, the regression of predictions on the data.
 
@@ -107,7 +107,7 @@ def correlation_ratio(
     return _or_limit(process, product, mask) * moments.kappa1 / moments.m2
 
 
-def _or_limit(process: DiagonalUnitary, product: Number | None, mask: Mask) -> Number:
+def _or_limit(process: DiagonalUnitary, product: Number | None, mask: NamedMask) -> Number:
     if product is not None:
         return product
     moments = require_diagonal(process, mask, "the limit of training")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ...core import Number, exact, integer_at_least
 from ...processes import DiagonalUnitary, NextToken
-from ._assumptions import Mask, diagonal_stays_diagonal
+from ._assumptions import NamedMask, diagonal_stays_diagonal
 from ._moments import TokenMoments, token_moments
 from ._sums import weight_sums
 
@@ -34,7 +34,7 @@ def moments_of(process: DiagonalUnitary) -> TokenMoments:
     return token_moments(process.law, process.dim)
 
 
-def require_diagonal(process: DiagonalUnitary, mask: Mask, what: str) -> TokenMoments:
+def require_diagonal(process: DiagonalUnitary, mask: NamedMask, what: str) -> TokenMoments:
     """Return the moments of the initial token if the flow of diagonal weights stays diagonal.
 
     Raises:
@@ -48,7 +48,7 @@ def require_diagonal(process: DiagonalUnitary, mask: Mask, what: str) -> TokenMo
 
 
 def limit_product(
-    process: DiagonalUnitary, task: NextToken, *, mask: Mask = None, normalizer: str = "t-1"
+    process: DiagonalUnitary, task: NextToken, *, mask: NamedMask = None, normalizer: str = "t-1"
 ) -> Fraction | float:
     r"""Return the product $a_* b_*$ at which gradient flow from diagonal weights ends.
 
@@ -81,7 +81,7 @@ def limit_product(
 
 
 def limit_loss(
-    process: DiagonalUnitary, task: NextToken, *, mask: Mask = None, normalizer: str = "t-1"
+    process: DiagonalUnitary, task: NextToken, *, mask: NamedMask = None, normalizer: str = "t-1"
 ) -> Fraction | float:
     r"""Return the population loss at which gradient flow from diagonal weights ends.
 

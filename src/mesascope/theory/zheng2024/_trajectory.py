@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ...core import Number, finite_number
 from ...processes import DiagonalUnitary, NextToken
-from ._assumptions import Mask
+from ._assumptions import NamedMask
 from ._limits import flow_coefficients, require_diagonal
 
 
@@ -161,7 +161,7 @@ def diagonal_flow(
     a0: Number,
     b0: Number,
     *,
-    mask: Mask = None,
+    mask: NamedMask = None,
     normalizer: str = "t-1",
 ) -> DiagonalFlow:
     r"""Return the gradient flow from diagonal weights $a_0 I$, $b_0 I$ in closed form.
