@@ -62,7 +62,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path):
     ("changes", "message"),
     [
         ({"start": (1e300, 0.5)}, r"model\.w_kq: 1e\+300 is beyond the range of float32; take a smaller number, or"),
-        ({"start": (0.5, 1e-60)}, r"model\.w_pv: 1e-60 would be 0 in float32; take a larger number, 0, or precision"),
+        ({"start": (0.5, 1e-60)}, r"model\.w_pv: 1e-60 would be 0 in float32; take a larger number, or precision"),
         ({"law": Gaussian(1e39)}, r"process\.law\.scale: 1e\+39 is beyond the range of float32"),
         ({"optimizer": Optimizer("sgd", 1e300)}, r"optimizer\.learning_rate: 1e\+300 is beyond"),
         ({"optimizer": Optimizer("adam", 1e-60)}, r"optimizer\.learning_rate: 1e-60 would be 0"),

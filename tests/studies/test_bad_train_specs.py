@@ -167,6 +167,43 @@ SEQUENCES = [
     ({"evaluate_every": 0}, "evaluate_every: must be at least 1, got 0"),
     ({"checkpoint_every": 0}, "checkpoint_every: must be at least 1, got 0"),
     ({"stps": 1}, "unknown field 'stps'; did you mean 'steps'?"),
+    # beyond the precision or the memory
+    (
+        {"optimizer": {"learning_rate": 1e300}},
+        "optimizer.learning_rate: 1e+300 is beyond the range of float32; take a smaller number, or precision",
+    ),
+    (
+        {"model": {"kind": "linear-transformer", "layers": 1, "scale": 1e-60}},
+        "model.scale: 1e-60 would be 0 in float32; take a larger number, or precision = 'float64'",
+    ),
+    (
+        {
+            "model": {
+                "kind": "linear-attention",
+                "init": {"kind": "explicit", "w_kq": [[0, 0, 0, 1e300]] * 4, "w_pv": [[1, 0, 0, 0]] * 2},
+            }
+        },
+        "model.init.w_kq: 1e+300 is beyond the range of float32",
+    ),
+    ({"weights": {"3": 1e300}}, "weights.3: 1e+300 is beyond the range of float32"),
+    ({"average": 1e-60, "precision": "bfloat16"}, "average: 1e-60 would be 0 in float32"),
+    (
+        {"model": {"kind": "linear-transformer", "layers": 1025}},
+        "model.layers: must be at most 1024, got 1025",
+    ),
+    (
+        {"model": {"kind": "transformer", "width": 2**16, "layers": 2, "heads": 1}},
+        "model: 103,081,312,260 weights take 1.54e+03 GiB with their gradient and the state of the optimizer",
+    ),
+    (
+        {
+            "process": {"kind": "orthogonal-ar", "law": "gaussian", "dim": 1024},
+            "law": None,
+            "dim": None,
+            "batch": 2048,
+        },
+        "batch: 2048 samples of OrthogonalAR take an array of 8 GiB while they are drawn; take a smaller",
+    ),
 ]
 
 

@@ -283,6 +283,15 @@ def test_divergence(tmp_path, train_with):
     assert all(np.isfinite(leaf).all() for leaf in leaves(load_trained(result.checkpoint)))
 
 
+def test_a_loss_that_vanishes_is_explained(train_with):
+    # squares of 1e-30 are 0 in float32, not in float64
+    tiny = train_with(law={"kind": "gaussian", "scale": 1e-30})
+    result = parse_spec(tiny, TrainSpec).run()
+    assert result.loss == 0 and "a loss of exactly 0 means that its terms vanish" in result.message
+    wide = parse_spec({**tiny, "precision": "float64"}, TrainSpec).run()
+    assert wide.loss > 0 and "exactly 0" not in wide.message
+
+
 def test_interruption_keeps_what_was_computed(tmp_path, train_with):
     def stop(now):
         if now.step == 2:

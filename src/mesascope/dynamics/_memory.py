@@ -11,6 +11,7 @@ import numpy as np
 
 from mesascope.objectives import Task, refuse_large_batches, task_length
 
+from ._held_out import in_precision
 from ._training_settings import TrainingSettings
 
 _LARGEST = 4 * 2**30
@@ -44,7 +45,7 @@ def refuse_large_networks(model: Any, settings: TrainingSettings, runs: int = 1)
         )
 
 
-def refuse_large_samples(process: Any, task: Task, batch: int) -> None:
+def refuse_large_samples(process: Any, task: Task, batch: int, precision: str) -> None:
     """Refuse batches that take more than 4 GiB, themselves or on the way to them, such as a transition for every sequence.
 
     Raises:
@@ -55,7 +56,8 @@ def refuse_large_samples(process: Any, task: Task, batch: int) -> None:
     def draw(key: Any) -> Any:
         return process.sample(key, task_length(task), batch)
 
-    size = max(_array_bytes(jax.make_jaxpr(draw)(jax.random.key(0)).jaxpr), default=0)
+    with in_precision(precision):
+        size = max(_array_bytes(jax.make_jaxpr(draw)(jax.random.key(0)).jaxpr), default=0)
     if size > _LARGEST:
         raise ValueError(
             f"{batch} samples of {type(process).__name__} take an array of {size / 2**30:.3g} GiB while they are drawn; "

@@ -44,7 +44,7 @@ def number_out_of_range(tree: Any, precision: str) -> OutOfRange | None:
         if most > high:
             return OutOfRange(path, f"{most:.3g} is beyond the range of {name}; take a smaller number{mend}")
         if 0 < most < low:
-            return OutOfRange(path, f"{most:.3g} would be 0 in {name}; take a larger number, 0{mend}")
+            return OutOfRange(path, f"{most:.3g} would be 0 in {name}; take a larger number{mend}")
     return None
 
 

@@ -152,7 +152,7 @@ def check_run(process: Any, task: Task, settings: TrainingSettings) -> None:
     if settings.precision == "float64":
         require_x64("train(precision='float64')")
     refuse_numbers_out_of_range(settings.precision, process=process, task=task, optimizer=settings.optimizer)
-    refuse_large_samples(process, task, settings.batch)
+    refuse_large_samples(process, task, settings.batch, settings.precision)
 
 
 def check_model(model: Any, process: Any, settings: TrainingSettings, runs: int = 1) -> None:

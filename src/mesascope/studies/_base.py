@@ -222,6 +222,8 @@ Matrix: TypeAlias = Annotated[
 Dim: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MOST_DIM)]
 Size: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=2**16)]
 """How many there are of something that weights or samples are made of: layers, heads, hidden units."""
+Depth: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=2**10)]
+"""How many layers a network has: they are compiled one by one."""
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=10**8)]
 """How often something is done: steps, samples."""
 Rho: TypeAlias = Annotated[

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ._base import Positive, Rho, Size, Spec
+from ._base import Depth, Positive, Rho, Size, Spec
 from ._errors import at
 from ._inits import InitSpec
 from ._model import TOKENS, DrawnSpec, Shape
@@ -103,7 +103,7 @@ class LinearTransformerSpec(DrawnSpec):
 
     reads: ClassVar = TOKENS
     kind: Literal["linear-transformer"] = "linear-transformer"
-    layers: Size
+    layers: Depth
     heads: Size = 1
     scale: Positive = 0.1
     rho: Rho = "t-1"
@@ -130,7 +130,7 @@ class FactoredLinearTransformerSpec(DrawnSpec):
 
     reads: ClassVar = TOKENS
     kind: Literal["factored-linear-transformer"] = "factored-linear-transformer"
-    layers: Size
+    layers: Depth
     heads: Size = 1
     scale: Positive = 0.1
     key_size: Size | None = None
@@ -165,7 +165,7 @@ class MesaTransformerSpec(DrawnSpec):
 
     reads: ClassVar = TOKENS
     kind: Literal["mesa-transformer"] = "mesa-transformer"
-    layers: Size = 1
+    layers: Depth = 1
     heads: Size = 1
     scale: Positive = 0.1
     key_size: Size | None = None

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from ._base import Positive, Rho, Size
+from ._base import Depth, Positive, Rho, Size
 from ._constructions import ConstructionSpec
 from ._errors import at, wrong
 from ._model import PROMPTS, DrawnSpec, Shape
@@ -43,7 +43,7 @@ class PromptLinearTransformerSpec(_PromptStackSpec):
 
     reads: ClassVar = PROMPTS
     kind: Literal["prompt-linear-transformer"] = "prompt-linear-transformer"
-    layers: Size
+    layers: Depth
     start: ConstructionSpec | None = None
 
     @model_validator(mode="after")
@@ -91,7 +91,7 @@ class LoopedLinearTransformerSpec(_PromptStackSpec):
     reads: ClassVar = PROMPTS
     kind: Literal["looped-linear-transformer"] = "looped-linear-transformer"
     loops: Size
-    layers: Size = 1
+    layers: Depth = 1
 
     def build(self, shape: Shape, seed: int) -> "PromptModel":
         """Return the model."""

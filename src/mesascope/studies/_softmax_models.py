@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from ._base import Size
+from ._base import Depth, Size
 from ._errors import wrong
 from ._model import PROMPTS, SYMBOLS, TOKENS, DrawnSpec, Shape
 
@@ -21,7 +21,7 @@ class _SoftmaxSpec(DrawnSpec):
     """
 
     width: Size
-    layers: Size
+    layers: Depth
     heads: Size
 
     @model_validator(mode="after")

@@ -158,7 +158,7 @@ class TrainSpec(Spec):
         self._refuse_numbers()
         process, task = self._process(), self._task()
         with at("batch"):
-            refuse_large_samples(process, task, self.batch)
+            refuse_large_samples(process, task, self.batch, self.precision)
         with at("optimizer"):
             settings = {"optimizer": self.optimizer.build(self.steps), **self._settings()}
         self._refuse_size(settings)

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from mesascope.dynamics import Training
 
 
+_VANISHED = (
+    "; a loss of exactly 0 means that its terms vanish in this precision, or that nothing is left to learn: "
+    "take larger tokens (the scale of the law, the noise), or precision = 'float64'"
+)
+
+
 class LossRecord(BaseModel):
     """The mean loss of the batches between two records.
 
@@ -79,7 +85,7 @@ class TrainResult(BaseModel):
             steps=steps[-1] if steps else 0,
             checkpoint=None if training.checkpoint is None else str(training.checkpoint.absolute()),
             result=training.result.value,
-            message=training.result.message,
+            message=training.result.message + (_VANISHED if training.loss.value == 0 else ""),
             losses=[
                 LossRecord(steps=step, loss=loss)
                 for step, loss in zip(steps, training.losses.tolist(), strict=True)
