@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -16,7 +17,18 @@ from ._kernels import project
 from ._positions import LearnedPositions, SinusoidalPositions
 
 
-class Projected(Embedding):
+class AroundEmbedding(Embedding):
+    """What embeddings around an embedding share: its layout."""
+
+    embedding: eqx.AbstractVar[Embedding]
+
+    @property
+    def layout(self) -> Layout:
+        """That of the embedding."""
+        return self.embedding.layout
+
+
+class Projected(AroundEmbedding):
     """A learned projection of every token of a stream: e_t = W e'_t.
 
     `Projected(BareTokens(dim), weights)` is the dense embedding of continuous tokens.
@@ -52,17 +64,12 @@ class Projected(Embedding):
         """Entries of a token of the stream."""
         return int(self.weights.shape[-2])
 
-    @property
-    def layout(self) -> Layout:
-        """That of the embedding."""
-        return self.embedding.layout
-
     def __call__(self, *data: Any) -> Array:
         """Whatever the embedding takes → (…, n, width)."""
         return project(self.embedding(*data), self.weights)
 
 
-class WithPositions(Embedding):
+class WithPositions(AroundEmbedding):
     """A vector for every position added to the stream: e_t = e'_t + p_t.
 
     Attributes:
@@ -93,17 +100,12 @@ class WithPositions(Embedding):
         """Entries of a token of the stream."""
         return self.embedding.width
 
-    @property
-    def layout(self) -> Layout:
-        """That of the embedding."""
-        return self.embedding.layout
-
     def __call__(self, *data: Any) -> Array:
         """Whatever the embedding takes → (…, n, width)."""
         return self.positions(self.embedding(*data))
 
 
-class RealForm(Embedding):
+class RealForm(AroundEmbedding):
     """Complex tokens as real ones of twice the dimension: the embedding of (Re x_t; Im x_t).
 
     Attributes:
@@ -124,11 +126,6 @@ class RealForm(Embedding):
     def width(self) -> int:
         """Entries of a token of the stream."""
         return self.embedding.width
-
-    @property
-    def layout(self) -> Layout:
-        """One token of the stream per token."""
-        return "tokens"
 
     def __call__(self, tokens: Any) -> Array:
         """Complex tokens (…, T, d) → (…, T, width)."""

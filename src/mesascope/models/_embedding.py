@@ -54,7 +54,16 @@ def checked_embedding(owner: str, embedding: object) -> Embedding:
     return embedding
 
 
-class BareTokens(Embedding):
+class TokenEmbedding(Embedding):
+    """What embeddings of sequences share: one token of the stream per token."""
+
+    @property
+    def layout(self) -> Layout:
+        """One token of the stream per token."""
+        return "tokens"
+
+
+class BareTokens(TokenEmbedding):
     """The tokens themselves: e_t = x_t.
 
     Attributes:
@@ -74,17 +83,12 @@ class BareTokens(Embedding):
         """Entries of a token of the stream: d."""
         return self.dim
 
-    @property
-    def layout(self) -> Layout:
-        """One token of the stream per token."""
-        return "tokens"
-
     def __call__(self, tokens: Any) -> Array:
         """Tokens (…, T, d), real or complex → the same."""
         return _continuous("BareTokens", tokens, self.dim)
 
 
-class PairedTokens(Embedding):
+class PairedTokens(TokenEmbedding):
     """Every token with its predecessor below an empty block: e_t = (0; x_t; x_{t−1}), x_0 = 0.
 
     Attributes:
@@ -106,11 +110,6 @@ class PairedTokens(Embedding):
         """Entries of a token of the stream: 3d."""
         return 3 * self.dim
 
-    @property
-    def layout(self) -> Layout:
-        """One token of the stream per token."""
-        return "tokens"
-
     def __call__(self, tokens: Any) -> Array:
         """Tokens (…, T, d), real or complex → (…, T, 3d)."""
         tokens = _continuous("PairedTokens", tokens, self.dim)
@@ -118,7 +117,7 @@ class PairedTokens(Embedding):
         return jnp.concatenate([jnp.zeros_like(tokens), tokens, before], -1)
 
 
-class OneHot(Embedding):
+class OneHot(TokenEmbedding):
     """The unit vector of every discrete token: e_t = e_{s_t}.
 
     Attributes:
@@ -139,17 +138,12 @@ class OneHot(Embedding):
         """Entries of a token of the stream: the vocabulary."""
         return self.vocabulary
 
-    @property
-    def layout(self) -> Layout:
-        """One token of the stream per token."""
-        return "tokens"
-
     def __call__(self, tokens: Any) -> Array:
         """Integers (…, T) → (…, T, vocabulary)."""
         return jax.nn.one_hot(_discrete("OneHot", tokens, self.vocabulary), self.vocabulary, dtype=float)
 
 
-class TokenTable(Embedding):
+class TokenTable(TokenEmbedding):
     """A learned vector for every discrete token: e_t = row s_t of the table.
 
     Attributes:
@@ -181,11 +175,6 @@ class TokenTable(Embedding):
     def width(self) -> int:
         """Entries of a token of the stream."""
         return int(self.table.shape[-1])
-
-    @property
-    def layout(self) -> Layout:
-        """One token of the stream per token."""
-        return "tokens"
 
     def __call__(self, tokens: Any) -> Array:
         """Integers (…, T) → (…, T, width)."""

@@ -39,6 +39,27 @@ class Layer(eqx.Module):
         """The new stream, shape (…, n, output width)."""
 
 
+class AroundLayer(Layer):
+    """What layers around a layer share: its widths, and whether it is causal."""
+
+    layer: eqx.AbstractVar[Layer]
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return self.layer.width
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out."""
+        return self.layer.output_width
+
+    @property
+    def causal(self) -> bool:
+        """Whether the layer is."""
+        return self.layer.causal
+
+
 def checked_layer(owner: str, layer: object) -> Layer:
     """The layer itself, if it is one.
 

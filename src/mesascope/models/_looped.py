@@ -12,10 +12,10 @@ from mesascope.core import integer_at_least
 
 from ._batch_last_layer import BatchLastLayer
 from ._kernels import batch_first, batch_last
-from ._layer import Layer, checked_stream, repeatable_layer
+from ._layer import AroundLayer, Layer, checked_stream, repeatable_layer
 
 
-class Looped(Layer):
+class Looped(AroundLayer):
     """The same layer several times: z ← layer(z), as often as asked for when it is called.
 
     The layer is compiled once whatever the number of loops. Give it its own residual connection: `LinearAttentionStack`
@@ -38,21 +38,6 @@ class Looped(Layer):
     def __init__(self, layer: Layer, loops: int):
         self.layer = repeatable_layer("Looped", layer)
         self.loops = integer_at_least("loops", loops, 1)
-
-    @property
-    def width(self) -> int:
-        """Entries of a token on the way in."""
-        return self.layer.width
-
-    @property
-    def output_width(self) -> int:
-        """Entries of a token on the way out: the same."""
-        return self.width
-
-    @property
-    def causal(self) -> bool:
-        """Whether the layer is."""
-        return self.layer.causal
 
     def __call__(self, stream: Any, *, loops: int | None = None) -> Array:
         """The stream after all loops: (…, n, width) → (…, n, width)."""

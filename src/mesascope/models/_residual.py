@@ -6,11 +6,11 @@ from typing import Any
 
 from jax import Array
 
-from ._layer import Layer, checked_layer, checked_stream, repeatable_layer
+from ._layer import AroundLayer, Layer, checked_layer, checked_stream, repeatable_layer
 from ._layer_norm import LayerNorm
 
 
-class Residual(Layer):
+class Residual(AroundLayer):
     """A residual connection: z ↦ z + layer(z).
 
     Attributes:
@@ -26,28 +26,13 @@ class Residual(Layer):
     def __init__(self, layer: Layer):
         self.layer = repeatable_layer("Residual", layer)
 
-    @property
-    def width(self) -> int:
-        """Entries of a token on the way in."""
-        return self.layer.width
-
-    @property
-    def output_width(self) -> int:
-        """Entries of a token on the way out: the same."""
-        return self.width
-
-    @property
-    def causal(self) -> bool:
-        """Whether the layer is."""
-        return self.layer.causal
-
     def __call__(self, stream: Any) -> Array:
         """The new stream: (…, n, width) → (…, n, width)."""
         stream = checked_stream("Residual", stream, self.width)
         return stream + self.layer(stream)
 
 
-class PreNorm(Layer):
+class PreNorm(AroundLayer):
     """Layer normalization, then the layer: z ↦ layer(norm(z)).
 
     Attributes:
@@ -65,21 +50,6 @@ class PreNorm(Layer):
     def __init__(self, layer: Layer, norm: LayerNorm | None = None):
         self.layer = checked_layer("PreNorm", layer)
         self.norm = checked_norm("PreNorm", norm, self.layer.width)
-
-    @property
-    def width(self) -> int:
-        """Entries of a token on the way in."""
-        return self.layer.width
-
-    @property
-    def output_width(self) -> int:
-        """Entries of a token on the way out."""
-        return self.layer.output_width
-
-    @property
-    def causal(self) -> bool:
-        """Whether the layer is."""
-        return self.layer.causal
 
     def __call__(self, stream: Any) -> Array:
         """The new stream: (…, n, width) → (…, n, output width)."""
