@@ -221,3 +221,17 @@ def test_projected_prompts_and_dense_readouts():
     stream = np.asarray(InterleavedPrompt(2)(x, y)) @ widen.T
     expected = np.asarray(network(stream))[:, ::2] @ np.asarray(readout.weights)[0] + 0.5
     assert_close(model.predictions(x, y), expected)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        (transformer(2, 4, 1, 1, HORIZON, key=KEY), np.zeros((3, 0, 2))),
+        (linear_transformer(2, 1, key=KEY), np.zeros((0, 2))),
+        (token_transformer(3, 4, 1, 1, HORIZON, key=KEY), np.zeros((3, 0), int)),
+    ],
+)
+def test_no_tokens_at_all_are_named_as_such(model, tokens):
+    for ask in (model, model.predictions):
+        with pytest.raises(ValueError, match="^tokens: a context needs at least 2 tokens, got none: shape"):
+            ask(tokens)
