@@ -233,5 +233,5 @@ def test_projected_prompts_and_dense_readouts():
 )
 def test_no_tokens_at_all_are_named_as_such(model, tokens):
     for ask in (model, model.predictions):
-        with pytest.raises(ValueError, match="^tokens: a context needs at least 2 tokens, got none: shape"):
+        with pytest.raises(ValueError, match=r"^tokens: a context needs at least 2 tokens, got none: shape"):
             ask(tokens)

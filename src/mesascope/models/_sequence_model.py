@@ -64,7 +64,9 @@ class SequenceModel(eqx.Module):
 
     def _stream(self, tokens: Any, loops: int | None) -> Array:
         if jnp.size(tokens) == 0:
-            raise ValueError(f"tokens: a context needs at least 2 tokens, got none: shape {jnp.shape(tokens)}")
+            raise ValueError(
+                f"tokens: a context needs at least 2 tokens, got none: shape {jnp.shape(tokens)}"
+            )
         stream = self.embedding(tokens)
         if not jnp.issubdtype(jnp.result_type(tokens), jnp.inexact):
             stream = _in_type_of(self.network, stream)
