@@ -13,7 +13,7 @@ from jax import Array
 from mesascope.objectives import Task, cast, sample_losses, task_length
 
 from ._parameters import real_vector
-from ._pieces import number_of_pieces
+from ._pieces import in_pieces, number_of_devices, on_devices
 
 
 class TrainingState(eqx.Module):
@@ -39,6 +39,7 @@ class TrainingSteps(eqx.Module):
         batch: sequences or prompts per step.
         precision: type of weights and samples in the loss; the state keeps float32 under bfloat16.
         decay: of the moving average, or None.
+        devices: among how many a batch may be divided.
     """
 
     process: Any = eqx.field(static=True)
@@ -47,6 +48,7 @@ class TrainingSteps(eqx.Module):
     batch: int = eqx.field(static=True)
     precision: str = eqx.field(static=True)
     decay: float | None = eqx.field(static=True)
+    devices: int = eqx.field(static=True, default=1)
 
     def start(self, model: eqx.Module) -> TrainingState:
         """The state before the first step."""
@@ -87,20 +89,14 @@ class TrainingSteps(eqx.Module):
 
     def _value_and_gradient(self, model: eqx.Module, sample: Any) -> tuple[Array, Array]:
         """Mean loss of a batch, and its gradient in the coordinates of `real_vector`."""
-        pieces = number_of_pieces(self._loss, self.batch, model, sample)
-        if pieces == 1:
-            value, gradient = eqx.filter_value_and_grad(self._loss)(model, sample)
-            return value, _real_gradient(gradient)
-        cut = jax.tree.map(lambda x: x.reshape(pieces, self.batch // pieces, *x.shape[1:]), sample)
         weights, rest = eqx.partition(model, eqx.is_inexact_array)
 
-        def add(totals: Any, piece: Any) -> tuple[Any, None]:
-            found = jax.value_and_grad(lambda w: self._loss(eqx.combine(w, rest), piece))(weights)
-            return jax.tree.map(jnp.add, totals, found), None
+        def loss(weights: Any, sample: Any) -> Array:
+            return self._loss(eqx.combine(weights, rest), sample)
 
-        zero = jnp.zeros((), jnp.float64 if self.precision == "float64" else jnp.float32)
-        (value, gradient), _ = jax.lax.scan(add, (zero, jax.tree.map(jnp.zeros_like, weights)), cut)
-        return value / pieces, _real_gradient(gradient) / pieces
+        devices = number_of_devices(loss, self.devices, weights, sample)
+        value, gradient = on_devices(partial(in_pieces, loss), devices)(weights, sample)
+        return value, _real_gradient(gradient)
 
     def _loss(self, model: eqx.Module, sample: Any) -> Array:
         losses = sample_losses(cast(model, self.precision), sample, self.task)
