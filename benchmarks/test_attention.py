@@ -72,10 +72,10 @@ def test_no_array_of_the_gradient_has_the_size_of_the_square_of_the_context(benc
 def test_chunk(benchmark, bar, monkeypatch, horizon, batch):
     """The chunk that is chosen, against the best of all."""
     bar(what=f"chosen chunk against the best, T = {horizon}, batch {batch}", slower=1.5)
-    chosen = min(_kernels._chunk(horizon, batch), horizon)
+    chosen = min(_kernels._chunk(horizon, WIDTH, batch), horizon)
     calls = {}
     for chunk in CHUNKS:
-        monkeypatch.setattr(_kernels, "_chunk", lambda horizon, batch, chunk=chunk: chunk)
+        monkeypatch.setattr(_kernels, "_chunk", lambda *given, chunk=chunk: chunk)
         calls[chunk] = call(*compiled(horizon, batch))
     times = {}
     benchmark.pedantic(lambda: times.update(interleaved(calls, 9)), rounds=1)

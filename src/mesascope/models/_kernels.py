@@ -69,8 +69,8 @@ def causal_attention(values: Array, keys: Array, queries: Array) -> Array:
     Returns:
         Shape (T, m, batch).
     """
-    horizon, _, batch = values.shape
-    chunk = min(_chunk(horizon, batch), horizon)
+    horizon, width, batch = keys.shape
+    chunk = min(_chunk(horizon, width, batch), horizon)
     earlier = np.tril(np.ones((chunk, chunk), bool))[:, :, None]
 
     @jax.checkpoint
@@ -106,15 +106,16 @@ def causal_merged_attention(w_kq: Array, w_pv: Array, stream: Array) -> Array:
     return sum(seen[1:], seen[0])
 
 
-def _chunk(horizon: int, batch: int) -> int:
+def _chunk(horizon: int, width: int, batch: int) -> int:
     """Tokens per chunk, by measurement (benchmarks/README.md).
 
-    One token a step moves the least data as long as the batch fills a vector operation and the states kept for the
-    gradient are few; small batches need work inside the step.
+    One token a step moves the least data as long as the batch fills a vector operation, and the states kept for the gradient are
+    few or a step on them is too small for products in chunks to gain anything. Small batches need work inside the step.
     """
-    if batch >= 64:
-        return 1 if horizon <= 512 else 16
-    return 16 if batch >= 8 else 32
+    if batch < 64:
+        return 16 if batch >= 8 else 32
+    few = horizon * width**2 * batch <= 2**21
+    return 1 if few or (width < 16 and horizon <= 512) else 16
 
 
 def _chunks(tokens: Array, chunk: int) -> Array:
