@@ -12,7 +12,7 @@ from measuring import ALL_CORES, interleaved
 
 import mesascope as ms
 from mesascope.core import named_key
-from mesascope.dynamics import _training_steps
+from mesascope.dynamics import _pieces, _training_steps
 from mesascope.dynamics._pieces import number_of_pieces
 
 FOLDER = os.path.dirname(__file__)
@@ -69,13 +69,13 @@ def test_pieces(benchmark, bar, monkeypatch):
     calls, chosen = {}, []
     with jax.enable_x64(False):
         monkeypatch.setattr(
-            _training_steps,
+            _pieces,
             "number_of_pieces",
             lambda *given: chosen.append(number_of_pieces(*given)) or chosen[-1],
         )
         _one_step(steps, model)()
         for pieces in PIECES:
-            monkeypatch.setattr(_training_steps, "number_of_pieces", lambda *given, n=pieces: n)
+            monkeypatch.setattr(_pieces, "number_of_pieces", lambda *given, n=pieces: n)
             calls[pieces] = _one_step(steps, model)
             calls[pieces]()
         times = {}

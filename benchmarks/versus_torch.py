@@ -13,6 +13,9 @@ KIND, CORES = sys.argv[1], int(sys.argv[2])
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])  # before jax and torch start their threads
 
 import jax  # noqa: E402
+
+jax.config.update("jax_num_cpu_devices", CORES)  # as `mesascope train` does
+
 import jax.numpy as jnp  # noqa: E402
 import torch  # noqa: E402
 from measuring import interleaved  # noqa: E402
@@ -20,6 +23,7 @@ from torch_models import KINDS  # noqa: E402
 
 from mesascope.core import named_key  # noqa: E402
 from mesascope.dynamics import Optimizer  # noqa: E402
+from mesascope.dynamics._devices import devices_to_share, on_one_device  # noqa: E402
 from mesascope.dynamics._training_steps import TrainingSteps, advance  # noqa: E402
 from mesascope.objectives import sample_losses, task_length  # noqa: E402
 
@@ -57,7 +61,7 @@ def count_of(kind):
 
 def steps_of(process, task, batch):
     optimizer = Optimizer("adam", LEARNING_RATE).build(1000)
-    return TrainingSteps(process, task, optimizer, batch, "float32", None)
+    return TrainingSteps(process, task, optimizer, batch, "float32", None, devices_to_share())
 
 
 def our_steps(model, process, task, batch, count):
@@ -67,8 +71,8 @@ def our_steps(model, process, task, batch, count):
     taken, key = jnp.asarray(0), named_key(0, "train")
 
     def run():
-        carry[0], carry[1] = advance(steps, model, carry[0], carry[1], key, taken, jnp.asarray(count))
-        jax.block_until_ready(carry)
+        moved = advance(steps, model, carry[0], carry[1], key, taken, jnp.asarray(count))
+        carry[:] = jax.block_until_ready(on_one_device(moved))
 
     return run
 

@@ -8,8 +8,7 @@ import pytest
 
 from mesascope import DiagonalUnitary, Gaussian, LinearAttention, NextToken, train
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer, Outcome, load_model, real_vector
-from mesascope.dynamics import _training_steps as training_steps
+from mesascope.dynamics import Optimizer, Outcome, _pieces, _training_steps, load_model, real_vector
 from mesascope.dynamics._pieces import _CACHED_BYTES, number_of_pieces
 from mesascope.models import prompt_linear_transformer, token_transformer, transformer
 from mesascope.objectives import sample_losses
@@ -38,7 +37,7 @@ CASES = {
 def test_a_step_descends_the_mean_loss_of_its_batch(case, pieces, monkeypatch):
     """With the rate 1 the first step moves by minus the gradient in the coordinates of `real_vector`."""
     model, process, task = CASES[case]
-    monkeypatch.setattr(training_steps, "number_of_pieces", lambda *_: pieces)
+    monkeypatch.setattr(_pieces, "number_of_pieces", lambda *_: pieces)
     optimizer = optax.sgd(1.0)  # a new one each time: nothing compiled before is used
     run = train(model, process, task, optimizer=optimizer, steps=1, seed=7, **WIDE)
     length = task.horizon if isinstance(task, NextToken) else task.examples
@@ -64,16 +63,19 @@ def test_every_step_draws_another_batch():
 
 
 def test_pieces_divide_the_batch_and_only_large_models_need_them():
-    def mean_loss(model, sample, task):
-        return jnp.mean(sample_losses(model, sample, task))
+    def mean_loss(model, task):
+        return lambda vector, sample: jnp.mean(sample_losses(real_vector(model)[1](vector), sample, task))
+
+    def vector(model):
+        return jnp.asarray(real_vector(model)[0])
 
     prompts = LinearRegression(2).sample(jax.random.key(0), 3, 256)
     small = prompt_linear_transformer(2, 1, key=jax.random.key(0))
-    assert number_of_pieces(mean_loss, 256, small, prompts, FewShot(3)) == 1
+    assert number_of_pieces(mean_loss(small, FewShot(3)), vector(small), prompts) == 1
     large = transformer(4, 64, 2, 4, 100, key=jax.random.key(0))
     for batch in (240, 256):
         tokens = jax.ShapeDtypeStruct((batch, 100, 4), jnp.float32)
-        pieces = number_of_pieces(mean_loss, batch, large, tokens, NextToken(100))
+        pieces = number_of_pieces(mean_loss(large, NextToken(100)), vector(large), tokens)
         assert pieces > 1 and batch % pieces == 0
 
 
@@ -81,7 +83,7 @@ def test_pieces_divide_the_batch_and_only_large_models_need_them():
 def test_pieces_are_few_when_only_single_samples_divide_the_batch(batch, pieces):
     """Half as many bytes again as a piece may have: two at best; 251 is prime, and 251 pieces would be slow."""
     values = jax.ShapeDtypeStruct((batch, _CACHED_BYTES * 3 // 8 // batch), jnp.float32)
-    assert number_of_pieces(lambda x: jnp.sum(jnp.exp(x)), batch, values) == pieces
+    assert number_of_pieces(lambda w, x: w * jnp.sum(jnp.exp(x)), 1.0, values) == pieces
 
 
 def test_the_average_is_its_formula(tmp_path):
@@ -104,7 +106,7 @@ def test_equal_settings_share_compiled_code(monkeypatch):
         traces.append(arguments)
         return sample_losses(*arguments)
 
-    monkeypatch.setattr(training_steps, "sample_losses", counted)
+    monkeypatch.setattr(_training_steps, "sample_losses", counted)
     task = NextToken(7)  # of this test alone
 
     def run(optimizer, steps, **settings):

@@ -1,6 +1,7 @@
 """What every command prints with: one JSON object, lines for people, one line for an error."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,6 +67,21 @@ def compute_in_64_bits() -> None:
         import jax
 
     jax.config.update("jax_enable_x64", True)
+
+
+def compute_on_every_core() -> None:
+    """Show JAX every core as a device, unless whoever runs the command has said how many."""
+    import jax
+
+    unsaid = jax.config.jax_num_cpu_devices < 0  # type: ignore[attr-defined]  # defined at run time
+    if unsaid and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+        jax.config.update("jax_num_cpu_devices", _cores())
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def matrix_lines(matrix: list[list[float]]) -> list[str]:

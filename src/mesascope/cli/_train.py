@@ -14,6 +14,7 @@ from ._output import (
     INTERRUPTED,
     InputError,
     compute_in_64_bits,
+    compute_on_every_core,
     in_file,
     print_json,
     progress,
@@ -99,6 +100,7 @@ class Train:
             spec = read_spec(self.spec, TrainSpec)
             self._refuse_exports(spec)
             compute_in_64_bits()
+            compute_on_every_core()
             run: Any = spec.build() if spec.seeds is None else spec.build_many()
         prepare_output(folder)  # what cannot be written from here on is the disk's fault, not the input's
         try:

@@ -1,9 +1,8 @@
-"""Batches in pieces: among devices, and one after another.
+"""Batches in pieces that fit the cache.
 
-The gradient of a batch is the mean of the gradients of its pieces. Devices work on theirs at the same time: accelerators, or the
-cores of a CPU if JAX was told to see one device per core. On one CPU device the activations of a whole batch of a transformer
+The gradient of a batch is the mean of the gradients of its pieces. On a CPU the activations of a whole batch of a transformer
 travel through main memory between all its operations; those of a piece stay in the cache, which halves the time of a step
-(benchmarks/README.md). An accelerator wants its part in one piece.
+(benchmarks/README.md). An accelerator wants the whole batch.
 """
 
 from __future__ import annotations
@@ -16,40 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import AxisType, Mesh, PartitionSpec
 
 Loss = Callable[[Any, Any], Array]
 """(weights, sample) → mean loss."""
 
 _CACHED_BYTES = 20 * 2**20
 """Bytes of all intermediate values of a loss that a piece may have, by measurement."""
-
-_WORTHWHILE_BYTES = 2**20
-"""Bytes of all intermediate values of a loss that are worth a device of their own, by measurement."""
-
-_AXIS = "batch"
-
-
-def number_of_devices(loss: Loss, most: int, weights: Any, sample: Any) -> int:
-    """Among how many of at most `most` devices to divide a sample, a divisor of its batch."""
-    if most == 1:
-        return 1
-    batch = _batch(sample)
-    busy = min(most, _bytes_of(loss, weights, sample) // _WORTHWHILE_BYTES)
-    return max(n for n in range(1, batch + 1) if batch % n == 0 and n <= max(1, busy))
-
-
-def on_devices(function: Callable[[Any, Any], Any], devices: int) -> Callable[[Any, Any], Any]:
-    """The mean of `function(weights, part)` over the equal parts of a sample, one part per device."""
-    if devices == 1:
-        return function
-    mesh = Mesh(np.array(jax.local_devices()[:devices]), (_AXIS,), axis_types=(AxisType.Auto,))
-
-    def mean(weights: Any, part: Any) -> Any:
-        return jax.lax.pmean(function(weights, part), _AXIS)
-
-    whole, cut = PartitionSpec(), PartitionSpec(_AXIS)
-    return jax.shard_map(mean, mesh=mesh, in_specs=(whole, cut), out_specs=whole, check_vma=False)
 
 
 def in_pieces(loss: Loss, weights: Any, sample: Any) -> tuple[Array, Any]:
@@ -72,17 +43,19 @@ def number_of_pieces(loss: Loss, weights: Any, sample: Any) -> int:
     """Into how many equal pieces to cut a sample, a divisor of its batch."""
     if jax.default_backend() != "cpu":
         return 1
-    batch = _batch(sample)
-    wanted = max(1, math.ceil(_bytes_of(loss, weights, sample) / _CACHED_BYTES))
+    batch = batch_of(sample)
+    wanted = max(1, math.ceil(bytes_of(loss, weights, sample) / _CACHED_BYTES))
     # the closest one, not the next: a batch of 257 has no divisor but 1 and 257
     return min((n for n in range(1, batch + 1) if batch % n == 0), key=lambda n: abs(math.log(n / wanted)))
 
 
-def _batch(sample: Any) -> int:
+def batch_of(sample: Any) -> int:
+    """Sequences or prompts of a sample."""
     return int(jax.tree.leaves(sample)[0].shape[0])
 
 
-def _bytes_of(loss: Loss, weights: Any, sample: Any) -> int:
+def bytes_of(loss: Loss, weights: Any, sample: Any) -> int:
+    """Bytes of all intermediate values of a loss."""
     return int(_intermediate_bytes(jax.make_jaxpr(loss)(weights, sample).jaxpr))
 
 

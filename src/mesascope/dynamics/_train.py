@@ -14,6 +14,7 @@ import numpy as np
 from mesascope.core import Estimate, integer_at_least, named_key, require_x64
 from mesascope.objectives import Task, check_model_reads, check_task
 
+from ._devices import devices_to_share, on_one_device
 from ._held_out import held_out_loss, in_precision
 from ._memory import refuse_large_networks, refuse_large_samples
 from ._number_range import refuse_numbers_out_of_range
@@ -82,6 +83,10 @@ def train(
     `checkpoint` folder continues where the last one ended, and ends with the same bits as an uninterrupted run on the same
     machine; more `steps` extend it, unless the learning rate follows a schedule that ends with the run.
 
+    Batches are divided among all devices that JAX shows. It shows a CPU as one, and one cannot fill many cores with small
+    models: `jax.config.update("jax_num_cpu_devices", 8)`, before anything is computed, makes eight of them. Another number of
+    devices changes how sums are rounded.
+
     Args:
         model: the start: anything with `predictions`, such as `SequenceModel`, `PromptModel` or `LinearAttention`.
         process: what draws the sequences (for `NextToken`) or prompts (for `FewShot`).
@@ -124,7 +129,9 @@ def train(
         evaluate_every,
         checkpoint_every,
     )
-    return run_training(model, process, task, settings, seed, checkpoint, progress)
+    return run_training(
+        model, process, task, settings, seed, checkpoint, progress, devices=devices_to_share()
+    )
 
 
 def run_training(
@@ -136,14 +143,15 @@ def run_training(
     checkpoint: str | Path | None = None,
     progress: ProgressCallback | None = None,
     stopped: Callable[[], bool] = lambda: False,
+    devices: int = 1,
 ) -> Training[Model]:
-    """`train` with its settings as one value; ends early when `stopped()` at a stop."""
+    """`train` with its settings as one value, on so many devices; ends early when `stopped()` at a stop."""
     check_run(process, task, settings)
     check_model(model, process, settings)
     start = checked_start(model, settings.precision)
     seed = integer_at_least("seed", seed, 0)
     with in_precision(settings.precision):
-        return _Run(start, process, task, settings, seed, checkpoint).run(progress, stopped)
+        return _Run(start, process, task, settings, seed, checkpoint, devices).run(progress, stopped)
 
 
 def check_run(process: Any, task: Task, settings: TrainingSettings) -> None:
@@ -173,12 +181,25 @@ class _Run(Generic[Model]):
     """One training run: steps from stop to stop, and what is done there."""
 
     def __init__(
-        self, model: Model, process: Any, task: Task, settings: TrainingSettings, seed: int, checkpoint: Any
+        self,
+        model: Model,
+        process: Any,
+        task: Task,
+        settings: TrainingSettings,
+        seed: int,
+        checkpoint: Any,
+        devices: int,
     ):
         self.model, self.process, self.task, self.settings, self.seed = model, process, task, settings, seed
         self.key = named_key(seed, "train")
         self.steps = TrainingSteps(
-            process, task, settings.transformation(), settings.batch, settings.precision, settings.average
+            process,
+            task,
+            settings.transformation(),
+            settings.batch,
+            settings.precision,
+            settings.average,
+            devices,
         )
         self.state, self.taken, self.log = self.steps.start(model), 0, TrainingLog()
         self.failure: Outcome | None = None
@@ -236,7 +257,8 @@ class _Run(Generic[Model]):
         """The state after so many more steps, and the sum of the losses since the last record."""
         total = jnp.asarray(self.log.pending, self.state.vector.dtype)
         taken = jnp.asarray(self.taken)
-        return advance(self.steps, self.model, self.state, total, self.key, taken, jnp.asarray(count))
+        moved = advance(self.steps, self.model, self.state, total, self.key, taken, jnp.asarray(count))
+        return on_one_device(moved) if self.steps.devices > 1 else moved
 
     def _reason(self) -> Outcome:
         """Why the steps from here did not stay finite: the first batch's loss tells whether steps are to blame at all."""

@@ -12,8 +12,9 @@ from jax import Array
 
 from mesascope.objectives import Task, cast, sample_losses, task_length
 
+from ._devices import number_of_devices, on_devices
 from ._parameters import real_vector
-from ._pieces import in_pieces, number_of_devices, on_devices
+from ._pieces import in_pieces
 
 
 class TrainingState(eqx.Module):

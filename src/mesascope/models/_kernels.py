@@ -109,8 +109,9 @@ def causal_merged_attention(w_kq: Array, w_pv: Array, stream: Array) -> Array:
 def _chunk(horizon: int, width: int, batch: int) -> int:
     """Tokens per chunk, by measurement (benchmarks/README.md).
 
-    One token a step moves the least data as long as the batch fills a vector operation, and the states kept for the gradient are
-    few or a step on them is too small for products in chunks to gain anything. Small batches need work inside the step.
+    One token a step moves the least data as long as the batch fills a vector operation, and the states kept for the
+    gradient are few or a step on them is too small for products in chunks to gain anything. Small batches need work inside
+    the step.
     """
     if batch < 64:
         return 16 if batch >= 8 else 32

@@ -28,7 +28,6 @@ from jax import Array
 from ._batched_matmul import batched_matmul
 from ._kernels import causal_attention
 
-
 _BLOCK = 64
 """Members of a batch whose R_t are worked on together on a CPU, by measurement."""
 
