@@ -31,7 +31,8 @@ ms.train(model, process, task, steps=4, checkpoint=folder, **settings)
 resumed = ms.train(model, process, task, steps=9, checkpoint=folder, **settings)
 vectors = [real_vector(one)[0].tolist() for one in (whole.model, whole.average, resumed.model, resumed.average)]
 devices_of = [len(x.devices()) for x in jax.tree.leaves(whole.model) if isinstance(x, jax.Array)]
-print(json.dumps(dict(shared=shared, vectors=vectors, losses=whole.losses.tolist(), loss=float(whole.loss.value), on=max(devices_of))))
+found = dict(shared=shared, vectors=vectors, on=max(devices_of))
+print(json.dumps(dict(found, losses=whole.losses.tolist(), loss=float(whole.loss.value))))
 """
 
 

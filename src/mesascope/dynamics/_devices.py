@@ -14,7 +14,7 @@ from ._pieces import Loss, batch_of, bytes_of
 
 Tree = TypeVar("Tree")
 
-_WORTHWHILE_BYTES = 2 * 2**20
+_WORTHWHILE_BYTES = 8 * 2**20
 """Bytes of all intermediate values of a loss that are worth a device of their own, by measurement."""
 
 _AXIS = "batch"

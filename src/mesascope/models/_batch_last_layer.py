@@ -26,6 +26,16 @@ class BatchLastLayer(Layer):
         stream = checked_stream(type(self).__name__, stream, self.width)
         return batch_first(self.on_batch_last(batch_last(stream)), stream.shape[:-2])
 
+    def last_on_batch_last(self, stream: Array) -> Array:
+        """The last token only: (n, width, batch) → (1, output width, batch)."""
+        return self.on_batch_last(stream)[-1:]
+
+    @eqx.filter_jit
+    def last(self, stream: Any) -> Array:
+        """The last token of the new stream: (…, n, width) → (…, 1, output width)."""
+        stream = checked_stream(type(self).__name__, stream, self.width)
+        return batch_first(self.last_on_batch_last(batch_last(stream)), stream.shape[:-2])
+
 
 def in_one_type(stream: Array, *weights: Array) -> Array:
     """The stream in the type of its products with the weights: the kernels take operands of one type."""

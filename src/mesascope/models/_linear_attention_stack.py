@@ -51,6 +51,12 @@ class LinearAttentionStack(BatchLastLayer):
         """All layers on a stream (n, width, batch)."""
         return self._streams(stream)[-1]
 
+    def last_on_batch_last(self, stream: Array) -> Array:
+        """The last token behind all layers: the last layer need not look at the others."""
+        for layer in self.layers[:-1]:
+            stream = stream + layer.on_batch_last(stream)
+        return stream[-1:] + self.layers[-1].last_on_batch_last(stream)
+
     @eqx.filter_jit
     def outputs(self, stream: Any) -> tuple[Array, ...]:
         """The streams after every layer, each (…, n, width)."""

@@ -94,11 +94,18 @@ class LinearSelfAttention(BatchLastLayer):
         if self.context == "causal":
             seen = causal_merged_attention(self.w_kq, self.w_pv, stream)
         else:
-            seen = self._on_one_memory(stream)
+            seen = self._on_one_memory(stream, stream)
         return _normalized(seen, self.normalizer, self.context)
 
-    def _on_one_memory(self, stream: Array) -> Array:
-        """(Σ_h W^PV_h G W^KQ_h) z_t: every query sees the same G = Σ_i z_i z_i*, so that weights never meet tokens."""
+    def last_on_batch_last(self, stream: Array) -> Array:
+        """The last token only: whatever the context, one memory."""
+        stream = in_one_type(stream, self.w_kq, self.w_pv)
+        seen = self._on_one_memory(stream, stream[-1:])
+        inverse = inverse_normalizers(self.normalizer, self.context, len(stream))[-1]
+        return seen * jnp.asarray(inverse, jnp.finfo(seen.dtype).dtype)
+
+    def _on_one_memory(self, stream: Array, queries: Array) -> Array:
+        """(Σ_h W^PV_h G W^KQ_h) q: every query sees the same G = Σ_i z_i z_i*, so that weights never meet tokens."""
         heads, output, width = self.w_pv.shape
         seen = visible(stream, self.context)
         gram = batched_matmul(jnp.swapaxes(seen, 0, 1), seen.conj())
@@ -106,7 +113,7 @@ class LinearSelfAttention(BatchLastLayer):
         memory = jnp.swapaxes(memory.reshape(heads, output, width, -1), 1, 2).reshape(
             heads * width, output, -1
         )
-        return batched_matmul(stream, _weighted(self.w_kq.reshape(heads * width, width).T, memory))
+        return batched_matmul(queries, _weighted(self.w_kq.reshape(heads * width, width).T, memory))
 
 
 class FactoredLinearSelfAttention(BatchLastLayer):

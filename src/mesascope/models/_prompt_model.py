@@ -68,7 +68,11 @@ class PromptModel(eqx.Module):
 
     def __call__(self, x: Any, y: Any, *, loops: int | None = None) -> Array:
         """The label of the query after all examples: x (…, N + 1, d) and y (…, N) → (…,), N ≥ 0."""
-        return self._labels(streamed(self.network, self.embedding(x, y), loops)[..., -1:, :])[..., 0]
+        stream = self.embedding(x, y)
+        last = (
+            self.network.last(stream) if loops is None else streamed(self.network, stream, loops)[..., -1:, :]
+        )
+        return self._labels(last)[..., 0]
 
     def _labels(self, stream: Array) -> Array:
         return self.readout(stream)[..., 0]
