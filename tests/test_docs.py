@@ -3,6 +3,8 @@
 import doctest
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -29,6 +31,13 @@ def _pycon(text, names):
     assert not failed, "".join(said)
 
 
+def _alone(text, names):
+    """What has to come before everything else, in a process of its own."""
+    program = f"import jax\n{text}print(len(jax.devices()))"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (finished.returncode, finished.stdout) == (0, "8\n"), finished.stderr
+
+
 def _file(text, names):
     Path(re.match(r"# (\S+)\n", text).group(1)).write_text(text, encoding="utf-8")
 
@@ -48,7 +57,7 @@ def _session(text, names):
         assert lines == [said]
 
 
-RUNNERS = {"python": _python, "pycon": _pycon, "toml": _file, "sh": _commands, "console": _session}
+RUNNERS = {"python": _python, "py": _alone, "pycon": _pycon, "toml": _file, "sh": _commands, "console": _session}
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ._interrupt import held_interrupts
@@ -75,7 +75,8 @@ def compute_on_every_core() -> None:
 
     unsaid = jax.config.jax_num_cpu_devices < 0  # type: ignore[attr-defined]  # defined at run time
     if unsaid and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-        jax.config.update("jax_num_cpu_devices", _cores())
+        with suppress(RuntimeError):  # JAX computed before, in a program that calls the command as a function
+            jax.config.update("jax_num_cpu_devices", _cores())
 
 
 def _cores() -> int:
