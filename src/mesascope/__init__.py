@@ -14,6 +14,7 @@ from typing import Any as _Any
 if _TYPE_CHECKING:
     from mesascope import core as core
     from mesascope import dynamics as dynamics
+    from mesascope import learners as learners
     from mesascope import models as models
     from mesascope import objectives as objectives
     from mesascope import papers as papers
@@ -209,6 +210,7 @@ _HOME = {
 _ROOMS = (
     "core",
     "dynamics",
+    "learners",
     "models",
     "objectives",
     "papers",

@@ -1,0 +1,50 @@
+"""Gradient descent on the mean loss of the examples."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arithmetic import real_like
+from ._checks import real_number
+from ._spectrum import SpectralLearner
+
+
+class GradientDescent(SpectralLearner):
+    r"""$K$ steps of gradient descent from $W_0 = 0$.
+
+    $$W_{k+1} = W_k + \eta (\bar C - W_k \bar S), \qquad f_{k+1} = f_k + \eta (1 - s f_k),$$
+
+    so that $f_K(s) = (1 - (1 - \eta s)^K)/s$. One step is $\hat y = \frac\eta n \sum_i y_i x_i^* q$.
+
+    Args:
+        step_size: $\eta$, a number; it converges for $0 < \eta < 2/s_p$.
+        steps: $K \ge 1$.
+
+    Raises:
+        TypeError, ValueError: `step_size` is no finite number, `steps` no integer ≥ 1.
+
+    Source: vonoswald2023, Proposition 1; zheng2024, where $K = 1$, $n = t - 1$ and $\eta = ab$.
+    """
+
+    name: ClassVar[str] = "gradient-descent"
+
+    step_size: Array
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, step_size: Any, steps: int = 1):
+        self.step_size = real_number("step_size", step_size)
+        self.steps = integer_at_least("steps", steps, 1)
+
+    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+        """(1 − (1 − ηs)^K)/s, by its recursion."""
+        step_size = real_like(values, self.step_size)
+        return jax.lax.fori_loop(
+            0, self.steps, lambda _, f: f + step_size * (1 - values * f), jnp.zeros_like(values)
+        )

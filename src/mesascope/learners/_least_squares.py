@@ -1,0 +1,34 @@
+"""Least squares of minimum norm."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jax import Array
+
+from ._arithmetic import inverse_above
+from ._spectrum import SpectralLearner
+
+
+class LeastSquares(SpectralLearner):
+    r"""The minimum of $\sum_i |y_i - W x_i|^2$; of all minima the one of least norm.
+
+    $$W = C S^+, \qquad f(s) = 1/s \text{ for } s > 0, \quad f(0) = 0.$$
+
+    Directions in which the examples are no longer than rounding, $s \le 16\, \varepsilon\, s_p$ with $\varepsilon$ the
+    spacing of numbers at 1, count as not seen.
+
+    Source: the limit of `Ridge` for $r \to 0$ and of `GradientDescent` for $K \to \infty$.
+    """
+
+    name: ClassVar[str] = "least-squares"
+
+    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+        """1/s, and 0 where s is 0 up to rounding."""
+        return inverse(values, largest)
+
+
+def inverse(values: Array, largest: Array) -> Array:
+    """1/values, and 0 for values that are 0 up to the rounding of the largest eigenvalue."""
+    return inverse_above(16 * jnp.finfo(values.dtype).eps * largest, values)

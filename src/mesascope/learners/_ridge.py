@@ -1,0 +1,41 @@
+"""Ridge regression."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from jax import Array
+
+from ._arithmetic import per_example, real_like
+from ._checks import nonnegative_number
+from ._least_squares import inverse
+from ._spectrum import SpectralLearner
+
+
+class Ridge(SpectralLearner):
+    r"""The minimum of $\sum_i |y_i - W x_i|^2 + r \|W\|^2$: a sum over the examples, not their mean.
+
+    $$W = C (S + r I)^{-1}, \qquad f(s) = \frac1{s + r/n}.$$
+
+    With $r = 0$ it is least squares of minimum norm. The posterior mean of independent $W_{jk} \sim N(0, \tau^2)$ under
+    noise $\sigma^2$ has $r = \sigma^2/\tau^2$; a mesa layer with regularization $\lambda$ has $r = 1/\lambda$.
+
+    Args:
+        penalty: $r \ge 0$.
+
+    Raises:
+        TypeError, ValueError: `penalty` is no finite number ≥ 0.
+
+    Source: vonoswald2024, section on the mesa layer.
+    """
+
+    name: ClassVar[str] = "ridge"
+
+    penalty: Array
+
+    def __init__(self, penalty: Any):
+        self.penalty = nonnegative_number("penalty", penalty)
+
+    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+        """1/(s + r/n)."""
+        return inverse(values + per_example(real_like(values, self.penalty), n), largest)
