@@ -1,0 +1,125 @@
+"""Models of every make as one kind of function: contexts in, predictions for the whole context out."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Predictor = Callable[..., np.ndarray]
+
+
+def as_callable(
+    model: Any,
+    *,
+    embed: Callable[[Any], Any] | None = None,
+    readout: Callable[[Any], Any] | None = None,
+) -> Predictor:
+    """A function of NumPy arrays that answers for the whole context.
+
+    Sequences: contexts (batch, t, d) → predictions of x_{t+1} (batch, d). Prompts: x (batch, n + 1, d) and y (batch, n)
+    → the label of the last x, (batch,).
+
+    Args:
+        model: one of
+            - a model of ours, or any function of NumPy or JAX arrays with the shapes above;
+            - a `torch.nn.Module` with the shapes above: called in evaluation mode without gradients, in the precision and on
+              the device of its weights (its mode is put back afterwards);
+            - a causal model in the style of Hugging Face, together with `embed`: it is called as
+              `model(inputs_embeds=embed(…))`, and its `last_hidden_state`, or else its `logits`, at the last position are
+              what `readout` maps to the prediction.
+        embed: contexts → embedded tokens (batch, length, width). Given modules of torch, it takes and gives tensors.
+        readout: entries at the last position (batch, width) → predictions; the identity if left out.
+
+    Raises:
+        TypeError: nothing that can be called, or a `readout` without `embed`.
+    """
+    if not callable(model):
+        raise TypeError(
+            f"model: must be a model, or a function of contexts (batch, t, d), got {type(model).__name__}"
+        )
+    if embed is None:
+        if readout is not None:
+            raise TypeError("readout: belongs to a model with embed; a plain function reads out itself")
+        function = model
+    else:
+        function = _embedded(model, embed, readout or (lambda entries: entries))
+    if _is_torch_module(model):
+        return _of_torch(model, function)
+    return lambda *arrays: np.asarray(function(*arrays))
+
+
+def import_callable(name: str) -> Any:
+    """The object that `package.module:attribute` names.
+
+    Raises:
+        ValueError: for a name of another form, or a module without the attribute.
+        ModuleNotFoundError: for a package that is not installed; says which.
+    """
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise ValueError(f"model: {name!r} names no object; write package.module:function")
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        raise ModuleNotFoundError(
+            f"model: {name} needs the package {missing!r}, which is not installed; install the distribution that holds "
+            "it with pip, or put its folder on PYTHONPATH",
+            name=error.name,
+        ) from error
+    if not hasattr(found, attribute):
+        raise ValueError(f"model: module {module} has no {attribute!r}")
+    return getattr(found, attribute)
+
+
+def _embedded(model: Any, embed: Callable[[Any], Any], readout: Callable[[Any], Any]) -> Callable[..., Any]:
+    def function(*arrays: Any) -> Any:
+        output = model(inputs_embeds=embed(*arrays))
+        states = getattr(output, "last_hidden_state", None)
+        if states is None:
+            states = getattr(output, "logits", None)
+        if states is None:
+            raise TypeError(
+                f"model: {type(model).__name__} returns neither last_hidden_state nor logits; wrap it in a function"
+            )
+        return readout(states[:, -1])
+
+    return function
+
+
+def _is_torch_module(model: Any) -> bool:
+    """Whoever holds a module has imported torch; nobody else needs it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def _of_torch(module: Any, function: Callable[..., Any]) -> Predictor:
+    torch = sys.modules["torch"]
+
+    def predict(*arrays: Any) -> np.ndarray:
+        weight = next((p for p in module.parameters() if p.is_floating_point() or p.is_complex()), None)
+        real = (
+            np.float64 if weight is None or weight.dtype in (torch.float64, torch.complex128) else np.float32
+        )
+        tensors = [torch.from_numpy(_in_precision(array, real)) for array in arrays]
+        if weight is not None:
+            tensors = [tensor.to(weight.device) for tensor in tensors]
+        training = module.training
+        module.eval()
+        try:
+            with torch.no_grad():
+                return np.asarray(function(*tensors).cpu().numpy())
+        finally:
+            module.train(training)
+
+    return predict
+
+
+def _in_precision(array: Any, real: Any) -> np.ndarray:
+    array = np.asarray(array)
+    kind = np.result_type(real, np.complex64) if np.iscomplexobj(array) else real
+    return np.array(array, kind)

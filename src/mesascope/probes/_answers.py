@@ -1,0 +1,108 @@
+"""What a model answers to in-context problems, after it was seen to answer as a function should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mesascope.models import LinearAttentionModel, PromptModel, SequenceModel
+
+from ._adapter import Predictor, as_callable
+from ._problems import Problems
+
+_OURS = LinearAttentionModel | SequenceModel | PromptModel
+_REPEATED = 8  # tasks that are asked twice
+
+
+def answers(model: Any, problems: Problems) -> np.ndarray:
+    """The predictions of a model after every number of examples that counts.
+
+    Models of ours answer for all numbers of examples in one pass; other functions are called once for each.
+
+    Args:
+        model: a model of ours, or what `as_callable` takes.
+        problems: the problems.
+
+    Returns:
+        Shape (batch, N + 1, m); 0 where the weight is 0.
+
+    Raises:
+        TypeError: nothing that can be called, or complex predictions for real data.
+        ValueError: predictions of another shape, that are not finite, or that change from call to call.
+    """
+    if isinstance(model, _OURS):
+        return _ours(model, problems)
+    function = as_callable(model)
+    batch, outputs = problems.tasks, problems.y.shape[-1]
+    found = np.zeros((batch, len(problems.weights), outputs), problems.y.dtype)
+    for n in problems.lengths:
+        found[:, n] = _asked(function, problems, int(n))
+    _check_repeats(function, problems, int(problems.lengths[-1]), found)
+    return found
+
+
+def _ours(model: Any, problems: Problems) -> np.ndarray:
+    given = jax.jit(lambda m, *arrays: m.predictions(*arrays))
+    if problems.prompts:
+        x, y = problems.sample
+        found = np.asarray(given(model, x, y[:, :-1]))[..., None]
+    else:
+        found = np.asarray(given(model, problems.sample))
+        found = np.concatenate([np.zeros_like(found[:, :1]), found], 1)
+    wanted = (problems.tasks, len(problems.weights), problems.y.shape[-1])
+    _check(found, wanted, problems, "predictions")
+    return np.where(problems.weights[:, None] > 0, found, 0)
+
+
+def _asked(function: Predictor, problems: Problems, n: int) -> np.ndarray:
+    """The answers after n examples, shape (batch, m)."""
+    arrays = context_arrays(problems, n)
+    found = function(*arrays)
+    outputs = problems.y.shape[-1]
+    wanted = (problems.tasks,) if problems.prompts else (problems.tasks, outputs)
+    _check(found, wanted, problems, " and ".join(f"{a.shape}" for a in arrays))
+    return found[:, None] if problems.prompts else found
+
+
+def context_arrays(problems: Problems, n: int) -> tuple[np.ndarray, ...]:
+    """What a function is called with to answer after n examples."""
+    if problems.prompts:
+        x, y = problems.sample
+        return np.asarray(x[:, : n + 1]), np.asarray(y[:, :n])
+    return (np.asarray(problems.sample[:, : n + 1]),)
+
+
+def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given: str) -> None:
+    if found.shape != wanted:
+        raise ValueError(
+            f"model: must answer contexts of shape {given} with predictions of shape {wanted}, gave {found.shape}"
+        )
+    if not (np.issubdtype(found.dtype, np.number)):
+        raise TypeError(f"model: must answer with numbers, gave an array of {found.dtype}")
+    if np.iscomplexobj(found) and not jnp.iscomplexobj(problems.y):
+        raise TypeError("model: answers real contexts with complex predictions; return their real part")
+    bad = ~np.isfinite(found)
+    if bad.any():
+        share = bad.reshape(len(found), -1).any(-1).mean()
+        raise ValueError(
+            f"model: its predictions are infinite or nan for {share:.3g} of the tasks; "
+            "mend the model, or take data it can read (another scale or horizon)"
+        )
+
+
+def _check_repeats(function: Predictor, problems: Problems, n: int, found: np.ndarray) -> None:
+    """The same contexts again, and fewer of them at once: neither may change an answer by more than rounding does."""
+    few = problems.part(0, min(_REPEATED, problems.tasks))
+    again = _asked(function, few, n)
+    before = found[: few.tasks, n]
+    single = np.finfo(again.dtype).eps > 1e-10
+    rounding = 1e-4 if single else 1e-8  # other batches are summed in other orders
+    scale = np.sqrt(np.mean(np.abs(before) ** 2)) + np.sqrt(np.mean(np.abs(again) ** 2))
+    if np.abs(again - before).max() > rounding * max(scale, 1e-300):
+        raise ValueError(
+            "model: answers the same contexts differently when asked again; switch off dropout and sampling, fix its seed, "
+            "and let no context see the others of its batch"
+        )

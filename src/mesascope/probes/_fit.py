@@ -1,0 +1,227 @@
+"""Hyperparameters of learners fitted to what a model answers: many starts of Levenberg and Marquardt, integers by trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mesascope.learners import Learner, features_of
+
+from ._problems import Problems
+
+_TRIAL_TASKS = 48  # enough to find the neighbourhood of the best hyperparameters, and integers
+_ITERATIONS = 40
+_SETTLED = 1e-13  # relative gain of an iteration below which the fit rests
+
+
+class Evidence(NamedTuple):
+    """Problems together with what the model answers to them, shape (batch, N + 1, m)."""
+
+    problems: Problems
+    answers: np.ndarray
+
+    def part(self, start: int, stop: int) -> Evidence:
+        """The tasks start … stop − 1."""
+        return Evidence(self.problems.part(start, stop), self.answers[start:stop])
+
+    @property
+    def size(self) -> float:
+        """Σ_n w_n Σ_tasks |f|², or 1 if the model answers nothing but 0."""
+        total = float(np.einsum("n,bnm->", self.problems.weights, np.abs(self.answers) ** 2))
+        return total if total > 0 else 1.0
+
+
+class Fitted(NamedTuple):
+    """A learner with fitted hyperparameters, and the squared distance that is left, relative to the model's size."""
+
+    learner: Learner
+    cost: float
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A real hyperparameter and where to look for it.
+
+    Attributes:
+        name: the field of the learner.
+        low, high: the ends of the grid of starts, in units of the typical eigenvalue to the given `power`.
+        power: −1 for step sizes, 1 for penalties, 0 for pure numbers.
+        bounded: whether it lies in (0, 1); any positive number otherwise.
+    """
+
+    name: str
+    low: float
+    high: float
+    power: int = 0
+    bounded: bool = False
+
+    def starts(self, count: int, eigenvalue: float) -> np.ndarray:
+        """Evenly spaced starts in the coordinate of the fit."""
+        ends = np.array([self.low, self.high])
+        low, high = np.log(ends / (1 - ends)) if self.bounded else np.log(ends * eigenvalue**self.power)
+        return np.linspace(low, high, count)
+
+    def value(self, coordinate: Any) -> Any:
+        """The hyperparameter at a coordinate: exponential, or logistic if bounded."""
+        return jax.nn.sigmoid(coordinate) if self.bounded else jnp.exp(coordinate)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Learners of one kind, by hyperparameters that are fitted.
+
+    Attributes:
+        kind: the class.
+        scalars: its real hyperparameters.
+        integer: the name of an integer hyperparameter, or None.
+        largest: the largest integer that is tried.
+    """
+
+    kind: type[Learner]
+    scalars: tuple[Scalar, ...] = ()
+    integer: str | None = None
+    largest: int = 1
+
+    def build(self, coordinates: Any, integer: int) -> Learner:
+        """The learner at the coordinates of its scalars."""
+        values = {s.name: s.value(coordinates[i]) for i, s in enumerate(self.scalars)}
+        if self.integer is not None:
+            values[self.integer] = integer
+        return self.kind(**values)
+
+    def fit(self, evidence: Sequence[Evidence]) -> Fitted:
+        """The least Σ over the evidence of Σ w_n |f − g|², relative to the size of f in each."""
+        trial = [e.part(0, min(_TRIAL_TASKS, e.problems.tasks)) for e in evidence]
+        eigenvalue = _typical_eigenvalue(evidence[0].problems)
+        features = [_features(self.kind, e) for e in trial]
+        best = _Best()
+        while (integer := best.next_integer(self.largest if self.integer else 1)) is not None:
+            found = _settle(_Equations(self, integer, trial, features), self._grid(eigenvalue))
+            best = best.after(integer, found)
+        equations = _Equations(self, best.integer, evidence, [_features(self.kind, e) for e in evidence])
+        end = _settle(equations, best.coordinates[None])
+        learner = self.build(jnp.asarray(end.coordinates[0]), best.integer)
+        return Fitted(learner, float(end.costs[0]))
+
+    def _grid(self, eigenvalue: float) -> np.ndarray:
+        if not self.scalars:
+            return np.zeros((1, 0))
+        count = {1: 16, 2: 6}.get(len(self.scalars), 4)
+        return np.array(list(product(*(s.starts(count, eigenvalue) for s in self.scalars))))
+
+
+class _End(NamedTuple):
+    coordinates: np.ndarray
+    costs: np.ndarray
+
+
+class _Best(NamedTuple):
+    """The best integer so far, its coordinates and cost, and how far integers were tried."""
+
+    integer: int = 0
+    coordinates: np.ndarray = np.zeros(0)
+    cost: float = np.inf
+    tried: int = 0
+
+    def after(self, integer: int, end: _End) -> _Best:
+        """The better of this and the best end of another integer; of equals the smaller integer."""
+        at = int(np.argmin(end.costs))
+        if self.integer == 0 or end.costs[at] < self.cost * (1 - 1e-6):
+            return _Best(integer, end.coordinates[at], float(end.costs[at]), integer)
+        return self._replace(tried=integer)
+
+    def next_integer(self, largest: int) -> int | None:
+        """The next to try; None when the last five, or a third of all, brought nothing better."""
+        waited = self.tried - self.integer
+        if self.tried >= largest or (self.tried and waited >= max(5, self.tried // 3)):
+            return None
+        return self.tried + 1
+
+
+class _Equations:
+    """Cost, gradient and Gauss–Newton matrix at many coordinates at once, summed over the evidence."""
+
+    def __init__(self, family: Family, integer: int, evidence: Sequence[Evidence], features: Sequence[Any]):
+        self._family, self._integer = family, integer
+        self._data = [
+            (seen, jnp.asarray(e.answers), jnp.asarray(np.sqrt(e.problems.weights / e.size))[:, None])
+            for e, seen in zip(evidence, features, strict=True)
+        ]
+
+    def __call__(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        parts = [
+            _normal_equations(self._family, self._integer, jnp.asarray(coordinates), *data)
+            for data in self._data
+        ]
+        cost, slope, matrix = (np.sum([np.asarray(part[i]) for part in parts], 0) for i in range(3))
+        return np.where(np.isfinite(cost), cost, np.inf), slope, matrix
+
+
+@eqx.filter_jit
+def _normal_equations(
+    family: Family, integer: int, coordinates: Any, features: Any, answers: Any, weights: Any
+) -> Any:
+    def residual(at: Any) -> Any:
+        return weights * (family.build(at, integer).respond(features) - answers)
+
+    def one(at: Any) -> Any:
+        left = residual(at)
+        columns = (
+            jax.jacfwd(residual)(at).reshape(left.size, len(at)) if len(at) else left.reshape(-1, 1)[:, :0]
+        )
+        slope = jnp.real(columns.conj().T @ left.reshape(-1))
+        return jnp.sum(jnp.abs(left) ** 2), slope, jnp.real(columns.conj().T @ columns)
+
+    return jax.lax.map(one, coordinates, batch_size=8)
+
+
+def _settle(equations: _Equations, coordinates: np.ndarray) -> _End:
+    """Levenberg and Marquardt from every start at once, until no start gains any more."""
+    costs, slopes, matrices = equations(coordinates)
+    if coordinates.shape[1] == 0:
+        return _End(coordinates, costs)
+    damping = np.full(len(costs), 1e-3)
+    for _ in range(_ITERATIONS):
+        step = _steps(slopes, matrices, damping)
+        tried = coordinates - np.clip(
+            step, -2, 2
+        )  # coordinates are logarithms: no more than a factor of e² at once
+        new_costs, new_slopes, new_matrices = equations(tried)
+        better = new_costs < costs
+        gained = np.where(better, costs - new_costs, 0) > _SETTLED * costs
+        coordinates = np.where(better[:, None], tried, coordinates)
+        costs = np.where(better, new_costs, costs)
+        slopes = np.where(better[:, None], new_slopes, slopes)
+        matrices = np.where(better[:, None, None], new_matrices, matrices)
+        damping = np.where(better, damping / 5, damping * 5)
+        best = np.argmin(costs)
+        if not (gained | (damping < 1e3) & ~better)[best]:
+            break
+    return _End(coordinates, costs)
+
+
+def _steps(slopes: np.ndarray, matrices: np.ndarray, damping: np.ndarray) -> np.ndarray:
+    """(M + damping diag M)^{-1} slope; 0 where that is not defined."""
+    diagonal = np.einsum("gii->gi", matrices)
+    diagonal = np.maximum(diagonal, 1e-12 * diagonal.max(-1, keepdims=True)) + 1e-200
+    damped = matrices + np.einsum("g,gi,ij->gij", damping, diagonal, np.eye(slopes.shape[1]))
+    usable = np.isfinite(damped).all((1, 2)) & np.isfinite(slopes).all(1)
+    damped = np.where(usable[:, None, None], damped, np.eye(slopes.shape[1]))
+    return np.linalg.solve(damped, np.where(usable[:, None], slopes, 0)[..., None])[..., 0]
+
+
+def _features(kind: type[Learner], evidence: Evidence) -> Any:
+    problems = evidence.problems
+    return features_of(kind, problems.x, problems.y, problems.queries)
+
+
+def _typical_eigenvalue(problems: Problems) -> float:
+    """The mean eigenvalue of the Gram matrix of one example: E‖x‖²/p."""
+    return max(float(jnp.mean(jnp.abs(problems.queries) ** 2)), 1e-300)

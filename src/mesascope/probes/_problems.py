@@ -1,0 +1,91 @@
+"""In-context problems: examples, queries and targets after every number of examples, from sequences or prompts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.learners import prompt_examples, sequence_examples
+from mesascope.objectives import Task, check_task, task_length
+from mesascope.processes import FewShot, Prompts
+
+
+@dataclass(frozen=True)
+class Problems:
+    r"""A batch of in-context problems: after $n = 0, \dots, N$ examples $(x_i, y_i)$ a query is to be answered.
+
+    Sequences $x_1 \dots x_t$ are the examples $(x_i, x_{i+1})$, $i < t$, with the query $x_t$: $n = t - 1$. Prompts are
+    the examples themselves, with the next input as query.
+
+    Attributes:
+        sample: the data as models read them: tokens (batch, N + 1, d), or `Prompts` of N + 1 pairs.
+        x: inputs of the examples, shape (batch, N, p).
+        y: their outputs, shape (batch, N, m).
+        queries: shape (batch, N + 1, p); `queries[:, n]` is asked after n examples.
+        targets: what would be right, shape (batch, N + 1, m).
+        weights: weights of the numbers of examples n = 0 … N, shape (N + 1,), not negative, of sum 1.
+    """
+
+    sample: Any
+    x: Array
+    y: Array
+    queries: Array
+    targets: Array
+    weights: np.ndarray
+
+    @property
+    def prompts(self) -> bool:
+        """Whether the data are prompts; sequences of tokens otherwise."""
+        return isinstance(self.sample, Prompts)
+
+    @property
+    def tasks(self) -> int:
+        """Problems in the batch."""
+        return int(self.x.shape[0])
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The numbers of examples n that count."""
+        return np.flatnonzero(self.weights)
+
+    def part(self, start: int, stop: int) -> Problems:
+        """The problems start … stop − 1."""
+        chosen = slice(start, stop)
+        sample = Prompts(*(a[chosen] for a in self.sample)) if self.prompts else self.sample[chosen]
+        x, y, queries, targets = (a[chosen] for a in (self.x, self.y, self.queries, self.targets))
+        return Problems(sample, x, y, queries, targets, self.weights)
+
+
+def draw_problems(process: Any, task: Task, tasks: int, key: Array) -> Problems:
+    """Draw independent problems of a process, weighted as the task weights its context lengths.
+
+    Raises:
+        TypeError: no task, no sampler, sequences where prompts are needed or the other way round, or symbols.
+    """
+    check_task(process, task)
+    sample = process.sample(key, task_length(task), tasks)
+    weights = np.asarray(task.weights_array(), float)
+    if isinstance(task, FewShot):
+        return from_prompts(sample, weights)
+    if not jnp.issubdtype(sample.dtype, jnp.inexact):
+        raise TypeError(
+            f"process: {type(process).__name__} draws symbols, but algorithms are told apart by real or complex tokens; "
+            "use a process of such tokens"
+        )
+    return from_tokens(sample, np.concatenate([[0.0], weights]))
+
+
+def from_tokens(tokens: Array, weights: np.ndarray) -> Problems:
+    """Problems of sequences x_1 … x_{t+1}, shape (batch, t + 1, d); weights of n = 0 … t − 1, shape (t,)."""
+    contexts = tokens[:, :-1]
+    return Problems(contexts, *sequence_examples(contexts), tokens[:, 1:], weights / weights.sum())
+
+
+def from_prompts(prompts: Prompts, weights: np.ndarray) -> Problems:
+    """Problems of prompts of N + 1 pairs; weights of n = 0 … N, shape (N + 1,)."""
+    x, y = prompts
+    return Problems(prompts, *prompt_examples(x, y), y[:, :, None], weights / weights.sum())

@@ -1,0 +1,144 @@
+"""Models of every make answer alike; what does not answer as a function should is refused."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mesascope as ms
+from mesascope.probes import answers, as_callable, import_callable
+
+
+def test_a_function_of_numpy_answers_after_every_number_of_examples(sequences, one_step, answers_of_a_step):
+    found, wanted = answers(one_step, sequences), answers_of_a_step(sequences)
+    np.testing.assert_allclose(found[:, 1:], wanted[:, 1:], rtol=1e-12, atol=1e-14)
+    assert not found[:, 0].any()  # one token alone is never a context of the task
+
+
+def test_a_function_of_jax_answers_like_one_of_numpy(sequences, one_step):
+    def in_jax(contexts):
+        x, y, query = contexts[:, :-1], contexts[:, 1:], contexts[:, -1]
+        return 0.3 * jnp.einsum("bim,bip,bp->bm", y, x, query) / x.shape[1]
+
+    np.testing.assert_allclose(
+        answers(jax.jit(in_jax), sequences), answers(one_step, sequences), rtol=1e-12, atol=1e-14
+    )
+
+
+def test_a_model_of_ours_answers_in_one_pass_what_it_answers_one_by_one(complex_sequences):
+    model = ms.LinearAttention.gaussian(3, 0.3, key=jax.random.key(0))
+    one_by_one = answers(lambda contexts: model(contexts), complex_sequences)
+    np.testing.assert_allclose(answers(model, complex_sequences), one_by_one, rtol=1e-10, atol=1e-13)
+
+
+def test_a_model_of_prompts_answers_in_one_pass_what_it_answers_one_by_one(prompts):
+    model = ms.prompt_linear_transformer(3, 1, scale=0.3, key=jax.random.key(0))
+    one_by_one = answers(lambda x, y: model(x, y), prompts)
+    np.testing.assert_allclose(answers(model, prompts), one_by_one, rtol=1e-10, atol=1e-13)
+
+
+def test_a_torch_module_answers_in_its_precision_and_keeps_its_mode(sequences, one_step):
+    torch = pytest.importorskip("torch")
+
+    class Step(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.step = torch.nn.Parameter(torch.tensor(0.3, dtype=torch.float64))
+            self.dropout = torch.nn.Dropout(0.5)
+
+        def forward(self, contexts):
+            x, y, query = contexts[:, :-1], contexts[:, 1:], contexts[:, -1]
+            moved = self.step / x.shape[1] * torch.einsum("bim,bip,bp->bm", y, x, query)
+            return self.dropout(moved)
+
+    module = Step()
+    np.testing.assert_allclose(
+        answers(module, sequences), answers(one_step, sequences), rtol=1e-12, atol=1e-14
+    )
+    assert module.training
+    single = as_callable(module.float())(np.asarray(sequences.sample))
+    assert single.dtype == np.float32
+
+
+def test_a_causal_model_in_the_style_of_hugging_face_reads_embedded_tokens(sequences):
+    class Output:
+        def __init__(self, states):
+            self.last_hidden_state = states
+
+    class Model:
+        def __call__(self, *, inputs_embeds):
+            return Output(np.cumsum(inputs_embeds, 1))
+
+    function = as_callable(Model(), embed=lambda x: 2 * x, readout=lambda entries: -entries)
+    contexts = np.asarray(sequences.sample)
+    np.testing.assert_allclose(function(contexts), -2 * contexts.sum(1), rtol=1e-12)
+
+
+def test_torch_is_not_imported_for_others():
+    code = (
+        "import sys, numpy as np; from mesascope.probes import as_callable; "
+        "as_callable(lambda c: c[:, -1])(np.ones((2, 3, 4))); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def _by_batch(contexts):
+    return contexts[:, -1] * contexts.mean()
+
+
+def _wrong_from_one(contexts):
+    return np.where(np.arange(len(contexts)) == 3, np.nan, 1.0)[:, None] * contexts[:, -1]
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "said"),
+    [
+        (3, TypeError, "model: must be a model, or a function of contexts .* got int"),
+        (lambda c: c[:, -1, :2], ValueError, r"predictions of shape \(200, 3\), gave \(200, 2\)"),
+        (lambda c: c, ValueError, r"predictions of shape \(200, 3\), gave \(200, 2, 3\)"),
+        (
+            lambda c: c[:, -1] + 1e-3 * np.random.default_rng().normal(size=c[:, -1].shape),
+            ValueError,
+            "differently when asked again",
+        ),
+        (_by_batch, ValueError, "let no context see the others"),
+        (_wrong_from_one, ValueError, "infinite or nan for 0.005 of the tasks"),
+        (lambda c: 1j * c[:, -1], TypeError, "complex predictions"),
+        (lambda c: np.full(c[:, -1].shape, "a"), TypeError, "must answer with numbers"),
+    ],
+)
+def test_what_is_no_function_of_contexts_is_refused(model, kind, said, sequences):
+    with pytest.raises(kind, match=said):
+        answers(model, sequences)
+
+
+def test_a_readout_needs_an_embedding():
+    with pytest.raises(TypeError, match="readout: belongs to a model with embed"):
+        as_callable(lambda c: c, readout=lambda c: c)
+
+
+def test_a_model_that_returns_no_states_is_refused():
+    with pytest.raises(TypeError, match="neither last_hidden_state nor logits"):
+        as_callable(lambda inputs_embeds: inputs_embeds, embed=lambda c: c)(np.ones((2, 3, 4)))
+
+
+def test_functions_are_found_by_name():
+    import json
+
+    assert import_callable("json:dumps") is json.dumps
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("json", ValueError, "write package.module:function"),
+        ("json:nothing", ValueError, "module json has no 'nothing'"),
+        ("no_such_package.part:f", ModuleNotFoundError, "needs the package 'no_such_package'"),
+    ],
+)
+def test_names_that_lead_nowhere_say_what_to_do(name, kind, said):
+    with pytest.raises(kind, match=said):
+        import_callable(name)

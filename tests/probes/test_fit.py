@@ -1,0 +1,50 @@
+"""Hyperparameters are found again from answers, with noise and without, on one set of problems and on several."""
+
+import numpy as np
+import pytest
+
+from mesascope.learners import GradientDescent, Ridge, predictions
+from mesascope.probes._families import FAMILIES
+from mesascope.probes._fit import Evidence
+
+
+def _evidence(learner, problems, noise):
+    answers = np.asarray(predictions(learner, problems.x, problems.y, problems.queries))
+    return Evidence(problems, answers + noise * np.std(answers) * np.cos(1e5 * np.abs(answers)))
+
+
+@pytest.mark.parametrize("learner", [GradientDescent(0.4), GradientDescent(0.2, 7), Ridge(0.7)])
+@pytest.mark.parametrize("data", ["sequences", "complex_sequences", "prompts"])
+def test_hyperparameters_are_found_again(learner, data, request):
+    family = FAMILIES[learner.name]
+    exact = family.fit([_evidence(learner, request.getfixturevalue(data), 0.0)])
+    noisy = family.fit([_evidence(learner, request.getfixturevalue(data), 1e-3)])
+    for name, value in learner.hyperparameters.items():
+        assert exact.learner.hyperparameters[name] == pytest.approx(float(value), rel=1e-6)
+        # noise of 1e-3 in at least 800 numbers moves a scalar by about 1e-4; large answers weigh more than others
+        assert noisy.learner.hyperparameters[name] == pytest.approx(float(value), rel=2e-3)
+    assert exact.cost < 1e-12
+    assert 1e-7 < noisy.cost < 2e-6  # the noise itself: 1e-6 of the variance, times the mean of cos²
+
+
+def test_the_cost_is_the_relative_distance(sequences):
+    evidence = _evidence(GradientDescent(0.4), sequences, 0.0)
+    fitted = FAMILIES["least-squares"].fit([evidence])
+    other = np.asarray(predictions(fitted.learner, sequences.x, sequences.y, sequences.queries))
+    off, size = (
+        np.einsum("n,bnm->", sequences.weights, a**2) for a in (other - evidence.answers, evidence.answers)
+    )
+    assert fitted.cost == pytest.approx(off / size, rel=1e-10)
+
+
+def test_several_sets_of_problems_are_fitted_together(sequences, prompts):
+    both = [_evidence(Ridge(0.7), problems, 0.0) for problems in (sequences, prompts)]
+    fitted = FAMILIES["ridge"].fit(both)
+    assert float(fitted.learner.penalty) == pytest.approx(0.7, rel=1e-6)
+    torn = [_evidence(Ridge(0.1), sequences, 0.0), _evidence(Ridge(10.0), prompts, 0.0)]
+    assert 0.1 < float(FAMILIES["ridge"].fit(torn).learner.penalty) < 10
+
+
+def test_a_model_that_answers_nothing_is_fitted_without_error(sequences):
+    silent = Evidence(sequences, np.zeros(sequences.targets.shape))
+    assert FAMILIES["gradient-descent"].fit([silent]).cost < 1
