@@ -32,6 +32,12 @@ def real_like(reference: Array, value: Array) -> Array:
     return value.astype(jnp.finfo(reference.dtype).dtype)
 
 
+def like(reference: Array, value: Array) -> Array:
+    """A real or complex hyperparameter in the precision of the reference."""
+    precision = jnp.finfo(reference.dtype).dtype
+    return value.astype(jnp.result_type(precision, jnp.complex64) if jnp.iscomplexobj(value) else precision)
+
+
 def per_example(total: Array, n: Array) -> Array:
     """A sum over n examples divided by n; a sum over none stays as it is."""
     return total / jnp.maximum(n, 1).astype(jnp.finfo(total.dtype).dtype)

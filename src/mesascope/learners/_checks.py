@@ -39,8 +39,43 @@ def positive_number(name: str, value: Any) -> Array:
     return _checked(name, value, finite_positive)
 
 
+def matrix_or_diagonal(name: str, value: Any) -> Array:
+    """The value as a finite square matrix, or as the diagonal of one.
+
+    Raises:
+        TypeError, ValueError: for anything else.
+    """
+    array = finite_array(name, value)
+    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[0] != array.shape[1]):
+        raise ValueError(f"{name} must be a square matrix or the diagonal of one, got shape {array.shape}")
+    return array
+
+
+def finite_array(name: str, value: Any) -> Array:
+    """The value as a real or complex array with finite entries.
+
+    Raises:
+        TypeError: for something that is not an array of numbers.
+        ValueError: for an entry that is not finite.
+    """
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: not an array of numbers ({error})") from None
+    if not jnp.issubdtype(array.dtype, jnp.inexact):
+        array = array.astype(float)
+    if concrete(array) and not np.isfinite(np.asarray(array)).all():
+        raise ValueError(f"{name}: every entry must be finite")
+    return array
+
+
+def concrete(*arrays: Array) -> bool:
+    """Whether the values of all arrays are known, as they are not inside a trace."""
+    return not any(isinstance(array, jax.core.Tracer) for array in arrays)
+
+
 def _checked(name: str, value: Any, check: Any) -> Array:
-    if isinstance(value, jax.core.Tracer):
+    if not concrete(value):
         return value
     number: Number = check(name, np.asarray(value) if isinstance(value, Array) else value)
     return jnp.asarray(float(number))

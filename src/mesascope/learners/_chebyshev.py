@@ -1,0 +1,60 @@
+"""Chebyshev's semi-iterative method."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arithmetic import real_like
+from ._checks import concrete, positive_number
+from ._spectrum import SpectralLearner
+
+
+class Chebyshev(SpectralLearner):
+    r"""$K$ steps with the step sizes that are best for all eigenvalues of $\bar S$ between two bounds, from $W_0 = 0$.
+
+    $$1 - s f_K(s) = \frac{T_K\left(\frac{u + l - 2s}{u - l}\right)}{T_K\left(\frac{u + l}{u - l}\right)}$$
+
+    with the Chebyshev polynomial $T_K$: of all polynomials of degree $K$ that are 1 at 0 the one that is smallest on
+    $[l, u]$. One step is gradient descent with $\eta = 2/(l + u)$, and so is every number of steps if $l = u = 1/\eta$.
+
+    Args:
+        lower: $l > 0$.
+        upper: $u \ge l$.
+        steps: $K \ge 1$.
+
+    Raises:
+        TypeError, ValueError: a number that is not finite or not > 0, `upper` < `lower`, `steps` no integer ≥ 1.
+    """
+
+    name: ClassVar[str] = "chebyshev"
+
+    lower: Array
+    upper: Array
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, lower: Any, upper: Any, steps: int):
+        self.lower, self.upper = positive_number("lower", lower), positive_number("upper", upper)
+        if concrete(self.lower, self.upper) and self.upper < self.lower:
+            raise ValueError(f"upper must be at least lower = {self.lower}, got {self.upper}; swap the two")
+        self.steps = integer_at_least("steps", steps, 1)
+
+    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+        """The three-term recursion of the polynomials, in a form that also holds for l = u."""
+        lower, upper = real_like(values, self.lower), real_like(values, self.upper)
+        centre, radius2 = (upper + lower) / 2, ((upper - lower) / 2) ** 2
+
+        def step(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            f, move, weight = carry
+            new = 1 / (2 * centre - radius2 * weight)
+            move = radius2 * new * weight * move + 2 * new * (1 - values * f)
+            return f + move, move, new
+
+        first = jnp.broadcast_to(1 / centre, values.shape)
+        return jax.lax.fori_loop(1, self.steps, step, (first, first, 1 / centre))[0]

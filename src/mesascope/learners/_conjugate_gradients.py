@@ -1,0 +1,68 @@
+"""The method of conjugate gradients."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arithmetic import einsum, inverse_above
+from ._learner import Features, Learner
+from ._moments import NormalEquations
+
+
+class ConjugateGradients(Learner):
+    r"""$K$ steps of conjugate gradients on the mean loss, from $W_0 = 0$.
+
+    With $R_0 = P_0 = \bar C$ and $\langle A, B \rangle = \mathrm{Re}\, \mathrm{tr} A B^*$,
+
+    $$\alpha = \frac{\|R_k\|^2}{\langle P_k \bar S, P_k \rangle}, \quad W_{k+1} = W_k + \alpha P_k, \quad
+    R_{k+1} = R_k - \alpha P_k \bar S, \quad P_{k+1} = R_{k+1} + \frac{\|R_{k+1}\|^2}{\|R_k\|^2} P_k.$$
+
+    $W$ is one variable: its rows share the step sizes. After as many steps as $\bar S$ has different eigenvalues > 0 it
+    is least squares of minimum norm. It stops where the residual $R_k$ is rounding, $16\, \varepsilon \|\bar C\|$.
+
+    Args:
+        steps: $K \ge 1$.
+
+    Raises:
+        TypeError, ValueError: `steps` is no integer ≥ 1.
+    """
+
+    name: ClassVar[str] = "conjugate-gradients"
+    reads: ClassVar[type[Features]] = NormalEquations
+
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, steps: int):
+        self.steps = integer_at_least("steps", steps, 1)
+
+    def respond(self, features: NormalEquations) -> Array:
+        """The prediction, shape (…, m)."""
+        gram, cross = features.gram, features.cross
+        floor = (16 * jnp.finfo(gram.dtype).eps) ** 2 * _product(cross, cross)
+
+        def step(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            weights, residual, direction = carry
+            along = einsum("...mi,...ij->...mj", direction, gram)
+            square = _product(residual, residual)
+            active = square > floor
+            size = jnp.where(
+                active, square * inverse_above(jnp.zeros_like(square), _product(along, direction)), 0
+            )
+            weights, new = weights + size * direction, residual - size * along
+            turn = jnp.where(active, _product(new, new) * inverse_above(floor, square), 0)
+            return weights, new, new + turn * direction
+
+        weights = jax.lax.fori_loop(0, self.steps, step, (jnp.zeros_like(cross), cross, cross))[0]
+        return einsum("...mp,...p->...m", weights, features.query)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Re tr A B^*, shape (…, 1, 1)."""
+    return jnp.sum(a.real * b.real + a.imag * b.imag, axis=(-2, -1), keepdims=True)

@@ -1,0 +1,47 @@
+"""The Bayesian prediction of symbols under a Dirichlet prior."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from jax import Array
+
+from ._arithmetic import einsum, real_like
+from ._checks import positive_number
+from ._learner import Features, Learner
+from ._moments import NormalEquations
+
+
+class DirichletPosterior(Learner):
+    r"""The posterior mean of the probabilities of the next symbol, for symbols as one-hot vectors.
+
+    After input symbol $a$ the output is symbol $b$ with probability $\pi_{ab}$, the rows of $\pi$ independent
+    $\mathrm{Dirichlet}(\alpha, \dots, \alpha)$. For a query that is symbol $a$,
+
+    $$\hat y_b = \frac{N_{ab} + \alpha}{\sum_{b'} N_{ab'} + m \alpha}, \qquad N_{ab} = (C q)_b,$$
+
+    with $N_{ab}$ how often $b$ followed $a$. Before the first example it is $1/m$, the mean of the prior, not 0.
+
+    Args:
+        concentration: $\alpha > 0$.
+
+    Raises:
+        TypeError, ValueError: `concentration` is no finite number > 0.
+
+    Source: nichani2024, the Bayes predictor of a chain.
+    """
+
+    name: ClassVar[str] = "dirichlet-posterior"
+    reads: ClassVar[type[Features]] = NormalEquations
+
+    concentration: Array
+
+    def __init__(self, concentration: Any):
+        self.concentration = positive_number("concentration", concentration)
+
+    def respond(self, features: NormalEquations) -> Array:
+        """The prediction, shape (…, m)."""
+        n = features.n[..., None].astype(features.cross.real.dtype)
+        counts = n * einsum("...mp,...p->...m", features.cross, features.query)
+        counts = counts + real_like(counts, self.concentration)
+        return counts / counts.sum(-1, keepdims=True)

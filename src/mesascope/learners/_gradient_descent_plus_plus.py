@@ -1,0 +1,63 @@
+"""GD++: gradient descent that improves the condition of the inputs on its way."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arithmetic import real_like
+from ._checks import real_number
+from ._spectrum import SpectralLearner
+
+
+class GradientDescentPlusPlus(SpectralLearner):
+    r"""$K$ steps of GD++: a gradient step on the outputs beside a curvature correction of the inputs.
+
+    With the current inputs, residuals, and $\bar S = \frac1n \sum_i x_i x_i^*$ of the current inputs, a step replaces
+
+    $$x_j \leftarrow (I - \gamma \bar S) x_j, \qquad y_j \leftarrow y_j - \frac\eta n \sum_i y_i x_i^* x_j$$
+
+    for the examples and for the query, whose output starts at 0 and ends at $-\hat y$; both right sides are those before
+    the step. In the eigenvectors of the first $\bar S$ the inputs are scaled by $p_k(s)$,
+
+    $$f_{k+1} = f_k + \eta p_k^2 (1 - s f_k), \qquad p_{k+1} = p_k (1 - \gamma s p_k^2), \qquad p_0 = 1.$$
+
+    Args:
+        step_size: $\eta$, a number.
+        curvature: $\gamma$, a number; 0 is gradient descent.
+        steps: $K \ge 1$; one step is gradient descent whatever $\gamma$.
+
+    Raises:
+        TypeError, ValueError: a number that is not finite, `steps` no integer ≥ 1.
+
+    Source: vonoswald2023, section on curvature correction.
+    """
+
+    name: ClassVar[str] = "gradient-descent++"
+
+    step_size: Array
+    curvature: Array
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, step_size: Any, curvature: Any, steps: int):
+        self.step_size = real_number("step_size", step_size)
+        self.curvature = real_number("curvature", curvature)
+        self.steps = integer_at_least("steps", steps, 1)
+
+    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+        """The recursion of f and p."""
+        step_size, curvature = real_like(values, self.step_size), real_like(values, self.curvature)
+
+        def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+            f, scale = pair
+            f = f + step_size * scale**2 * (1 - values * f)
+            return f, scale * (1 - curvature * values * scale**2)
+
+        start = jnp.zeros_like(values), jnp.ones_like(values)
+        return jax.lax.fori_loop(0, self.steps, step, start)[0]

@@ -1,0 +1,73 @@
+"""The Lasso."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arithmetic import einsum, inverse_above, real_like
+from ._checks import nonnegative_number
+from ._learner import Features, Learner
+from ._moments import NormalEquations
+
+
+class Lasso(Learner):
+    r"""The minimum of $\frac1{2n} \sum_i |y_i - W x_i|^2 + \alpha \sum_{jk} |W_{jk}|$.
+
+    By cyclic coordinate descent on $\bar S$ and $\bar C$, from $W = 0$: column $j$ becomes
+
+    $$W_{\cdot j} = \mathrm{soft}_\alpha\Big(\bar C_{\cdot j} - \sum_{k \ne j} W_{\cdot k} \bar S_{kj}\Big) / \bar S_{jj},
+    \qquad \mathrm{soft}_\alpha(z) = z \max(0, 1 - \alpha/|z|).$$
+
+    The number of sweeps is fixed: 300 reach rounding where the condition number of $\bar S$ among the weights that are
+    not 0 is below about 15, and the error shrinks by about $e^{-2 \cdot 300/\kappa}$ at condition number $\kappa$.
+
+    Args:
+        penalty: $\alpha \ge 0$, on the mean loss as in scikit-learn; at 0 it is least squares, approached slowly.
+        sweeps: ≥ 1.
+
+    Raises:
+        TypeError, ValueError: `penalty` is no finite number ≥ 0, `sweeps` no integer ≥ 1.
+    """
+
+    name: ClassVar[str] = "lasso"
+    reads: ClassVar[type[Features]] = NormalEquations
+
+    penalty: Array
+    sweeps: int = eqx.field(static=True)
+
+    def __init__(self, penalty: Any, sweeps: int = 300):
+        self.penalty = nonnegative_number("penalty", penalty)
+        self.sweeps = integer_at_least("sweeps", sweeps, 1)
+
+    def respond(self, features: NormalEquations) -> Array:
+        """The prediction, shape (…, m)."""
+        gram, cross = features.gram, features.cross
+        penalty, p = real_like(cross, self.penalty), cross.shape[-1]
+
+        def update(step: Array, weights: Array) -> Array:
+            column = step % p
+            size = jnp.take(gram, column, -1)[..., column].real[..., None]
+            old = jnp.take(weights, column, -1)
+            slope = jnp.take(cross, column, -1) - einsum(
+                "...mk,...k->...m", weights, jnp.take(gram, column, -1)
+            )
+            new = _soft(slope + old * size, penalty) * inverse_above(jnp.zeros_like(size), size)
+            return weights.at[..., column].set(new)
+
+        weights = jax.lax.fori_loop(0, self.sweeps * p, update, jnp.zeros_like(cross))
+        return einsum("...mp,...p->...m", weights, features.query)
+
+
+def _soft(values: Array, threshold: Array) -> Array:
+    """Shorten every entry by the threshold, to 0 at most."""
+    square = values.real**2 + values.imag**2
+    longer = square > threshold**2
+    length = jnp.sqrt(jnp.where(longer, square, 1))
+    return jnp.where(longer, values * (1 - threshold / length), 0)

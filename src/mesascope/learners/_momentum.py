@@ -1,0 +1,93 @@
+"""Gradient descent with momentum: Polyak's heavy ball and Nesterov's acceleration."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arithmetic import real_like
+from ._checks import real_number
+from ._spectrum import SpectralLearner
+
+
+class Momentum(SpectralLearner):
+    r"""$K$ steps of gradient descent with a heavy ball, from $W_0 = W_{-1} = 0$.
+
+    $$W_{k+1} = W_k + \eta (\bar C - W_k \bar S) + \beta (W_k - W_{k-1})$$
+
+    and the same for the filter: $f_{k+1} = f_k + \eta (1 - s f_k) + \beta (f_k - f_{k-1})$.
+
+    Args:
+        step_size: $\eta$, a number.
+        momentum: $\beta$, a number; 0 is gradient descent.
+        steps: $K \ge 1$; one step is gradient descent whatever $\beta$.
+
+    Raises:
+        TypeError, ValueError: a number that is not finite, `steps` no integer ≥ 1.
+    """
+
+    name: ClassVar[str] = "momentum"
+
+    step_size: Array
+    momentum: Array
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, step_size: Any, momentum: Any, steps: int):
+        self.step_size = real_number("step_size", step_size)
+        self.momentum = real_number("momentum", momentum)
+        self.steps = integer_at_least("steps", steps, 1)
+
+    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+        """The recursion of f."""
+        step_size, momentum = real_like(values, self.step_size), real_like(values, self.momentum)
+
+        def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+            before, now = pair
+            return now, now + step_size * (1 - values * now) + momentum * (now - before)
+
+        return jax.lax.fori_loop(0, self.steps, step, (jnp.zeros_like(values),) * 2)[1]
+
+
+class Nesterov(SpectralLearner):
+    r"""$K$ steps of Nesterov's accelerated gradient descent with constant momentum, from $W_0 = W_{-1} = 0$.
+
+    $$V_k = W_k + \beta (W_k - W_{k-1}), \qquad W_{k+1} = V_k + \eta (\bar C - V_k \bar S)$$
+
+    and the same for the filter: the gradient is taken where the momentum leads.
+
+    Args:
+        step_size: $\eta$, a number.
+        momentum: $\beta$, a number; 0 is gradient descent.
+        steps: $K \ge 1$; one step is gradient descent whatever $\beta$.
+
+    Raises:
+        TypeError, ValueError: a number that is not finite, `steps` no integer ≥ 1.
+    """
+
+    name: ClassVar[str] = "nesterov"
+
+    step_size: Array
+    momentum: Array
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, step_size: Any, momentum: Any, steps: int):
+        self.step_size = real_number("step_size", step_size)
+        self.momentum = real_number("momentum", momentum)
+        self.steps = integer_at_least("steps", steps, 1)
+
+    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+        """The recursion of f."""
+        step_size, momentum = real_like(values, self.step_size), real_like(values, self.momentum)
+
+        def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+            before, now = pair
+            ahead = now + momentum * (now - before)
+            return now, ahead + step_size * (1 - values * ahead)
+
+        return jax.lax.fori_loop(0, self.steps, step, (jnp.zeros_like(values),) * 2)[1]

@@ -1,0 +1,50 @@
+"""Newton's iteration for the inverse of the Gram matrix."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arithmetic import real_like
+from ._checks import positive_number
+from ._spectrum import SpectralLearner
+
+
+class Newton(SpectralLearner):
+    r"""$K$ Newton iterations for the pseudo-inverse of the Gram matrix, $\hat y = C M_K q$.
+
+    $$M_{k+1} = M_k (2I - S M_k), \qquad M_0 = \frac\theta{\|S\|^2} S,$$
+
+    so that $1 - s f_K(s) = (1 - \theta s^2 / s_p^2)^{2^K}$. The norm of $S$ in the start is its largest eigenvalue: the
+    iteration then converges to least squares for all data and does not depend on their scale.
+
+    Args:
+        start: $\theta > 0$, below 2 for convergence.
+        steps: $K \ge 0$; with $K = 0$ the prediction is that of $M_0$.
+
+    Raises:
+        TypeError, ValueError: `start` is no finite number > 0, `steps` no integer ≥ 0.
+
+    Source: fu2024, with $\alpha = \theta/\|S\|^2$; giannou2024.
+    """
+
+    name: ClassVar[str] = "newton"
+
+    start: Array
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, start: Any, steps: int):
+        self.start = positive_number("start", start)
+        self.steps = integer_at_least("steps", steps, 0)
+
+    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+        """The iteration of every eigenvalue."""
+        largest = jnp.where(largest > 0, largest, 1)  # no example: the values are 0
+        start = real_like(values, self.start) * (values / largest) / largest
+        return jax.lax.fori_loop(0, self.steps, lambda _, m: m * (2 - values * m), start)

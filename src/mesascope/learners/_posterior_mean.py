@@ -1,0 +1,74 @@
+"""The Bayesian prediction under a Gaussian prior."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ._arithmetic import einsum, like
+from ._checks import concrete, finite_array, nonnegative_number
+from ._learner import Features, Learner
+from ._moments import NormalEquations
+from ._ridge import Ridge
+from ._spectrum import Spectrum
+
+
+class PosteriorMean(Learner):
+    r"""The posterior mean of $W q$ for outputs $y_i = W x_i + \xi_i$.
+
+    The rows of $W$ are independent $N(0, \Sigma)$ and the entries of $\xi_i$ are independent $N(0, \sigma^2)$:
+
+    $$\hat y = C (\Sigma S + \sigma^2 I)^{-1} \Sigma q.$$
+
+    With $\Sigma = L L^*$ this is ridge regression with $r = \sigma^2$ on the inputs $L^* x$, by which it is computed;
+    $\Sigma = \tau^2 I$ is ridge regression with $r = \sigma^2/\tau^2$. Without noise it is the weights that fit and have the
+    least $\mathrm{tr} W \Sigma^{-1} W^*$. The prediction with the least mean squared error.
+
+    Args:
+        prior: $\Sigma$, a positive definite matrix (p, p) or a number > 0 that multiplies the identity.
+        noise_variance: $\sigma^2 \ge 0$.
+
+    Raises:
+        TypeError, ValueError: `prior` is neither, or does not fit the data; `noise_variance` is no finite number ≥ 0.
+    """
+
+    name: ClassVar[str] = "posterior-mean"
+    reads: ClassVar[type[Features]] = NormalEquations
+
+    prior: Array
+    noise_variance: Array
+
+    def __init__(self, prior: Any, noise_variance: Any):
+        self.prior = _checked_prior(prior)
+        self.noise_variance = nonnegative_number("noise_variance", noise_variance)
+
+    def respond(self, features: NormalEquations) -> Array:
+        """The prediction, shape (…, m)."""
+        p = features.query.shape[-1]
+        if self.prior.ndim and self.prior.shape[-1] != p:
+            raise ValueError(f"prior of shape {self.prior.shape} does not fit inputs of {p} entries")
+        prior = like(features.query, self.prior)
+        root = jnp.linalg.cholesky(prior) if prior.ndim else jnp.sqrt(prior) * jnp.eye(p, dtype=prior.dtype)
+        turned = NormalEquations(
+            features.n,
+            einsum("ji,...jk,kl->...il", root.conj(), features.gram, root),
+            einsum("...mi,ij->...mj", features.cross, root),
+            einsum("ji,...j->...i", root.conj(), features.query),
+        )
+        return Ridge(self.noise_variance).respond(Spectrum.of_equations(turned))
+
+
+def _checked_prior(value: Any) -> Array:
+    prior = finite_array("prior", value)
+    if prior.ndim not in (0, 2) or (prior.ndim == 2 and prior.shape[0] != prior.shape[1]):
+        raise ValueError(f"prior must be a number or a square matrix, got shape {prior.shape}")
+    if concrete(prior):
+        matrix = np.atleast_2d(np.asarray(prior))
+        if not np.allclose(matrix, matrix.conj().T, rtol=1e-9, atol=0):
+            raise ValueError("prior must be symmetric (Hermitian); write (A + A.conj().T)/2")
+        if np.linalg.eigvalsh(matrix)[0] <= 0:
+            raise ValueError("prior must be positive definite; add a small multiple of the identity")
+    return prior

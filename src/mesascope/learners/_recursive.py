@@ -1,0 +1,111 @@
+"""Learners that carry an estimate of the weights and its covariance from example to example."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ._arithmetic import einsum, real_like
+from ._checks import concrete, nonnegative_number, positive_number
+from ._examples import Context
+from ._learner import Features, Learner
+
+
+class RecursiveLeastSquares(Learner):
+    r"""Recursive least squares with exponential forgetting.
+
+    It minimizes $\sum_{i \le n} \phi^{n-i} |y_i - W x_i|^2 + r \phi^n \|W\|^2$ by one update per example, from
+    $W = 0$ and $P = I/r$:
+
+    $$g = \frac{P x_i}{\phi + x_i^* P x_i}, \qquad W \leftarrow W + (y_i - W x_i) g^*, \qquad
+    P \leftarrow (P - g x_i^* P)/\phi.$$
+
+    Without forgetting it is ridge regression, computed in another way.
+
+    Args:
+        penalty: $r > 0$; a mesa layer with regularization $\lambda$ has $r = 1/\lambda$.
+        forgetting: $\phi \in (0, 1]$; 1 forgets nothing.
+
+    Raises:
+        TypeError, ValueError: `penalty` is no finite number > 0, `forgetting` no number in (0, 1].
+
+    Source: vonoswald2024, section on the mesa layer, for $\phi = 1$.
+    """
+
+    name: ClassVar[str] = "recursive-least-squares"
+    reads: ClassVar[type[Features]] = Context
+
+    penalty: Array
+    forgetting: Array
+
+    def __init__(self, penalty: Any, forgetting: Any = 1.0):
+        self.penalty = positive_number("penalty", penalty)
+        self.forgetting = positive_number("forgetting", forgetting)
+        if concrete(self.forgetting) and self.forgetting > 1:
+            raise ValueError(f"forgetting must be at most 1, got {self.forgetting}; 1 forgets nothing")
+
+    def respond(self, features: Context) -> Array:
+        """The prediction, shape (…, m)."""
+        return _predicted(features, self.penalty, self.forgetting, jnp.zeros_like(self.penalty))
+
+
+class KalmanFilter(Learner):
+    r"""The Kalman filter for weights that drift: the Bayesian prediction of a noisy process whose transition moves.
+
+    $y_i = W_i x_i + \xi_i$ with noise of variance $\sigma^2$ in every entry, $W_{i+1} = W_i + \Delta_i$ with independent
+    entries of variance $\delta \sigma^2$ in $\Delta_i$, and entries of variance $\sigma^2/r$ in $W_1$. Only the ratios
+    matter. From $W = 0$ and $P = I/r$,
+
+    $$g = \frac{P x_i}{1 + x_i^* P x_i}, \qquad W \leftarrow W + (y_i - W x_i) g^*, \qquad
+    P \leftarrow P - g x_i^* P + \delta I.$$
+
+    Without drift it is ridge regression.
+
+    Args:
+        penalty: $r > 0$, the variance of the noise over that of the first weights.
+        drift: $\delta \ge 0$, the variance of a step of the weights over that of the noise.
+
+    Raises:
+        TypeError, ValueError: `penalty` is no finite number > 0, `drift` no finite number ≥ 0.
+    """
+
+    name: ClassVar[str] = "kalman-filter"
+    reads: ClassVar[type[Features]] = Context
+
+    penalty: Array
+    drift: Array
+
+    def __init__(self, penalty: Any, drift: Any):
+        self.penalty = positive_number("penalty", penalty)
+        self.drift = nonnegative_number("drift", drift)
+
+    def respond(self, features: Context) -> Array:
+        """The prediction, shape (…, m)."""
+        return _predicted(features, self.penalty, jnp.ones_like(self.penalty), self.drift)
+
+
+def _predicted(context: Context, penalty: Array, forgetting: Array, drift: Array) -> Array:
+    """W_n q, with the weights of every n from one pass over the examples."""
+    x, y = jnp.moveaxis(context.x, -2, 0), jnp.moveaxis(context.y, -2, 0)
+    penalty, forgetting, drift = (real_like(x, value) for value in (penalty, forgetting, drift))
+    identity = jnp.eye(x.shape[-1], dtype=x.dtype)
+
+    def step(carry: tuple[Array, Array], example: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
+        weights, covariance = carry
+        x, y = example
+        spread = einsum("...ij,...j->...i", covariance, x)
+        scale = (forgetting + einsum("...i,...i->...", x.conj(), spread).real)[..., None, None]
+        error = y - einsum("...mp,...p->...m", weights, x)
+        weights = weights + error[..., None] * spread.conj()[..., None, :] / scale
+        covariance = (covariance - spread[..., None] * spread.conj()[..., None, :] / scale) / forgetting
+        return (weights, covariance + drift * identity), weights
+
+    start = jnp.zeros((*y.shape[1:], x.shape[-1]), x.dtype)
+    covariance = jnp.broadcast_to(identity / penalty, (*x.shape[1:], x.shape[-1]))
+    after = jax.lax.scan(step, (start, covariance), (x, y))[1]
+    every = jnp.moveaxis(jnp.concatenate([start[None], after]), 0, -3)  # (…, N + 1, m, p)
+    weights = jnp.take_along_axis(every, context.n[..., None, None, None], axis=-3)[..., 0, :, :]
+    return einsum("...mp,...p->...m", weights, context.query)

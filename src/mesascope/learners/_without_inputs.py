@@ -1,0 +1,51 @@
+"""Learners that do not look at inputs: nothing, the last output, the mean of the outputs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jax import Array
+
+from ._arithmetic import per_example
+from ._examples import Context
+from ._learner import Features, Learner
+
+
+class Zero(Learner):
+    """Predicts 0: the learner that has learned nothing."""
+
+    name: ClassVar[str] = "zero"
+    reads: ClassVar[type[Features]] = Context
+
+    def respond(self, features: Context) -> Array:
+        """Zeros, shape (…, m)."""
+        return jnp.zeros((*features.n.shape, features.y.shape[-1]), features.y.dtype)
+
+
+class LastToken(Learner):
+    r"""Predicts the last output $y_n$: in a sequence the last token, $\hat x_{t+1} = x_t$ for $t \ge 2$."""
+
+    name: ClassVar[str] = "last-token"
+    reads: ClassVar[type[Features]] = Context
+
+    def respond(self, features: Context) -> Array:
+        """y_n, shape (…, m)."""
+        last = jnp.arange(features.x.shape[-2]) == features.n[..., None] - 1
+        return _sum(last, features.y)
+
+
+class Average(Learner):
+    r"""Predicts the mean output $\frac1n \sum_i y_i$: in a sequence that of the tokens $x_2 \dots x_t$."""
+
+    name: ClassVar[str] = "average"
+    reads: ClassVar[type[Features]] = Context
+
+    def respond(self, features: Context) -> Array:
+        """The mean of the outputs seen, shape (…, m)."""
+        return per_example(_sum(features.seen, features.y), features.n[..., None])
+
+
+def _sum(chosen: Array, y: Array) -> Array:
+    """Σ of the chosen outputs."""
+    return jnp.where(chosen[..., None], y, 0).sum(-2)
