@@ -1,10 +1,9 @@
 """Benchmarks run on one core, except whole commands, which get the machine; a table against the bars closes the run."""
 
+import json
 import os
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,26 +27,31 @@ class Finished(NamedTuple):
     status: int
 
 
+# A process begins with the memory of the one that started it, and its peak never forgets that: a small one has to start it.
+_STARTER = """
+import json, os, subprocess, sys, time
+start = time.perf_counter()
+process = subprocess.Popen([sys.executable, *sys.argv[1:]], stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+seconds = time.perf_counter() - start
+print(json.dumps([seconds, usage.ru_maxrss * 1024, os.waitstatus_to_exitcode(status)]), file=sys.stderr)
+"""
+
+
 @pytest.fixture
 def run_python():
     """Run a fresh interpreter with these arguments on all cores, to its end."""
 
     def run(*arguments):
-        with tempfile.TemporaryFile("w+") as out:
-            start = time.perf_counter()
-            own = os.sched_getaffinity(0)
-            os.sched_setaffinity(
-                0, ALL_CORES
-            )  # children inherit it; a preexec_fn would fork a threaded process
-            process = subprocess.Popen(
-                [sys.executable, *map(str, arguments)], stdout=out, stderr=subprocess.DEVNULL
-            )
+        own = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, ALL_CORES)  # children inherit it; a preexec_fn would fork a threaded process
+        try:
+            command = [sys.executable, "-c", _STARTER, *map(str, arguments)]
+            starter = subprocess.run(command, capture_output=True, text=True, check=True)
+        finally:
             os.sched_setaffinity(0, own)
-            _, status, usage = os.wait4(process.pid, 0)
-            seconds = time.perf_counter() - start
-            process.returncode = os.waitstatus_to_exitcode(status)
-            out.seek(0)
-            return Finished(seconds, usage.ru_maxrss * 1024, out.read(), process.returncode)
+        seconds, memory, status = json.loads(starter.stderr)
+        return Finished(seconds, memory, starter.stdout, status)
 
     return run
 

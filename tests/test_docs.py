@@ -57,7 +57,14 @@ def _session(text, names):
         assert lines == [said]
 
 
-RUNNERS = {"python": _python, "py": _alone, "pycon": _pycon, "toml": _file, "sh": _commands, "console": _session}
+RUNNERS = {
+    "python": _python,
+    "py": _alone,
+    "pycon": _pycon,
+    "toml": _file,
+    "sh": _commands,
+    "console": _session,
+}
 
 
 @pytest.mark.slow
