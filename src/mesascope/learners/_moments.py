@@ -74,4 +74,5 @@ def _outer(a: Array, b: Array) -> Array:
 
 def _partial_sums(terms: Array) -> Array:
     """Σ_{i<n} of terms (…, N, rows, columns) for n = 0 … N."""
-    return jnp.concatenate([jnp.zeros_like(terms[..., :1, :, :]), jnp.cumsum(terms, axis=-3)], axis=-3)
+    start = jnp.zeros((*terms.shape[:-3], 1, *terms.shape[-2:]), terms.dtype)
+    return jnp.concatenate([start, jnp.cumsum(terms, axis=-3)], axis=-3)

@@ -1,0 +1,281 @@
+"""The contract that every learner passes. A new learner is added to CASES, and nothing else here changes."""
+
+import inspect
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mesascope.learners as learners
+from mesascope.learners import (
+    LEARNERS,
+    Average,
+    Chebyshev,
+    ConjugateGradients,
+    DirichletPosterior,
+    GradientDescent,
+    GradientDescentPlusPlus,
+    KalmanFilter,
+    KernelSmoother,
+    Lasso,
+    LastToken,
+    Learner,
+    LeastSquares,
+    Momentum,
+    NearestNeighbours,
+    Nesterov,
+    Newton,
+    OnlineGradientDescent,
+    PosteriorMean,
+    PreconditionedGradientDescent,
+    RecursiveLeastSquares,
+    Ridge,
+    Zero,
+    features_of,
+    predictions,
+)
+
+N, P, M = 6, 3, 2  # both fewer and more examples than inputs occur
+PRECONDITIONER = np.array([[0.2, 0.1, 0.0], [-0.1, 0.3, 0.05], [0.0, 0.1, 0.25]])
+PRIOR = np.array([[1.0, 0.3, 0.0], [0.3, 2.0, -0.2], [0.0, -0.2, 0.5]])
+
+CASES = {
+    "zero": Zero(),
+    "last-token": LastToken(),
+    "average": Average(),
+    "gradient-descent": GradientDescent(0.1, steps=20),
+    "momentum": Momentum(0.1, 0.5, steps=5),
+    "nesterov": Nesterov(0.1, 0.5, steps=5),
+    "chebyshev": Chebyshev(0.2, 5.0, steps=5),
+    "online-gradient-descent": OnlineGradientDescent(0.05),
+    "preconditioned": PreconditionedGradientDescent(PRECONDITIONER),
+    "preconditioned-all": PreconditionedGradientDescent([0.1, 0.2, 0.3], [[1, 0.5], [0.2, 2]], steps=3),
+    "gradient-descent++": GradientDescentPlusPlus(0.1, 0.05, steps=4),
+    "newton": Newton(0.9, steps=4),
+    "conjugate-gradients": ConjugateGradients(P + 2),
+    "least-squares": LeastSquares(),
+    "ridge": Ridge(0.7),
+    "posterior-mean": PosteriorMean(PRIOR, 0.3),
+    "dirichlet-posterior": DirichletPosterior(20.0),
+    "recursive-least-squares": RecursiveLeastSquares(0.7, forgetting=0.9),
+    "kalman-filter": KalmanFilter(0.7, drift=0.1),
+    "nearest-neighbours": NearestNeighbours(2),
+    "kernel-smoother": KernelSmoother(0.4),
+    "lasso": Lasso(0.3),
+}
+# What has coordinates of its own does not turn with the inputs.
+TURNS = set(CASES) - {"preconditioned", "preconditioned-all", "posterior-mean", "lasso"}
+every_case = pytest.mark.parametrize("name", CASES)
+both_fields = pytest.mark.parametrize("dtype", [float, complex])
+
+
+def draw(dtype, lead=(), examples=N, seed=0):
+    """Random x, y and queries."""
+    rng = np.random.default_rng(seed)
+
+    def normal(*shape):
+        real = rng.normal(size=shape)
+        return real + 1j * rng.normal(size=shape) if dtype is complex else real
+
+    return normal(*lead, examples, P), normal(*lead, examples, M), normal(*lead, examples + 1, P)
+
+
+def close(actual, expected, tolerance=1e-12):
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+# Compiling takes most of the time: tests share functions and shapes where they can.
+predict = eqx.filter_jit(lambda learner, state, query: learner.predict(state, query))
+
+
+def scaled(learner, amount):
+    """The learner with its hyperparameters times a number."""
+    return jax.tree.map(lambda value: amount * value, learner)
+
+
+@every_case
+def test_any_leading_axes_are_as_many_problems(name):
+    data = draw(complex, (2, 3))
+    actual = predictions(CASES[name], *data)
+    assert actual.shape == (2, 3, N + 1, M)
+    assert np.isfinite(actual).all()
+    for index in np.ndindex(2, 3):
+        close(actual[index], predictions(CASES[name], *(array[index] for array in data)))
+
+
+@every_case
+@both_fields
+def test_example_by_example_it_says_the_same(name, dtype):
+    x, y, queries = draw(dtype, (3,))
+    learner = CASES[name]
+    expected = np.stack([predictions(learner, *data) for data in zip(x, y, queries, strict=True)])
+    assert expected.dtype == dtype
+    state = learner.init((3,), P, M, N, dtype)
+    for n in range(N + 1):
+        assert (state.n == n).all()
+        close(predict(learner, state, queries[:, n]), expected[:, n])
+        if n < N:
+            state = learner.update(state, x[:, n], y[:, n])
+
+
+@every_case
+@both_fields
+def test_memories_of_different_lengths_live_in_one_batch(name, dtype):
+    x, y, queries = draw(dtype)
+    learner, order = CASES[name], np.array([3, 0, N])
+    every = learner.reads.memory.after_each(x, y)
+    states = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (N + 1, *leaf.shape[1:]))[order], every)
+    close(predict(learner, states, queries[order]), predictions(learner, x, y, queries)[order])
+
+
+@every_case
+@both_fields
+def test_what_comes_later_has_no_effect(name, dtype):
+    x, y, queries = draw(dtype)
+    before = predictions(CASES[name], x, y, queries)
+    x, y, queries = (
+        np.concatenate([one[:2], two[2:]])
+        for one, two in zip((x, y, queries), draw(dtype, seed=1), strict=True)
+    )
+    np.testing.assert_array_equal(predictions(CASES[name], x, y, queries)[:2], before[:2])
+
+
+@every_case
+def test_without_examples_it_predicts_0_or_the_mean_of_its_prior(name):
+    expected = np.full(M, 1 / M if name == "dirichlet-posterior" else 0)
+    np.testing.assert_array_equal(predictions(CASES[name], *draw(float))[0], expected)
+    np.testing.assert_array_equal(predictions(CASES[name], *draw(float, examples=0)), expected[None])
+
+
+@every_case
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.float64, np.complex128])
+def test_the_precision_is_that_of_the_data(name, dtype):
+    kind = complex if np.issubdtype(dtype, np.complexfloating) else float
+    data = (array.astype(dtype) for array in draw(kind))
+    assert jax.eval_shape(partial(predictions, CASES[name]), *data).dtype == dtype
+
+
+@every_case
+def test_new_hyperparameters_compile_nothing(name):
+    traces = []
+
+    def run(learner, *data):
+        traces.append(learner)
+        return predictions(learner, *data)
+
+    shapes = jax.jit(run)
+    shapes.eval_shape(CASES[name], *draw(float))
+    shapes.eval_shape(scaled(CASES[name], 0.99), *draw(float, seed=1))
+    assert len(traces) == 1
+
+
+@every_case
+def test_features_once_computed_serve_many_hyperparameters(name):
+    learner, data = CASES[name], draw(float)
+    others = scaled(learner, 0.9)
+    features = features_of(type(learner), *data)
+    assert type(features) is learner.reads
+    if not jax.tree.leaves(learner):
+        close(learner.respond(features), predictions(learner, *data))
+        return
+    stacked = jax.tree.map(lambda *values: jnp.stack(values), learner, others)
+    both = eqx.filter_jit(eqx.filter_vmap(lambda one, features: one.respond(features), in_axes=(0, None)))(
+        stacked, features
+    )
+    close(both[0], predictions(learner, *data))
+    close(both[1], predictions(others, *data))
+
+
+@every_case
+@both_fields
+def test_unitary_changes_of_the_inputs_change_nothing(name, dtype):
+    x, y, queries = draw(dtype)
+    turn = np.linalg.qr(draw(dtype, examples=P, seed=1)[0])[0]
+    before, after = (
+        predictions(CASES[name], x, y, queries),
+        predictions(CASES[name], x @ turn, y, queries @ turn),
+    )
+    if name in TURNS:
+        close(after, before, 1e-11)
+    else:
+        assert np.abs(after - before).max() > 1e-3
+
+
+@every_case
+@both_fields
+def test_derivatives_in_the_data_are_those_of_finite_differences(name, dtype):
+    data, direction = draw(dtype), draw(dtype, seed=1)
+    weights = draw(dtype, examples=N + 1, seed=2)[1]
+    step = 1e-5
+
+    def weighted(*data):
+        return jnp.sum(weights * predictions(CASES[name], *data)).real
+
+    up, down = (
+        weighted(*(a + sign * step * b for a, b in zip(data, direction, strict=True))) for sign in (1, -1)
+    )
+    gradients = jax.jit(jax.grad(weighted, argnums=(0, 1, 2)))(*data)
+    along = sum(np.sum(g * b).real for g, b in zip(gradients, direction, strict=True))
+    # Central differences err by step² times the third derivative, and by ε/step
+    assert along == pytest.approx(float(up - down) / (2 * step), rel=1e-6, abs=1e-8)
+
+
+@every_case
+def test_derivatives_in_hyperparameters_are_those_of_finite_differences(name):
+    learner, data, step = CASES[name], draw(float), 1e-5
+    features = features_of(type(learner), *data)
+    tangent = jax.jit(
+        lambda features: jax.jvp(lambda a: scaled(learner, a).respond(features), (1.0,), (1.0,))[1]
+    )(features)
+    up, down = (predictions(scaled(learner, 1 + sign * step), *data) for sign in (1, -1))
+    close(tangent, (up - down) / (2 * step), 1e-6)
+
+
+@every_case
+def test_nothing_and_next_to_nothing_in_the_context_give_finite_predictions(name):
+    x, y, queries = draw(float)
+    for size in (0, 1e-30):
+        assert np.isfinite(predictions(CASES[name], size * x, size * y, queries)).all()
+
+
+def test_every_id_has_its_learner():
+    assert set(LEARNERS) == {
+        "zero",
+        "last-token",
+        "average",
+        "gradient-descent",
+        "momentum",
+        "nesterov",
+        "chebyshev",
+        "online-gradient-descent",
+        "preconditioned-gradient-descent",
+        "gradient-descent++",
+        "newton",
+        "conjugate-gradients",
+        "least-squares",
+        "ridge",
+        "posterior-mean",
+        "dirichlet-posterior",
+        "kalman-filter",
+        "recursive-least-squares",
+        "nearest-neighbours",
+        "kernel-smoother",
+        "lasso",
+    }
+
+
+def test_every_public_learner_has_an_id_and_a_case():
+    public = {kind for kind in vars(learners).values() if inspect.isclass(kind) and issubclass(kind, Learner)}
+    final = {kind for kind in public if not inspect.isabstract(kind)}
+    assert final == set(LEARNERS.values()) == {type(learner) for learner in CASES.values()}
+    assert all(kind.name == name for name, kind in LEARNERS.items())
+
+
+@every_case
+def test_hyperparameters_have_names(name):
+    learner = CASES[name]
+    again = type(learner)(**learner.hyperparameters)
+    assert eqx.tree_equal(again, learner)
