@@ -1,0 +1,273 @@
+"""Every learner against its definition, written as loops and solves in numpy, one problem and one length at a time."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.polynomial.chebyshev import Chebyshev as Series
+
+from mesascope.learners import (
+    Average,
+    Chebyshev,
+    ConjugateGradients,
+    DirichletPosterior,
+    GradientDescent,
+    GradientDescentPlusPlus,
+    KalmanFilter,
+    KernelSmoother,
+    Lasso,
+    LastToken,
+    LeastSquares,
+    Momentum,
+    NearestNeighbours,
+    Nesterov,
+    Newton,
+    OnlineGradientDescent,
+    PosteriorMean,
+    PreconditionedGradientDescent,
+    RecursiveLeastSquares,
+    Ridge,
+    Zero,
+    predictions,
+)
+
+N, P, M = 9, 4, 2  # both fewer and more examples than inputs occur
+PRIOR = np.diag([1.0, 2.0, 0.5, 0.2]) + 0.1
+PRECONDITIONER = np.arange(16).reshape(4, 4) / 40 - 0.1
+fields = pytest.mark.parametrize("dtype", [float, complex])
+
+
+def draw(dtype, seed=0):
+    rng = np.random.default_rng(seed)
+
+    def normal(*shape):
+        real = rng.normal(size=shape)
+        return real + 1j * rng.normal(size=shape) if dtype is complex else real
+
+    return normal(N, P), normal(N, M), normal(N + 1, P)
+
+
+def gradient(weights, x, y):
+    """Of the mean loss ½/n Σ |y_i − W x_i|², one example after the other."""
+    total = np.zeros_like(weights)
+    for a, b in zip(x, y, strict=True):
+        total -= np.outer(b - weights @ a, a.conj()) / len(x)
+    return total
+
+
+def zeros(x, y):
+    return np.zeros((y.shape[1], x.shape[1]), np.result_type(x, y))
+
+
+def gradient_descent(x, y, q, step_size, steps):
+    weights = zeros(x, y)
+    for _ in range(steps):
+        weights = weights - step_size * gradient(weights, x, y)
+    return weights @ q
+
+
+def heavy_ball(x, y, q, step_size, momentum, steps):
+    weights = before = zeros(x, y)
+    for _ in range(steps):
+        new = weights - step_size * gradient(weights, x, y) + momentum * (weights - before)
+        weights, before = new, weights
+    return weights @ q
+
+
+def nesterov(x, y, q, step_size, momentum, steps):
+    weights = before = zeros(x, y)
+    for _ in range(steps):
+        ahead = weights + momentum * (weights - before)
+        weights, before = ahead - step_size * gradient(ahead, x, y), weights
+    return weights @ q
+
+
+def chebyshev(x, y, q, lower, upper, steps):
+    """Gradient steps whose step sizes are the inverse roots of the polynomial of least size on [lower, upper]."""
+    roots = (upper + lower) / 2 + (upper - lower) / 2 * Series.basis(steps).roots()
+    weights = zeros(x, y)
+    for root in roots:
+        weights = weights - gradient(weights, x, y) / root
+    return weights @ q
+
+
+def online(x, y, q, step_size):
+    weights = zeros(x, y)
+    for a, b in zip(x, y, strict=True):
+        weights = weights - step_size * gradient(weights, a[None], b[None])
+    return weights @ q
+
+
+def preconditioned(x, y, q, matrix, output_map, steps):
+    weights = zeros(x, y).astype(np.result_type(x, matrix))
+    for _ in range(steps):
+        weights = weights - gradient(weights, x, y) @ matrix
+    return output_map @ weights @ q
+
+
+def plus_plus(x, y, q, step_size, curvature, steps):
+    """Tokens are moved; the query is a token whose output starts at 0."""
+    inputs, outputs, n = np.vstack([x, q]), np.vstack([y, np.zeros(y.shape[1])]), len(x)
+    for _ in range(steps):
+        seen = inputs[:n]
+        second = sum(np.outer(a, a.conj()) for a in seen) / n
+        cross = sum(np.outer(b, a.conj()) for a, b in zip(seen, outputs[:n], strict=True)) / n
+        outputs = outputs - step_size * inputs @ cross.T
+        inputs = inputs - curvature * inputs @ second.T
+    return -outputs[n]
+
+
+def newton(x, y, q, start, steps):
+    gram = x.T @ x.conj()
+    inverse = start * gram / np.linalg.norm(gram, 2) ** 2
+    for _ in range(steps):
+        inverse = inverse @ (2 * np.eye(P) - gram @ inverse)
+    return y.T @ x.conj() @ inverse @ q
+
+
+def conjugate_gradients(x, y, q, steps):
+    """On the vector of all weights as real numbers: every complex one is two of them."""
+    shape = zeros(x, y).shape
+
+    def real(weights):
+        return np.concatenate([weights.real.ravel(), weights.imag.ravel()])
+
+    def apply(vector):
+        weights = (vector[: P * M] + 1j * vector[P * M :]).reshape(shape)
+        return real(gradient(weights, x, 0 * y.astype(complex)))
+
+    weights = np.zeros(2 * P * M)
+    residual = direction = -real(gradient(weights[: P * M].reshape(shape).astype(complex), x, y))
+    for _ in range(steps):
+        size = residual @ residual / (direction @ apply(direction))
+        weights, new = weights + size * direction, residual - size * apply(direction)
+        direction, residual = new + new @ new / (residual @ residual) * direction, new
+    weights = (weights[: P * M] + 1j * weights[P * M :]).reshape(shape)
+    return weights @ q
+
+
+def least_squares(x, y, q):
+    return np.linalg.lstsq(x, y, rcond=None)[0].T @ q
+
+
+def weighted_ridge(x, y, q, weights, penalty):
+    root = np.sqrt(weights)[:, None]
+    rows = np.vstack([root * x, np.sqrt(penalty) * np.eye(P)])
+    return least_squares(rows, np.vstack([root * y, np.zeros((P, y.shape[1]))]), q)
+
+
+def posterior(x, y, q, prior, noise):
+    """E[W q | y] by conditioning the joint Gaussian of the outputs and W q, in the space of the examples."""
+    covariance = x @ prior @ x.conj().T + noise * np.eye(len(x))
+    between = x @ prior @ q.conj()
+    return np.linalg.solve(covariance, y).T @ between.conj()
+
+
+def kalman(x, y, q, penalty, drift):
+    """The filter of the whole trajectory of weights at once: condition the joint Gaussian of all outputs and W_{n+1} q."""
+    time = np.arange(len(x))
+    variances = 1 / penalty + drift * np.minimum(time[:, None], time)
+    covariance = variances * (x @ x.conj().T) + np.eye(len(x))
+    between = (1 / penalty + drift * time) * (x @ q.conj())
+    return np.linalg.solve(covariance, y).T @ between.conj()
+
+
+def neighbours(x, y, q, count):
+    order = sorted(range(len(x)), key=lambda i: np.linalg.norm(x[i] - q))
+    return np.mean([y[i] for i in order[:count]], axis=0)
+
+
+def smoother(x, y, q, sharpness):
+    weights = np.array([np.exp(sharpness * np.vdot(a, q).real) for a in x])
+    return weights @ y / weights.sum()
+
+
+def lasso(x, y, q, penalty):
+    """Proximal gradient descent until it stands still."""
+    weights, step = zeros(x, y), len(x) / np.linalg.norm(x, 2) ** 2
+    for _ in range(100_000):
+        moved = weights - step * gradient(weights, x, y)
+        length = np.maximum(np.abs(moved), 1e-300)
+        new = moved * np.maximum(0, 1 - step * penalty / length)
+        if np.abs(new - weights).max() < 1e-15:
+            break
+        weights = new
+    return new @ q
+
+
+CASES = [
+    (Zero(), lambda x, y, q: np.zeros(M)),
+    (LastToken(), lambda x, y, q: y[-1]),
+    (Average(), lambda x, y, q: y.mean(0)),
+    (GradientDescent(0.2), lambda *a: gradient_descent(*a, 0.2, 1)),
+    (GradientDescent(0.2, steps=7), lambda *a: gradient_descent(*a, 0.2, 7)),
+    (Momentum(0.2, 0.6, steps=5), lambda *a: heavy_ball(*a, 0.2, 0.6, 5)),
+    (Nesterov(0.2, 0.6, steps=5), lambda *a: nesterov(*a, 0.2, 0.6, 5)),
+    (Chebyshev(0.3, 4.0, steps=4), lambda *a: chebyshev(*a, 0.3, 4.0, 4)),
+    (OnlineGradientDescent(0.05), lambda *a: online(*a, 0.05)),
+    (
+        PreconditionedGradientDescent(PRECONDITIONER),
+        lambda *a: preconditioned(*a, PRECONDITIONER, np.eye(M), 1),
+    ),
+    (
+        PreconditionedGradientDescent(PRECONDITIONER * (1 + 0.5j), [1, 2j], steps=3),
+        lambda *a: preconditioned(*a, PRECONDITIONER * (1 + 0.5j), np.diag([1, 2j]), 3),
+    ),
+    (
+        PreconditionedGradientDescent([0.1, 0.2, 0.3, 0], [[1, 2], [3, 4]], steps=2),
+        lambda *a: preconditioned(*a, np.diag([0.1, 0.2, 0.3, 0]), np.array([[1, 2], [3, 4]]), 2),
+    ),
+    (GradientDescentPlusPlus(0.2, 0.1, steps=4), lambda *a: plus_plus(*a, 0.2, 0.1, 4)),
+    (Newton(0.9, steps=0), lambda *a: newton(*a, 0.9, 0)),
+    (Newton(0.9, steps=3), lambda *a: newton(*a, 0.9, 3)),
+    (ConjugateGradients(1), lambda *a: conjugate_gradients(*a, 1)),
+    (LeastSquares(), least_squares),
+    (Ridge(0.7), lambda x, y, q: weighted_ridge(x, y, q, np.ones(len(x)), 0.7)),
+    (PosteriorMean(PRIOR, 0.3), lambda *a: posterior(*a, PRIOR, 0.3)),
+    (PosteriorMean(2.0, 0.3), lambda *a: posterior(*a, 2.0 * np.eye(P), 0.3)),
+    (
+        RecursiveLeastSquares(0.7, forgetting=0.8),
+        lambda x, y, q: weighted_ridge(x, y, q, 0.8 ** np.arange(len(x) - 1, -1, -1.0), 0.7 * 0.8 ** len(x)),
+    ),
+    (KalmanFilter(0.7, drift=0.1), lambda *a: kalman(*a, 0.7, 0.1)),
+    (NearestNeighbours(1), lambda *a: neighbours(*a, 1)),
+    (NearestNeighbours(3), lambda *a: neighbours(*a, 3)),
+    (NearestNeighbours(100), lambda *a: neighbours(*a, 100)),
+    (KernelSmoother(0.7), lambda *a: smoother(*a, 0.7)),
+    (KernelSmoother(-0.7), lambda *a: smoother(*a, -0.7)),
+    (Lasso(0.3), lambda *a: lasso(*a, 0.3)),
+    (Lasso(0.05, sweeps=3000), lambda *a: lasso(*a, 0.05)),
+]
+
+
+@fields
+@pytest.mark.parametrize(("learner", "definition"), CASES, ids=lambda case: getattr(case, "name", ""))
+def test_the_prediction_is_that_of_the_definition(learner, definition, dtype):
+    for seed in range(3):
+        x, y, queries = draw(dtype, seed)
+        actual = predictions(learner, x, y, queries)
+        expected = [definition(x[:n], y[:n], queries[n]) for n in range(1, N + 1)]
+        np.testing.assert_allclose(actual[1:], expected, rtol=1e-10, atol=1e-10)
+
+
+@fields
+@pytest.mark.parametrize("steps", [2, 3])
+def test_conjugate_gradients_are_those_of_the_vector_of_all_weights(dtype, steps):
+    # From as many examples as steps on: with fewer the definition has converged and divides rounding by rounding.
+    x, y, queries = draw(dtype)
+    actual = predictions(ConjugateGradients(steps), x, y, queries)
+    for n in range(steps, N + 1):
+        expected = conjugate_gradients(x[:n], y[:n], queries[n], steps)
+        np.testing.assert_allclose(actual[n], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_symbols_are_counted():
+    rng, alpha, symbols = np.random.default_rng(0), 0.3, 4
+    sequence = rng.integers(symbols, size=30)
+    tokens = np.eye(symbols)[sequence]
+    actual = predictions(DirichletPosterior(alpha), tokens[:-1], tokens[1:], tokens)
+    for n in range(30):
+        pairs = list(itertools.pairwise(sequence[: n + 1]))
+        counts = np.array([pairs.count((sequence[n], b)) for b in range(symbols)])
+        expected = (counts + alpha) / (counts + alpha).sum()
+        np.testing.assert_allclose(actual[n], expected, rtol=1e-14, atol=0)

@@ -1,0 +1,280 @@
+"""Where two learners are one: limits, special cases, and data on which they agree."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mesascope.learners import (
+    Average,
+    Chebyshev,
+    ConjugateGradients,
+    DirichletPosterior,
+    GradientDescent,
+    GradientDescentPlusPlus,
+    KalmanFilter,
+    KernelSmoother,
+    Lasso,
+    LastToken,
+    LeastSquares,
+    Momentum,
+    NearestNeighbours,
+    Nesterov,
+    Newton,
+    OnlineGradientDescent,
+    PosteriorMean,
+    PreconditionedGradientDescent,
+    RecursiveLeastSquares,
+    Ridge,
+    Zero,
+    predictions,
+    prompt_examples,
+    sequence_examples,
+)
+
+N, P, M = 12, 3, 2
+LEAST_SQUARES = LeastSquares()
+
+
+def draw(dtype=complex, examples=N, seed=0):
+    rng = np.random.default_rng(seed)
+
+    def normal(*shape):
+        real = rng.normal(size=shape)
+        return real + 1j * rng.normal(size=shape) if dtype is complex else real
+
+    return normal(4, examples, P), normal(4, examples, M), normal(4, examples + 1, P)
+
+
+def orthogonal(dtype=complex, seed=0):
+    """Examples whose Gram matrix is n/P times the identity whenever n is a multiple of P."""
+    x, y, queries = draw(dtype, seed=seed)
+    frames = [np.linalg.qr(x[:, i : i + P])[0] for i in range(0, N, P)]
+    return np.concatenate(frames, 1), y, queries
+
+
+def equal(one, other, data, tolerance=1e-11, lengths=slice(None)):
+    first, second = (np.asarray(predictions(learner, *data))[:, lengths] for learner in (one, other))
+    np.testing.assert_allclose(first, second, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("special", "general"),
+    [
+        (GradientDescent(0.2, steps=4), Momentum(0.2, 0.0, steps=4)),
+        (GradientDescent(0.2, steps=4), Nesterov(0.2, 0.0, steps=4)),
+        (GradientDescent(0.2, steps=4), GradientDescentPlusPlus(0.2, 0.0, steps=4)),
+        (GradientDescent(0.2, steps=4), Chebyshev(5.0, 5.0, steps=4)),
+        (GradientDescent(0.2, steps=4), PreconditionedGradientDescent([0.2] * P, steps=4)),
+        (GradientDescent(0.2), Momentum(0.2, 0.7, steps=1)),
+        (GradientDescent(0.2), Nesterov(0.2, 0.7, steps=1)),
+        (GradientDescent(0.2), GradientDescentPlusPlus(0.2, 0.7, steps=1)),
+        (GradientDescent(0.2), Chebyshev(3.0, 7.0, steps=1)),
+        (GradientDescent(0.2), PreconditionedGradientDescent(0.1 * np.eye(P), [2.0] * M)),
+        (Zero(), GradientDescent(0.0, steps=3)),
+        (LEAST_SQUARES, Ridge(0.0)),
+        (LEAST_SQUARES, PosteriorMean(3.0, 0.0)),
+        (Ridge(0.6), PosteriorMean(0.5, 0.3)),
+        (Ridge(0.6), PosteriorMean(0.5 * np.eye(P), 0.3)),
+        (Ridge(0.6), RecursiveLeastSquares(0.6)),
+        (Ridge(0.6), KalmanFilter(0.6, drift=0.0)),
+        (Average(), KernelSmoother(0.0)),
+        (Average(), NearestNeighbours(N)),
+        (Zero(), Lasso(1e3)),
+    ],
+    ids=lambda learner: learner.name,
+)
+def test_special_cases(special, general):
+    equal(special, general, draw())
+
+
+def test_a_diagonal_is_the_matrix_with_that_diagonal():
+    diagonal, outputs = np.array([0.1, 0.2j, -0.3]), np.array([1.0, -2.0])
+    equal(
+        PreconditionedGradientDescent(diagonal, outputs, steps=3),
+        PreconditionedGradientDescent(np.diag(diagonal), np.diag(outputs), steps=3),
+        draw(),
+    )
+
+
+def test_a_sign_may_be_moved_between_the_two_maps():
+    signs = np.array([1.0, -1.0, 1.0])
+    x, _, queries = draw()
+    one = PreconditionedGradientDescent(0.2 * signs, signs)
+    equal(one, PreconditionedGradientDescent(-0.2 * signs, -signs), (x, x, queries))
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        GradientDescent(0.4, steps=1500),
+        Momentum(0.4, 0.7, steps=300),
+        Nesterov(0.4, 0.7, steps=300),
+        Chebyshev(0.1, 2.5, steps=150),
+        Newton(1.0, steps=20),
+        ConjugateGradients(P),
+        ConjugateGradients(10 * P),
+        Lasso(0.0, sweeps=1000),
+    ],
+    ids=lambda learner: learner.name,
+)
+def test_in_the_end_all_solve_least_squares_with_the_least_norm(learner):
+    x, y, queries = orthogonal()
+    x = x * np.random.default_rng(1).uniform(
+        0.7, 1.5, size=(4, N, 1)
+    )  # eigenvalues other than 0 from 0.1 to 2.3
+    # With fewer than P examples the Lasso ends at another one of the W that fit.
+    equal(learner, LEAST_SQUARES, (x, y, queries), lengths=slice(P if learner.name == "lasso" else 0, None))
+
+
+@pytest.mark.parametrize(
+    ("learner", "limit"),
+    [
+        (Ridge, LEAST_SQUARES),
+        (
+            lambda size: PosteriorMean(np.diag([1.0, 2.0, 3.0]), size),
+            PosteriorMean(np.diag([1.0, 2.0, 3.0]), 0.0),
+        ),
+        (lambda size: Newton(size, steps=45), LEAST_SQUARES),
+        (lambda size: DirichletPosterior(size), LEAST_SQUARES),
+        (lambda size: RecursiveLeastSquares(1.0, forgetting=1 - size), Ridge(1.0)),
+        (lambda size: KalmanFilter(1.0, drift=size), Ridge(1.0)),
+        (lambda size: Lasso(size, sweeps=3000), LEAST_SQUARES),
+    ],
+    ids=["ridge", "posterior-mean", "newton", "dirichlet", "forgetting", "drift", "lasso"],
+)
+def test_limits_are_approached_in_proportion(learner, limit):
+    if limit.name == "least-squares" and isinstance(learner(0.1), DirichletPosterior):
+        symbols = np.eye(P)[np.random.default_rng(0).integers(P, size=(4, 40))]
+        data = (symbols[:, :-1], symbols[:, 1:], symbols)  # least squares of symbols are frequencies
+    else:
+        data = draw(float, examples=39)
+    late = slice(20, None)
+    goal = np.asarray(predictions(limit, *data))[:, late]
+    gaps = [
+        np.abs(np.asarray(predictions(learner(size), *data))[:, late] - goal).max() for size in (1e-3, 1e-4)
+    ]
+    if isinstance(
+        learner(0.1), Newton
+    ):  # it ends at the limit whatever the start, the later the smaller it is
+        assert max(gaps) < 1e-11
+    else:
+        assert gaps[0] / gaps[1] == pytest.approx(10, rel=0.1)
+
+
+def test_one_example_is_one_step_of_either_descent():
+    equal(OnlineGradientDescent(0.2), GradientDescent(0.2), draw(), lengths=slice(2))
+
+
+def test_one_step_of_conjugate_gradients_is_the_best_step_of_gradient_descent():
+    x, y, queries = (array[0] for array in draw())
+    gram, cross = x.T @ x.conj() / N, y.T @ x.conj() / N
+    best = np.vdot(cross, cross).real / np.vdot(cross, cross @ gram).real
+    one, other = (
+        predictions(ConjugateGradients(1), x, y, queries),
+        predictions(GradientDescent(best), x, y, queries),
+    )
+    np.testing.assert_allclose(one[-1], other[-1], rtol=1e-12)
+
+
+def test_a_newton_iteration_doubles_the_steps_of_the_previous_one():
+    # I − S M_{k+1} = (I − S M_k)²: on orthogonal examples it is 2^k gradient steps of another learner
+    data = orthogonal()
+    size = np.arange(P, N + 1, P)
+    for steps in (1, 2, 5):
+        equal(Newton(0.3, steps), GradientDescent(0.3 * P, 2**steps), data, lengths=size)
+
+
+def test_on_orthogonal_examples_preconditioning_and_curvature_are_hidden():
+    data = orthogonal()
+    size = np.arange(P, N + 1, P)
+    f = 0.5 * (1 + (1 - 0.1 / P) ** 2 * (1 - 0.5 / P))  # two steps of GD++ by hand, s = 1/P
+    equal(GradientDescentPlusPlus(0.5, 0.1, steps=2), GradientDescent(f), data, lengths=size)
+    equal(Ridge(0.7), GradientDescent(P * 4 / (4 + 0.7)), data, lengths=slice(N, None))
+    equal(ConjugateGradients(1), LEAST_SQUARES, data, lengths=size)
+
+
+def test_the_lasso_on_orthogonal_examples_shortens_every_weight():
+    x, y, queries = (array[0] for array in orthogonal())
+    weights = y.T @ x.conj() / N
+    short = weights * np.maximum(0, 1 - 0.1 / np.abs(weights)) * P
+    assert 0 < (short == 0).sum() < short.size
+    np.testing.assert_allclose(predictions(Lasso(0.1), x, y, queries)[-1], short @ queries[-1], rtol=1e-12)
+
+
+def test_very_sharp_kernels_see_one_example():
+    x, y, queries = draw()
+    x = x / np.linalg.norm(x, axis=-1, keepdims=True)  # of equal length: the nearest overlaps most
+    equal(KernelSmoother(1e4), NearestNeighbours(1), (x, y, queries))
+
+
+def test_of_equally_near_examples_the_first_counts():
+    x, y = np.zeros((3, 1)), np.array([[1.0], [2.0], [4.0]])
+    assert predictions(NearestNeighbours(2), x, y, np.zeros((4, 1)))[-1, 0] == 1.5
+
+
+def test_without_noise_the_posterior_fits_with_the_least_weights_of_its_prior():
+    x, y, queries = (array[0] for array in draw(float, examples=2))
+    root = np.diag([1.0, 2.0, 0.5])
+    expected = np.linalg.lstsq(x @ root, y, rcond=None)[0].T @ root @ queries[-1]
+    np.testing.assert_allclose(
+        predictions(PosteriorMean(root @ root, 0.0), x, y, queries)[-1], expected, rtol=1e-11
+    )
+
+
+def test_the_posterior_mean_has_the_least_error():
+    rng, noise, prior = np.random.default_rng(0), 0.5, np.diag([4.0, 1.0, 0.1])
+    tasks, n = 20_000, 5
+    w = rng.normal(size=(tasks, P)) * np.sqrt(np.diag(prior))
+    x = rng.normal(size=(tasks, n + 1, P))
+    y = np.einsum("bp,bnp->bn", w, x)
+    seen = y[:, :-1] + np.sqrt(noise) * rng.normal(size=(tasks, n))
+
+    def error(learner):
+        return np.mean((predictions(learner, *prompt_examples(x, seen))[:, -1, 0] - y[:, -1]) ** 2)
+
+    best = error(PosteriorMean(prior, noise))
+    others = PosteriorMean(prior, 1.2 * noise), PosteriorMean(1.7, noise), Ridge(0.3), LEAST_SQUARES
+    assert all(best < error(other) for other in others)
+
+
+def test_sequences_are_examples_of_the_next_token():
+    tokens = draw()[2]
+    x, y, queries = sequence_examples(tokens)
+    last = predictions(LastToken(), x, y, queries)
+    np.testing.assert_array_equal(last[:, 1:], tokens[:, 1:])
+    step = predictions(GradientDescent(0.3), x, y, queries)[:, 5]
+    expected = sum(
+        0.3 / 5 * tokens[b, i + 1] * np.vdot(tokens[b, i], tokens[b, 5]) for b in [0] for i in range(5)
+    )
+    np.testing.assert_allclose(step[0], expected, rtol=1e-13)
+
+
+def test_prompts_are_their_pairs():
+    x, y = draw(float)[2], np.arange(4 * (N + 1.0)).reshape(4, N + 1)
+    one, other = prompt_examples(x, y), prompt_examples(x, y[:, :-1])
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert [array.shape for array in one] == [(4, N, P), (4, N, 1), (4, N + 1, P)]
+    np.testing.assert_array_equal(predictions(LastToken(), *one)[..., 1:, 0], y[:, :-1])
+
+
+def test_derivatives_exist_where_eigenvalues_coincide():
+    # One-hot inputs: with P examples all eigenvalues are equal, with fewer some are 0 and some are equal
+    x, y, queries = draw(float, examples=P)
+    x, direction = np.broadcast_to(np.eye(P), x.shape), draw(float, examples=P, seed=1)[0]
+    step = 1e-5
+    for learner in (GradientDescent(0.2, 3), Ridge(0.3), LEAST_SQUARES, PosteriorMean(2.0, 0.1)):
+
+        def run(amount, learner=learner):
+            return predictions(learner, x + amount * direction, y, queries)
+
+        slope = jax.jvp(run, (0.0,), (1.0,))[1]
+        np.testing.assert_allclose(slope, (run(step) - run(-step)) / (2 * step), rtol=1e-6, atol=1e-6)
+
+
+def test_newtons_start_has_a_derivative_only_where_the_largest_eigenvalue_is_one():
+    x, y, queries = draw(float, examples=P)
+    x = np.broadcast_to(np.eye(P), x.shape)
+    slope = jax.jacfwd(lambda x: predictions(Newton(0.5, 3), x, y, queries))(jnp.asarray(x))
+    assert np.isfinite(slope).all()  # one of the directional derivatives, no NaN
