@@ -78,4 +78,4 @@ def _checked(name: str, value: Any, check: Any) -> Array:
     if not concrete(value):
         return value
     number: Number = check(name, np.asarray(value) if isinstance(value, Array) else value)
-    return jnp.asarray(float(number), float)  # not weakly typed: arrays and numbers then share compiled programs
+    return jnp.asarray(float(number), float)  # not weakly typed, or arrays would compile anew what numbers did

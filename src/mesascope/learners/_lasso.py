@@ -25,8 +25,10 @@ class Lasso(Learner):
     $$W_{\cdot j} = \mathrm{soft}_\alpha\Big(\bar C_{\cdot j} - \sum_{k \ne j} W_{\cdot k} \bar S_{kj}\Big) / \bar S_{jj},
     \qquad \mathrm{soft}_\alpha(z) = z \max(0, 1 - \alpha/|z|).$$
 
-    The number of sweeps is fixed: 300 reach rounding where the condition number of $\bar S$ among the weights that are
-    not 0 is below about 15, and the error shrinks by about $e^{-2 \cdot 300/\kappa}$ at condition number $\kappa$.
+    The number of sweeps is fixed; how many are needed depends on the data. For Gaussian inputs, $p = 5$ and $\alpha = 0.1$,
+    100 sweeps end within $10^{-15}$ (in 99 of 100 problems, relative to the largest prediction) of the minimum for
+    $n = 8p$, within $10^{-10}$ for $n = 2p$ and within $10^{-3}$ for $n = p$, where 1000 sweeps end within $10^{-15}$. With
+    fewer examples than weights that are not 0, it is slower still.
 
     Args:
         penalty: $\alpha \ge 0$, on the mean loss as in scikit-learn; at 0 it is least squares, approached slowly.
@@ -42,27 +44,25 @@ class Lasso(Learner):
     penalty: Array
     sweeps: int = eqx.field(static=True)
 
-    def __init__(self, penalty: Any, sweeps: int = 300):
+    def __init__(self, penalty: Any, sweeps: int = 100):
         self.penalty = nonnegative_number("penalty", penalty)
         self.sweeps = integer_at_least("sweeps", sweeps, 1)
 
     def respond(self, features: NormalEquations) -> Array:
         """The prediction, shape (…, m)."""
-        gram, cross = features.gram, features.cross
-        penalty, p = real_like(cross, self.penalty), cross.shape[-1]
+        # Axes of the problems last: every entry of a product is then one vector operation over the problems.
+        gram, cross = (jnp.moveaxis(array, (-2, -1), (0, 1)) for array in (features.gram, features.cross))
+        penalty, p = real_like(cross, self.penalty), cross.shape[1]
 
         def update(step: Array, weights: Array) -> Array:
-            column = step % p
-            size = jnp.take(gram, column, -1)[..., column].real[..., None]
-            old = jnp.take(weights, column, -1)
-            slope = jnp.take(cross, column, -1) - einsum(
-                "...mk,...k->...m", weights, jnp.take(gram, column, -1)
-            )
-            new = _soft(slope + old * size, penalty) * inverse_above(jnp.zeros_like(size), size)
-            return weights.at[..., column].set(new)
+            j = step % p
+            slope = jnp.take(cross, j, 1) - (weights * jnp.take(gram, j, 0).conj()).sum(1)
+            size = jnp.take(gram, j, 0)[j].real
+            new = _soft(slope + jnp.take(weights, j, 1) * size, penalty)
+            return weights.at[:, j].set(new * inverse_above(jnp.zeros_like(size), size))
 
         weights = jax.lax.fori_loop(0, self.sweeps * p, update, jnp.zeros_like(cross))
-        return einsum("...mp,...p->...m", weights, features.query)
+        return einsum("mp...,...p->...m", weights, features.query)
 
 
 def _soft(values: Array, threshold: Array) -> Array:
