@@ -18,6 +18,7 @@ if _TYPE_CHECKING:
     from mesascope import models as models
     from mesascope import objectives as objectives
     from mesascope import papers as papers
+    from mesascope import probes as probes
     from mesascope import processes as processes
     from mesascope import records as records
     from mesascope import report as report
@@ -83,6 +84,7 @@ if _TYPE_CHECKING:
     from mesascope.objectives import MonteCarlo as MonteCarlo
     from mesascope.objectives import population_loss as population_loss
     from mesascope.papers import reproduce as reproduce
+    from mesascope.probes import identify as identify
     from mesascope.processes import Constant as Constant
     from mesascope.processes import DiagonalUnitary as DiagonalUnitary
     from mesascope.processes import Empirical as Empirical
@@ -192,6 +194,7 @@ _HOME = {
     "export_safetensors": "dynamics",
     "factored_linear_transformer": "models",
     "gradient_flow": "dynamics",
+    "identify": "probes",
     "linear_transformer": "models",
     "load_model": "dynamics",
     "load_trained": "studies",
@@ -214,6 +217,7 @@ _ROOMS = (
     "models",
     "objectives",
     "papers",
+    "probes",
     "processes",
     "records",
     "report",

@@ -3,7 +3,13 @@
 from ._adapter import Predictor as Predictor
 from ._adapter import as_callable as as_callable
 from ._adapter import import_callable as import_callable
+from ._algebra import Reading as Reading
 from ._answers import answers as answers
+from ._identification import Identification as Identification
+from ._identification import Ranked as Ranked
+from ._identification import Separation as Separation
+from ._identify import IdentifyProgress as IdentifyProgress
+from ._identify import identify as identify
 from ._intervals import Measured as Measured
 from ._metrics import ByLength as ByLength
 from ._metrics import cosine as cosine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -17,7 +17,11 @@ from mesascope.learners import Learner, features_of
 from ._problems import Problems
 
 _TRIAL_TASKS = 48  # enough to find the neighbourhood of the best hyperparameters, and integers
+FINAL_TASKS = 400  # they hold thousands of numbers for at most three scalars
+_STARTS = 4  # of the grid, that are followed
 _ITERATIONS = 40
+_LARGEST = 30.0  # of a coordinate
+_PAYS = 0.98  # a further integer pays off if it leaves less than this share of the cost
 _SETTLED = 1e-13  # relative gain of an iteration below which the fit rests
 
 
@@ -39,10 +43,17 @@ class Evidence(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A learner with fitted hyperparameters, and the squared distance that is left, relative to the model's size."""
+    """A learner with fitted hyperparameters.
+
+    Attributes:
+        learner: the learner.
+        cost: the squared distance that is left, relative to the model's size.
+        determined: whether other hyperparameters would answer otherwise on these data.
+    """
 
     learner: Learner
     cost: float
+    determined: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,19 +93,26 @@ class Family:
         scalars: its real hyperparameters.
         integer: the name of an integer hyperparameter, or None.
         largest: the largest integer that is tried.
+        fixed: other hyperparameters, that are not fitted.
+        tasks: how many are fitted in the end; fewer where answers are expensive.
+        make: builds the learner from the hyperparameters by name; the class itself if left out.
     """
 
     kind: type[Learner]
     scalars: tuple[Scalar, ...] = ()
     integer: str | None = None
     largest: int = 1
+    fixed: tuple[tuple[str, Any], ...] = ()
+    tasks: int = FINAL_TASKS
+    make: Callable[..., Learner] | None = None
 
     def build(self, coordinates: Any, integer: int) -> Learner:
         """The learner at the coordinates of its scalars."""
         values = {s.name: s.value(coordinates[i]) for i, s in enumerate(self.scalars)}
+        values |= dict(self.fixed)
         if self.integer is not None:
             values[self.integer] = integer
-        return self.kind(**values)
+        return (self.make or self.kind)(**values)
 
     def fit(self, evidence: Sequence[Evidence]) -> Fitted:
         """The least Σ over the evidence of Σ w_n |f − g|², relative to the size of f in each."""
@@ -103,9 +121,10 @@ class Family:
         features = [_features(self.kind, e) for e in trial]
         best = _Best()
         while (integer := best.next_integer(self.largest if self.integer else 1)) is not None:
-            found = _settle(_Equations(self, integer, trial, features), self._grid(eigenvalue))
-            best = best.after(integer, found)
-        equations = _Equations(self, best.integer, evidence, [_features(self.kind, e) for e in evidence])
+            equations = _Equations(self, integer, trial, features)
+            best = best.after(integer, _settle(equations, _best_starts(equations, self._grid(eigenvalue))))
+        many = [e.part(0, min(self.tasks, e.problems.tasks)) for e in evidence]
+        equations = _Equations(self, best.integer, many, [_features(self.kind, e) for e in many])
         end = _settle(equations, best.coordinates[None])
         learner = self.build(jnp.asarray(end.coordinates[0]), best.integer)
         return Fitted(learner, float(end.costs[0]))
@@ -123,24 +142,26 @@ class _End(NamedTuple):
 
 
 class _Best(NamedTuple):
-    """The best integer so far, its coordinates and cost, and how far integers were tried."""
+    """The best integer so far, its coordinates and cost; how far integers were tried, and where that last paid off."""
 
     integer: int = 0
     coordinates: np.ndarray = np.zeros(0)
     cost: float = np.inf
     tried: int = 0
+    paid: int = 0
 
     def after(self, integer: int, end: _End) -> _Best:
         """The better of this and the best end of another integer; of equals the smaller integer."""
         at = int(np.argmin(end.costs))
-        if self.integer == 0 or end.costs[at] < self.cost * (1 - 1e-6):
-            return _Best(integer, end.coordinates[at], float(end.costs[at]), integer)
-        return self._replace(tried=integer)
+        cost = float(end.costs[at])
+        if self.integer and cost >= self.cost * (1 - 1e-6):
+            return self._replace(tried=integer)
+        paid = integer if not self.integer or cost < self.cost * _PAYS else self.paid
+        return _Best(integer, end.coordinates[at], cost, integer, paid)
 
     def next_integer(self, largest: int) -> int | None:
-        """The next to try; None when the last five, or a third of all, brought nothing better."""
-        waited = self.tried - self.integer
-        if self.tried >= largest or (self.tried and waited >= max(5, self.tried // 3)):
+        """The next to try; None when the last three, or a third of all, brought nearly nothing."""
+        if self.tried >= largest or (self.tried and self.tried - self.paid >= max(3, self.tried // 3)):
             return None
         return self.tried + 1
 
@@ -179,7 +200,15 @@ def _normal_equations(
         slope = jnp.real(columns.conj().T @ left.reshape(-1))
         return jnp.sum(jnp.abs(left) ** 2), slope, jnp.real(columns.conj().T @ columns)
 
-    return jax.lax.map(one, coordinates, batch_size=8)
+    return jax.vmap(one)(coordinates)
+
+
+def _best_starts(equations: _Equations, grid: np.ndarray) -> np.ndarray:
+    """The best of a grid, always as many, so that nothing is compiled anew."""
+    if len(grid) == 1:
+        return grid
+    costs = [equations(grid[i : i + _STARTS])[0] for i in range(0, len(grid), _STARTS)]
+    return grid[np.argsort(np.concatenate(costs))[:_STARTS]]
 
 
 def _settle(equations: _Equations, coordinates: np.ndarray) -> _End:
@@ -195,12 +224,12 @@ def _settle(equations: _Equations, coordinates: np.ndarray) -> _End:
         )  # coordinates are logarithms: no more than a factor of e² at once
         new_costs, new_slopes, new_matrices = equations(tried)
         better = new_costs < costs
-        gained = np.where(better, costs - new_costs, 0) > _SETTLED * costs
+        gained = new_costs < (1 - _SETTLED) * costs
         coordinates = np.where(better[:, None], tried, coordinates)
         costs = np.where(better, new_costs, costs)
         slopes = np.where(better[:, None], new_slopes, slopes)
         matrices = np.where(better[:, None, None], new_matrices, matrices)
-        damping = np.where(better, damping / 5, damping * 5)
+        damping = np.maximum(np.where(better, damping / 5, damping * 5), 1e-12)
         best = np.argmin(costs)
         if not (gained | (damping < 1e3) & ~better)[best]:
             break
@@ -214,7 +243,8 @@ def _steps(slopes: np.ndarray, matrices: np.ndarray, damping: np.ndarray) -> np.
     damped = matrices + np.einsum("g,gi,ij->gij", damping, diagonal, np.eye(slopes.shape[1]))
     usable = np.isfinite(damped).all((1, 2)) & np.isfinite(slopes).all(1)
     damped = np.where(usable[:, None, None], damped, np.eye(slopes.shape[1]))
-    return np.linalg.solve(damped, np.where(usable[:, None], slopes, 0)[..., None])[..., 0]
+    slopes = np.where(usable[:, None], slopes, 0)
+    return np.stack([np.linalg.lstsq(m, s, rcond=None)[0] for m, s in zip(damped, slopes, strict=True)])
 
 
 def _features(kind: type[Learner], evidence: Evidence) -> Any:

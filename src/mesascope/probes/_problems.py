@@ -68,24 +68,30 @@ def draw_problems(process: Any, task: Task, tasks: int, key: Array) -> Problems:
     """
     check_task(process, task)
     sample = process.sample(key, task_length(task), tasks)
-    weights = np.asarray(task.weights_array(), float)
-    if isinstance(task, FewShot):
-        return from_prompts(sample, weights)
-    if not jnp.issubdtype(sample.dtype, jnp.inexact):
+    if not isinstance(task, FewShot) and not jnp.issubdtype(sample.dtype, jnp.inexact):
         raise TypeError(
             f"process: {type(process).__name__} draws symbols, but algorithms are told apart by real or complex tokens; "
             "use a process of such tokens"
         )
-    return from_tokens(sample, np.concatenate([[0.0], weights]))
+    return of_sample(sample, length_weights(task))
 
 
-def from_tokens(tokens: Array, weights: np.ndarray) -> Problems:
-    """Problems of sequences x_1 … x_{t+1}, shape (batch, t + 1, d); weights of n = 0 … t − 1, shape (t,)."""
-    contexts = tokens[:, :-1]
-    return Problems(contexts, *sequence_examples(contexts), tokens[:, 1:], weights / weights.sum())
+def length_weights(task: Task) -> np.ndarray:
+    """The weights of n = 0 … N examples: those of the context lengths t = n + 1, or of the example counts n."""
+    weights = np.asarray(task.weights_array(), float)
+    return weights if isinstance(task, FewShot) else np.concatenate([[0.0], weights])
 
 
-def from_prompts(prompts: Prompts, weights: np.ndarray) -> Problems:
-    """Problems of prompts of N + 1 pairs; weights of n = 0 … N, shape (N + 1,)."""
-    x, y = prompts
-    return Problems(prompts, *prompt_examples(x, y), y[:, :, None], weights / weights.sum())
+def of_sample(sample: Any, weights: np.ndarray) -> Problems:
+    """Problems of a sample as processes draw it, weighted by n = 0 … N, shape (N + 1,).
+
+    Args:
+        sample: tokens x_1 … x_{N+2}, shape (batch, N + 2, d), or `Prompts` of N + 1 pairs.
+        weights: not negative, at least one positive.
+    """
+    weights = weights / weights.sum()
+    if isinstance(sample, Prompts):
+        x, y = sample
+        return Problems(sample, *prompt_examples(x, y), y[:, :, None], weights)
+    contexts = sample[:, :-1]
+    return Problems(contexts, *sequence_examples(contexts), sample[:, 1:], weights)

@@ -1,0 +1,67 @@
+"""Models whose algorithm is known: a learner with random hyperparameters behind a function of NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import mesascope as ms
+from mesascope import learners
+from mesascope.learners import predictions
+
+DIM, HORIZON = 3, 12
+PROCESS = ms.LinearAR.contracting(ms.Gaussian(1.0), DIM, 0.3, 0.9, noise=0.5)
+TASK = ms.NextToken(HORIZON)
+
+
+def planted(number: int) -> learners.Learner:
+    """The learner number 0, 1, 2 …: all kinds by turns, hyperparameters at random, reproducibly."""
+    rng = np.random.default_rng(number)
+    step, momentum = 10 ** rng.uniform(-1.2, -0.4), rng.uniform(0.2, 0.8)
+    penalty, steps = 10 ** rng.uniform(-1, 1), int(rng.integers(2, 7))
+    matrix = step * (np.eye(DIM) + 0.3 * rng.normal(size=(DIM, DIM)))
+    makers = (
+        lambda: learners.Zero(),
+        lambda: learners.LastToken(),
+        lambda: learners.Average(),
+        lambda: learners.GradientDescent(step),
+        lambda: learners.GradientDescent(step, steps),
+        lambda: learners.Momentum(step, momentum, steps),
+        lambda: learners.Nesterov(step, momentum, steps),
+        lambda: learners.Chebyshev(step, step * 10 ** rng.uniform(0.5, 1.5), steps),
+        lambda: learners.OnlineGradientDescent(step),
+        lambda: learners.PreconditionedGradientDescent(matrix),
+        lambda: learners.PreconditionedGradientDescent(step * (1 + np.arange(DIM)) / DIM),
+        lambda: learners.GradientDescentPlusPlus(step, step * rng.uniform(0.2, 1), steps),
+        lambda: learners.Newton(rng.uniform(0.3, 1.7), steps),
+        lambda: learners.ConjugateGradients(int(rng.integers(1, DIM))),
+        lambda: learners.LeastSquares(),
+        lambda: learners.Ridge(penalty),
+        lambda: learners.PosteriorMean(1.0, penalty),
+        lambda: learners.RecursiveLeastSquares(penalty, rng.uniform(0.7, 0.95)),
+        lambda: learners.KalmanFilter(penalty, 10 ** rng.uniform(-2, 0)),
+        lambda: learners.NearestNeighbours(steps),
+        lambda: learners.KernelSmoother(10 ** rng.uniform(-1, 0.5)),
+        lambda: learners.Lasso(10 ** rng.uniform(-1.5, -0.5)),
+    )
+    return makers[number % len(makers)]()
+
+
+KINDS = 22
+
+
+def as_model(learner: learners.Learner, noise: float = 1e-3) -> Any:
+    """The learner as a function of contexts, with noise that is a function of the context.
+
+    The noise has the given size relative to each prediction's mean square, so that it is small everywhere.
+    """
+
+    def predict(contexts: np.ndarray) -> np.ndarray:
+        contexts = np.asarray(contexts)
+        exact = np.asarray(predictions(learner, contexts[:, :-1], contexts[:, 1:], contexts))[:, -1]
+        phase = 1e4 * np.abs(contexts).sum((1, 2))[:, None] + 7.0 * np.arange(exact.shape[1])
+        size = np.sqrt(np.mean(np.abs(exact) ** 2, -1, keepdims=True))
+        return exact + noise * np.sqrt(2) * size * np.cos(phase)
+
+    return predict

@@ -1,0 +1,97 @@
+"""The algebraic reading of linear attention: which step of gradient descent its weights spell."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mesascope.learners import Learner, PreconditionedGradientDescent
+from mesascope.models import LinearAttentionModel
+
+from ._candidates import answers_of
+from ._fit import Evidence
+from ._intervals import ratio
+from ._metrics import squared
+
+_EQUAL = 1e-2  # relative size of what may be left when a matrix is called a multiple of the identity
+
+
+class Reading(NamedTuple):
+    r"""What merged weights of one head say: $\hat y = L \bar C R q$ with $L$ in W^PV and $R$ in W^KQ, and a remainder.
+
+    Attributes:
+        algorithm: "gradient-descent" if L and R are multiples of the identity; "signed-gradient-descent" if they are up to
+            signs of the coordinates; else "preconditioned-gradient-descent".
+        step_size: the mean of |a_j b_j| over the diagonals of R and L, with the sign of their sum.
+        signs: the signs of b_j, shape (d,), the first being positive.
+        preconditioner: R, the (x_{i−1}, x_t) block of W^KQ, shape (d, d).
+        output_map: L, the x_i block of W^PV, shape (d, d).
+        remainder: size of all other blocks, relative to all weights.
+        disagreement: relative distance of the learner that is read from what the model does.
+        learner: the learner that is read.
+    """
+
+    algorithm: str
+    step_size: float
+    signs: np.ndarray
+    preconditioner: np.ndarray
+    output_map: np.ndarray
+    remainder: float
+    disagreement: float
+    learner: Learner
+
+    def describe(self) -> str:
+        """In one line."""
+        signs = "".join("+" if sign > 0 else "−" for sign in self.signs)
+        shown = f", signs {signs}" if self.algorithm.startswith("signed") else ""
+        return (
+            f"{self.algorithm}, step size {self.step_size:.6g}{shown}; other blocks {self.remainder:.2g} of the weights; "
+            f"distance from the behaviour {self.disagreement:.2g}"
+        )
+
+
+def read_weights(model: Any, evidence: Evidence) -> Reading | None:
+    """The reading of one head of linear attention, and how far it is from the behaviour; None for other models."""
+    if not isinstance(model, LinearAttentionModel):
+        return None
+    w_kq, w_pv = (np.asarray(w) for w in model.heads())
+    if len(w_kq) != 1:
+        return None
+    w_kq, w_pv, d = w_kq[0], w_pv[0], w_pv.shape[1]
+    right, left = w_kq[d:, :d], w_pv[:, :d]
+    learner = PreconditionedGradientDescent(right, left)
+    products = np.real(np.diag(right) * np.diag(left))
+    signs = np.where(np.real(np.diag(left)) * np.real(left[0, 0]) < 0, -1, 1)
+    whole = np.linalg.norm(w_kq) ** 2 * np.linalg.norm(left) ** 2
+    whole += np.linalg.norm(right) ** 2 * np.linalg.norm(w_pv[:, d:]) ** 2
+    spelt = np.linalg.norm(right) ** 2 * np.linalg.norm(left) ** 2
+    return Reading(
+        _algorithm(right, left),
+        float(np.abs(products).mean() * (-1 if products.sum() < 0 else 1)),
+        signs,
+        right,
+        left,
+        float(np.sqrt(max(float(whole - spelt), 0.0) / float(whole))) if whole else 0.0,
+        _disagreement(learner, evidence),
+        learner,
+    )
+
+
+def _algorithm(right: np.ndarray, left: np.ndarray) -> str:
+    def multiple(matrix: np.ndarray) -> bool:
+        rest = matrix - np.trace(matrix) / len(matrix) * np.eye(len(matrix))
+        return bool(np.linalg.norm(rest) <= _EQUAL * np.linalg.norm(matrix))
+
+    if multiple(right) and multiple(left):
+        return "gradient-descent"
+    signs = np.where(np.real(np.diag(left)) < 0, -1, 1)
+    if multiple(signs * right) and multiple(signs * left):
+        return "signed-gradient-descent"
+    return "preconditioned-gradient-descent"
+
+
+def _disagreement(learner: Learner, evidence: Evidence) -> float:
+    weights = evidence.problems.weights
+    off = squared(evidence.answers - answers_of(learner, evidence.problems)) @ weights
+    return float(ratio(off.mean(), (squared(evidence.answers) @ weights).mean()))

@@ -1,0 +1,321 @@
+"""Which algorithm a model runs in context: learners fitted to it, compared with it, and told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mesascope.core import integer_at_least, named_key, require_x64
+from mesascope.objectives import Task, task_length
+
+from ._algebra import read_weights
+from ._answers import answers
+from ._candidates import Judgement, judge
+from ._families import FAMILIES
+from ._fit import Evidence, Fitted
+from ._identification import Identification, Ranked, Separation, Verdict, plain_hyperparameters
+from ._intervals import check_level
+from ._problems import draw_problems, length_weights, of_sample
+from ._separation import Differences, Place
+from ._settings import Setting, changed
+
+_ROUNDS = 3  # of asking the model elsewhere
+# Relative squared differences up to which learners are the same as fitted: a share of the best distance, since fits are no
+# more exact than what they leave; at least rounding, and at most what is no difference to speak of.
+_ALIKE, _LEAST_ALIKE, _MOST_ALIKE = 0.25, 1e-9, 1e-4
+
+
+_TELLING = Setting(white=True)  # independent tokens determine what those of a process may not
+
+
+class IdentifyProgress(NamedTuple):
+    """What `identify` tells while it runs.
+
+    Attributes:
+        stage: what comes next, in a few words.
+        done: steps done.
+        total: steps known of; a search adds some.
+    """
+
+    stage: str
+    done: int
+    total: int
+
+
+def identify(
+    model: Any,
+    process: Any,
+    task: Task,
+    *,
+    tasks: int = 2000,
+    seed: int = 0,
+    tolerance: float = 1e-2,
+    level: float = 0.95,
+    learners: Sequence[str] | None = None,
+    search: bool = True,
+    progress: Callable[[IdentifyProgress], None] | None = None,
+) -> Identification:
+    r"""Name the algorithm that a model runs in context, with its hyperparameters, or say that it cannot be told.
+
+    The hyperparameters of every learner are fitted to the model's predictions $f$ on one half of the tasks; on the other
+    half its predictions $g$ are at the relative distance $E\|f - g\|^2 / E\|f\|^2$ from them, with a bootstrap interval.
+
+    - A learner is told apart from the nearest one if it is, with confidence, more than twice as far from the model.
+    - Learners that could not be told apart are the same algorithm if, as fitted, they answer alike in 40 settings of data:
+      inputs of other scales and conditions, with noise, and without the law of the process. The simplest gives the name.
+      A preconditioner with entries that the data say nothing about is not the same as any other.
+    - If more than one is left, the model is asked in the setting where they differ most, and all that are left are fitted
+      anew to all its answers: an algorithm explains all of them by one set of hyperparameters. If none does, the model
+      runs no such algorithm there, and what it does on its own data stays ambiguous.
+
+    Args:
+        model: a model of ours, or what `as_callable` takes: a function of contexts (batch, t, d) → (batch, d), or of
+            prompts (x (batch, n + 1, d), y (batch, n)) → (batch,).
+        process: what draws sequences of real or complex tokens, or prompts.
+        task: `NextToken` or `FewShot`: says which context lengths count, and how much.
+        tasks: how many are drawn, for each setting of data; at least 4/(1 − level) and 40.
+        seed: of the tasks and of the bootstrap.
+        tolerance: the distance up to which a learner counts as what the model does.
+        level: of the intervals, and of every comparison.
+        learners: ids of the learners to compare with; all by default.
+        search: whether the model may be asked on other data.
+        progress: called before every step.
+
+    Returns:
+        Verdict, ranking, what separated candidates, reasons; `print` shows a table.
+
+    Raises:
+        TypeError: a model that cannot be called, a process of symbols, a task that does not fit the process.
+        ValueError: predictions of another shape, not finite or not reproducible; too few tasks for the level; an unknown
+            learner; a tolerance that is not in (0, 1); JAX in 32-bit mode.
+    """
+    require_x64("identify")
+    tasks = _checked_tasks(tasks, level)
+    if not 0 < tolerance < 1:
+        raise ValueError(
+            f"tolerance must lie strictly between 0 and 1, got {tolerance}; write e.g. tolerance=0.01"
+        )
+    names = _checked_names(learners)
+    study = _Study(model, process, task, tasks, seed, level, tolerance, progress or (lambda _: None))
+    return study.run(names, search)
+
+
+class _Study:
+    """One identification: what was asked, what was fitted, what is left."""
+
+    def __init__(
+        self,
+        model: Any,
+        process: Any,
+        task: Task,
+        tasks: int,
+        seed: int,
+        level: float,
+        tolerance: float,
+        tell: Callable[[IdentifyProgress], None],
+    ):
+        self._model, self._process, self._task, self._tasks = model, process, task, tasks
+        self._seed, self._level, self._tolerance, self._tell = seed, level, tolerance, tell
+
+    def run(self, names: Sequence[str], search: bool) -> Identification:
+        total = len(names) + 2
+        self._tell(IdentifyProgress("ask the model", 0, total))
+        problems = draw_problems(self._process, self._task, self._tasks, self._key("tasks"))
+        asked = [Evidence(problems, answers(self._model, problems))]
+        fitted: dict[str, Fitted] = {}
+        for done, name in enumerate(names, start=1):
+            self._tell(IdentifyProgress(f"fit {name}", done, total))
+            fitted[name] = FAMILIES[name].fit(self._fitting(asked))
+        self._tell(IdentifyProgress("compare", total - 1, total))
+        judgement = self._judge(fitted, asked)
+        left = self._left(names, judgement)
+        separated: list[Separation] = []
+        for attempt in range(_ROUNDS + 1):
+            groups, place = self._groups(left, fitted, judgement)
+            if len(groups) < 2 or not search or place is None or attempt == _ROUNDS:
+                break
+            self._tell(IdentifyProgress(f"ask elsewhere: {place.setting.describe()}", total, total + 1))
+            outcome = self._ask_elsewhere(place, attempt, left, asked)
+            separated.append(self._separation(place, groups, outcome))
+            if not separated[-1].decided:
+                break
+            asked, fitted = outcome.asked, fitted | outcome.fitted
+            judgement = outcome.judgement
+            left = self._left(list(outcome.fitted), judgement)
+        ranking = self._ranking(fitted, asked[:1], groups)
+        verdict = self._verdict(groups, ranking)
+        return Identification(
+            verdict,
+            tuple(groups),
+            ranking,
+            tuple(separated),
+            _reasons(verdict, groups, ranking, separated, self._tolerance, search),
+            read_weights(self._model, self._judging(asked)[0]),
+        )
+
+    def _key(self, *names: str) -> Any:
+        return named_key(self._seed, "identify", *names)
+
+    def _fitting(self, asked: Sequence[Evidence]) -> list[Evidence]:
+        return [e.part(0, e.problems.tasks // 2) for e in asked]
+
+    def _judging(self, asked: Sequence[Evidence]) -> list[Evidence]:
+        return [e.part(e.problems.tasks // 2, e.problems.tasks) for e in asked]
+
+    def _judge(self, fitted: dict[str, Fitted], asked: Sequence[Evidence]) -> Judgement:
+        learners = [f.learner for f in fitted.values()]
+        return judge(learners, self._judging(asked), self._level, self._seed)
+
+    def _left(self, names: Sequence[str], judgement: Judgement) -> list[str]:
+        """Who may be within tolerance and is not told apart from the nearest."""
+        best = int(np.argmin(judgement.distance))
+        low, _ = judgement.interval(self._level)
+        out = judgement.further(best, self._level) | (low > self._tolerance)
+        return [name for name, is_out in zip(names, out, strict=True) if not is_out]
+
+    def _groups(
+        self, left: Sequence[str], fitted: dict[str, Fitted], judgement: Judgement
+    ) -> tuple[dict[str, list[str]], Place | None]:
+        """Those left by the simplest that each is the same as, and where the groups differ most."""
+        if len(left) < 2:
+            return {name: [] for name in left}, None
+        ordered = [name for name in FAMILIES if name in left]
+        learners = [fitted[name].learner for name in ordered]
+        weights = length_weights(self._task)
+        differences = Differences(learners, self._process, self._task, self._key("differences"), weights)
+        alike = float(np.clip(_ALIKE * judgement.distance.min(), _LEAST_ALIKE, _MOST_ALIKE))
+        groups: dict[str, list[str]] = {}
+        for place, name in enumerate(ordered):
+            same = (n for n in groups if differences.coincide(ordered.index(n), place, alike))
+            # what the data do not determine may be anything: that it looks the same as fitted says nothing
+            first = next(same, None) if fitted[name].determined else None
+            if first is None:
+                groups[name] = []
+            else:
+                groups[first].append(name)
+        if len(groups) < 2:
+            return groups, None
+        found = differences.best_place([ordered.index(n) for n in groups], alike)
+        if found is None and not all(fitted[name].determined for name in groups):
+            found = Place(_TELLING, int(np.flatnonzero(weights)[-1]), 0.0)
+        return groups, found
+
+    def _ask_elsewhere(
+        self, place: Place, attempt: int, left: Sequence[str], asked: Sequence[Evidence]
+    ) -> _Outcome:
+        key = self._key("elsewhere", str(attempt))
+        sample = self._process.sample(key, task_length(self._task), self._tasks)
+        sample = changed(place.setting, sample, self._key("change", str(attempt)))
+        weights = np.zeros(len(length_weights(self._task)))
+        weights[place.examples] = 1.0
+        problems = of_sample(sample, weights)
+        both = [*asked, Evidence(problems, answers(self._model, problems))]
+        fitted = {name: FAMILIES[name].fit(self._fitting(both)) for name in left}
+        return _Outcome(both, fitted, self._judge(fitted, both), self._judge(fitted, both[-1:]))
+
+    def _separation(self, place: Place, groups: dict[str, list[str]], outcome: _Outcome) -> Separation:
+        distances = dict(zip(outcome.fitted, map(float, outcome.there.distance), strict=True))
+        low, _ = outcome.judgement.interval(self._level)
+        decided = bool(low.min() <= self._tolerance)
+        setting = place.setting.describe()
+        return Separation(setting, place.examples, tuple(groups), place.difference, distances, decided)
+
+    def _ranking(
+        self, fitted: dict[str, Fitted], asked: Sequence[Evidence], groups: dict[str, list[str]]
+    ) -> tuple[Ranked, ...]:
+        judgement = self._judge(fitted, asked)
+        low, high = judgement.interval(self._level)
+        entries = [
+            Ranked(
+                name,
+                plain_hyperparameters(fit.learner),
+                float(judgement.distance[i]),
+                (float(low[i]), float(high[i])),
+                tuple(groups.get(name, ())),
+                fit.learner,
+            )
+            for i, (name, fit) in enumerate(fitted.items())
+        ]
+        return tuple(sorted(entries, key=lambda e: (e.learner not in groups, e.distance)))
+
+    def _verdict(self, groups: dict[str, list[str]], ranking: Sequence[Ranked]) -> Verdict:
+        if not groups:
+            return "none"
+        return "identified" if len(groups) == 1 and ranking[0].interval[1] <= self._tolerance else "ambiguous"
+
+
+class _Outcome(NamedTuple):
+    """What asking the model elsewhere brought: all evidence, new fits, and distances on all of it and on the new."""
+
+    asked: list[Evidence]
+    fitted: dict[str, Fitted]
+    judgement: Judgement
+    there: Judgement
+
+
+def _reasons(
+    verdict: Verdict,
+    groups: dict[str, list[str]],
+    ranking: Sequence[Ranked],
+    separated: Sequence[Separation],
+    tolerance: float,
+    search: bool,
+) -> tuple[str, ...]:
+    first = ranking[0]
+    low, high = first.interval
+    at = f"at distance {first.distance:.3g} [{low:.3g}, {high:.3g}]"
+    if verdict == "none":
+        return (f"the nearest learner, {first.learner}, is {at}, beyond the tolerance {tolerance:g}",)
+    lines = []
+    if verdict == "identified":
+        lines.append(f"{first.learner} is {at}, within the tolerance {tolerance:g}")
+        inside = {first.learner, *first.contains}
+        rest = [entry for entry in ranking if entry.learner not in inside]
+        if rest:
+            nearest = min(rest, key=lambda e: e.distance)
+            lines.append(f"the next, {nearest.learner}, is at distance {nearest.distance:.3g}")
+    elif len(groups) == 1:
+        lines.append(
+            f"{first.learner} is {at}, on both sides of the tolerance {tolerance:g}: take more tasks"
+        )
+    else:
+        lines.append(f"on these data {', '.join(groups)} cannot be told apart; {first.learner} is {at}")
+        if not search:
+            lines.append("search=True asks the model where they differ")
+    lines += [f"as fitted, {', '.join(same)} is the same as {name}" for name, same in groups.items() if same]
+    return (*lines, *map(_separation_in_words, separated))
+
+
+def _separation_in_words(separation: Separation) -> str:
+    nearest = min(separation.distances, key=lambda name: separation.distances[name])
+    where = f"{separation.setting}, after {separation.examples} examples"
+    told = f"{', '.join(separation.candidates)} were asked apart on {where}: nearest there is {nearest}"
+    told += f" at distance {separation.distances[nearest]:.3g}"
+    if separation.decided:
+        return told
+    return told + "; no candidate explains those answers together with the others, so they decide nothing"
+
+
+def _checked_tasks(tasks: int, level: float) -> int:
+    tasks = integer_at_least("tasks", tasks, 2)
+    try:
+        check_level(level, tasks // 2)
+    except ValueError as error:
+        raise ValueError(f"{error} (one half of the {tasks} tasks is fitted to)") from None
+    return tasks
+
+
+def _checked_names(learners: Sequence[str] | None) -> list[str]:
+    if learners is None:
+        return list(FAMILIES)
+    if isinstance(learners, str) or not learners:
+        raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
+    for name in learners:
+        if name not in FAMILIES:
+            near = get_close_matches(str(name), FAMILIES, n=1, cutoff=0.5)
+            mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FAMILIES)}"
+            raise ValueError(f"learners: no learner {name!r}; {mend}")
+    return [name for name in FAMILIES if name in learners]

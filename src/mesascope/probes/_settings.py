@@ -1,0 +1,95 @@
+"""Settings of data on which algorithms part: other scales, conditions, noise, and tokens without a law that binds them."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.processes import Prompts
+
+
+class Setting(NamedTuple):
+    """How data differ from those of the process.
+
+    Attributes:
+        scale: inputs are multiplied by it.
+        condition: ratio of the longest and the shortest axis that inputs are stretched to, in random directions.
+        noise: standard deviation of noise on tokens or labels, relative to theirs.
+        white: whether tokens are independent Gaussian ones of the same size (of prompts the inputs, with labels that are
+            a random linear function of them) rather than those of the process.
+    """
+
+    scale: float = 1.0
+    condition: float = 1.0
+    noise: float = 0.0
+    white: bool = False
+
+    def describe(self) -> str:
+        """In a few words, e.g. `inputs × 2, condition 10`."""
+        parts = ["white Gaussian inputs"] if self.white else []
+        if self.scale != 1:
+            parts.append(f"inputs × {self.scale:g}")
+        if self.condition != 1:
+            parts.append(f"condition {self.condition:g} in random directions")
+        if self.noise:
+            parts.append(f"noise {self.noise:g}")
+        return ", ".join(parts) or "the process itself"
+
+
+SETTINGS = tuple(
+    Setting(scale, condition, noise, white)
+    for white, noise, condition, scale in product(
+        (False, True), (0.0, 0.3), (1.0, 10.0), (1.0, 0.5, 2.0, 0.25, 4.0)
+    )
+)
+"""All that are searched, the process itself first."""
+
+
+def changed(setting: Setting, sample: Any, key: Array) -> Any:
+    """A sample of the process, tokens (batch, T, d) or `Prompts`, as it is in a setting."""
+    if isinstance(sample, Prompts):
+        return _changed_prompts(setting, sample, key)
+    return _changed_tokens(setting, sample, key)
+
+
+def _changed_tokens(setting: Setting, tokens: Array, key: Array) -> Array:
+    keys = jax.random.split(key, 3)
+    if setting.white:
+        tokens = _size(tokens) * _normal(keys[0], tokens)
+    tokens = _stretched(setting, tokens, keys[1])
+    return tokens + setting.noise * _size(tokens) * _normal(keys[2], tokens)
+
+
+def _changed_prompts(setting: Setting, prompts: Prompts, key: Array) -> Prompts:
+    keys = jax.random.split(key, 4)
+    x, y = prompts
+    if setting.white:
+        x = _size(x) * _normal(keys[0], x)
+        labels = jnp.einsum("bnp,bp->bn", x, _normal(keys[3], x[:, 0]))
+        y = labels * _size(y) / _size(labels)
+    noise = setting.noise * _size(y) * _normal(keys[2], y)
+    return Prompts(_stretched(setting, x, keys[1]), y + noise)
+
+
+def _stretched(setting: Setting, rows: Array, key: Array) -> Array:
+    """A x for every token x of a task, A = scale · U diag(stretch) Vᵀ with random rotations U, V for every task."""
+    if setting.condition == 1:
+        return setting.scale * rows
+    batch, _, dim = rows.shape
+    one, other = (jnp.linalg.qr(jax.random.normal(k, (batch, dim, dim)))[0] for k in jax.random.split(key))
+    stretch = setting.scale * setting.condition ** np.linspace(-0.5, 0.5, dim)
+    return jnp.einsum("bij,j,bkj,bnk->bni", one, stretch, other, rows)
+
+
+def _normal(key: Array, like: Array) -> Array:
+    return jax.random.normal(key, like.shape, like.dtype)
+
+
+def _size(array: Array) -> Array:
+    """Root mean square of the entries."""
+    return jnp.sqrt(jnp.mean(jnp.abs(array) ** 2))

@@ -1,0 +1,200 @@
+"""`identify` names what is known: planted learners, limits of zheng2024, layers that solve ridge regression."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from planted_models import PROCESS, TASK, as_model
+
+import mesascope as ms
+from mesascope import learners
+from mesascope.probes import identify
+from mesascope.theory import zheng2024
+
+LINEAR = ("gradient-descent", "least-squares", "ridge", "preconditioned-gradient-descent", "average", "zero")
+
+
+def test_the_gaussian_limit_is_one_step_with_the_step_of_the_theorem():
+    process, task = ms.DiagonalUnitary(ms.Gaussian(1.0), 3), ms.NextToken(12)
+    model = ms.gradient_flow(ms.LinearAttention.diagonal(3, 0.1, 0.1), process, task).model
+    answer = identify(model, process, task, tasks=400, learners=LINEAR)
+    assert (answer.verdict, answer.candidates) == ("identified", ("gradient-descent",))
+    found = answer.entry("gradient-descent")
+    assert found.hyperparameters["steps"] == 1
+    assert found.hyperparameters["step_size"] == pytest.approx(
+        float(zheng2024.limit_product(process, task)), rel=1e-6
+    )
+    assert "preconditioned-gradient-descent" in found.contains
+    assert answer.reading.algorithm == "gradient-descent"
+    assert answer.reading.step_size == pytest.approx(found.hyperparameters["step_size"], rel=1e-6)
+    assert answer.reading.disagreement < 1e-12
+
+
+def test_the_full_one_limit_is_preconditioned_and_no_plain_step():
+    process, task = ms.DiagonalUnitary(ms.Constant(1.0), 3), ms.NextToken(12)
+    model = ms.gradient_flow(ms.LinearAttention.diagonal(3, 0.1, 0.1), process, task).model
+    answer = identify(model, process, task, tasks=400, learners=LINEAR)
+    assert (answer.verdict, answer.candidates) == ("identified", ("preconditioned-gradient-descent",))
+    right, left = np.asarray(model.w_kq[3:, :3]), np.asarray(model.w_pv[:, :3])
+    found = answer.ranking[0].hyperparameters
+    size = np.linalg.norm(left) / np.sqrt(3)
+    np.testing.assert_allclose(found["preconditioner"], right * size, rtol=1e-2)
+    np.testing.assert_allclose(found["output_map"], left / size, rtol=1e-2)
+    fitted = np.asarray(found["preconditioner"])
+    beta = fitted[~np.eye(3, dtype=bool)]
+    assert np.ptp(beta) < 1e-2 * abs(beta.mean())  # αI + β11ᵀ
+    assert answer.reading.algorithm == "preconditioned-gradient-descent"
+    assert answer.entry("gradient-descent").distance > 10 * answer.ranking[0].distance
+
+
+def test_the_one_hot_limit_is_one_step_that_its_own_data_do_not_tell_from_least_squares():
+    process, task = ms.DiagonalUnitary(ms.Sparse(2.0), 3), ms.NextToken(12)
+    model = ms.LinearAttention.diagonal(3, 0.5, 0.5)  # a b = 1/c²
+    alone = identify(model, process, task, tasks=400, learners=LINEAR, search=False)
+    assert alone.verdict == "ambiguous"
+    assert {"gradient-descent", "least-squares"} <= set(alone.candidates)
+    answer = identify(model, process, task, tasks=400, learners=LINEAR)
+    assert (answer.verdict, answer.candidates) == ("identified", ("gradient-descent",))
+    assert answer.ranking[0].hyperparameters["step_size"] == pytest.approx(0.25, rel=1e-6)
+    assert answer.separated_by
+    assert answer.separated_by[0].decided
+    assert answer.separated_by[0].distances["least-squares"] > 0.01
+
+
+def test_signed_diagonal_limits_are_the_same_algorithm_up_to_signs():
+    """Signs that all agree leave no trace; others flip how coordinates act on each other, which behaviour shows."""
+    process, task, step = ms.DiagonalUnitary(ms.Gaussian(1.0), 3), ms.NextToken(12), 0.2
+    for signs in ([1, 1, 1], [-1, -1, -1], [1, -1, 1], [-1, -1, 1]):
+        matrix = np.diag(np.sqrt(step) * np.array(signs, float))
+        zero = np.zeros((3, 3))
+        model = ms.LinearAttention(np.block([[zero, zero], [matrix, zero]]), np.hstack([matrix, zero]))
+        answer = identify(model, process, task, tasks=400, learners=LINEAR)
+        assert answer.verdict == "identified"
+        assert answer.reading.step_size == pytest.approx(step, rel=1e-12)
+        if len(set(signs)) == 1:
+            assert answer.candidates == ("gradient-descent",)
+            assert answer.reading.algorithm == "gradient-descent"
+            continue
+        assert answer.candidates == ("preconditioned-gradient-descent",)
+        assert answer.reading.algorithm == "signed-gradient-descent"
+        found = answer.ranking[0].hyperparameters
+        relative = np.array(signs) * signs[0] * np.sign(sum(signs) * signs[0])
+        np.testing.assert_allclose(np.array(found["output_map"]), relative, rtol=1e-6)
+        np.testing.assert_allclose(np.array(found["preconditioner"]), step * relative, rtol=1e-6)
+
+
+def test_a_mesa_layer_is_ridge_regression():
+    """Keys x_{i−1}, values x_i, query x_t: the ridge solution with penalty 1/λ."""
+    d, zero, identity = 3, np.zeros((3, 3)), np.eye(3)
+    first, second = np.hstack([identity, zero])[None], np.hstack([zero, identity])[None]
+    layer = ms.MesaLayer(w_k=second, w_q=first, w_p=identity[None], w_v=first, regularization=2.0)
+
+    def model(contexts):
+        previous = jnp.concatenate([jnp.zeros_like(contexts[:, :1]), contexts[:, :-1]], 1)
+        return layer(jnp.concatenate([contexts, previous], -1))[:, -1]
+
+    process = ms.LinearAR.contracting(ms.Gaussian(1.0), d, 0.3, 0.9, noise=0.5)
+    answer = identify(
+        model,
+        process,
+        ms.NextToken(12),
+        tasks=400,
+        learners=(*LINEAR, "recursive-least-squares", "posterior-mean"),
+    )
+    assert (answer.verdict, answer.candidates) == ("identified", ("ridge",))
+    assert answer.ranking[0].hyperparameters["penalty"] == pytest.approx(0.5, rel=1e-5)
+    assert set(answer.ranking[0].contains) == {"recursive-least-squares", "posterior-mean"}
+
+
+def test_what_their_own_data_cannot_tell_apart_the_search_does():
+    """One-hot tokens never show the entries of a preconditioner off its diagonal: on them it is a plain step."""
+    process, task = ms.DiagonalUnitary(ms.Sparse(1.0), 3), ms.NextToken(12)
+    truth = learners.PreconditionedGradientDescent(0.2 * np.eye(3) + 0.1)
+
+    def model(contexts):
+        return learners.predictions(truth, contexts[:, :-1], contexts[:, 1:], contexts)[:, -1]
+
+    names = ("gradient-descent", "preconditioned-gradient-descent")
+    alone = identify(model, process, task, tasks=400, learners=names, search=False)
+    assert (alone.verdict, set(alone.candidates)) == ("ambiguous", set(names))
+    assert max(entry.distance for entry in alone.ranking) < 1e-12
+    answer = identify(model, process, task, tasks=400, learners=names)
+    assert (answer.verdict, answer.candidates) == ("identified", (truth.name,))
+    np.testing.assert_allclose(
+        answer.ranking[0].hyperparameters["preconditioner"], truth.preconditioner, rtol=1e-6
+    )
+    (separation,) = answer.separated_by
+    assert separation.distances["gradient-descent"] > 0.1
+    assert separation.distances[truth.name] < 1e-12
+    assert any("gradient-descent were asked apart on" in reason for reason in answer.reasons)
+
+
+def test_a_torch_module_is_found_to_do_what_its_twin_does():
+    torch = pytest.importorskip("torch")
+
+    class Step(torch.nn.Module):
+        def forward(self, contexts):
+            x, y, query = contexts[:, :-1], contexts[:, 1:], contexts[:, -1]
+            return 0.3 / x.shape[1] * torch.einsum("bim,bip,bp->bm", y, x, query)
+
+    def twin(contexts):
+        x, y, query = contexts[:, :-1], contexts[:, 1:], contexts[:, -1]
+        return 0.3 / x.shape[1] * jnp.einsum("bim,bip,bp->bm", y, x, query)
+
+    found, wanted = (identify(m, PROCESS, TASK, tasks=200, learners=LINEAR) for m in (Step(), jax.jit(twin)))
+    assert (found.verdict, found.candidates) == (wanted.verdict, wanted.candidates)
+    for one, other in zip(found.ranking, wanted.ranking, strict=True):
+        assert one.learner == other.learner
+        assert one.distance == pytest.approx(other.distance, rel=1e-6, abs=1e-12)
+
+
+def test_prompts_are_identified_too():
+    process, task = ms.LinearRegression(3, noise=0.1), ms.FewShot.every(8)
+
+    def model(x, y):
+        gram = np.einsum("bip,biq->bpq", x[:, :-1], x[:, :-1]) + 0.5 * np.eye(3)
+        moment = np.einsum("bi,bip->bp", y, x[:, :-1])
+        return np.einsum("bp,bp->b", np.linalg.solve(gram, moment[..., None])[..., 0], x[:, -1])
+
+    answer = identify(model, process, task, tasks=400, learners=LINEAR)
+    assert (answer.verdict, answer.candidates) == ("identified", ("ridge",))
+    assert answer.ranking[0].hyperparameters["penalty"] == pytest.approx(0.5, rel=1e-6)
+
+
+def test_a_model_that_is_no_learner_is_none():
+    answer = identify(
+        lambda c: np.sin(3 * c[:, -1]) + c[:, 0] ** 2, PROCESS, TASK, tasks=200, learners=LINEAR
+    )
+    assert (answer.verdict, answer.candidates) == ("none", ())
+    assert "beyond the tolerance 0.01" in answer.reasons[0]
+    assert answer.reading is None
+
+
+def test_the_answer_is_the_same_every_time_and_prints_a_table():
+    model = as_model(learners.Ridge(0.7))
+    names = ("ridge", "zero")
+    seen = []
+    one = identify(model, PROCESS, TASK, tasks=200, learners=names, progress=seen.append)
+    other = identify(model, PROCESS, TASK, tasks=200, learners=names)
+    assert str(one) == str(other)
+    assert "verdict: identified: ridge" in str(one)
+    assert [p.stage for p in seen] == ["ask the model", "fit zero", "fit ridge", "compare"]
+    assert [p.done for p in seen] == [0, 1, 2, 3]
+    different = identify(model, PROCESS, TASK, tasks=200, learners=names, seed=1)
+    assert different.ranking[0].distance != one.ranking[0].distance
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "said"),
+    [
+        ({"tasks": 60}, ValueError, r"at least 40 tasks .* got 30; .* \(one half of the 60 tasks"),
+        ({"tasks": 200, "level": 0.999}, ValueError, "at least 2000 tasks"),
+        ({"tolerance": 0}, ValueError, "tolerance must lie strictly between 0 and 1"),
+        ({"learners": ["rigde"]}, ValueError, "no learner 'rigde'; did you mean 'ridge'"),
+        ({"learners": []}, ValueError, "must list at least one id"),
+        ({"tasks": 2.5}, TypeError, "tasks must be an integer"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, kind, said):
+    with pytest.raises(kind, match=said):
+        identify(as_model(learners.Zero()), PROCESS, TASK, **settings)
