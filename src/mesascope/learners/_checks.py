@@ -78,4 +78,5 @@ def _checked(name: str, value: Any, check: Any) -> Array:
     if not concrete(value):
         return value
     number: Number = check(name, np.asarray(value) if isinstance(value, Array) else value)
-    return jnp.asarray(float(number), float)  # not weakly typed, or arrays would compile anew what numbers did
+    # Not weakly typed: arrays as hyperparameters then share the programs that numbers compiled.
+    return jnp.asarray(float(number), float)
