@@ -53,7 +53,7 @@ FAMILIES: dict[str, Family | PreconditionedFamily] = {
         Family(ConjugateGradients, (), "steps", 12),
         Family(OnlineGradientDescent, (_STEP,)),
         Family(KernelSmoother, (Scalar("sharpness", 1e-2, 1e2, power=-1),)),
-        Family(Lasso, (Scalar("penalty", 1e-2, 10.0, power=1),), fixed=(("sweeps", 40),), tasks=48),
+        Family(Lasso, (Scalar("penalty", 1e-2, 10.0, power=1),), tasks=48),
         Family(Newton, (Scalar("start", 0.05, 1.9),), "steps", 12),
         Family(PosteriorMean, (Scalar("noise_variance", 1e-3, 1e3, power=1),), fixed=(("prior", 1.0),)),
         Family(RecursiveLeastSquares, (_PENALTY, Scalar("forgetting", 0.5, 0.99, bounded=True))),

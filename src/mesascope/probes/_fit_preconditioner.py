@@ -13,7 +13,9 @@ from ._fit import FINAL_TASKS, Evidence, Fitted
 
 _ROUNDS = 300
 _SETTLED = 1e-7  # relative gain of a round below which the fit rests
-_WORTH = 1.05  # a shape with more entries must explain at least this much better
+_WORTH = (
+    1.5  # a shape with more entries must explain so much better: a few heavy tasks alone do by some percent
+)
 _ROUNDING = 1e-20
 _DETERMINED = 1e-9  # relative size of a direction below which the data say nothing about it
 
