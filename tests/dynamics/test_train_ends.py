@@ -38,6 +38,27 @@ def test_a_diverging_run_keeps_the_last_finite_weights(tmp_path):
     np.testing.assert_array_equal(again.losses, run.losses)
 
 
+class Exploding(LinearAttention):
+    """Answers of any size, with weights that stay small: the square of an answer overflows before its weights do."""
+
+    def predictions(self, tokens):
+        return super().predictions(tokens) * jnp.exp(60 * jnp.abs(self.w_pv).sum())
+
+
+def _explodes(optimizer, **settings):
+    start = Exploding(jnp.full((4, 4), 2.0**-6), jnp.zeros((2, 4)))
+    return start, train(start, PROCESS, TASK, optimizer=optimizer, **{**SMALL, **settings})
+
+
+@pytest.mark.parametrize("evaluate_every", [None, 1])
+def test_a_run_does_not_finish_with_an_infinite_loss(evaluate_every):
+    """The first step leaves finite weights at which nothing finite can be said of the held-out samples."""
+    start, run = _explodes(Optimizer("sgd", 1e3), steps=1, evaluate_every=evaluate_every)
+    assert run.result is Outcome.DIVERGED
+    np.testing.assert_array_equal(_values(run.model), _values(start))
+    assert np.isfinite(float(run.loss.value)) and np.isfinite(run.evaluations.value).all()
+
+
 @pytest.mark.parametrize("record_every", [1, 50])
 def test_a_loss_that_is_not_finite_from_the_start_ends_the_run_there(tmp_path, record_every):
     start, slow = jax.tree.map(lambda w: w * 1e18, START), Optimizer("sgd", 1e-9)

@@ -134,6 +134,7 @@ SMOKE = {
             "starts": [[0.5, 1.5]],
             "schedules": [[1.0, 0.05, 60]],
             "samples": 50,
+            "sampled": [1.0],
             "seed": 1,
             "figure": "figure-1c",
             "risk_figure": "figure-1d",

@@ -82,6 +82,7 @@ def test_every_kind_trains_and_is_read_back(kind, tmp_path, train_with, prompts_
     moved = [not np.array_equal(a, b) for a, b in zip(leaves(run.model), leaves(training.model), strict=True)]
     assert any(moved)
     assert_same(load_trained(training.checkpoint), training.model)
+    assert_same(load_trained(training.checkpoint.parent), training.model)
     assert parse_spec(json.loads((tmp_path / "spec.json").read_text()), TrainSpec) == spec
 
 
@@ -303,3 +304,12 @@ def test_interruption_keeps_what_was_computed(tmp_path, train_with):
     assert spec.run(tmp_path) == spec.run(tmp_path / "whole").model_copy(
         update={"checkpoint": str(tmp_path / "step-000000003.checkpoint")}
     )
+
+
+def test_what_is_no_checkpoint_is_refused_by_its_name(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    for path, said in ((tmp_path, "holds no checkpoint"), (tmp_path / "nope", "is no checkpoint")):
+        with pytest.raises(CheckpointError, match=rf"{path.name}: .*{said}"):
+            load_trained(path)
+    with pytest.raises(CheckpointError, match=r"safetensors: is no checkpoint"):
+        load_trained(tmp_path / "model.safetensors")

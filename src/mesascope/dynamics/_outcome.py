@@ -25,7 +25,7 @@ _MESSAGES = {
     Outcome.CONVERGED: "the gradient fell below the tolerance",
     Outcome.FINISHED: "the time or number of steps asked for was reached",
     Outcome.DIVERGED: (
-        "the weights stopped being finite or the step size vanished; "
+        "the weights or the loss stopped being finite, or the step size vanished; "
         "start from smaller weights, lower the learning rate or clip the gradient, or, in a flow, tighten rtol and atol"
     ),
     Outcome.NOT_FINITE: (

@@ -247,8 +247,13 @@ class _Run(Generic[Model]):
         if not bool(jnp.isfinite(moved.vector).all() & jnp.isfinite(total)):
             self.failure = self._reason()
             return
-        if settings.is_due(settings.evaluate_every, stop):
+        due = settings.is_due(settings.evaluate_every, stop)
+        if due or stop == settings.steps:
             loss = self._evaluate(stop, moved)
+            if not bool(jnp.isfinite(loss.value)):  # finite weights of which nothing good can be said
+                self.failure = self._reason()
+                return
+        if due:
             self.log.evaluate(stop, float(loss.value), float(loss.standard_error))
         self.log.add(float(total), stop - self.taken)
         self.state, self.taken = moved, stop

@@ -119,19 +119,21 @@ class _Runs(Generic[Model]):
 
     def _finished(self, i: int) -> Training[Model]:
         self.logs[i].record(int(self.reached[i]))
-        averages = self.states.average
+        averages, loss = self.states.average, self._evaluate(i)
         return Training(
             self._model(i, self.states.vector),
             None if averages is None else self._model(i, averages),
             *self.logs[i].arrays(),
-            self._evaluate(i),
-            self._result(i),
+            loss,
+            self._result(i, bool(jnp.isfinite(loss.value))),
             None,
         )
 
-    def _result(self, i: int) -> Outcome:
+    def _result(self, i: int, finite: bool) -> Outcome:
         if not self.lasting[i]:
             return self.failures[i]
+        if not finite:
+            return Outcome.DIVERGED
         return Outcome.FINISHED if self.taken == self.settings.steps else Outcome.INTERRUPTED
 
 

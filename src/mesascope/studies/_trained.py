@@ -13,7 +13,7 @@ def load_trained(checkpoint: str | PathLike[str]) -> Any:
     """Return the model of a checkpoint, rebuilt from the specification beside it.
 
     Args:
-        checkpoint: a checkpoint of `TrainSpec.run` or `mesascope train`.
+        checkpoint: a checkpoint of `TrainSpec.run` or `mesascope train`, or the folder of a run: its last one.
 
     Raises:
         SpecError: there is no `spec.json` beside it, or it builds no model.
@@ -22,6 +22,19 @@ def load_trained(checkpoint: str | PathLike[str]) -> Any:
     """
     from mesascope.dynamics import load_model
 
-    path = Path(checkpoint)
+    path = _checkpoint(Path(checkpoint))
     spec = read_spec(path.parent / SPEC_FILE, TrainSpec)
     return load_model(path, spec.build_model())
+
+
+def _checkpoint(path: Path) -> Path:
+    from mesascope.dynamics import CheckpointError
+
+    found = max(path.glob("step-*.checkpoint"), default=None) if path.is_dir() else path
+    if found is None:
+        raise CheckpointError(
+            f"{path}: this folder holds no checkpoint; give that of a run, or of one of its seeds"
+        )
+    if found.suffix != ".checkpoint":
+        raise CheckpointError(f"{path}: is no checkpoint; give a step-….checkpoint of a run, or its folder")
+    return found
