@@ -35,7 +35,8 @@ def batched_matmul(left: Array, right: Array) -> Array:
 
 
 def _as_dot(left: Array, right: Array) -> Array:
-    return jnp.einsum("ikb,kjb->ijb", left, right)
+    with jax.enable_x64(True):  # this is traced late, outside the mode that operands of 64 bits were made in
+        return jnp.einsum("ikb,kjb->ijb", left, right)
 
 
 def _as_vectors(left: Array, right: Array) -> Array:
