@@ -154,7 +154,7 @@ def test_a_refused_run_changes_nothing(run, spec):
     run("train", spec(data), "--out", "one")
     before = Path("one", "spec.json").read_bytes()
     told = run("train", spec({**data, "steps": 8}), "--out", "one").refusal
-    assert "follows a schedule that ends with the run" in told
+    assert "schedule, which ends with the run" in told
     assert Path("one", "spec.json").read_bytes() == before
 
 

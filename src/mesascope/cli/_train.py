@@ -38,9 +38,10 @@ class Train:
       orthogonal-ar (law, dim, noise, basis), rotation-ar (law, dim, start),
       linear-ar (law, state_dim, spectrum, noise, observed, unstable),
       nonlinear-ar (law, dim, hidden, gain, noise),
-      markov-tree (states, alpha, parents, seed).
+      markov-tree (states, alpha, parents: "chain", "random" or a list, seed).
       Prompts: linear-regression (dim, law, covariance, prior, noise, sparsity),
-      nonlinear-regression (dim, target, law, noise),
+      nonlinear-regression (dim, target, law, noise);
+      target: a table of kind two-layer-relu or random-features,
       orthonormal-features (features, dim, probabilities, law)
     - horizon for sequences, examples for prompts
     - weights, if not "every" for sequences and "last" for prompts: a table or list
@@ -70,11 +71,14 @@ class Train:
       (step_sizes), gradient-descent++ (step_sizes, curvatures),
       preconditioned (preconditioners, input_updates)
     - optimizer, if not "adam": a name or a table with method (adam, adamw, lion,
-      sgd, momentum), learning_rate, schedule (constant, cosine, linear), warmup,
-      clip, weight_decay
-    - steps, batch, seed (or seeds, a list: one run each), average (decay of a
-      moving average of the weights), precision ("float32", "float64", "bfloat16"),
-      held_out, record_every, evaluate_every, checkpoint_every
+      sgd, momentum), learning_rate (1e-3), schedule (constant, cosine, linear),
+      warmup, clip, weight_decay
+    - steps (1000), batch (256), seed (0; or seeds, a list: one run each), average
+      (decay of a moving average of the weights), precision ("float32", "float64",
+      "bfloat16"), held_out (4096), record_every (50), evaluate_every and
+      checkpoint_every (at the end only)
+
+    A wrong kind or value is answered with those that there are.
     """
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]

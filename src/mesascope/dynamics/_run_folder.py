@@ -148,5 +148,5 @@ def run_facts(process: Any, task: Task, settings: TrainingSettings, seed: int) -
         "record_every": str(settings.record_every),
     }
     if isinstance(optimizer, Optimizer) and optimizer.schedule != "constant":
-        facts["steps"] = f"{settings.steps} (the learning rate follows a schedule that ends with the run)"
+        facts["length of the schedule, which ends with the run,"] = f"{settings.steps} steps"
     return facts

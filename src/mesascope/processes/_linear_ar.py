@@ -81,7 +81,7 @@ class LinearAR(SequenceProcess):
         if self.spectral_radius > 1 + _ROUNDING and not self.unstable:
             raise ValueError(
                 f"LinearAR spectrum reaches |λ| = {show_number(self.spectral_radius)} > 1, so states grow without bound; "
-                "shrink it to |λ| ≤ 1 or pass unstable=True"
+                "shrink it to |λ| ≤ 1 or set unstable to true"
             )
 
     @classmethod

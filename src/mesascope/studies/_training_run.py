@@ -127,7 +127,7 @@ def _refuse_another_run(path: Path, spec: Spec) -> None:
 
     if not path.exists():
         raise CheckpointError(
-            f"{path.parent}: holds checkpoints of a run that no specification started; choose another folder"
+            f"{path.parent}: holds checkpoints of a run that no specification started; choose another folder (--out)"
         )
     before, now = (
         one.model_dump(mode="json", exclude=set(_CHANGEABLE)) for one in (read_spec(path, type(spec)), spec)
@@ -137,7 +137,7 @@ def _refuse_another_run(path: Path, spec: Spec) -> None:
         field, there, here = differs
         raise CheckpointError(
             f"{path}: is of another run: {field} is {show(there)} there and {show(here)} here; "
-            "choose another folder, or change it back"
+            "choose another folder (--out), or change it back"
         )
 
 
