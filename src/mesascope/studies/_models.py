@@ -36,7 +36,7 @@ _KINDS = (
     ComposedSpec,
 )
 
-ModelSpec: TypeAlias = Annotated[
+BuiltModelSpec: TypeAlias = (
     LinearAttentionSpec
     | MultiHeadLinearAttentionSpec
     | FactoredLinearAttentionSpec
@@ -48,10 +48,12 @@ ModelSpec: TypeAlias = Annotated[
     | PromptLinearTransformerSpec
     | LoopedLinearTransformerSpec
     | PromptTransformerSpec
-    | ComposedSpec,
-    Field(discriminator="kind"),
-    kinds(*(one.model_fields["kind"].default for one in _KINDS)),
-]
+    | ComposedSpec
+)
+"""A model that is built from its parts."""
+BUILT_KINDS: tuple[str, ...] = tuple(one.model_fields["kind"].default for one in _KINDS)
+
+ModelSpec: TypeAlias = Annotated[BuiltModelSpec, Field(discriminator="kind"), kinds(*BUILT_KINDS)]
 """A model, told apart by `kind`."""
 
 

@@ -17,13 +17,16 @@ _Spec = TypeVar("_Spec", bound=Spec)
 _MOST_BYTES = 2**28
 
 
-def read_spec(path: str | os.PathLike[str], kind: type[_Spec]) -> _Spec:
+def read_spec(
+    path: str | os.PathLike[str], kind: type[_Spec], *, given: Mapping[str, Any] | None = None
+) -> _Spec:
     """Read a specification from a file.
 
     Args:
         path: a .toml or .json file; with another ending, what begins with `{` is JSON, the rest TOML. `-`
             reads standard input.
         kind: what it specifies, e.g. `LossSpec`.
+        given: fields that do not stand in the file.
 
     Raises:
         SpecError: the file cannot be read, is neither TOML nor JSON, or does not specify that; one line with
@@ -31,7 +34,8 @@ def read_spec(path: str | os.PathLike[str], kind: type[_Spec]) -> _Spec:
     """
     name, folder = ("standard input", Path()) if str(path) == "-" else (str(path), Path(path).parent)
     with at(file=name):
-        return parse_spec(_parse(_text(path), Path(path).suffix.lower()), kind, folder=folder)
+        data = _parse(_text(path), Path(path).suffix.lower())
+        return parse_spec(_with(data, given) if given else data, kind, folder=folder)
 
 
 def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] = ".") -> _Spec:
@@ -51,6 +55,16 @@ def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] =
         raise first_error(error, data) from None
     except RecursionError:
         raise SpecError(TOO_DEEP) from None
+
+
+def _with(data: Any, given: Mapping[str, Any]) -> Any:
+    """The fields of the file and those given beside it."""
+    if not isinstance(data, Mapping):
+        return data
+    for name in given:
+        if name in data:
+            raise SpecError("stands in the file and is given beside it; drop one of the two", (name,))
+    return {**data, **given}
 
 
 def _text(path: str | os.PathLike[str]) -> str:

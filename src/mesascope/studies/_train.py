@@ -6,24 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
-from ._any_process import AnyProcessSpec
-from ._base import Count, Dim, Number, Seed, Spec, inside, number, tables, written
+from ._base import Count, Number, Seed, inside, number, tables, written
+from ._data import DataSpec
 from ._errors import SpecError, at, show, wrong
-from ._laws import LawSpec, built_law
-from ._model import Shape
 from ._models import ModelSpec, fitting_models
 from ._optimizer import OptimizerSpec, OptimizerSpecOrName
 from ._problem import require_moments
-from ._processes import LONGEST_TREE, DiagonalUnitarySpec, MarkovTreeSpec
-from ._task import Examples, Horizon, NamedWeights
 from ._train_result import TrainResult
 from ._training_run import TrainingRun
 from ._training_runs import TrainingRuns
 
 if TYPE_CHECKING:
     from mesascope.dynamics import TrainingProgress
-    from mesascope.objectives import Task
-    from mesascope.processes import PromptProcess, SequenceProcess
 
 
 def _decay(value: Any) -> Number:
@@ -40,17 +34,10 @@ def _seed_unless_seeds(given: dict[str, Any]) -> int | None:
     return 0 if given.get("seeds") is None else None
 
 
-class TrainSpec(Spec):
-    """A training run: model, data, task, and how to train.
+class TrainSpec(DataSpec):
+    """A training run: data and task as for `DataSpec`, model, and how to train.
 
     Attributes:
-        process: what generates the data; its parameters stand in its table, but those of "diagonal-unitary", the
-            default, are `law` and `dim`.
-        law, dim: for "diagonal-unitary": law of the initial token, and token dimension.
-        horizon: for processes of sequences: tokens per sequence T ≥ 3.
-        examples: for processes of prompts: examples N ≥ 1 before the query.
-        weights: weight of every context length t = 2 … T − 1, or of every number of examples t = 0 … N: "every", "last",
-            a table with those that are not 0, or a list of all; by default "every" for sequences, "last" for prompts.
         model: what is trained, and its initial weights.
         optimizer: its name, or a table with method, learning_rate, schedule, warmup, clip and weight_decay.
         steps: number of steps.
@@ -65,12 +52,6 @@ class TrainSpec(Spec):
         checkpoint_every: steps between checkpoints; without it only at the end.
     """
 
-    process: AnyProcessSpec = DiagonalUnitarySpec()
-    law: LawSpec | None = None
-    dim: Dim | None = None
-    horizon: Horizon | None = None
-    examples: Examples | None = None
-    weights: NamedWeights = None
     model: ModelSpec
     optimizer: OptimizerSpecOrName = OptimizerSpec()
     steps: Count = 1000
@@ -97,31 +78,8 @@ class TrainSpec(Spec):
         return self
 
     @model_validator(mode="after")
-    def _graph_has_a_size(self) -> Self:
-        if isinstance(self.process, MarkovTreeSpec) and (self.horizon or 0) > LONGEST_TREE:
-            raise wrong(
-                f"must be at most {LONGEST_TREE} for 'markov-tree', whose graph has a position for every symbol, "
-                f"got {self.horizon}",
-                "horizon",
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
-        kind, diagonal = self.process.kind, isinstance(self.process, DiagonalUnitarySpec)
-        for name in ("law", "dim"):
-            given = getattr(self, name) is not None
-            if diagonal and not given:
-                raise wrong(f"missing; process '{kind}' needs law and dim", name)
-            if given and not diagonal:
-                raise wrong(f"of '{kind}' belongs into the table of process; move it there", name)
-        prompts = self.process.data == "prompts"
-        needed, other = ("examples", "horizon") if prompts else ("horizon", "examples")
-        what = "prompts" if prompts else "sequences"
-        if getattr(self, other) is not None:
-            raise wrong(f"process '{kind}' draws {what}; give {needed} instead", other)
-        if getattr(self, needed) is None:
-            raise wrong(f"missing; process '{kind}' draws {what} and needs {needed}", needed)
+    def _model_reads_the_data(self) -> Self:
+        kind = self.process.kind
         if self.process.data not in self.model.reads:
             fitting = ", ".join(fitting_models(self.process.data))
             raise wrong(
@@ -132,12 +90,6 @@ class TrainSpec(Spec):
         with inside("model"):
             self.model.check(self.shape)
         return self
-
-    @property
-    def shape(self) -> Shape:
-        """What the model needs to know about the data."""
-        width = self.dim if isinstance(self.process, DiagonalUnitarySpec) else self.process.width
-        return Shape(self.process.data, width or 0, self.horizon or self.examples or 0)
 
     def build(self) -> TrainingRun:
         """Return the run of one seed, ready to start.
@@ -156,7 +108,7 @@ class TrainSpec(Spec):
         if self.precision == "float64":
             require_x64("precision 'float64'")
         self._refuse_numbers()
-        process, task = self._process(), self._task()
+        process, task = self.build_data()
         with at("batch"):
             refuse_large_samples(process, task, self.batch, self.precision)
         with at("optimizer"):
@@ -222,33 +174,6 @@ class TrainSpec(Spec):
         with at("model"):
             alone = {name: value for name, value in settings.items() if name != "seed"}
             refuse_large_networks(shapes, TrainingSettings(**alone))
-
-    def _process(self) -> "SequenceProcess | PromptProcess":
-        if not isinstance(self.process, DiagonalUnitarySpec):
-            with at("process"):
-                return self.process.build(self.shape.length)
-        assert self.law is not None and self.dim is not None  # _parts_fit
-        law = built_law(self.law)
-        with at("dim"):
-            return self.process.build(law, self.dim)
-
-    def _task(self) -> "Task":
-        from mesascope.processes import FewShot, NextToken
-
-        with at("weights"):
-            match self.shape.data, self.weights:
-                case "prompts", "every":
-                    return FewShot.every(self.shape.length)
-                case "prompts", None | "last":
-                    return FewShot(self.shape.length)
-                case "prompts", weights:
-                    return FewShot(self.shape.length, weights)
-                case _, "last":
-                    return NextToken.last(self.shape.length)
-                case _, None | "every":
-                    return NextToken(self.shape.length)
-                case _, weights:
-                    return NextToken(self.shape.length, weights)
 
     def _settings(self) -> dict[str, Any]:
         """How to train, as `train` takes it."""

@@ -4,6 +4,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ._errors import SpecError
 from ._read import read_spec
 from ._train import TrainSpec
 from ._training_run import SPEC_FILE
@@ -23,8 +24,22 @@ def load_trained(checkpoint: str | PathLike[str]) -> Any:
     from mesascope.dynamics import load_model
 
     path = _checkpoint(Path(checkpoint))
-    spec = read_spec(path.parent / SPEC_FILE, TrainSpec)
-    return load_model(path, spec.build_model())
+    return load_model(path, trained_spec(path).build_model())
+
+
+def trained_spec(checkpoint: str | PathLike[str]) -> TrainSpec:
+    """Return the specification that the run of a checkpoint left beside it.
+
+    Args and errors are those of `load_trained`.
+    """
+    path = _checkpoint(Path(checkpoint)).parent / SPEC_FILE
+    if not path.exists():
+        raise SpecError(
+            "no such file: no specification started this run; load its model in Python (load_model), and name it as "
+            "package.module:model",
+            file=str(path),
+        )
+    return read_spec(path, TrainSpec)
 
 
 def _checkpoint(path: Path) -> Path:
