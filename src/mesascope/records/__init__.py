@@ -21,6 +21,14 @@ from ._files import prepare_output as prepare_output
 from ._files import remove_leftovers as remove_leftovers
 from ._held import InUseError as InUseError
 from ._held import held as held
+from ._identification import CurveRecord as CurveRecord
+from ._identification import CurvesRecord as CurvesRecord
+from ._identification import IdentificationRecord as IdentificationRecord
+from ._identification import RankedRecord as RankedRecord
+from ._identification import ReadingRecord as ReadingRecord
+from ._identification import SeparationRecord as SeparationRecord
+from ._identification import read_identification as read_identification
+from ._identification import write_identification as write_identification
 from ._plain import canonical_json as canonical_json
 from ._plain import plain as plain
 from ._provenance import Provenance as Provenance

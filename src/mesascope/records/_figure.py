@@ -1,5 +1,6 @@
 """Figures as data: traces in panels, without a word about the library that draws them."""
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
@@ -143,6 +144,8 @@ class Heatmap(_Data):
         rows: names of the rows; None numbers them from 1.
         columns: names of the columns; None numbers them from 1.
         block: draw a line after every so many rows and columns; None draws none.
+        scale: of the colours; a logarithmic one takes positive entries only, and a sequential map.
+        marks: (row, column) of the entries that a ring marks, counted from 1.
     """
 
     kind: Literal["heatmap"] = "heatmap"
@@ -153,6 +156,8 @@ class Heatmap(_Data):
     rows: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
     block: Annotated[int, Field(ge=1)] | None = None
+    scale: Scale = "linear"
+    marks: tuple[tuple[int, int], ...] = ()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -164,7 +169,23 @@ class Heatmap(_Data):
                 raise ValueError(f"heatmap: {len(names)} names for {size} {name}; give one a {name[:-1]}")
         if self.limits is not None and not self.limits[0] < self.limits[1]:
             raise ValueError(f"heatmap: limits {self.limits} are empty; give (lowest, highest)")
+        if self.scale == "log":
+            self._refuse_what_has_no_logarithm()
+        for row, column in self.marks:
+            if not (1 <= row <= len(self.z) and 1 <= column <= width):
+                raise ValueError(
+                    f"heatmap: no entry ({row}, {column}) to mark in {len(self.z)} rows and {width} columns; "
+                    "count them from 1"
+                )
         return self
+
+    def _refuse_what_has_no_logarithm(self) -> None:
+        if self.center is not None:
+            raise ValueError("heatmap: logarithmic colours have no center; leave one of the two out")
+        if min(*map(min, self.z), *(self.limits or ()), math.inf) <= 0:
+            raise ValueError(
+                "heatmap: values ≤ 0 have no logarithmic colour; raise them to a floor, or use scale='linear'"
+            )
 
 
 class Histogram(_Data):

@@ -32,13 +32,13 @@ class _Beside(tuple[Any, ...]):
 
 
 def add_legends(figure: "Figure", panels: Sequence[tuple["Axes", Entries]]) -> None:
-    """Give every panel with named traces its legend, or all panels one below if they name the same traces.
+    """Give every panel with named traces its legend, or all panels one below if they name much the same traces.
 
     A legend below makes the figure higher by its own height, so that it takes no room from the data.
     """
     named = [(axes, entries) for axes, entries in panels if entries]
-    if len(named) > 1 and len({tuple(entries) for _, entries in named}) == 1:
-        _below_all(figure, named[0][1])
+    if shared := _shared([entries for _, entries in named]):
+        _below_all(figure, shared)
         return
     waiting = dict(named)
     heights: dict[int, float] = {}  # height in inches of the highest legend below, by row of panels
@@ -53,6 +53,19 @@ def add_legends(figure: "Figure", panels: Sequence[tuple["Axes", Entries]]) -> N
                 legend.remove()
         for axes in crowded:
             _below(figure, axes, waiting.pop(axes), heights)
+
+
+def _shared(panels: Sequence[Entries]) -> Entries:
+    """The entries of all panels together, if at least half of the names are in each of them, in one look; else none."""
+    together: Entries = {}
+    for entries in panels:
+        together |= {name: artists for name, artists in entries.items() if name not in together}
+    in_all = [name for name in together if len({_look(entries.get(name)) for entries in panels}) == 1]
+    return together if len(panels) > 1 and 2 * len(in_all) >= len(together) else {}
+
+
+def _look(artists: list[tuple[Any, int | None]] | None) -> frozenset[tuple[type, int | None]]:
+    return frozenset((type(artist), series) for artist, series in artists or ())
 
 
 def _arguments(entries: Entries, width: float) -> dict[str, Any]:

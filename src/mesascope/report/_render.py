@@ -9,7 +9,7 @@ from mesascope.records import Figure, RecordError, atomic_path
 
 from ._legend import add_legends
 from ._style import DPI, RC, WIDTH
-from ._traces import draw, panel_height, turn_crowded_names
+from ._traces import draw, number_whole, panel_height, turn_crowded_names
 from ._wrap import letters_across, wrap
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def _draw(figure: Figure) -> "Canvas":
         axes.set_xscale(panel.xscale)
         axes.set_yscale(panel.yscale)
         drawn.append((axes, draw(axes, panel)))
+        number_whole(axes, panel)
         letters = letters_across(0.85 * width / across)
         axes.set_title(wrap(panel.title, letters), linespacing=1.0)
         axes.set_xlabel(wrap(panel.xlabel, letters), linespacing=1.0)

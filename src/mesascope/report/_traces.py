@@ -7,6 +7,7 @@ from mesascope.records import Band, Heatmap, Histogram, Line, Panel, Points, Rul
 
 from ._legend import Entries
 from ._style import DASHES, DIVERGING, MARKERS, PALETTE, RULE_DASHES, SEQUENTIAL, STYLES, THEORY
+from ._wrap import names_across
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,9 +45,23 @@ def panel_height(panel: Panel, width: float) -> float:
     """Height in inches of a panel that is `width` inches wide, its title and labels included."""
     first = panel.traces[0]
     if isinstance(first, Heatmap):
-        # What labels and colour bar leave of the width, at equal cells.
-        return max(min((width - 1.2) * len(first.z) / len(first.z[0]), 1.2 * width), 0.5) + 0.75
+        # What names, labels and colour bar leave of the width, at equal cells.
+        left, below = (names_across(names) if names else 0.0 for names in (first.rows, first.columns))
+        cells = max((width - 1.2 - left) * len(first.z) / len(first.z[0]), 0.5)
+        turned = below > (width - 1.2 - left) / len(first.z[0])
+        return min(cells, 1.2 * width) + 0.75 + below * turned
     return min(0.45 * width + 0.85, 2.7)
+
+
+def number_whole(axes: "Axes", panel: Panel) -> None:
+    """Number a linear x axis by whole numbers where all points lie on them."""
+    from matplotlib.ticker import MaxNLocator
+
+    lines = [trace for trace in panel.traces if isinstance(trace, Line | Points | Band)]
+    if panel.xscale == "linear" and lines and all(x.is_integer() for trace in lines for x in trace.x):
+        axes.xaxis.set_major_locator(
+            MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True, min_n_ticks=1)
+        )
 
 
 def draw(axes: "Axes", panel: Panel) -> Entries:
@@ -117,22 +132,14 @@ def _rule(axes: "Axes", trace: Rule, series: int | None, brush: Brush) -> Any:
 
 
 def _heatmap(axes: "Axes", trace: Heatmap) -> None:
-    from matplotlib.colors import CenteredNorm, Normalize
     from matplotlib.ticker import MaxNLocator
 
     count, width = len(trace.z), len(trace.z[0])
-    low, high = trace.limits or (min(map(min, trace.z)), max(map(max, trace.z)))
-    norm: Normalize
-    if trace.center is not None:
-        reach = max(high - trace.center, trace.center - low)
-        norm = CenteredNorm(trace.center, reach if reach > 0 else 1.0)
-    else:
-        norm = Normalize(low, high if high > low else low + 1.0)
     mesh = axes.pcolormesh(
         [column + 0.5 for column in range(width + 1)],
         [row + 0.5 for row in range(count + 1)],
         trace.z,
-        norm=norm,
+        norm=_norm(trace),
         cmap=SEQUENTIAL if trace.center is None else DIVERGING,
         edgecolors="face",  # no hairlines between cells in a PDF viewer
         linewidth=0.2,
@@ -153,21 +160,48 @@ def _heatmap(axes: "Axes", trace: Heatmap) -> None:
             axes.axvline(boundary + 0.5, color=THEORY, linewidth=0.6)
         for boundary in range(trace.block, count, trace.block):
             axes.axhline(boundary + 0.5, color=THEORY, linewidth=0.6)
+    for row, column in trace.marks:
+        _ring(axes, row, column)
     # An inset, unlike an axes of its own, is as high as the cells whatever their aspect.
     bar = axes.figure.colorbar(mesh, cax=axes.inset_axes((1.03, 0.0, 0.045, 1.0)))
     bar.set_label(trace.colorlabel)
-    bar.locator = MaxNLocator(nbins=5, steps=[1, 2, 5, 10])
+    if trace.scale == "linear":
+        bar.locator = MaxNLocator(nbins=5, steps=[1, 2, 5, 10])
     bar.outline.set_linewidth(0.6)
 
 
+def _norm(trace: Heatmap) -> Any:
+    from matplotlib.colors import CenteredNorm, LogNorm, Normalize
+
+    low, high = trace.limits or (min(map(min, trace.z)), max(map(max, trace.z)))
+    if trace.center is not None:
+        reach = max(high - trace.center, trace.center - low)
+        return CenteredNorm(trace.center, reach if reach > 0 else 1.0)
+    if trace.scale == "log":
+        return LogNorm(low, high if high > low else 10 * low)
+    return Normalize(low, high if high > low else low + 1.0)
+
+
+def _ring(axes: "Axes", row: int, column: int) -> None:
+    """White on black: one of the two is seen on every colour."""
+    for color, width in (("black", 2.0), ("white", 1.0)):
+        axes.plot(
+            column, row, marker="o", markersize=4, markerfacecolor="none", color=color, markeredgewidth=width
+        )
+
+
 def turn_crowded_names(figure: "Figure") -> None:
-    """Slant the names of columns that would touch each other."""
+    """Slant the names of columns that would touch each other; put them upright where slanted ones would."""
     figure.draw_without_rendering()
     for axes in figure.axes:
         boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
         gap = 0.06 * figure.dpi
         if any(left.x1 + gap > right.x0 for left, right in pairwise(boxes)):
-            axes.tick_params("x", labelrotation=30)
+            apart = min(right.x0 + right.x1 - left.x0 - left.x1 for left, right in pairwise(boxes)) / 2
+            # lines at 30° that begin so far apart are half as far from each other
+            upright = apart / 2 < max(box.height for box in boxes) + gap / 2
+            axes.tick_params("x", labelrotation=90 if upright else 30)
             for label in axes.get_xticklabels():
                 label.set_horizontalalignment("right")
+                label.set_verticalalignment("center" if upright else "top")
                 label.set_rotation_mode("anchor")

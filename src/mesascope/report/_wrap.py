@@ -2,11 +2,17 @@
 
 import re
 import textwrap
+from collections.abc import Sequence
 
 
 def letters_across(inches: float) -> int:
     """About how many letters of a label stand side by side."""
     return int(inches * 16.0)
+
+
+def names_across(names: Sequence[str]) -> float:
+    """About how many inches the longest of some names takes."""
+    return max(map(len, names)) / 16.0
 
 
 def wrap(text: str, letters: int) -> str:

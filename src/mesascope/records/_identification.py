@@ -1,0 +1,148 @@
+"""The record of an identification: the answer, and the numbers that its figures show."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+
+from ._plain import PlainMapping, PlainValue, plain
+from ._provenance import Provenance
+from ._sealed import read_sealed, write_sealed
+
+FORMAT = "mesascope.identification/1"
+
+# "inf" and "nan" are read as numbers and written by name: JSON has none for them
+Number = Annotated[float, PlainSerializer(plain)]
+Numbers = Annotated[tuple[Number, ...], BeforeValidator(lambda v: v.tolist() if hasattr(v, "tolist") else v)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RankedRecord(_Record):
+    """A learner beside the model; see `mesascope.probes.Ranked`."""
+
+    learner: str
+    hyperparameters: PlainMapping
+    distance: Number
+    interval: tuple[Number, Number]
+    contains: tuple[str, ...]
+
+
+class SeparationRecord(_Record):
+    """Data on which the model was asked to tell candidates apart; see `mesascope.probes.Separation`."""
+
+    setting: str
+    examples: int
+    candidates: tuple[str, ...]
+    difference: Number
+    distances: dict[str, Number]
+    decided: bool
+
+
+class ReadingRecord(_Record):
+    """What the weights themselves say; see `mesascope.probes.Reading`."""
+
+    algorithm: str
+    step_size: Number
+    signs: tuple[int, ...]
+    preconditioner: PlainValue
+    output_map: PlainValue
+    remainder: Number
+    disagreement: Number
+    description: str
+
+
+class CurveRecord(_Record):
+    """A quantity after each number of examples.
+
+    Attributes:
+        name: what it belongs to: a learner's id, or "model".
+        value: the quantity.
+        low, high: the ends of its intervals over tasks.
+    """
+
+    name: str
+    value: Numbers
+    low: Numbers
+    high: Numbers
+
+
+class CurvesRecord(_Record):
+    """How model and learners compare, in numbers for figures; see `mesascope.probes.Curves`.
+
+    Attributes:
+        lengths: the numbers of examples n.
+        errors: squared errors of the model, then of the learners.
+        distances: relative distances of the learners from the model.
+        names: whose predictions are compared in `differences`: the model, then learners by family.
+        differences: relative squared differences of their predictions, in 0 … 4; a matrix.
+    """
+
+    lengths: tuple[int, ...]
+    errors: tuple[CurveRecord, ...]
+    distances: tuple[CurveRecord, ...]
+    names: tuple[str, ...]
+    differences: tuple[Numbers, ...]
+
+    @model_validator(mode="after")
+    def _sizes_agree(self) -> Self:
+        for curve in (*self.errors, *self.distances):
+            if {len(curve.value), len(curve.low), len(curve.high)} != {len(self.lengths)}:
+                raise ValueError(
+                    f"curve {curve.name!r}: give one value for each of {len(self.lengths)} lengths"
+                )
+        if {len(self.names)} != {len(self.differences), *map(len, self.differences)}:
+            raise ValueError(
+                f"differences: give a square matrix with one row for each of {len(self.names)} names"
+            )
+        return self
+
+
+class IdentificationRecord(_Record):
+    """The algorithm that a model runs in context, as plain numbers; see `mesascope.probes.Identification`.
+
+    Attributes:
+        verdict, candidates, ranking, separated_by, reasons, reading: what was found.
+        process, task: the data, in a few words.
+        tasks, seed, tolerance, level: how it was asked.
+        spec: the specification of the question.
+        provenance: versions, commit, platform and time.
+        curves: what figures show; None where nobody asked for them.
+    """
+
+    verdict: Literal["identified", "ambiguous", "none"]
+    candidates: tuple[str, ...]
+    ranking: Annotated[tuple[RankedRecord, ...], Field(min_length=1)]
+    separated_by: tuple[SeparationRecord, ...]
+    reasons: tuple[str, ...]
+    reading: ReadingRecord | None
+    process: str
+    task: str
+    tasks: int
+    seed: int
+    tolerance: float
+    level: float
+    spec: PlainMapping
+    provenance: Provenance
+    curves: CurvesRecord | None = None
+
+
+def write_identification(path: str | os.PathLike[str], record: IdentificationRecord) -> None:
+    """Write a record to a sealed JSON file, atomically.
+
+    Raises:
+        RecordError: it cannot be written.
+    """
+    write_sealed(Path(path), FORMAT, record)
+
+
+def read_identification(path: str | os.PathLike[str]) -> IdentificationRecord:
+    """Read what `write_identification` wrote.
+
+    Raises:
+        RecordError: it is absent, torn, foreign or changed.
+    """
+    return read_sealed(Path(path), FORMAT, IdentificationRecord)

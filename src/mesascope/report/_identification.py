@@ -1,0 +1,193 @@
+"""Figures of an identification: curves over the number of examples, and which learners the data tell apart."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mesascope.records import (
+    Band,
+    CurveRecord,
+    CurvesRecord,
+    Figure,
+    Heatmap,
+    IdentificationRecord,
+    Line,
+    Panel,
+    Points,
+    RankedRecord,
+    Rule,
+    Trace,
+    read_identification,
+    write_identification,
+)
+
+from ._csv import write_csv
+from ._render import render
+
+RECORD = "identification.json"
+_LEARNERS = 4  # beside the model: more curves than that are not told apart by eye
+_MARKS = 16  # of the model's curve
+_NEAREST, _FURTHEST = 1e-8, 1e4  # of the distances that are drawn
+_DECADES = 1.5  # of errors, from which on their axis is logarithmic
+_SAME, _OTHER = 1e-8, 4.0  # of the differences that are drawn
+
+
+def draw_identification(record: IdentificationRecord, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """Write a record as `identification.json` into a folder, and beside it its figures as PDF, PNG and CSV.
+
+    Returns:
+        The paths of the figures' files.
+
+    Raises:
+        ValueError: the record holds no curves.
+        RecordError: a file cannot be written.
+    """
+    drawn: list[Path] = []
+    figures = identification_figures(record)
+    write_identification(Path(folder) / RECORD, record)
+    for name, figure in figures.items():
+        drawn += [*render(figure, Path(folder) / name), write_csv(figure, Path(folder) / f"{name}.csv")]
+    return tuple(drawn)
+
+
+def redraw_identification(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """Draw the figures of the record in a folder again, as `draw_identification` did.
+
+    Raises:
+        RecordError: there is no record, or it was changed, or a file cannot be written.
+    """
+    return draw_identification(read_identification(Path(folder) / RECORD), folder)
+
+
+def identification_figures(record: IdentificationRecord) -> dict[str, Figure]:
+    """The figures of a record: "by-length" and "confusion".
+
+    Raises:
+        ValueError: the record holds no curves.
+    """
+    if record.curves is None:
+        raise ValueError("this record holds no curves to draw; make it with them")
+    return {"by-length": _by_length(record, record.curves), "confusion": _confusion(record, record.curves)}
+
+
+def _by_length(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
+    shown = _closest(record.ranking)
+    errors = {curve.name: curve for curve in curves.errors}
+    distances = {curve.name: curve for curve in curves.distances}
+    model = errors["model"]
+    largest = max(model.high) or 1.0
+    within = (1e-8 * largest, 1e2 * largest)
+    seen = [_clipped(errors[name].value, within) for name in shown] + [_clipped(model.value, within)]
+    wide = max(map(max, seen)) > 10**_DECADES * min(map(min, seen))
+    x = tuple(map(float, curves.lengths))
+    xlabel = "number of examples $n$" if len(x) > 1 else f"place in the legend ($n = {x[0]:g}$ examples)"
+    return Figure(
+        title=f"{_verdict(record)}, on {record.process}, {record.task}",
+        panels=(
+            Panel(
+                title="What it gets wrong",
+                xlabel=xlabel,
+                ylabel=r"squared error $E\|\hat y - y\|^2$",
+                yscale="log" if wide else "linear",
+                traces=(
+                    _of_the_model(model, x, within),
+                    *_of_learners([errors[name] for name in shown], x, within),
+                ),
+            ),
+            Panel(
+                title="How far the closest learners are from it",
+                xlabel=xlabel,
+                ylabel=r"distance $E\|f - g\|^2 / E\|f\|^2$",
+                yscale="log",
+                traces=(
+                    *_of_learners([distances[name] for name in shown], x, (_NEAREST, _FURTHEST)),
+                    Rule(value=record.tolerance, label="tolerance"),
+                ),
+            ),
+        ),
+        caption=(
+            f"Left: squared errors of the model and of the learners closest to it, as fitted. Right: how far their "
+            f"predictions are from the model's; what lies below {_NEAREST:g} is drawn there. Bands are intervals of level "
+            f"{record.level:g} over tasks."
+        ),
+    )
+
+
+def _closest(ranking: Sequence[RankedRecord]) -> list[str]:
+    """The learners that are drawn: the nearest, without those that another one contains."""
+    contained = {name for entry in ranking for name in entry.contains}
+    return [entry.learner for entry in ranking if entry.learner not in contained][:_LEARNERS]
+
+
+def _of_the_model(curve: CurveRecord, x: tuple[float, ...], within: tuple[float, float]) -> Points:
+    every = max(1, -(-len(x) // _MARKS))
+    value, low, high = (_clipped(one, within)[::every] for one in (curve.value, curve.low, curve.high))
+    return _points("the model", x[::every], value, low, high, series=0)
+
+
+def _of_learners(
+    curves: Sequence[CurveRecord], x: tuple[float, ...], within: tuple[float, float]
+) -> Iterable[Trace]:
+    """Lines with bands; points where there is a single number of examples."""
+    for series, curve in enumerate(curves, start=1):
+        value, low, high = (_clipped(one, within) for one in (curve.value, curve.low, curve.high))
+        if len(x) == 1:
+            yield _points(curve.name, x, value, low, high, series)
+        else:
+            yield Band(x=x, low=low, high=high, label=curve.name, series=series)
+            yield Line(x=x, y=value, label=curve.name, series=series)
+
+
+def _points(
+    label: str,
+    x: tuple[float, ...],
+    value: tuple[float, ...],
+    low: tuple[float, ...],
+    high: tuple[float, ...],
+    series: int,
+) -> Points:
+    """Points with bars; a single one stands at the place of its series, beside the others."""
+    bars = tuple((b - a) / 2 for a, b in zip(low, high, strict=True))
+    return Points(x=x if len(x) > 1 else (series + 1.0,), y=value, yerr=bars, label=label, series=series)
+
+
+def _clipped(values: Sequence[float], within: tuple[float, float]) -> tuple[float, ...]:
+    """The values raised or lowered to what is drawn; nan counts as too large."""
+    low, high = within
+    return tuple(max(low, min(high, value)) if value == value else high for value in values)
+
+
+def _confusion(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
+    names = ("the model", *curves.names[1:])
+    return Figure(
+        title=_verdict(record),
+        width="page",
+        panels=(
+            Panel(
+                title=f"{_verdict(record)}; what {record.process}, {record.task} tells apart",
+                xlabel="learner, as fitted to the model",
+                ylabel="learner, as fitted to the model",
+                traces=(
+                    Heatmap(
+                        z=[_clipped(row, (_SAME, _OTHER)) for row in curves.differences],
+                        rows=names,
+                        columns=names,
+                        scale="log",
+                        limits=(_SAME, _OTHER),
+                        colorlabel="relative squared difference of predictions",
+                    ),
+                ),
+            ),
+        ),
+        caption=(
+            "Relative squared differences of the predictions of the model and of all learners fitted to it, pooled over the "
+            f"numbers of examples. Dark: these data cannot tell the two apart. What lies below {_SAME:g} is drawn there."
+        ),
+    )
+
+
+def _verdict(record: IdentificationRecord) -> str:
+    named = ", ".join(record.candidates)
+    if record.verdict == "none":
+        return "No learner within tolerance"
+    return f"Identified as {named}" if record.verdict == "identified" else f"Ambiguous: {named}"
