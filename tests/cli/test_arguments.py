@@ -8,7 +8,7 @@ import pytest
 
 from mesascope.cli import main
 
-COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "cite")
+COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "cite")
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "cite")
     [
         (
             (),
-            "mesascope: give a command: reproduce, claims, loss, flow, train, cite; mesascope --help explains "
-            "them",
+            "mesascope: give a command: reproduce, claims, loss, flow, train, identify, cite; mesascope --help "
+            "explains them",
         ),
         (("los", "x"), "mesascope: unknown command 'los'; did you mean loss?"),
         (("--verson",), "mesascope: unknown option '--verson'; "),
@@ -75,7 +75,7 @@ def test_help_and_version_load_nothing_heavy():
 import sys
 from mesascope.cli import main
 assert main(["--version"]) == 0
-for arguments in (["--help"], ["loss", "--help"], ["train", "--help"], ["reproduce", "-h"]):
+for arguments in (["--help"], ["loss", "--help"], ["train", "--help"], ["identify", "--help"], ["reproduce", "-h"]):
     try:
         main(arguments)
     except SystemExit as end:

@@ -13,6 +13,7 @@ from tyro.conf import Positional, subcommand
 from ._cite import Cite
 from ._claims import Claims
 from ._flow import Flow
+from ._identify import Identify
 from ._loss import Loss
 from ._output import InputError
 from ._reproduce import Reproduce
@@ -24,6 +25,7 @@ COMMANDS = {
     "loss": Loss,
     "flow": Flow,
     "train": Train,
+    "identify": Identify,
     "cite": Cite,
 }
 
@@ -39,6 +41,7 @@ Command: TypeAlias = (
     | Annotated[Loss, _named("loss")]
     | Annotated[Flow, _named("flow")]
     | Annotated[Train, _named("train")]
+    | Annotated[Identify, _named("identify")]
     | Annotated[Cite, _named("cite")]
 )
 
@@ -53,7 +56,7 @@ _RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
 _HELP = " " * 10  # so far right stands the help text of an option
 
 
-def parse(arguments: Sequence[str]) -> Reproduce | Claims | Loss | Flow | Train | Cite:
+def parse(arguments: Sequence[str]) -> Reproduce | Claims | Loss | Flow | Train | Identify | Cite:
     """Return the command that the arguments spell.
 
     Raises:

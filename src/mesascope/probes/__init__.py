@@ -8,6 +8,8 @@ from ._answers import answers as answers
 from ._identification import Identification as Identification
 from ._identification import Ranked as Ranked
 from ._identification import Separation as Separation
+from ._identification_curves import Curves as Curves
+from ._identification_curves import identification_curves as identification_curves
 from ._identify import IdentifyProgress as IdentifyProgress
 from ._identify import identify as identify
 from ._intervals import Measured as Measured

@@ -6,6 +6,7 @@ A specification is light: jax and the rooms that need it are imported when one i
 from ._any_process import AnyProcessSpec as AnyProcessSpec
 from ._composed_model import ComposedSpec as ComposedSpec
 from ._constructions import ConstructionSpec as ConstructionSpec
+from ._data import DataSpec as DataSpec
 from ._embeddings import EmbeddingSpec as EmbeddingSpec
 from ._engines import EngineSpec as EngineSpec
 from ._engines import EnumerationSpec as EnumerationSpec
@@ -15,6 +16,13 @@ from ._errors import SpecError as SpecError
 from ._flow import FlowProgress as FlowProgress
 from ._flow import FlowResult as FlowResult
 from ._flow import FlowSpec as FlowSpec
+from ._identify import IdentifySpec as IdentifySpec
+from ._identify_models import CheckpointSpec as CheckpointSpec
+from ._identify_models import FailedFlowError as FailedFlowError
+from ._identify_models import FlowEndSpec as FlowEndSpec
+from ._identify_models import FunctionSpec as FunctionSpec
+from ._identify_models import IdentifiedModelSpec as IdentifiedModelSpec
+from ._identify_run import IdentifyRun as IdentifyRun
 from ._inits import DiagonalInit as DiagonalInit
 from ._inits import ExplicitInit as ExplicitInit
 from ._inits import GaussianInit as GaussianInit

@@ -1,0 +1,218 @@
+"""`mesascope identify`."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from tyro.conf import FlagCreatePairsOff, Positional, arg
+
+from ._interrupt import stopped_by_interrupts
+from ._output import DONE, FAILED, InputError, compute_in_64_bits, in_file, print_json, progress, results, say
+
+if TYPE_CHECKING:
+    from mesascope.records import IdentificationRecord, RankedRecord
+
+_Show: TypeAlias = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Identify:
+    """Name the algorithm that a model runs in context.
+
+    Learners are fitted to what it predicts, and told apart on other tasks and other data.
+
+    Fields of SPEC:
+
+    - process with its parameters (law and dim beside it for diagonal-unitary), horizon
+      or examples, weights: as for train
+    - model: a table with a kind.
+      Any kind of train, with weights as drawn or given there;
+      checkpoint (path: folder of a run; process, length and weights are then its own
+      unless given);
+      function (name: package.module:attribute): maps contexts (batch, t, d) to
+      predictions (batch, d); of prompts x (batch, n + 1, d) and y (batch, n) to (batch);
+      or a module of torch, or a model of mesascope.
+      Modules are found here, beside SPEC, and where Python looks;
+      flow (init, mask, until, rho): linear attention at the end of gradient flow
+    - tasks (2000), seed (0), tolerance (0.01), level (0.95), learners (a list of ids,
+      all by default), search (true)
+
+    Exit status: 0 whatever the verdict, 1 a run failed, 2 bad input.
+    """
+
+    spec: Annotated[Positional[str | None], arg(metavar="[SPEC]", help_behavior_hint="")] = None
+    """TOML or JSON file with model, process, horizon or examples; - reads standard input."""
+    model: Annotated[str | None, arg(metavar="PACKAGE.MODULE:NAME", help_behavior_hint="")] = None
+    """A function or model, in place of SPEC and its model; together with --process."""
+    process: Annotated[str | None, arg(metavar="SPEC", help_behavior_hint="")] = None
+    """TOML or JSON file with all fields but model; - reads standard input."""
+    figures: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")] = None
+    """Folder for figures (PDF, PNG, CSV) and identification.json, the record that they show."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: verdict, candidates, ranking (learner, hyperparameters, distance, interval,
+    contains), separated_by, reasons, reading, process, task, tasks, seed, tolerance, level, spec,
+    provenance, figures."""
+
+    def run(self) -> int:
+        """Check the input, ask, print and draw; return the exit status."""
+        from mesascope.records import RecordError
+        from mesascope.studies import FailedFlowError
+
+        if self.figures is not None and not self.figures.strip():
+            raise InputError("--figures is empty; name a folder")
+        file, given = self._question()
+        try:
+            with stopped_by_interrupts(), _others_print_aside(), _importable(file), _shown_progress() as show:
+                record = self._ask(file, given, show)
+        except FailedFlowError as error:
+            say(f"mesascope identify: {error}")
+            return FAILED
+        try:
+            drawn = self._draw(record)
+        except RecordError as error:
+            say(f"mesascope identify: {error}")
+            return FAILED
+        if self.json:
+            print_json({**record.model_dump(exclude={"curves"}), "figures": drawn})
+        else:
+            _print(record)
+            for path in drawn:
+                print(path)  # not through rich: a path must stay on one line
+        return DONE
+
+    def _question(self) -> tuple[str, dict[str, Any]]:
+        """The file of the specification, and what does not stand in it."""
+        if self.spec is not None and self.model is None and self.process is None:
+            return self.spec, {}
+        if self.spec is None and self.model is not None and self.process is not None:
+            return self.process, {"model": {"kind": "function", "name": self.model}}
+        raise InputError(
+            "give either SPEC, or --model PACKAGE.MODULE:NAME with --process SPEC; see mesascope identify --help"
+        )
+
+    def _ask(self, file: str, given: dict[str, Any], show: _Show) -> "IdentificationRecord":
+        from mesascope.records import prepare_output
+        from mesascope.studies import IdentifySpec, read_spec
+
+        with in_file(file):
+            spec = read_spec(file, IdentifySpec, given=given)
+            compute_in_64_bits()
+            show("build the model", 0, None)
+            run = spec.build()
+        if self.figures is not None:
+            prepare_output(self.figures)  # before minutes of computing, not after
+        with in_file(file):
+            found = run.identify(lambda now: show(now.stage, now.done, now.total))
+            if self.figures is None:
+                return run.record(found)
+            show("compare for figures", 0, None)
+            return run.record(found, run.curves(found))
+
+    def _draw(self, record: "IdentificationRecord") -> list[str]:
+        if self.figures is None:
+            return []
+        from mesascope.report import draw_identification
+
+        return [str(path.absolute()) for path in draw_identification(record, self.figures)]
+
+
+@contextmanager
+def _others_print_aside() -> Iterator[None]:
+    """Send to standard error what the code of others prints: standard output is for the result."""
+    with suppress(OSError, ValueError):  # no standard output at all
+        sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:
+        kept = None
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
+@contextmanager
+def _importable(file: str) -> Iterator[None]:
+    """Let modules be imported from the current directory, as `python -m` does, and from beside the specification."""
+    before = list(sys.path)
+    sys.path[:0] = dict.fromkeys((os.getcwd(), str(Path(file).parent.absolute())))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+@contextmanager
+def _shown_progress() -> Iterator[_Show]:
+    """A bar on terminals, nothing elsewhere: called with what is under way, and how many steps of how many are done."""
+    console = progress()
+    if console.quiet:
+        yield lambda *_: None
+        return
+    from rich import progress as rich
+
+    columns = (
+        rich.SpinnerColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("{task.description}", markup=False),
+    )
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(stage: str, done: int, total: int | None) -> None:
+            bar.update(task, description=stage, completed=done, total=total, refresh=True)
+
+        yield show
+
+
+_COLOURS = {"identified": "bold green", "ambiguous": "yellow", "none": "bold red"}
+
+
+def _print(record: "IdentificationRecord") -> None:
+    """The verdict, its reasons, the table of all learners, and what the weights say."""
+    from rich import box
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    console = results()
+    console.print(record.verdict, style=_COLOURS[record.verdict], end="")
+    console.print(f": {', '.join(record.candidates)}" if record.candidates else "", markup=False)
+    for reason in record.reasons:
+        console.print(Padding(Text(reason), (0, 0, 0, 2)))
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("learner")
+    table.add_column("distance", justify="right", no_wrap=True)
+    table.add_column(f"{100 * record.level:g} % interval", no_wrap=True)
+    for entry in record.ranking:
+        name = Text(entry.learner, style="bold" if entry.learner in record.candidates else "")
+        low, high = entry.interval
+        table.add_row(
+            Text.assemble(name, _hyperparameters(entry)), f"{entry.distance:.3g}", f"{low:.2g} … {high:.2g}"
+        )
+    console.print()
+    console.print(table)
+    console.print()
+    if record.reading is not None:
+        console.print(Text(f"weights: {record.reading.description}"))
+
+
+def _hyperparameters(entry: "RankedRecord") -> str:
+    """Below the name of the learner, where it has any."""
+    shown = ", ".join(f"{name} {_short(value)}" for name, value in entry.hyperparameters.items())
+    return f"\n  {shown}" if shown else ""
+
+
+def _short(value: Any) -> str:
+    if not isinstance(value, list):
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{len(value)}×{len(value[0])} matrix" if isinstance(value[0], list) else f"{len(value)} numbers"

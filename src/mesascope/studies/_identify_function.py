@@ -1,0 +1,123 @@
+"""Models that somebody else wrote, found by name, whose failures are told in one line."""
+
+import inspect
+import os
+import traceback
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from ._errors import SpecError, one_line
+
+
+def named_model(name: str) -> Any:
+    """Return the model that `package.module:attribute` names: one of ours as it is, anything else as a `NamedFunction`.
+
+    Raises:
+        SpecError: there is no such object, a package that it needs is not installed, its module raises an exception when it
+            is imported, or what it names makes a model instead of being one.
+    """
+    from mesascope.models import LinearAttentionModel, PromptModel, SequenceModel
+    from mesascope.probes import as_callable
+
+    found = _imported(name)
+    if isinstance(found, LinearAttentionModel | SequenceModel | PromptModel):
+        return found
+    _refuse_makers(name, found)
+    try:
+        return NamedFunction(name, as_callable(found))
+    except TypeError as error:
+        raise SpecError(_without_name(error)) from None
+
+
+class NamedFunction:
+    """A function of contexts, as `as_callable` gives it; what it raises becomes a `ValueError` of one line.
+
+    Attributes:
+        name: `package.module:attribute`.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self._function = name, function
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The predictions.
+
+        Raises:
+            ValueError: what the function raised, and where.
+        """
+        try:
+            return self._function(*arrays)
+        except MemoryError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ValueError(f"model: {_told(self.name, error)}") from error
+
+
+def _imported(name: str) -> Any:
+    from mesascope.probes import import_callable
+
+    try:
+        return import_callable(name)
+    except ModuleNotFoundError as error:
+        raise SpecError(_without_name(error)) from None
+    except ValueError as error:
+        if traceback.extract_tb(error.__traceback__)[-1].name == import_callable.__name__:
+            raise SpecError(_without_name(error)) from None
+        raise SpecError(_told(name, error)) from error
+    except (Exception, SystemExit) as error:
+        raise SpecError(_told(name, error)) from error
+
+
+def _refuse_makers(name: str, found: Any) -> None:
+    """Refuse classes and functions without arguments: they make models, and whoever names one means what it makes."""
+    module, _, attribute = name.partition(":")
+    mend = f"write model = {attribute}(…) in {module}, and name {module}:model"
+    if isinstance(found, type):
+        raise SpecError(f"{name} is a class, not a model; {mend}")
+    if callable(found) and _takes_nothing(found):
+        raise SpecError(f"{name} takes no arguments, so that it cannot answer contexts; {mend}")
+
+
+def _takes_nothing(function: Callable[..., Any]) -> bool:
+    try:
+        return not inspect.signature(function).parameters
+    except (TypeError, ValueError):  # compiled functions may not tell
+        return False
+
+
+def _told(name: str, error: BaseException) -> str:
+    """What was raised, where in the file of the module, and the mend."""
+    file, line = _place(name, error)
+    said = one_line(str(error))
+    return f"{name} raised {type(error).__name__} in {file}:{line}{': ' * bool(said)}{said}; mend it there"
+
+
+def _place(name: str, error: BaseException) -> tuple[str, int]:
+    """The innermost line in the module of the name, or else the innermost line of all."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return _shown(error.filename), error.lineno or 0
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == _file(name.partition(":")[0])]
+    innermost = (own or frames)[-1]
+    return _shown(innermost.filename), innermost.lineno or 0
+
+
+def _file(module: str) -> str | None:
+    """The file of a module, also of one that could not be imported to its end."""
+    try:
+        found = find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    return found.origin if found else None
+
+
+def _shown(file: str) -> str:
+    """A path from here, if it leads downwards."""
+    here = os.getcwd() + os.sep
+    return file.removeprefix(here)
+
+
+def _without_name(error: Exception) -> str:
+    """The message without the argument that it begins with: where it stands in a specification is said otherwise."""
+    return str(error).removeprefix("model: ")

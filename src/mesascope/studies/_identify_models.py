@@ -1,0 +1,186 @@
+"""Specifications of models that are to be identified: built, left behind by training, written by others, ends of flows."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, PlainSerializer, ValidationError, ValidationInfo, field_validator
+
+from ._base import Rho, Spec, inside, kinds
+from ._data import DataSpec
+from ._errors import SpecError, at, first_error, one_line, show, wrong
+from ._flow import FlowSpec, Until
+from ._identify_function import named_model
+from ._inits import InitSpec, explicit_model
+from ._model import PROMPTS, SYMBOLS, TOKENS, Shape
+from ._models import BUILT_KINDS, BuiltModelSpec
+from ._processes import DiagonalUnitarySpec
+from ._train import TrainSpec
+from ._trained import load_trained, trained_spec
+
+if TYPE_CHECKING:
+    from mesascope.models import LinearAttention
+
+
+class FailedFlowError(RuntimeError):
+    """A flow whose end was to be identified did not come to it; the message says why, and the mend."""
+
+
+class CheckpointSpec(Spec):
+    """A model that `mesascope train` has trained.
+
+    Attributes:
+        path: the folder of the run, or one of its checkpoints; a relative path starts at the folder of the specification.
+    """
+
+    reads: ClassVar = (*TOKENS, *SYMBOLS, *PROMPTS)
+    kind: Literal["checkpoint"] = "checkpoint"
+    # written with its whole path: a specification may be read again from another folder
+    path: Annotated[Path, PlainSerializer(os.path.abspath)]
+
+    @field_validator("path", mode="plain")
+    @classmethod
+    def _below_the_specification(cls, value: Any, info: ValidationInfo) -> Path:
+        if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
+            raise wrong(f"must be the path of a run or of a checkpoint, got {show(value)}")
+        return Path((info.context or {}).get("folder", ".")) / value
+
+    def run(self) -> TrainSpec:
+        """The specification of the run.
+
+        Raises:
+            PydanticCustomError: the run cannot be read.
+        """
+        try:
+            return trained_spec(self.path)
+        except ValueError as error:
+            raise wrong(one_line(str(error)), "path") from None
+
+    def check(self, shape: Shape) -> None:
+        """Refuse data of another kind or dimension than those it was trained on."""
+        trained = self.run().shape
+        if (trained.data in TOKENS) != (shape.data in TOKENS) or trained.width != shape.width:
+            raise wrong(
+                f"was trained on {trained.data} of dimension {trained.width}, and cannot be asked about {shape.data} of "
+                f"dimension {shape.width}; choose a process that draws such data",
+                "path",
+            )
+
+    def build(self, shape: Shape, seed: int) -> Any:
+        """Return the model with the weights of the checkpoint."""
+        with at("path"):
+            return load_trained(self.path)
+
+
+class FunctionSpec(Spec):
+    """A model that somebody wrote: a function, a module of torch, a model of ours.
+
+    Attributes:
+        name: where it is, as `package.module:attribute`.
+    """
+
+    reads: ClassVar = (*TOKENS, *SYMBOLS, *PROMPTS)
+    kind: Literal["function"] = "function"
+    name: str
+
+    def check(self, shape: Shape) -> None:
+        """Accept every size: what does not fit shows when it is asked."""
+
+    def build(self, shape: Shape, seed: int) -> Any:
+        """Import it."""
+        with at("name"):
+            return named_model(self.name)
+
+
+class FlowEndSpec(Spec):
+    """Linear attention at the end of gradient flow on the data that it is asked about.
+
+    Attributes:
+        init: initial weights.
+        mask: "off-diagonal" masks gradients off the diagonals of the d × d blocks (zheng2024, Theorem 4.3).
+        until: a time > 0, or "steady-state" (default).
+        rho: the normalizer ρ_t.
+    """
+
+    reads: ClassVar = TOKENS
+    kind: Literal["flow"] = "flow"
+    init: InitSpec
+    mask: Literal["off-diagonal"] | None = None
+    until: Until = "steady-state"
+    rho: Rho = "t-1"
+
+    def check(self, shape: Shape) -> None:
+        """Accept every size: `flow` checks what it needs of the data."""
+
+    def flow(self, data: DataSpec) -> FlowSpec:
+        """The flow, on these data.
+
+        Raises:
+            PydanticCustomError: the data are not those of diagonal unitary sequences, or no flow can be computed on them; its
+                path begins at the specification that holds both.
+        """
+        if not isinstance(data.process, DiagonalUnitarySpec):
+            raise wrong(
+                f"ends of flows are computed for process 'diagonal-unitary', not '{data.process.kind}'; train a model on it, "
+                "and give its checkpoint",
+                "model",
+                "kind",
+            )
+        named = {"every": None, "last": {str((data.horizon or 0) - 1): 1}}
+        weights = named[data.weights] if isinstance(data.weights, str) else data.weights
+        solving = {name: getattr(self, name) for name in ("init", "mask", "until", "rho")}
+        fields = {"law": data.law, "dim": data.dim, "horizon": data.horizon, "weights": weights, **solving}
+        try:
+            return FlowSpec.model_validate(fields)
+        except ValidationError as error:
+            first = first_error(error, fields)
+            raise wrong(first.what, *_outside(first.path)) from None
+
+    def end(self, data: DataSpec) -> "LinearAttention":
+        """Solve the flow and return the model at its end.
+
+        Raises:
+            SpecError: the law lacks moments.
+            FailedFlowError: it did not come to its end.
+        """
+        try:
+            result = self.flow(data).run()
+        except SpecError as error:
+            raise SpecError(error.what, _outside(error.path)) from error
+        if result.result == "interrupted":
+            raise KeyboardInterrupt
+        if not result.succeeded:
+            raise FailedFlowError(f"the flow ended with {result.result!r}: {result.message}")
+        w_kq, w_pv = (tuple(map(tuple, matrix)) for matrix in (result.w_kq, result.w_pv))
+        return explicit_model(w_kq, w_pv, self.rho)
+
+
+def _outside(path: Sequence[str | int]) -> tuple[str | int, ...]:
+    """The place of a field of a flow in the specification that holds model and data."""
+    return ("model", *path) if path and path[0] in FlowEndSpec.model_fields else tuple(path)
+
+
+IdentifiedModelSpec: TypeAlias = Annotated[
+    BuiltModelSpec | CheckpointSpec | FunctionSpec | FlowEndSpec,
+    Field(discriminator="kind"),
+    kinds("checkpoint", "function", "flow", *BUILT_KINDS),
+]
+"""A model that can be identified, told apart by `kind`."""
+
+
+def checkpoint_run(model: Any, info: ValidationInfo) -> TrainSpec | None:
+    """The run of a model that is given as a checkpoint; None for other models, and for what is no specification of one.
+
+    Raises:
+        PydanticCustomError: the run cannot be read.
+    """
+    if isinstance(model, Mapping) and model.get("kind") == CheckpointSpec.model_fields["kind"].default:
+        try:
+            model = CheckpointSpec.model_validate(model, context=info.context)
+        except ValidationError:
+            return None  # the field of the model says what is wrong with it
+    if not isinstance(model, CheckpointSpec):
+        return None
+    with inside("model"):
+        return model.run()
