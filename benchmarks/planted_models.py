@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,43 @@ def planted(number: int) -> learners.Learner:
 
 
 KINDS = 22
+
+
+class Marked(NamedTuple):
+    """How an identification of a planted learner is to be marked.
+
+    Attributes:
+        right: whether the planted learner is among those that the verdict speaks of.
+        named: whether it is the only one, up to learners that are the same as fitted.
+        error: largest error of its hyperparameters: of numbers relative to them, of entries relative to the largest; NaN
+            unless it is right and named.
+    """
+
+    right: bool
+    named: bool
+    error: float
+
+
+def marked(learner: learners.Learner, answer: ms.Identification) -> Marked:
+    """Compare an answer with what was planted."""
+    spoken_of = [entry for entry in answer.ranking if entry.learner in answer.candidates]
+    right = learner.name in {name for entry in spoken_of for name in (entry.learner, *entry.contains)}
+    named = answer.verdict == "identified"
+    if not (right and named):
+        return Marked(right, named, float("nan"))
+    found = answer.entry(learner.name).hyperparameters
+    errors = [0.0]
+    for name, value in learner.hyperparameters.items():
+        if value is not None:
+            one, other = _whole(found[name]), _whole(value)
+            errors.append(float(np.abs(one - other).max() / np.abs(other).max()))
+    return Marked(right, named, max(errors))
+
+
+def _whole(value: Any) -> np.ndarray:
+    """A matrix for the diagonal of one; everything else as it is."""
+    array = np.asarray(value, float)
+    return np.diag(array) if array.ndim == 1 else array
 
 
 def as_model(learner: learners.Learner, noise: float = 1e-3) -> Any:

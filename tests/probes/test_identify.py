@@ -43,6 +43,7 @@ def test_the_full_one_limit_is_preconditioned_and_no_plain_step():
     fitted = np.asarray(found["preconditioner"])
     beta = fitted[~np.eye(3, dtype=bool)]
     assert np.ptp(beta) < 1e-2 * abs(beta.mean())  # αI + β11ᵀ
+    assert any("R = " in reason and "11ᵀ" in reason for reason in answer.reasons)
     assert answer.reading.algorithm == "preconditioned-gradient-descent"
     assert answer.entry("gradient-descent").distance > 10 * answer.ranking[0].distance
 
@@ -81,6 +82,7 @@ def test_signed_diagonal_limits_are_the_same_algorithm_up_to_signs():
         relative = np.array(signs) * signs[0] * np.sign(sum(signs) * signs[0])
         np.testing.assert_allclose(np.array(found["output_map"]), relative, rtol=1e-6)
         np.testing.assert_allclose(np.array(found["preconditioner"]), step * relative, rtol=1e-6)
+        assert any("it is gradient descent with step size 0.2:" in reason for reason in answer.reasons)
 
 
 def test_a_mesa_layer_is_ridge_regression():
@@ -127,6 +129,72 @@ def test_what_their_own_data_cannot_tell_apart_the_search_does():
     assert separation.distances["gradient-descent"] > 0.1
     assert separation.distances[truth.name] < 1e-12
     assert any("gradient-descent were asked apart on" in reason for reason in answer.reasons)
+
+
+def test_where_a_model_breaks_down_nothing_is_decided():
+    """A model that knows no tokens but ±e_j cannot be asked what tells candidates apart."""
+    process, task = ms.DiagonalUnitary(ms.Sparse(1.0), 3), ms.NextToken(12)
+    step = learners.GradientDescent(1.0)
+
+    def model(contexts):
+        answered = np.array(learners.predictions(step, contexts[:, :-1], contexts[:, 1:], contexts)[:, -1])
+        sizes = np.abs(contexts)
+        answered[((sizes > 1e-9) & (np.abs(sizes - 1) > 1e-9)).any((1, 2))] = np.nan
+        return answered
+
+    answer = identify(model, process, task, tasks=200, learners=("gradient-descent", "least-squares"))
+    assert (answer.verdict, set(answer.candidates)) == ("ambiguous", {"gradient-descent", "least-squares"})
+    (separation,) = answer.separated_by
+    assert not separation.decided and separation.distances == {}
+    assert any("not finite there, so they decide nothing" in reason for reason in answer.reasons)
+    with pytest.raises(ValueError, match="infinite or nan"):
+        identify(model, PROCESS, TASK, tasks=200)
+
+
+@pytest.mark.slow
+def test_a_trained_layer_does_the_best_step_on_noisy_regression():
+    """The step that mahankali2024 derives: η* = 1/(N + d + 1 + σ²) on the sum, N η* on the mean."""
+    d, examples, noise = 3, 10, 1.0
+    process, task = ms.LinearRegression(d, noise=noise), ms.FewShot(examples)
+    training = ms.train(
+        ms.prompt_linear_transformer(d, 1, key=jax.random.key(0)),
+        process,
+        task,
+        optimizer=ms.Optimizer(learning_rate=1e-2, schedule="cosine"),
+        steps=3000,
+        batch=512,
+    )
+    names = (
+        "gradient-descent",
+        "preconditioned-gradient-descent",
+        "ridge",
+        "least-squares",
+        "average",
+        "zero",
+    )
+    answer = identify(training.model, process, task, tasks=1000, learners=names)
+    assert (answer.verdict, answer.candidates) == ("identified", ("gradient-descent",))
+    found = answer.ranking[0].hyperparameters
+    assert found["steps"] == 1
+    # training ends within some percent of the optimum: the loss is flat there, and its gradient noisy
+    assert found["step_size"] == pytest.approx(examples / (examples + d + 1 + noise**2), rel=0.03)
+
+
+@pytest.mark.slow
+def test_a_trained_mesa_layer_is_ridge_regression():
+    process, task = ms.OrthogonalAR(ms.Gaussian(1.0), 3, noise=0.3), ms.NextToken(12)
+    training = ms.train(
+        ms.mesa_transformer(3, 1, scale=0.3, key=jax.random.key(0)),
+        process,
+        task,
+        optimizer=ms.Optimizer(learning_rate=1e-2, schedule="cosine"),
+        steps=1500,
+        batch=256,
+    )
+    names = (*LINEAR, "recursive-least-squares", "posterior-mean", "newton")
+    answer = identify(training.model, process, task, tasks=1000, learners=names)
+    assert (answer.verdict, answer.candidates) == ("identified", ("ridge",))
+    assert {"recursive-least-squares", "posterior-mean"} <= set(answer.ranking[0].contains)
 
 
 def test_a_torch_module_is_found_to_do_what_its_twin_does():

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mesascope.core import named_key
 from mesascope.learners import GradientDescent, predictions
 from mesascope.probes import (
     cosine,
@@ -18,7 +17,6 @@ from mesascope.probes import (
     sensitivity_distance,
 )
 from mesascope.probes._intervals import bootstrapped, ratio
-from mesascope.probes._problems import draw_problems
 
 
 def _pair(problems):
@@ -141,13 +139,6 @@ def test_implicit_weights_of_a_linear_answer_are_its_matrix(prompts):
     )
     with pytest.raises(ValueError, match="queries: must lie between the dimension 3"):
         implicit_weights(predict, prompts, 5, queries=2)
-
-
-def test_symbols_are_refused():
-    from mesascope import MarkovTree, NextToken
-
-    with pytest.raises(TypeError, match="draws symbols"):
-        draw_problems(MarkovTree.chain(5, 3, 0.5), NextToken(6), 10, named_key(0))
 
 
 def test_problems_count_the_lengths_of_the_task(sequences, prompts):

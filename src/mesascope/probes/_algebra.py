@@ -13,8 +13,9 @@ from ._candidates import answers_of
 from ._fit import Evidence
 from ._intervals import ratio
 from ._metrics import squared
+from ._preconditioner_shape import preconditioner_shape
 
-_EQUAL = 1e-2  # relative size of what may be left when a matrix is called a multiple of the identity
+_ALGORITHMS = {"plain": "gradient-descent", "signed": "signed-gradient-descent"}
 
 
 class Reading(NamedTuple):
@@ -67,7 +68,7 @@ def read_weights(model: Any, evidence: Evidence) -> Reading | None:
     whole += np.linalg.norm(right) ** 2 * np.linalg.norm(w_pv[:, d:]) ** 2
     spelt = np.linalg.norm(right) ** 2 * np.linalg.norm(left) ** 2
     return Reading(
-        _algorithm(right, left),
+        _ALGORITHMS.get(preconditioner_shape(right, left).name, learner.name),
         float(np.abs(products).mean() * (-1 if products.sum() < 0 else 1)),
         signs,
         right,
@@ -76,19 +77,6 @@ def read_weights(model: Any, evidence: Evidence) -> Reading | None:
         _disagreement(learner, evidence),
         learner,
     )
-
-
-def _algorithm(right: np.ndarray, left: np.ndarray) -> str:
-    def multiple(matrix: np.ndarray) -> bool:
-        rest = matrix - np.trace(matrix) / len(matrix) * np.eye(len(matrix))
-        return bool(np.linalg.norm(rest) <= _EQUAL * np.linalg.norm(matrix))
-
-    if multiple(right) and multiple(left):
-        return "gradient-descent"
-    signs = np.where(np.real(np.diag(left)) < 0, -1, 1)
-    if multiple(signs * right) and multiple(signs * left):
-        return "signed-gradient-descent"
-    return "preconditioned-gradient-descent"
 
 
 def _disagreement(learner: Learner, evidence: Evidence) -> float:

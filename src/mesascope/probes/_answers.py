@@ -13,8 +13,14 @@ from mesascope.models import LinearAttentionModel, PromptModel, SequenceModel
 from ._adapter import Predictor, as_callable
 from ._problems import Problems
 
+
+class NotFiniteError(ValueError):
+    """A model answers with infinities or nan."""
+
+
 _OURS = LinearAttentionModel | SequenceModel | PromptModel
 _REPEATED = 8  # tasks that are asked twice
+_SURPLUS = 1e-3  # of a sum of probabilities: half precision rounds so
 
 
 def answers(model: Any, problems: Problems) -> np.ndarray:
@@ -27,11 +33,12 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
         problems: the problems.
 
     Returns:
-        Shape (batch, N + 1, m); 0 where the weight is 0.
+        Shape (batch, N + 1, m); 0 where the weight is 0. Of symbols the probabilities of the next one.
 
     Raises:
         TypeError: nothing that can be called, or complex predictions for real data.
-        ValueError: predictions of another shape, that are not finite, or that change from call to call.
+        NotFiniteError: predictions that are not finite.
+        ValueError: predictions of another shape, that change from call to call, or that are no probabilities of symbols.
     """
     if isinstance(model, _OURS):
         return _ours(model, problems)
@@ -50,7 +57,8 @@ def _ours(model: Any, problems: Problems) -> np.ndarray:
         x, y = problems.sample
         found = np.asarray(given(model, x, y[:, :-1]))[..., None]
     else:
-        found = np.asarray(given(model, problems.sample))
+        found = given(model, problems.sample)
+        found = np.asarray(jax.nn.softmax(found) if problems.symbols else found)
         found = np.concatenate([np.zeros_like(found[:, :1]), found], 1)
     wanted = (problems.tasks, len(problems.weights), problems.y.shape[-1])
     _check(found, wanted, problems, "predictions")
@@ -64,6 +72,8 @@ def _asked(function: Predictor, problems: Problems, n: int) -> np.ndarray:
     outputs = problems.y.shape[-1]
     wanted = (problems.tasks,) if problems.prompts else (problems.tasks, outputs)
     _check(found, wanted, problems, " and ".join(f"{a.shape}" for a in arrays))
+    if problems.symbols:
+        _check_probabilities(found)
     return found[:, None] if problems.prompts else found
 
 
@@ -87,9 +97,17 @@ def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given
     bad = ~np.isfinite(found)
     if bad.any():
         share = bad.reshape(len(found), -1).any(-1).mean()
-        raise ValueError(
+        raise NotFiniteError(
             f"model: its predictions are infinite or nan for {share:.3g} of the tasks; "
             "mend the model, or take data it can read (another scale or horizon)"
+        )
+
+
+def _check_probabilities(found: np.ndarray) -> None:
+    if found.min() < -_SURPLUS or np.abs(found.sum(-1) - 1).max() > _SURPLUS:
+        raise ValueError(
+            "model: must answer symbols with the probabilities of the next one, at least 0 and of sum 1; apply softmax to "
+            "logits"
         )
 
 

@@ -8,6 +8,7 @@ from mesascope.learners import (
     Average,
     Chebyshev,
     ConjugateGradients,
+    DirichletPosterior,
     GradientDescent,
     GradientDescentPlusPlus,
     KalmanFilter,
@@ -28,6 +29,7 @@ from mesascope.learners import (
 
 from ._fit import Family, Scalar
 from ._fit_preconditioner import PreconditionedFamily
+from ._problems import vocabulary
 
 _STEP = Scalar("step_size", 1e-2, 4.0, power=-1)
 _MOMENTUM = Scalar("momentum", 0.05, 0.95, bounded=True)
@@ -69,5 +71,13 @@ FAMILIES: dict[str, Family | PreconditionedFamily] = {
             make=_chebyshev,
         ),
         PreconditionedFamily(),
+        Family(DirichletPosterior, (Scalar("concentration", 1e-3, 1e2),)),
     )
 }
+_OF_SYMBOLS = {DirichletPosterior.name}
+
+
+def fitting_families(process: Any) -> tuple[str, ...]:
+    """The ids of the learners that read what a process draws."""
+    symbols = vocabulary(process) is not None
+    return tuple(name for name in FAMILIES if symbols or name not in _OF_SYMBOLS)

@@ -42,7 +42,8 @@ class Separation(NamedTuple):
         examples: the number of examples.
         candidates: who could not be told apart.
         difference: relative squared difference of the two of them that are closest there.
-        distances: of every candidate from the model there, with all fitted anew to all data.
+        distances: of every candidate from the model there, with all fitted anew to all data; empty if the model's
+            predictions are not finite there.
         decided: whether the candidates fit all data together, so that it counts.
     """
 

@@ -9,26 +9,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mesascope.core import integer_at_least, named_key, require_x64
+from mesascope.learners import GradientDescent, PreconditionedGradientDescent
 from mesascope.objectives import Task, task_length
 
 from ._algebra import read_weights
-from ._answers import answers
+from ._answers import NotFiniteError, answers
 from ._candidates import Judgement, judge
-from ._families import FAMILIES
+from ._families import FAMILIES, fitting_families
 from ._fit import Evidence, Fitted
 from ._identification import Identification, Ranked, Separation, Verdict, plain_hyperparameters
 from ._intervals import check_level
+from ._preconditioner_shape import preconditioner_shape, shape_in_words
 from ._problems import draw_problems, length_weights, of_sample
 from ._separation import Differences, Place
-from ._settings import Setting, changed
+from ._settings import telling_setting
 
 _ROUNDS = 3  # of asking the model elsewhere
 # Relative squared differences up to which learners are the same as fitted: a share of the best distance, since fits are no
 # more exact than what they leave; at least rounding, and at most what is no difference to speak of.
 _ALIKE, _LEAST_ALIKE, _MOST_ALIKE = 0.25, 1e-9, 1e-4
-
-
-_TELLING = Setting(white=True)  # independent tokens determine what those of a process may not
 
 
 class IdentifyProgress(NamedTuple):
@@ -65,22 +64,24 @@ def identify(
 
     - A learner is told apart from the nearest one if it is, with confidence, more than twice as far from the model.
     - Learners that could not be told apart are the same algorithm if, as fitted, they answer alike in 40 settings of data:
-      inputs of other scales and conditions, with noise, and without the law of the process. The simplest gives the name.
-      A preconditioner with entries that the data say nothing about is not the same as any other.
+      inputs of other scales and conditions, with noise, and without the law of the process; symbols, some of them or all
+      replaced at random. The simplest gives the name.
+      A preconditioner that is a multiple of the identity to 1 % is a step size, whatever it gains by the rest; one with
+      entries that the data say nothing about is not the same as any other learner.
     - If more than one is left, the model is asked in the setting where they differ most, and all that are left are fitted
       anew to all its answers: an algorithm explains all of them by one set of hyperparameters. If none does, the model
       runs no such algorithm there, and what it does on its own data stays ambiguous.
 
     Args:
         model: a model of ours, or what `as_callable` takes: a function of contexts (batch, t, d) → (batch, d), or of
-            prompts (x (batch, n + 1, d), y (batch, n)) → (batch,).
-        process: what draws sequences of real or complex tokens, or prompts.
+            prompts (x (batch, n + 1, d), y (batch, n)) → (batch,), or of symbols (batch, t) → probabilities (batch, states).
+        process: what draws sequences of tokens or symbols, or prompts. Symbols are one-hot vectors for learners.
         task: `NextToken` or `FewShot`: says which context lengths count, and how much.
         tasks: how many are drawn, for each setting of data; at least 4/(1 − level) and 40.
         seed: of the tasks and of the bootstrap.
         tolerance: the distance up to which a learner counts as what the model does.
         level: of the intervals, and of every comparison.
-        learners: ids of the learners to compare with; all by default.
+        learners: ids of the learners to compare with; by default all that read such data.
         search: whether the model may be asked on other data.
         progress: called before every step.
 
@@ -88,7 +89,7 @@ def identify(
         Verdict, ranking, what separated candidates, reasons; `print` shows a table.
 
     Raises:
-        TypeError: a model that cannot be called, a process of symbols, a task that does not fit the process.
+        TypeError: a model that cannot be called, a task that does not fit the process.
         ValueError: predictions of another shape, not finite or not reproducible; too few tasks for the level; an unknown
             learner; a tolerance that is not in (0, 1); JAX in 32-bit mode.
     """
@@ -98,7 +99,7 @@ def identify(
         raise ValueError(
             f"tolerance must lie strictly between 0 and 1, got {tolerance}; write e.g. tolerance=0.01"
         )
-    names = _checked_names(learners)
+    names = _checked_names(learners, process)
     study = _Study(model, process, task, tasks, seed, level, tolerance, progress or (lambda _: None))
     return study.run(names, search)
 
@@ -131,20 +132,26 @@ class _Study:
             fitted[name] = FAMILIES[name].fit(self._fitting(asked))
         self._tell(IdentifyProgress("compare", total - 1, total))
         judgement = self._judge(fitted, asked)
-        left = self._left(names, judgement)
+        left = self._left(fitted, judgement)
         separated: list[Separation] = []
         for attempt in range(_ROUNDS + 1):
-            groups, place = self._groups(left, fitted, judgement)
+            groups, place = self._groups(left, fitted, judgement, [s.setting for s in separated])
             if len(groups) < 2 or not search or place is None or attempt == _ROUNDS:
                 break
             self._tell(IdentifyProgress(f"ask elsewhere: {place.setting.describe()}", total, total + 1))
-            outcome = self._ask_elsewhere(place, attempt, left, asked)
+            try:
+                outcome = self._ask_elsewhere(place, attempt, left, asked)
+            except NotFiniteError:
+                separated.append(Separation(*_told(place, groups), {}, False))
+                break
             separated.append(self._separation(place, groups, outcome))
             if not separated[-1].decided:
                 break
             asked, fitted = outcome.asked, fitted | outcome.fitted
             judgement = outcome.judgement
-            left = self._left(list(outcome.fitted), judgement)
+            left = self._left(outcome.fitted, judgement)
+        if _is_plain_step(fitted) and GradientDescent.name in groups:
+            groups[GradientDescent.name].append(PreconditionedGradientDescent.name)
         ranking = self._ranking(fitted, asked[:1], groups)
         verdict = self._verdict(groups, ranking)
         return Identification(
@@ -169,15 +176,17 @@ class _Study:
         learners = [f.learner for f in fitted.values()]
         return judge(learners, self._judging(asked), self._level, self._seed)
 
-    def _left(self, names: Sequence[str], judgement: Judgement) -> list[str]:
+    def _left(self, fitted: dict[str, Fitted], judgement: Judgement) -> list[str]:
         """Who may be within tolerance and is not told apart from the nearest."""
-        best = int(np.argmin(judgement.distance))
+        no_rival = PreconditionedGradientDescent.name if _is_plain_step(fitted) else None
+        rival = np.array([name != no_rival for name in fitted])
+        best = int(np.argmin(np.where(rival, judgement.distance, np.inf)))
         low, _ = judgement.interval(self._level)
-        out = judgement.further(best, self._level) | (low > self._tolerance)
-        return [name for name, is_out in zip(names, out, strict=True) if not is_out]
+        out = judgement.further(best, self._level) | (low > self._tolerance) | ~rival
+        return [name for name, is_out in zip(fitted, out, strict=True) if not is_out]
 
     def _groups(
-        self, left: Sequence[str], fitted: dict[str, Fitted], judgement: Judgement
+        self, left: Sequence[str], fitted: dict[str, Fitted], judgement: Judgement, asked_at: Sequence[str]
     ) -> tuple[dict[str, list[str]], Place | None]:
         """Those left by the simplest that each is the same as, and where the groups differ most."""
         if len(left) < 2:
@@ -198,9 +207,9 @@ class _Study:
                 groups[first].append(name)
         if len(groups) < 2:
             return groups, None
-        found = differences.best_place([ordered.index(n) for n in groups], alike)
-        if found is None and not all(fitted[name].determined for name in groups):
-            found = Place(_TELLING, int(np.flatnonzero(weights)[-1]), 0.0)
+        found = differences.best_place([ordered.index(n) for n in groups], alike, asked_at)
+        if found is None and not asked_at and not all(fitted[name].determined for name in groups):
+            found = Place(telling_setting(self._process), int(np.flatnonzero(weights)[-1]), 0.0)
         return groups, found
 
     def _ask_elsewhere(
@@ -208,10 +217,10 @@ class _Study:
     ) -> _Outcome:
         key = self._key("elsewhere", str(attempt))
         sample = self._process.sample(key, task_length(self._task), self._tasks)
-        sample = changed(place.setting, sample, self._key("change", str(attempt)))
+        sample = place.setting.changed(sample, self._key("change", str(attempt)))
         weights = np.zeros(len(length_weights(self._task)))
         weights[place.examples] = 1.0
-        problems = of_sample(sample, weights)
+        problems = of_sample(self._process, sample, weights)
         both = [*asked, Evidence(problems, answers(self._model, problems))]
         fitted = {name: FAMILIES[name].fit(self._fitting(both)) for name in left}
         return _Outcome(both, fitted, self._judge(fitted, both), self._judge(fitted, both[-1:]))
@@ -220,8 +229,7 @@ class _Study:
         distances = dict(zip(outcome.fitted, map(float, outcome.there.distance), strict=True))
         low, _ = outcome.judgement.interval(self._level)
         decided = bool(low.min() <= self._tolerance)
-        setting = place.setting.describe()
-        return Separation(setting, place.examples, tuple(groups), place.difference, distances, decided)
+        return Separation(*_told(place, groups), distances, decided)
 
     def _ranking(
         self, fitted: dict[str, Fitted], asked: Sequence[Evidence], groups: dict[str, list[str]]
@@ -256,6 +264,21 @@ class _Outcome(NamedTuple):
     there: Judgement
 
 
+def _is_plain_step(fitted: dict[str, Fitted]) -> bool:
+    """Whether the fitted preconditioner is, to one percent, a step size: then it is no rival of gradient descent."""
+    flexible = fitted.get(PreconditionedGradientDescent.name)
+    if flexible is None or GradientDescent.name not in fitted or not flexible.determined:
+        return False
+    assert isinstance(flexible.learner, PreconditionedGradientDescent)
+    shape = preconditioner_shape(flexible.learner.preconditioner, flexible.learner.output_map)
+    return shape.name == "plain"
+
+
+def _told(place: Place, groups: dict[str, list[str]]) -> tuple[str, int, tuple[str, ...], float]:
+    """Where candidates were asked apart, and how far they are there."""
+    return place.setting.describe(), place.examples, tuple(groups), place.difference
+
+
 def _reasons(
     verdict: Verdict,
     groups: dict[str, list[str]],
@@ -286,13 +309,19 @@ def _reasons(
         if not search:
             lines.append("search=True asks the model where they differ")
     lines += [f"as fitted, {', '.join(same)} is the same as {name}" for name, same in groups.items() if same]
+    if isinstance(first.algorithm, PreconditionedGradientDescent):
+        shape = shape_in_words(first.algorithm.preconditioner, first.algorithm.output_map)
+        lines += [shape] if shape else []
     return (*lines, *map(_separation_in_words, separated))
 
 
 def _separation_in_words(separation: Separation) -> str:
-    nearest = min(separation.distances, key=lambda name: separation.distances[name])
     where = f"{separation.setting}, after {separation.examples} examples"
-    told = f"{', '.join(separation.candidates)} were asked apart on {where}: nearest there is {nearest}"
+    told = f"{', '.join(separation.candidates)} were asked apart on {where}: "
+    if not separation.distances:
+        return told + "the model's predictions are not finite there, so they decide nothing"
+    nearest = min(separation.distances, key=lambda name: separation.distances[name])
+    told += f"nearest there is {nearest}"
     told += f" at distance {separation.distances[nearest]:.3g}"
     if separation.decided:
         return told
@@ -308,9 +337,10 @@ def _checked_tasks(tasks: int, level: float) -> int:
     return tasks
 
 
-def _checked_names(learners: Sequence[str] | None) -> list[str]:
+def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
+    fitting = fitting_families(process)
     if learners is None:
-        return list(FAMILIES)
+        return list(fitting)
     if isinstance(learners, str) or not learners:
         raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
     for name in learners:
@@ -318,4 +348,8 @@ def _checked_names(learners: Sequence[str] | None) -> list[str]:
             near = get_close_matches(str(name), FAMILIES, n=1, cutoff=0.5)
             mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FAMILIES)}"
             raise ValueError(f"learners: no learner {name!r}; {mend}")
+        if name not in fitting:
+            raise ValueError(
+                f"learners: {name!r} reads symbols, and {type(process).__name__} draws none; leave it out"
+            )
     return [name for name in FAMILIES if name in learners]

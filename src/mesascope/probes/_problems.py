@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jax import Array
 
@@ -19,10 +19,10 @@ class Problems:
     r"""A batch of in-context problems: after $n = 0, \dots, N$ examples $(x_i, y_i)$ a query is to be answered.
 
     Sequences $x_1 \dots x_t$ are the examples $(x_i, x_{i+1})$, $i < t$, with the query $x_t$: $n = t - 1$. Prompts are
-    the examples themselves, with the next input as query.
+    the examples themselves, with the next input as query. Symbols are one-hot vectors here, and integers for models.
 
     Attributes:
-        sample: the data as models read them: tokens (batch, N + 1, d), or `Prompts` of N + 1 pairs.
+        sample: the data as models read them: tokens (batch, N + 1, d), symbols (batch, N + 1), or `Prompts` of N + 1 pairs.
         x: inputs of the examples, shape (batch, N, p).
         y: their outputs, shape (batch, N, m).
         queries: shape (batch, N + 1, p); `queries[:, n]` is asked after n examples.
@@ -41,6 +41,11 @@ class Problems:
     def prompts(self) -> bool:
         """Whether the data are prompts; sequences of tokens otherwise."""
         return isinstance(self.sample, Prompts)
+
+    @property
+    def symbols(self) -> bool:
+        """Whether the data are sequences of symbols, which models answer with probabilities."""
+        return not self.prompts and self.sample.ndim == 2
 
     @property
     def tasks(self) -> int:
@@ -64,16 +69,10 @@ def draw_problems(process: Any, task: Task, tasks: int, key: Array) -> Problems:
     """Draw independent problems of a process, weighted as the task weights its context lengths.
 
     Raises:
-        TypeError: no task, no sampler, sequences where prompts are needed or the other way round, or symbols.
+        TypeError: no task, no sampler, sequences where prompts are needed or the other way round.
     """
     check_task(process, task)
-    sample = process.sample(key, task_length(task), tasks)
-    if not isinstance(task, FewShot) and not jnp.issubdtype(sample.dtype, jnp.inexact):
-        raise TypeError(
-            f"process: {type(process).__name__} draws symbols, but algorithms are told apart by real or complex tokens; "
-            "use a process of such tokens"
-        )
-    return of_sample(sample, length_weights(task))
+    return of_sample(process, process.sample(key, task_length(task), tasks), length_weights(task))
 
 
 def length_weights(task: Task) -> np.ndarray:
@@ -82,16 +81,23 @@ def length_weights(task: Task) -> np.ndarray:
     return weights if isinstance(task, FewShot) else np.concatenate([[0.0], weights])
 
 
-def of_sample(sample: Any, weights: np.ndarray) -> Problems:
+def vocabulary(process: Any) -> int | None:
+    """How many symbols a process draws; None if it draws something else."""
+    return getattr(process, "vocabulary", None)
+
+
+def of_sample(process: Any, sample: Any, weights: np.ndarray) -> Problems:
     """Problems of a sample as processes draw it, weighted by n = 0 … N, shape (N + 1,).
 
     Args:
-        sample: tokens x_1 … x_{N+2}, shape (batch, N + 2, d), or `Prompts` of N + 1 pairs.
+        process: the process.
+        sample: tokens x_1 … x_{N+2}, shape (batch, N + 2, d), as many symbols, or `Prompts` of N + 1 pairs.
         weights: not negative, at least one positive.
     """
     weights = weights / weights.sum()
     if isinstance(sample, Prompts):
         x, y = sample
         return Problems(sample, *prompt_examples(x, y), y[:, :, None], weights)
-    contexts = sample[:, :-1]
-    return Problems(contexts, *sequence_examples(contexts), sample[:, 1:], weights)
+    states = vocabulary(process)
+    tokens = sample if states is None else jax.nn.one_hot(sample, states, dtype=float)
+    return Problems(sample[:, :-1], *sequence_examples(tokens[:, :-1]), tokens[:, 1:], weights)

@@ -33,6 +33,7 @@ def sensitivities(function: Any, problems: Problems, n: int) -> np.ndarray:
         with their labels as last entries (that of the query is 0: nothing depends on it).
     """
     arrays = context_arrays(problems, n)
+    _check_differentiable(problems)
     if _traceable(function, arrays):
         flat = _Flat(arrays)
         one = lambda row: _real(function(*flat.unpack(row[None])).reshape(-1))  # noqa: E731
@@ -80,8 +81,10 @@ def implicit_weights(
         Shape (batch, m, p).
 
     Raises:
+        TypeError: sequences of symbols.
         ValueError: fewer queries than dimensions, or more than tasks.
     """
+    _check_differentiable(problems)
     inputs = problems.queries.shape[-1]
     if not inputs <= queries <= problems.tasks:
         raise ValueError(
@@ -96,6 +99,13 @@ def implicit_weights(
         tokens[:, -1] = query
         found.append(call(tokens, *arrays[1:]).reshape(problems.tasks, -1))
     return np.einsum("kbm,pk->bmp", np.stack(found), np.linalg.pinv(asked))
+
+
+def _check_differentiable(problems: Problems) -> None:
+    if problems.symbols:
+        raise TypeError(
+            "problems: symbols cannot be changed by a little; take a process of real or complex tokens"
+        )
 
 
 class _Flat:

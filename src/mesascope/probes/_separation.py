@@ -18,7 +18,7 @@ from ._candidates import answers_of
 from ._intervals import ratio
 from ._metrics import squared
 from ._problems import Problems, of_sample
-from ._settings import SETTINGS, Setting, changed
+from ._settings import Setting, SymbolSetting, settings_of
 
 _TASKS = 32  # of every setting
 _LARGEST = 1e3  # mean squared predictions, relative to the targets: a model is not asked where candidates diverge further
@@ -27,7 +27,7 @@ _LARGEST = 1e3  # mean squared predictions, relative to the targets: a model is 
 class Place(NamedTuple):
     """Where to ask the model: a setting, a number of examples, and how far candidates are apart there."""
 
-    setting: Setting
+    setting: Setting | SymbolSetting
     examples: int
     difference: float
 
@@ -41,12 +41,12 @@ class Differences:
     def __init__(
         self, learners: Sequence[Learner], process: Any, task: Task, key: Array, weights: np.ndarray
     ):
-        self._lengths = np.flatnonzero(weights)
+        self._lengths, self._settings = np.flatnonzero(weights), settings_of(process)
         problems = _problems(process, task, key, weights)
         answers = [answers_of(learner, problems)[:, self._lengths] for learner in learners]
         with np.errstate(over="ignore", invalid="ignore"):
             sizes = np.stack([_means(a) for a in answers])
-            self._table = np.zeros((len(SETTINGS), len(learners), len(learners), len(self._lengths)))
+            self._table = np.zeros((len(self._settings), len(learners), len(learners), len(self._lengths)))
             for i, j in combinations(range(len(learners)), 2):
                 apart = ratio(_means(answers[i] - answers[j]), (sizes[i] + sizes[j]) / 2)
                 self._table[:, i, j] = self._table[:, j, i] = np.where(np.isfinite(apart), apart, 4.0)
@@ -57,31 +57,39 @@ class Differences:
         """Whether two candidates answer alike in all settings, up to the tolerance."""
         return bool((self._table[:, i, j].mean(-1) <= tolerance).all())
 
-    def best_place(self, candidates: Sequence[int], tolerance: float) -> Place | None:
-        """Where the two of them that are closest are furthest apart; None if nowhere by more than the tolerance."""
+    def best_place(
+        self, candidates: Sequence[int], tolerance: float, asked_at: Sequence[str] = ()
+    ) -> Place | None:
+        """Where the two of them that are closest are furthest apart; None if nowhere by more than the tolerance.
+
+        Settings where the model was asked already, by their descriptions, are left out.
+        """
         pairs = list(combinations(candidates, 2))
         table = np.stack([self._table[:, i, j] for i, j in pairs])  # (pairs, settings, lengths)
         score = np.where(self._usable, np.minimum(table, 1).min(0) + 1e-3 * np.minimum(table, 1).mean(0), 0)
+        score[[setting.describe() in asked_at for setting in self._settings]] = 0
         at, length = np.unravel_index(int(np.argmax(score)), score.shape)
         least = float(table[:, at, length].min())
         if score[at, length] <= 0 or least <= tolerance:
             return None
-        return Place(SETTINGS[int(at)], int(self._lengths[length]), least)
+        return Place(self._settings[int(at)], int(self._lengths[length]), least)
 
 
 def _problems(process: Any, task: Task, key: Array, weights: np.ndarray) -> Problems:
     """Equally many problems in every setting, one setting behind the other."""
     key, sample_key = jax.random.split(key)
-    whole = process.sample(sample_key, task_length(task), _TASKS * len(SETTINGS))
+    settings = settings_of(process)
+    whole = process.sample(sample_key, task_length(task), _TASKS * len(settings))
     parts = []
     for place, (setting, setting_key) in enumerate(
-        zip(SETTINGS, jax.random.split(key, len(SETTINGS)), strict=True)
+        zip(settings, jax.random.split(key, len(settings)), strict=True)
     ):
         chosen = slice(place * _TASKS, (place + 1) * _TASKS)
-        parts.append(changed(setting, jax.tree.map(lambda a, c=chosen: a[c], whole), setting_key))
-    return of_sample(jax.tree.map(lambda *arrays: jnp.concatenate(arrays), *parts), weights)
+        parts.append(setting.changed(jax.tree.map(lambda a, c=chosen: a[c], whole), setting_key))
+    return of_sample(process, jax.tree.map(lambda *arrays: jnp.concatenate(arrays), *parts), weights)
 
 
 def _means(values: np.ndarray) -> np.ndarray:
     """Mean squared norms over the tasks of every setting, shape (settings, lengths)."""
-    return squared(values).reshape(len(SETTINGS), _TASKS, -1).mean(1)
+    values = squared(values)
+    return values.reshape(-1, _TASKS, values.shape[-1]).mean(1)

@@ -1,4 +1,4 @@
-"""Settings of data on which algorithms part: other scales, conditions, noise, and tokens without a law that binds them."""
+"""Settings of data on which algorithms part: other scales, conditions, noise, and data without a law that binds them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from jax import Array
 
 from mesascope.processes import Prompts
 
+from ._problems import vocabulary
+
+_ITSELF = "the process itself"
+
 
 class Setting(NamedTuple):
-    """How data differ from those of the process.
+    """How tokens or prompts differ from those of the process.
 
     Attributes:
         scale: inputs are multiplied by it.
@@ -38,23 +42,56 @@ class Setting(NamedTuple):
             parts.append(f"condition {self.condition:g} in random directions")
         if self.noise:
             parts.append(f"noise {self.noise:g}")
-        return ", ".join(parts) or "the process itself"
+        return ", ".join(parts) or _ITSELF
+
+    def changed(self, sample: Any, key: Array) -> Any:
+        """A sample of the process, tokens (batch, T, d) or `Prompts`, as it is in this setting."""
+        if isinstance(sample, Prompts):
+            return _changed_prompts(self, sample, key)
+        return _changed_tokens(self, sample, key)
 
 
-SETTINGS = tuple(
+class SymbolSetting(NamedTuple):
+    """How symbols differ from those of the process.
+
+    Attributes:
+        replaced: the probability, in [0, 1], with which a symbol gives way to one from a random place of the sample.
+    """
+
+    replaced: float = 0.0
+
+    def describe(self) -> str:
+        """In a few words, e.g. `30 % of the symbols replaced at random`."""
+        if self.replaced == 1:
+            return "independent symbols"
+        return f"{100 * self.replaced:g} % of the symbols replaced at random" if self.replaced else _ITSELF
+
+    def changed(self, sample: Array, key: Array) -> Array:
+        """Symbols of the process, shape (batch, T), as they are in this setting."""
+        chosen_key, place_key = jax.random.split(key)
+        others = sample.reshape(-1)[jax.random.randint(place_key, sample.shape, 0, sample.size)]
+        return jnp.where(jax.random.uniform(chosen_key, sample.shape) < self.replaced, others, sample)
+
+
+_SETTINGS = tuple(
     Setting(scale, condition, noise, white)
     for white, noise, condition, scale in product(
         (False, True), (0.0, 0.3), (1.0, 10.0), (1.0, 0.5, 2.0, 0.25, 4.0)
     )
 )
-"""All that are searched, the process itself first."""
+_SYMBOL_SETTINGS = tuple(SymbolSetting(share) for share in (0.0, 0.3, 1.0))
+# independent inputs determine what those of a process may not
+_TELLING, _TELLING_SYMBOLS = Setting(white=True), SymbolSetting(1.0)
 
 
-def changed(setting: Setting, sample: Any, key: Array) -> Any:
-    """A sample of the process, tokens (batch, T, d) or `Prompts`, as it is in a setting."""
-    if isinstance(sample, Prompts):
-        return _changed_prompts(setting, sample, key)
-    return _changed_tokens(setting, sample, key)
+def settings_of(process: Any) -> tuple[Setting | SymbolSetting, ...]:
+    """All that are searched, the process itself first."""
+    return _SETTINGS if vocabulary(process) is None else _SYMBOL_SETTINGS
+
+
+def telling_setting(process: Any) -> Setting | SymbolSetting:
+    """The setting whose data determine most: independent inputs."""
+    return _TELLING if vocabulary(process) is None else _TELLING_SYMBOLS
 
 
 def _changed_tokens(setting: Setting, tokens: Array, key: Array) -> Array:
