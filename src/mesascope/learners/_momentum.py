@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -16,7 +17,32 @@ from ._checks import real_number
 from ._spectrum import SpectralLearner
 
 
-class Momentum(SpectralLearner):
+class _TwoTerms(SpectralLearner):
+    """Recursions of the last two terms, with a step size and a momentum."""
+
+    step_size: Array
+    momentum: Array
+    steps: int = eqx.field(static=True)
+
+    def __init__(self, step_size: Any, momentum: Any, steps: int):
+        self.step_size = real_number("step_size", step_size)
+        self.momentum = real_number("momentum", momentum)
+        self.steps = integer_at_least("steps", steps, 1)
+
+    @abc.abstractmethod
+    def next_term(self, values: Array, before: Array, now: Array) -> Array:
+        """f_{k+1} from f_{k−1} and f_k, at the eigenvalues s."""
+
+    def filter(self, values: Array, largest: Array, n: Array) -> Array:
+        """The recursion of f."""
+
+        def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+            return pair[1], self.next_term(values, *pair)
+
+        return jax.lax.fori_loop(0, self.steps, step, (jnp.zeros_like(values),) * 2)[1]
+
+
+class Momentum(_TwoTerms):
     r"""$K$ steps of gradient descent with a heavy ball, from $W_0 = W_{-1} = 0$.
 
     $$W_{k+1} = W_k + \eta (\bar C - W_k \bar S) + \beta (W_k - W_{k-1})$$
@@ -34,27 +60,13 @@ class Momentum(SpectralLearner):
 
     name: ClassVar[str] = "momentum"
 
-    step_size: Array
-    momentum: Array
-    steps: int = eqx.field(static=True)
-
-    def __init__(self, step_size: Any, momentum: Any, steps: int):
-        self.step_size = real_number("step_size", step_size)
-        self.momentum = real_number("momentum", momentum)
-        self.steps = integer_at_least("steps", steps, 1)
-
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
-        """The recursion of f."""
+    def next_term(self, values: Array, before: Array, now: Array) -> Array:
+        """The next is f + η (1 − s f) + β (f − f₋), with f₋ the term before."""
         step_size, momentum = real_like(values, self.step_size), real_like(values, self.momentum)
-
-        def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
-            before, now = pair
-            return now, now + step_size * (1 - values * now) + momentum * (now - before)
-
-        return jax.lax.fori_loop(0, self.steps, step, (jnp.zeros_like(values),) * 2)[1]
+        return now + step_size * (1 - values * now) + momentum * (now - before)
 
 
-class Nesterov(SpectralLearner):
+class Nesterov(_TwoTerms):
     r"""$K$ steps of Nesterov's accelerated gradient descent with constant momentum, from $W_0 = W_{-1} = 0$.
 
     $$V_k = W_k + \beta (W_k - W_{k-1}), \qquad W_{k+1} = V_k + \eta (\bar C - V_k \bar S)$$
@@ -72,22 +84,8 @@ class Nesterov(SpectralLearner):
 
     name: ClassVar[str] = "nesterov"
 
-    step_size: Array
-    momentum: Array
-    steps: int = eqx.field(static=True)
-
-    def __init__(self, step_size: Any, momentum: Any, steps: int):
-        self.step_size = real_number("step_size", step_size)
-        self.momentum = real_number("momentum", momentum)
-        self.steps = integer_at_least("steps", steps, 1)
-
-    def filter(self, values: Array, largest: Array, n: Array) -> Array:
-        """The recursion of f."""
+    def next_term(self, values: Array, before: Array, now: Array) -> Array:
+        """The next is v + η (1 − s v) with v = f + β (f − f₋)."""
         step_size, momentum = real_like(values, self.step_size), real_like(values, self.momentum)
-
-        def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
-            before, now = pair
-            ahead = now + momentum * (now - before)
-            return now, ahead + step_size * (1 - values * ahead)
-
-        return jax.lax.fori_loop(0, self.steps, step, (jnp.zeros_like(values),) * 2)[1]
+        ahead = now + momentum * (now - before)
+        return ahead + step_size * (1 - values * ahead)
