@@ -85,6 +85,12 @@ if _TYPE_CHECKING:
     from mesascope.objectives import population_loss as population_loss
     from mesascope.papers import reproduce as reproduce
     from mesascope.probes import identify as identify
+    from mesascope.probes import intervene as intervene
+    from mesascope.probes import layer_progress as layer_progress
+    from mesascope.probes import layer_streams as layer_streams
+    from mesascope.probes import linear_probe as linear_probe
+    from mesascope.probes import logit_lens as logit_lens
+    from mesascope.probes import step_family as step_family
     from mesascope.processes import Constant as Constant
     from mesascope.processes import DiagonalUnitary as DiagonalUnitary
     from mesascope.processes import Empirical as Empirical
@@ -195,9 +201,14 @@ _HOME = {
     "factored_linear_transformer": "models",
     "gradient_flow": "dynamics",
     "identify": "probes",
+    "intervene": "probes",
+    "layer_progress": "probes",
+    "layer_streams": "probes",
+    "linear_probe": "probes",
     "linear_transformer": "models",
     "load_model": "dynamics",
     "load_trained": "studies",
+    "logit_lens": "probes",
     "looped_linear_transformer": "models",
     "mesa_transformer": "models",
     "population_loss": "objectives",
@@ -205,6 +216,7 @@ _HOME = {
     "prompt_transformer": "models",
     "reproduce": "papers",
     "save_model": "dynamics",
+    "step_family": "probes",
     "token_transformer": "models",
     "train": "dynamics",
     "train_many": "dynamics",

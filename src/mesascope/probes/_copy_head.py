@@ -1,0 +1,227 @@
+"""Copy heads: does the first layer bring the token before to the next one?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.models import Layer, Looped, PreNorm, Residual, SoftmaxSelfAttention, Stack
+
+from ._intervals import Measured, bootstrapped, ratio
+from ._layers import Layered, check_reads, token_streams, unrolled
+from ._problems import Problems
+from ._sensitivity import sensitivities
+
+
+@dataclass(frozen=True)
+class CopyAttention:
+    r"""Attention of the first layer to the token before.
+
+    Attributes:
+        score: of the head that copies most, shapes (); 1 if it does nothing else.
+        heads: of every head, shapes (heads,).
+        positions: the tokens t, counted from 1, shape (k,).
+        each: of every head at each of them, shapes (heads, k).
+        baseline: what attention to all visible tokens alike would score.
+    """
+
+    score: Measured
+    heads: Measured
+    positions: np.ndarray
+    each: Measured
+    baseline: float
+
+    def __str__(self) -> str:
+        lines = [f"attention to the token before, by head (1 copies, {self.baseline:.3g} sees all alike)"]
+        lines += [
+            f"  head {h + 1}: {value:.3g} [{low:.3g}, {high:.3g}]"
+            for h, (value, low, high) in enumerate(zip(*self.heads, strict=True))
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class CopySensitivity:
+    r"""What the stream after the first layer depends on: shares of the squared norm of its Jacobian.
+
+    Attributes:
+        before: the share of the token before.
+        own: the share of the token itself.
+        rest: the share of all others; the three add up to 1.
+        baseline: 1/t, the share of each of t tokens that count alike.
+    """
+
+    before: Measured
+    own: Measured
+    rest: Measured
+    baseline: float
+
+    def __str__(self) -> str:
+        lines = [f"sensitivity after the first layer (all tokens alike: {self.baseline:.3g} each)"]
+        for name, (value, low, high) in (
+            ("token before", self.before),
+            ("token itself", self.own),
+            ("all others", self.rest),
+        ):
+            lines.append(f"  {name}: {value:.3g} [{low:.3g}, {high:.3g}]")
+        return "\n".join(lines)
+
+
+def copy_attention(model: Any, problems: Problems, *, level: float = 0.95, seed: int = 0) -> CopyAttention:
+    r"""The mean weight $\alpha_{t, t-1}$ that softmax attention in the first layer gives the token before.
+
+    For sequences the mean runs over the tokens $t = 2, \dots$ of the longest context that counts; for interleaved prompts over
+    the labels, whose token before is their input. The baseline is the mean of 1/(number of visible tokens), for causal
+    attention 1/t.
+
+    Args:
+        model: a `SequenceModel`, or a `PromptModel` of interleaved prompts, that begins with softmax attention.
+        problems: the contexts.
+        level: of the intervals.
+        seed: of the resampling of tasks.
+
+    Raises:
+        TypeError: a model that begins with another layer (`copy_sensitivity` reads any), or holds an example in one token.
+        ValueError: no example, or too few tasks for the level.
+
+    Source: vonoswald2024, section on token binding (copying heads).
+    """
+    _check_bindable(model)
+    stream = token_streams(model, problems, int(problems.lengths[-1]))[0]
+    attention, stream = _first_attention(model.network, stream)
+    positions = _binding_positions(model, stream.shape[-2])
+    weights = np.asarray(_weights_before(attention, stream))[..., positions - 2]  # (tasks, heads, k)
+    heads, count = weights.shape[1:]
+
+    def statistic(means: np.ndarray) -> np.ndarray:
+        by_head = means.reshape(*means.shape[:-1], heads, count).mean(-1)
+        return np.concatenate([by_head.max(-1, keepdims=True), by_head, means], -1)
+
+    found = bootstrapped(weights.reshape(len(weights), -1), statistic, level=level, seed=seed)
+    score, by_head, each = (Measured(*(np.split(e, [1, 1 + heads])[i] for e in found)) for i in range(3))
+    return CopyAttention(
+        Measured(*(end[0] for end in score)),
+        by_head,
+        positions,
+        Measured(*(end.reshape(heads, count) for end in each)),
+        float(np.mean(1 / _visible(attention, positions, stream.shape[-2]))),
+    )
+
+
+def copy_sensitivity(
+    model: Any, problems: Problems, n: int, *, level: float = 0.95, seed: int = 0
+) -> CopySensitivity:
+    r"""Where the stream $z_t$ after the first layer gets what it holds from, as shares of the norm of its Jacobian.
+
+    The share of token i is $E\|J_i\|_F^2 / \sum_j E\|J_j\|_F^2$ with $J_i = \partial z_t / \partial x_i$ and means over tasks.
+    It exists for every first layer: linear and softmax attention, mesa layers, MLPs.
+
+    For sequences $t = n + 1$ is the last token; for interleaved prompts it is the last label, whose token before is its input.
+
+    Args:
+        model: a `SequenceModel`, or a `PromptModel` of interleaved prompts; or, for sequences, a function of contexts that
+            gives the list of its streams.
+        problems: the contexts.
+        n: the number of examples, ≥ 1.
+        level: of the intervals.
+        seed: of the resampling of tasks.
+
+    Raises:
+        TypeError: a model without layers, or one that holds an example in one token; sequences of symbols.
+        ValueError: no example, more examples than there are, or too few tasks for the level.
+
+    Source: vonoswald2024, section on token binding (sensitivities of the first layer).
+    """
+    most = len(problems.weights) - 1
+    if not 1 <= n <= most:
+        raise ValueError(f"n: must lie in 1 … {most}, where there is a token before, got {n}")
+    found = sensitivities(_after_first_layer(model, problems), problems, n) ** 2
+    by_entry = found.sum(1)  # (tasks, tokens, entries)
+    if problems.prompts:
+        own, before = by_entry[:, n - 1, -1], by_entry[:, n - 1, :-1].sum(-1)
+        tokens = 2 * n
+    else:
+        own, before = by_entry[:, n].sum(-1), by_entry[:, n - 1].sum(-1)
+        tokens = n + 1
+    rest = np.maximum(by_entry.sum((1, 2)) - before - own, 0)  # rounding aside
+    parts = np.stack([before, own, rest], -1)
+    shares = bootstrapped(
+        parts, lambda means: ratio(means, means.sum(-1, keepdims=True)), level=level, seed=seed
+    )
+    before_share, own_share, rest_share = (Measured(*(end[i] for end in shares)) for i in range(3))
+    return CopySensitivity(before_share, own_share, rest_share, 1 / tokens)
+
+
+def _check_bindable(model: Any) -> None:
+    if not isinstance(model, Layered):
+        raise TypeError(f"model: must be a SequenceModel or a PromptModel, got {type(model).__name__}")
+    if model.embedding.layout == "stacked":
+        raise TypeError(
+            "model: stacked prompts hold an input and its label in one token: there is nothing to copy"
+        )
+
+
+def _after_first_layer(model: Any, problems: Problems) -> Any:
+    """A function of contexts that gives the stream after the first layer at the token that copies."""
+    if isinstance(model, Layered):
+        _check_bindable(model)
+        check_reads(model, problems)
+        first, at = unrolled(model.network).layers[0], -2 if problems.prompts else -1
+        return lambda *context: first(model.embedding(*context))[..., at, :]
+    if not callable(model) or problems.prompts:
+        raise TypeError(
+            "model: must be a SequenceModel or PromptModel, or for sequences a function of contexts that gives the list of "
+            "its streams"
+        )
+    return lambda context: model(context)[1]
+
+
+def _binding_positions(model: Layered, tokens: int) -> np.ndarray:
+    """The tokens, counted from 1, whose token before is asked for."""
+    step = 2 if model.embedding.layout == "interleaved" else 1
+    positions = np.arange(2, tokens + 1, step)
+    if not len(positions):
+        raise ValueError("problems: no context holds an example, so that no token has one before it")
+    return positions
+
+
+def _first_attention(layer: Layer, stream: Array) -> tuple[SoftmaxSelfAttention, Array]:
+    """The attention that a network begins with, and the stream that it reads."""
+    if isinstance(layer, SoftmaxSelfAttention):
+        return layer, stream
+    if isinstance(layer, Stack):
+        return _first_attention(layer.layers[0], stream)
+    if isinstance(layer, PreNorm):
+        return _first_attention(layer.layer, layer.norm(stream))
+    if isinstance(layer, Residual | Looped):
+        return _first_attention(layer.layer, stream)
+    raise TypeError(
+        f"model: begins with {type(layer).__name__}, which has no attention weights; use copy_sensitivity"
+    )
+
+
+@jax.jit
+def _weights_before(attention: SoftmaxSelfAttention, stream: Array) -> Array:
+    """α_{t, t−1} for t = 2 … n of every head: (tasks, n, width) → (tasks, heads, n − 1)."""
+    queries, keys = (jnp.einsum("hkw,bnw->bhnk", w, stream) for w in (attention.w_q, attention.w_k))
+    scores = jnp.einsum("bhtk,bhik->bhti", queries, keys) / np.sqrt(queries.shape[-1])
+    tokens = stream.shape[-2]
+    seen = np.ones((tokens, tokens), bool)
+    if attention.context == "causal":
+        seen = np.tri(tokens, dtype=bool)
+    elif attention.context == "examples":
+        seen[:, -1] = False
+    weights = jax.nn.softmax(jnp.where(seen, scores, -jnp.inf))
+    return jnp.diagonal(weights, offset=-1, axis1=-2, axis2=-1)
+
+
+def _visible(attention: SoftmaxSelfAttention, positions: np.ndarray, tokens: int) -> np.ndarray:
+    """How many tokens each of these sees."""
+    if attention.context == "causal":
+        return positions
+    return np.full(len(positions), tokens - (attention.context == "examples"))

@@ -1,0 +1,168 @@
+"""Layers that stand in for others: nothing, an affine map, a step of gradient descent, what another task got."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import integer_at_least
+from mesascope.models import (
+    Context,
+    Embedding,
+    FactoredLinearSelfAttention,
+    Layer,
+    LinearSelfAttention,
+    Normalizer,
+    PairedTokens,
+    Residual,
+    StackedPrompt,
+)
+
+
+class Nothing(Layer):
+    """No layer: z ↦ z.
+
+    Attributes:
+        entries: the width of the stream, ≥ 1.
+    """
+
+    entries: int = eqx.field(static=True)
+
+    def __init__(self, entries: int):
+        self.entries = integer_at_least("entries", entries, 1)
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return self.entries
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out: the same."""
+        return self.entries
+
+    @property
+    def causal(self) -> bool:
+        """Always: tokens do not meet."""
+        return True
+
+    def __call__(self, stream: Any) -> Array:
+        """The stream itself."""
+        return jnp.asarray(stream)
+
+
+class Affine(Layer):
+    """An affine map of every token: z ↦ z A + b.
+
+    Attributes:
+        weights: A, shape (width, output width); real or complex.
+        bias: b, shape (output width,).
+    """
+
+    weights: Array
+    bias: Array
+
+    def __init__(self, weights: Any, bias: Any):
+        self.weights, self.bias = jnp.asarray(weights), jnp.asarray(bias)
+        if self.weights.ndim != 2 or self.bias.shape != self.weights.shape[1:]:
+            raise ValueError(
+                f"Affine: expected weights (width, out) and bias (out,), got {self.weights.shape} and {self.bias.shape}"
+            )
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return int(self.weights.shape[0])
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out."""
+        return int(self.weights.shape[1])
+
+    @property
+    def causal(self) -> bool:
+        """Always: tokens do not meet."""
+        return True
+
+    def __call__(self, stream: Any) -> Array:
+        """The new stream: (…, n, width) → (…, n, output width)."""
+        return stream @ self.weights + self.bias
+
+
+class FromAnotherTask(Layer):
+    """What the layer adds to the stream of another task: z_i ↦ z_i + (layer(z_j) − z_j), j the task before i in the batch.
+
+    Attributes:
+        layer: a map of streams (batch, n, width) that keeps the width.
+    """
+
+    layer: Layer
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return self.layer.width
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out: the same."""
+        return self.layer.output_width
+
+    @property
+    def causal(self) -> bool:
+        """Whether the layer is."""
+        return self.layer.causal
+
+    def __call__(self, stream: Any) -> Array:
+        """The new stream: (batch, n, width) → (batch, n, width)."""
+        return stream + jnp.roll(self.layer(stream) - stream, 1, axis=0)
+
+
+def gradient_step_layer(embedding: Embedding, layer: Layer, step_size: float) -> Layer:
+    r"""One step of gradient descent from zero as a layer of linear attention, on the tokens of an embedding.
+
+    On `StackedPrompt` tokens $(x_i, y_i)$ it adds $-\frac\eta\rho \sum_i y_i x_i^\top x_t$ to the label of token t; on
+    `PairedTokens` $(0; x_t; x_{t-1})$ it adds $\frac\eta{\rho_t} \sum_{i \le t} x_i x_{i-1}^* x_t$ to the empty block.
+
+    Args:
+        embedding: says what the tokens are made of.
+        layer: the layer to stand in for: which tokens a query sees and ρ are those of its linear attention; for others the
+            examples and their number.
+        step_size: η, which refers to a sum over examples divided by ρ.
+
+    Raises:
+        TypeError: another embedding, on whose tokens no step is known.
+
+    Source: vonoswald2023, Proposition 1; zheng2024, section 4.
+    """
+    if isinstance(embedding, StackedPrompt):
+        inputs, labels = np.diag([1.0] * embedding.dim + [0.0]), np.diag([0.0] * embedding.dim + [1.0])
+        w_kq, w_pv = inputs, -step_size * labels
+    elif isinstance(embedding, PairedTokens):
+        block = np.eye(embedding.dim)
+        w_kq, w_pv = np.kron(_place(2, 1), block), step_size * np.kron(_place(0, 1), block)
+    else:
+        raise TypeError(
+            f"model: no step of gradient descent is known on the tokens of {type(embedding).__name__}; give a layer of your "
+            "own to intervene(…)"
+        )
+    normalizer, context = _attention_of(layer, embedding)
+    return Residual(LinearSelfAttention(w_kq[None], w_pv[None], normalizer, context))
+
+
+def _place(row: int, column: int) -> np.ndarray:
+    """3 × 3 with a single 1."""
+    matrix = np.zeros((3, 3))
+    matrix[row, column] = 1
+    return matrix
+
+
+def _attention_of(layer: Layer, embedding: Embedding) -> tuple[Normalizer, Context]:
+    inside = layer.layer if isinstance(layer, Residual) else layer
+    if isinstance(inside, LinearSelfAttention | FactoredLinearSelfAttention):
+        return inside.normalizer, inside.context
+    return "t-1", "causal" if embedding.layout == "tokens" else "examples"

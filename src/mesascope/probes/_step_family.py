@@ -1,0 +1,99 @@
+"""A family of learners by their number of steps, all other hyperparameters fitted once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import numpy as np
+
+from mesascope.core import integer_at_least
+from mesascope.learners import Learner, Newton, Zero, features_of
+
+from ._families import FAMILIES
+from ._fit import Evidence, Family
+from ._problems import Problems
+
+
+class StepFamily(NamedTuple):
+    """Learners of one kind that differ in their number of steps alone.
+
+    Attributes:
+        name: the id of the kind.
+        steps: the numbers of steps, ascending, shape (K,).
+        learners: one for each of them.
+    """
+
+    name: str
+    steps: np.ndarray
+    learners: tuple[Learner, ...]
+
+
+def step_family(
+    name: str, steps: Iterable[int], problems: Problems, answers: Any, *, fitted_at: int
+) -> StepFamily:
+    """The learners of a kind after different numbers of steps, with the step size of a model.
+
+    Step size, momentum, start … are those with which `fitted_at` steps come closest to the answers. For the steps of a
+    model's layers take its number of layers, so that its last layer fixes them.
+
+    Args:
+        name: "gradient-descent", "newton", "conjugate-gradients" or another id of a learner that takes steps.
+        steps: numbers of steps, ≥ 0 and ascending. 0 steps are the learner "zero", for "newton" its start.
+        problems: the problems.
+        answers: predictions of a model, shape (batch, N + 1, m), such as `LogitLens.predictions[-1]`.
+        fitted_at: a number of steps ≥ 1.
+
+    Raises:
+        TypeError: steps that are no integers.
+        ValueError: an id without steps, steps that do not ascend, or answers of another shape.
+    """
+    family, counts = _checked_family(name), _checked_steps(steps)
+    fitted_at, given = integer_at_least("fitted_at", fitted_at, 1), np.asarray(answers)
+    if given.shape != problems.targets.shape:
+        raise ValueError(
+            f"answers: must have shape {problems.targets.shape} like the targets, got {given.shape}"
+        )
+    one = replace(family, integer=None, fixed=(*family.fixed, ("steps", fitted_at)))
+    fitted = one.fit([Evidence(problems, given)]).learner if one.scalars else one.build((), 1)
+    return StepFamily(name, np.array(counts), tuple(_with_steps(fitted, count) for count in counts))
+
+
+def _with_steps(learner: Learner, steps: int) -> Learner:
+    if steps == 0 and not isinstance(learner, Newton):
+        return Zero()
+    return type(learner)(**{**learner.hyperparameters, "steps": steps})
+
+
+def _checked_family(name: str) -> Family:
+    family = FAMILIES.get(name)
+    if not isinstance(family, Family) or family.integer != "steps":
+        stepping = [k for k, f in FAMILIES.items() if isinstance(f, Family) and f.integer == "steps"]
+        raise ValueError(f"name: {name!r} is no learner that takes steps; use one of {', '.join(stepping)}")
+    return family
+
+
+def _checked_steps(steps: Iterable[int]) -> list[int]:
+    counts = [integer_at_least("steps", count, 0) for count in steps]
+    if not counts or counts != sorted(set(counts)):
+        raise ValueError(f"steps: must ascend, such as range(1, 9), got {counts}")
+    return counts
+
+
+def family_answers(family: StepFamily, problems: Problems) -> np.ndarray:
+    """The predictions of all learners of a family, shape (K, batch, N + 1, m)."""
+    features: dict[type[Learner], Any] = {}  # steps enter the response alone: what is read is computed once
+    answers = []
+    for learner in family.learners:
+        kind = type(learner)
+        if kind not in features:
+            features[kind] = features_of(kind, problems.x, problems.y, problems.queries)
+        answers.append(np.asarray(_response(learner, features[kind])))
+    return np.stack(answers)
+
+
+@eqx.filter_jit
+def _response(learner: Learner, features: Any) -> Any:
+    return learner.respond(features)

@@ -1,0 +1,30 @@
+"""Tables in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ._intervals import Measured
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest entry, the first to the left, the others to the right."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def with_interval(measured: Measured, at: int) -> str:
+    """One entry of a measurement of shape (k,), with its interval."""
+    return f"{measured.value[at]:.3g} [{measured.low[at]:.3g}, {measured.high[at]:.3g}]"
+
+
+def layer_names(count: int) -> list[str]:
+    """Names of the streams: the embedding, then the layers."""
+    return ["embedding", *(f"layer {layer}" for layer in range(1, count))]

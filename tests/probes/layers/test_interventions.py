@@ -1,0 +1,207 @@
+"""Replaced layers: constructions whose layers are known, references that can be written down, and a trained layer."""
+
+import jax
+import numpy as np
+import pytest
+
+import mesascope as ms
+from mesascope.core import named_key
+from mesascope.probes import (
+    Affine,
+    FromAnotherTask,
+    Nothing,
+    Problems,
+    answers,
+    closest_gradient_step,
+    draw_problems,
+    intervene,
+    layer_streams,
+    linear_surrogate,
+    prediction_distance,
+    replace_layer,
+)
+from mesascope.probes._stand_ins import gradient_step_layer
+from mesascope.theory import vonoswald2023
+
+KEY = named_key(0, "tests", "interventions")
+
+
+def _read(model, problems):
+    streams = layer_streams(model, problems)
+    return streams.read(streams.layers)
+
+
+def test_a_layer_in_its_own_place_changes_nothing(last_prompts, steps_of_descent):
+    model = steps_of_descent(3, 0.3)
+    wanted = _read(model, last_prompts)
+    own = ms.Residual(model.network.layers[1])
+    replaced = replace_layer(model, 2, own)
+    np.testing.assert_allclose(_read(replaced, last_prompts), wanted, rtol=1e-12)
+    assert isinstance(model.network, ms.LinearAttentionStack)  # the model is left as it was
+    looped = ms.PromptModel(model.embedding, ms.Looped(own, 3), model.readout)
+    np.testing.assert_allclose(_read(replace_layer(looped, 3, own), last_prompts), wanted, rtol=1e-12)
+    whole = replace_layer(model, (1, 3), ms.Looped(own, 3))
+    assert len(whole.network.layers) == 1
+    np.testing.assert_allclose(_read(whole, last_prompts), wanted, rtol=1e-12)
+
+
+def test_steps_that_are_removed_are_steps_that_are_not_taken(last_prompts, steps_of_descent, descent):
+    model = steps_of_descent(3, 0.3)
+    found = intervene(model, 2, {}, last_prompts)
+    assert found.names == ("untouched", "removed", "shuffled")
+    three, two, y = (
+        descent(last_prompts, 0.3, 3),
+        descent(last_prompts, 0.3, 2),
+        np.asarray(last_prompts.targets),
+    )
+    wanted = prediction_distance(three, two, last_prompts).pooled
+    np.testing.assert_allclose([end[1] for end in found.distance], wanted, rtol=1e-9)
+    np.testing.assert_allclose(found.loss.value[:2], [((f - y)[:, 4] ** 2).mean() / 2 for f in (three, two)])
+    assert found.distance.value[0] == 0
+    assert np.all(found.loss.low < found.loss.value) and np.all(found.loss.value < found.loss.high)
+    assert str(found).count("\n") == 3
+
+
+def test_a_shuffled_layer_answers_for_another_task(last_prompts, steps_of_descent, descent):
+    """The single layer writes the whole answer: shuffled it is that of the task before."""
+    found = intervene(steps_of_descent(1, 0.3), 1, {}, last_prompts)
+    one = descent(last_prompts, 0.3, 1)
+    wanted = prediction_distance(one, np.roll(one, 1, 0), last_prompts).pooled.value
+    np.testing.assert_allclose(found.distance.value[2], wanted, rtol=1e-9)
+    assert found.distance.value[1] == 1  # removed, it answers 0
+
+
+def test_the_step_of_a_layer_is_found_and_takes_its_place(last_prompts, steps_of_descent):
+    model = steps_of_descent(3, 0.3)
+    for layer in (1, 2, 3):
+        step = closest_gradient_step(model, layer, last_prompts)
+        assert step.step_size == pytest.approx(0.3, rel=1e-12)
+        assert step.explained == pytest.approx(1, abs=1e-12)
+    found = intervene(model, 3, {"one step": step.layer}, last_prompts)
+    assert found.names[1] == "one step" and found.distance.value[1] < 1e-24
+
+
+def test_the_closest_step_is_the_closest(last_prompts, random_attention):
+    """No other step size leaves less of what a random layer changes in the read-out."""
+    stack = ms.LinearAttentionStack([random_attention(4, 1, "examples")] * 2)
+    model = ms.PromptModel(ms.StackedPrompt(3), stack, ms.LastEntry(-1))
+    best = closest_gradient_step(model, 1, last_prompts)
+    streams = layer_streams(model, last_prompts)
+
+    def left(step_size):
+        layer = gradient_step_layer(model.embedding, model.network.layers[0], step_size)
+        return (
+            (streams.read(1) - layer_streams(replace_layer(model, 1, layer), last_prompts).read(1)) ** 2
+        ).sum()
+
+    least = left(best.step_size)
+    assert least < left(best.step_size * 1.01) and least < left(best.step_size * 0.99)
+    changed = ((streams.read(1) - streams.read(0)) ** 2).sum()
+    assert best.explained == pytest.approx(1 - least / changed, rel=1e-9)
+
+
+def test_the_step_of_sequences_is_that_of_linear_attention(sequences):
+    a, b = 0.4, 0.5
+    diagonal = ms.LinearAttention.diagonal(3, a=a, b=b)
+    network = ms.LinearAttentionStack([ms.LinearSelfAttention(*(w[None] for w in diagonal.to_full()))])
+    model = ms.SequenceModel(ms.PairedTokens(3), network, ms.FirstBlock(3))
+    np.testing.assert_allclose(_read(model, sequences), answers(diagonal, sequences), rtol=1e-10)
+    step = closest_gradient_step(model, 1, sequences)
+    assert step.step_size == pytest.approx(a * b, rel=1e-12)
+    assert step.explained == pytest.approx(1, abs=1e-12)
+
+
+def test_an_affine_layer_has_an_exact_surrogate(sequences, random_attention):
+    rng = np.random.default_rng(0)
+    layer = ms.MLP([rng.normal(size=(9, 9))], [rng.normal(size=9)])
+    attention = ms.Residual(random_attention(9))
+    model = ms.SequenceModel(ms.PairedTokens(3), ms.Stack([attention, layer]), ms.FirstBlock(3))
+    found = intervene(model, 2, {"linear": linear_surrogate(model, 2, sequences)}, sequences)
+    assert found.distance.value[1] < 1e-14  # the least penalty leaves 1e-20 of what is well determined
+    through = linear_surrogate(model, (1, 2), sequences)
+    costs = intervene(model, (1, 2), {"linear": through}, sequences)
+    assert costs.distance.value[1] > 1e-3  # attention is not linear in its token
+
+
+def test_complex_layers_have_surrogates_and_steps(random_attention):
+    rng = np.random.default_rng(0)
+    tokens = rng.normal(size=(100, 5, 3)) + 1j * rng.normal(size=(100, 5, 3))
+    contexts, weights = tokens[:, :-1], np.array([0.0, 0, 0, 1])
+    problems = Problems(contexts, contexts[:, :-1], contexts[:, 1:], contexts, tokens[:, 1:], weights)
+    network = ms.LinearAttentionStack([random_attention(9)])
+    model = ms.SequenceModel(ms.PairedTokens(3), network, ms.FirstBlock(3))
+    surrogate = linear_surrogate(model, 1, problems)
+    found = intervene(model, 1, {"linear": surrogate}, problems)
+    assert np.iscomplexobj(surrogate.weights)
+    assert (
+        found.distance.value[1] < 1 < found.distance.value[3]
+    )  # nearer than nothing, which is nearer than another task
+    assert closest_gradient_step(model, 1, problems).explained > 0
+
+
+def test_a_trained_layer_is_a_step_of_gradient_descent():
+    """One layer trained on regression: the step takes its place at no cost, removing it costs all that was learned."""
+    process, task = ms.LinearRegression(3), ms.FewShot(10)
+    start = ms.prompt_linear_transformer(3, 1, scale=0.3, key=KEY)
+    settings = {
+        "optimizer": ms.Optimizer(learning_rate=0.02),
+        "steps": 1500,
+        "precision": "float64",
+        "average": 0.99,
+    }
+    model = ms.train(start, process, task, **settings).average
+    fitted_to, judged_by = (draw_problems(process, task, 2000, key) for key in jax.random.split(KEY))
+    step = closest_gradient_step(model, 1, fitted_to)
+    linear = linear_surrogate(model, 1, fitted_to)
+    found = intervene(model, 1, {"one step": step.layer, "linear": linear}, judged_by)
+    untouched, replaced, surrogate, removed, shuffled = found.loss.value
+    # Training ends near the best step, not at it; the loss is flat there.
+    assert step.step_size == pytest.approx(float(vonoswald2023.best_step_size(3, 10)), rel=0.05)
+    assert step.explained > 0.98 and found.distance.high[1] < 0.02
+    assert replaced < 1.05 * untouched
+    assert found.loss.low[2] > found.loss.high[1] and found.loss.low[3] > found.loss.high[1]
+    assert shuffled > removed > 2 * untouched and surrogate > 2 * untouched
+
+
+def test_stand_ins_are_layers(last_prompts, steps_of_descent):
+    stream = np.random.default_rng(0).normal(size=(3, 2, 4))
+    np.testing.assert_array_equal(Nothing(4)(stream), stream)
+    np.testing.assert_allclose(Affine(2 * np.eye(4), np.ones(4))(stream), 2 * stream + 1)
+    shuffled = FromAnotherTask(Affine(2 * np.eye(4), np.ones(4)))(stream)
+    np.testing.assert_allclose(shuffled, stream + np.roll(stream + 1, 1, 0))
+    with pytest.raises(ValueError, match="Affine: expected weights"):
+        Affine(np.eye(4), np.ones(3))
+    with pytest.raises(ValueError, match="entries must be at least 1"):
+        Nothing(0)
+
+
+@pytest.mark.parametrize("which", [0, 4, -1, (2, 1), (0, 2), (3, 4)])
+def test_unknown_layers_are_refused(which, last_prompts, steps_of_descent):
+    with pytest.raises(ValueError, match="which: must be a layer in 1 … 3"):
+        replace_layer(steps_of_descent(3, 0.3), which, Nothing(4))
+
+
+def test_what_cannot_stand_in_is_refused(last_prompts, sequences, steps_of_descent, random_attention):
+    model = steps_of_descent(2, 0.3)
+    with pytest.raises(TypeError, match="is not a layer"):
+        replace_layer(model, 1, lambda z: z)
+    with pytest.raises(ValueError, match="layer 0 gives width 5, layer 1 takes 4"):
+        replace_layer(model, 1, Affine(np.ones((4, 5)), np.ones(5)))
+    with pytest.raises(TypeError, match="function has no layers to replace"):
+        replace_layer(lambda contexts: contexts, 1, Nothing(6))
+    with pytest.raises(ValueError, match="removed names a reference"):
+        intervene(model, 1, {"removed": Nothing(4)}, last_prompts)
+    with pytest.raises(ValueError, match="at least 40 tasks"):
+        intervene(model, 1, {}, last_prompts.part(0, 30))
+    sequence_model = ms.linear_transformer(3, 1, key=KEY)
+    with pytest.raises(ValueError, match="sees the tokens to predict"):
+        replace_layer(
+            sequence_model, 1, ms.Residual(ms.LinearSelfAttention.gaussian(9, 1, 1.0, key=KEY, context="all"))
+        )
+    with pytest.raises(
+        TypeError, match="no step of gradient descent is known on the tokens of WithPositions"
+    ):
+        closest_gradient_step(ms.transformer(3, 8, 1, 2, 4, key=KEY), 1, sequences)
+    narrow = ms.Stack([Affine(np.ones((9, 5)), np.ones(5))])
+    with pytest.raises(ValueError, match="cannot do without them"):
+        intervene(ms.SequenceModel(ms.PairedTokens(3), narrow, ms.FirstBlock(3)), 1, {}, sequences)

@@ -1,0 +1,152 @@
+"""Layers beside numbers of steps: constructions whose layers are steps, in the open and hidden in the stream."""
+
+import numpy as np
+import pytest
+
+import mesascope as ms
+from mesascope.learners import GradientDescent, Newton
+from mesascope.probes import (
+    StepFamily,
+    layer_progress,
+    layer_streams,
+    logit_lens,
+    prediction_distance,
+    probed_progress,
+    step_family,
+)
+from mesascope.probes import error_similarity as similarity_of
+from mesascope.probes._step_family import family_answers
+from mesascope.theory import giannou2024
+
+
+def _descent(step_size, steps):
+    learners = tuple(GradientDescent(step_size, k) for k in steps)
+    return StepFamily("gradient-descent", np.array(steps), learners)
+
+
+def test_each_layer_of_descent_is_one_step(prompts, steps_of_descent):
+    lens = logit_lens(layer_streams(steps_of_descent(3, 0.3), prompts), prompts)
+    family = step_family("gradient-descent", range(6), prompts, lens.predictions[-1], fitted_at=3)
+    assert family.learners[2].step_size == pytest.approx(0.3, rel=1e-6)  # the fit rests at gains of 1e-13
+    found = layer_progress(lens.predictions, family, prompts)
+    for match in (found.nearest, found.most_similar):
+        np.testing.assert_array_equal(match.steps.value, range(4))
+        np.testing.assert_array_equal(match.steps.low, match.steps.high)
+        assert match.slope == (1, 1, 1)
+    np.testing.assert_allclose(np.diag(found.distance.value), 0, atol=1e-12)
+    np.testing.assert_allclose(np.diag(found.similarity.value), 1, atol=1e-12)
+    assert str(found).endswith("steps per layer: 1 [1, 1]") and str(found).count("\n") == 6
+
+
+def test_distances_and_similarities_are_those_of_the_metrics(prompts, descent):
+    read = np.stack([descent(prompts, 0.2, steps) for steps in (1, 3, 2)])
+    found = layer_progress(read, _descent(0.2, (1, 5)), prompts)
+    other = descent(prompts, 0.2, 5)
+    distance = prediction_distance(read[2], other, prompts).pooled
+    np.testing.assert_allclose([end[2, 1] for end in found.distance], distance, rtol=1e-10)
+    similarity = similarity_of(read[2], other, prompts).pooled
+    np.testing.assert_allclose([end[2, 1] for end in found.similarity], similarity, rtol=1e-10)
+
+
+def test_layers_of_two_steps_advance_by_two(prompts, descent):
+    lens = np.stack([descent(prompts, 0.2, steps) for steps in (1, 3, 5)])
+    family = _descent(0.2, range(1, 6))
+    assert layer_progress(lens, family, prompts).nearest.slope == (2, 2, 2)
+
+
+def test_noise_widens_the_match(prompts, descent):
+    """Layers between two steps are matched with either, from resampling to resampling."""
+    one, two = (descent(prompts, 0.2, steps) for steps in (1, 2))
+    family = _descent(0.2, (1, 2))
+    noise = 0.3 * np.random.default_rng(0).normal(size=one.shape)
+    found = layer_progress(np.stack([one, (one + two) / 2 + noise]), family, prompts)
+    assert found.nearest.steps.low[1] == 1 and found.nearest.steps.high[1] == 2
+    assert found.nearest.steps.low[0] == found.nearest.steps.high[0] == 1
+
+
+def test_each_layer_of_newtons_construction_is_one_step(few_prompts):
+    """Tokens carry the moments; the layers of giannou2024 iterate for their inverse from the start of the learner."""
+    problems = few_prompts
+    layer = ms.Residual(ms.LinearSelfAttention(*giannou2024.newton_step(3), "1", "all"))
+
+    def streams(x, y):
+        n = y.shape[1]
+        gram = np.einsum("tni,tnj->tij", x[:, :n], x[:, :n])
+        moment, largest = np.einsum("tni,tn->ti", x[:, :n], y), np.linalg.norm(gram, 2, (1, 2))
+        start = gram / np.where(largest > 0, largest, 1)[:, None, None] ** 2
+        tokens, read = giannou2024.newton_tokens(gram, start), []
+        for _ in range(4):
+            inverse = giannou2024.newton_inverse(tokens)
+            read.append(np.einsum("ti,tij,tj->t", x[:, n], inverse, moment)[:, None])
+            tokens = np.asarray(layer(tokens))
+        return read
+
+    lens = logit_lens(layer_streams(streams, problems, readout=lambda stream: stream), problems)
+    family = step_family("newton", range(5), problems, lens.predictions[-1], fitted_at=3)
+    assert isinstance(family.learners[0], Newton)
+    found = layer_progress(lens.predictions, family, problems)
+    assert found.nearest.slope == found.most_similar.slope == (1, 1, 1)
+    np.testing.assert_array_equal(found.nearest.steps.value, range(4))
+
+
+def test_conjugate_gradients_stand_still_at_the_solution(prompts):
+    """Three dimensions need three steps: later ones are the same, and the fewest count."""
+    family = step_family("conjugate-gradients", (1, 2, 3, 5), prompts, prompts.targets, fitted_at=5)
+    lens = family_answers(family, prompts)
+    np.testing.assert_array_equal(layer_progress(lens, family, prompts).nearest.steps.value, (1, 2, 3, 3))
+
+
+def test_probes_find_steps_that_are_hidden_in_the_stream(many_prompts, descent):
+    """Every layer holds its step in a random direction of the stream, beside the query, with a little noise."""
+    rng = np.random.default_rng(0)
+    streams = []
+    for steps in (1, 2, 3, 4):
+        entries = [descent(many_prompts, 0.2, steps), np.asarray(many_prompts.queries)]
+        stream = np.concatenate(entries, -1) @ rng.normal(size=(4, 8))
+        streams.append(stream + 0.01 * rng.normal(size=stream.shape))
+    hidden = layer_streams(lambda x, y: [z[:, y.shape[1]] for z in streams], many_prompts)
+    family = _descent(0.2, range(1, 6))
+    found = probed_progress(hidden, family, many_prompts)
+    np.testing.assert_array_equal(found.nearest.steps.value, (1, 2, 3, 4))
+    assert found.nearest.slope == (1, 1, 1)
+    assert np.diag(found.distance.value).max() < 1e-2 < found.distance.value[0, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "fitted_at", "error", "said"),
+    [
+        (
+            "ridge",
+            range(3),
+            1,
+            ValueError,
+            "'ridge' is no learner that takes steps; use one of gradient-descent",
+        ),
+        ("descent", range(3), 1, ValueError, "no learner that takes steps"),
+        ("newton", (), 1, ValueError, "steps: must ascend"),
+        ("newton", (2, 1), 1, ValueError, "steps: must ascend"),
+        ("newton", (1.5,), 1, TypeError, "steps must be an integer"),
+        ("newton", (1,), 0, ValueError, "fitted_at must be at least 1"),
+    ],
+)
+def test_bad_families_are_refused(name, steps, fitted_at, error, said, prompts):
+    with pytest.raises(error, match=said):
+        step_family(name, steps, prompts, prompts.targets, fitted_at=fitted_at)
+
+
+def test_what_cannot_be_compared_is_refused(prompts):
+    with pytest.raises(ValueError, match="answers: must have shape"):
+        step_family("conjugate-gradients", (1,), prompts, prompts.targets[:, 1:], fitted_at=1)
+    family = step_family("conjugate-gradients", range(2), prompts, prompts.targets, fitted_at=1)
+    with pytest.raises(ValueError, match="with at least one layer, got"):
+        layer_progress(prompts.targets[None], family, prompts)
+    with pytest.raises(ValueError, match="predictions: must have shape"):
+        layer_progress(np.zeros((3, 200, 5)), family, prompts)
+    few = prompts.part(0, 30)
+    with pytest.raises(ValueError, match="at least 40 tasks"):
+        layer_progress(np.zeros((3, 30, 5, 1)), family, few)
+    streams = layer_streams(lambda x, y: [x[:, -1], x[:, -1]], prompts)
+    with pytest.raises(ValueError, match="after 0 steps conjugate-gradients answers the same for all tasks"):
+        probed_progress(streams, family, prompts)
+    with pytest.raises(ValueError, match="have no layer"):
+        probed_progress(layer_streams(lambda x, y: [x[:, -1]], prompts), family, prompts)
