@@ -12,7 +12,14 @@ import pytest
 from mesascope import DiagonalUnitary, Gaussian, LinearAttention, NextToken, StudentT, train
 from mesascope.dynamics import Optimizer, Outcome, TrainingSettings, load_model, refuse_large_networks
 from mesascope.models import prompt_linear_transformer, token_transformer
-from mesascope.processes import FewShot, LinearRegression, MarkovTree, MomentError, OrthogonalAR
+from mesascope.processes import (
+    FewShot,
+    LinearRegression,
+    MarkovTree,
+    MomentError,
+    OrthogonalAR,
+    SequenceProcess,
+)
 
 PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
 START = LinearAttention.diagonal(2, 0.5, 0.5)
@@ -36,6 +43,20 @@ def test_a_diverging_run_keeps_the_last_finite_weights(tmp_path):
     again = train(START, PROCESS, TASK, optimizer=TOO_FAST, checkpoint=tmp_path, checkpoint_every=1, **SMALL)
     assert again.result is Outcome.DIVERGED
     np.testing.assert_array_equal(again.losses, run.losses)
+
+
+class OfAnotherShape(SequenceProcess):
+    """Draws tokens with other axes than it should."""
+
+    axes: str = eqx.field(static=True)
+    dim: int = eqx.field(static=True, default=2)
+
+    def sample(self, key, horizon, batch):
+        sizes = {"batch": batch, "horizon": horizon, "dim": 2, "longer": horizon + 1, "more": 3}
+        return jax.random.normal(key, tuple(sizes[axis] for axis in self.axes.split()))
+
+    def describe(self):
+        return self.axes
 
 
 class Exploding(LinearAttention):
@@ -196,6 +217,22 @@ PROMPTS, SYMBOLS = LinearRegression(2), MarkovTree.chain(5, 4, 1.0)
         (START, PROCESS, FewShot(6), TypeError, r"draws sequences, not prompts; use NextToken\("),
         (START, DiagonalUnitary(Gaussian(1.0), 3), TASK, ValueError, r"expected shape \(…, t, 2\)"),
         (START, DiagonalUnitary(StudentT(3), 2), TASK, MomentError, r"E x\^3 does not exist"),
+        *(
+            (
+                START,
+                OfAnotherShape(shape),
+                TASK,
+                ValueError,
+                r"sample must give tokens of shape \(batch, horizon, dim\)",
+            )
+            for shape in (
+                "horizon dim",
+                "batch horizon",
+                "batch dim horizon",
+                "batch longer dim",
+                "batch horizon more",
+            )
+        ),
         (lambda tokens: tokens, PROCESS, TASK, TypeError, "must be a model with floating-point weights"),
         (
             "logits",

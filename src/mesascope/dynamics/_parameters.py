@@ -37,7 +37,9 @@ def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
     weights, rest = eqx.partition(model, eqx.is_inexact_array)
     leaves, structure = jax.tree.flatten(weights)
     if not leaves:
-        raise TypeError(f"model: must be a model with floating-point weights, got {model!r}")
+        raise TypeError(
+            f"model: must be a model with floating-point weights: arrays in the fields of an eqx.Module; got {model!r}"
+        )
     flat = [part.reshape(-1) for leaf in leaves for part in _parts(leaf)]
 
     def rebuild(values: Any) -> Model:

@@ -19,13 +19,14 @@ from mesascope.models import (
     SequenceModel,
     WithPositions,
 )
-from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProcess, Prompts
+from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProcess, Prompts, SequenceProcess
 
 from ._engine import require_moments
 
 Task = NextToken | FewShot
 PRECISIONS = ("float32", "float64", "bfloat16")
 _LARGEST_BATCH = 2**32
+_TRIAL_BATCH = 5  # unlike the length of a trial, so that axes in another order show
 
 
 def check_task(process: Any, task: Any) -> None:
@@ -59,13 +60,15 @@ def check_model_reads(model: Any, process: Any) -> None:
     Raises:
         TypeError: no model; a model of sequences with a process of prompts, or the other way round; real layers with
             complex tokens.
-        ValueError: another dimension, or another number of symbols or logits than the process has symbols.
+        ValueError: another dimension, or another number of symbols or logits than the process has symbols; a process whose
+            samples have another shape than they must have.
         MomentError: linear attention on `DiagonalUnitary` of a law without moments of order 6: already with one layer the
             loss is infinite. (With L layers it has degree 2·3^L in the initial token.)
     """
     if not hasattr(model, "predictions"):
         raise TypeError(
-            f"model: must be a model with floating-point weights and with predictions, such as linear_transformer(…), "
+            f"model: must be a model with floating-point weights and with predictions, such as linear_transformer(…) or an "
+            f"eqx.Module of your own, "
             f"got {model!r}"
         )
     reader, source = type(model).__name__, type(process).__name__
@@ -86,7 +89,7 @@ def check_model_reads(model: Any, process: Any) -> None:
     # the shortest that there is: learned positions may not reach further
     length = 1 if prompts else getattr(process, "horizon", 3)
     task = FewShot(length) if prompts else NextToken(length)
-    sample = jax.eval_shape(lambda: cast(process.sample(jax.random.key(0), length, 1), "float32"))
+    sample = _trial_sample(process, length)
     try:
         eqx.filter_eval_shape(lambda m, x: sample_losses(cast(m, "float32"), x, task), model, sample)
     except (TypeError, ValueError) as error:
@@ -94,6 +97,31 @@ def check_model_reads(model: Any, process: Any) -> None:
         raise kind(f"model: {reader} does not read what {source} draws: {error}") from error
     if hasattr(process, "vocabulary"):
         _check_symbols(model, process, sample)
+
+
+def _trial_sample(process: Any, length: int) -> Any:
+    """Shapes and types of a sample in single precision, which must be what a process has to draw."""
+    drawn = jax.eval_shape(lambda: cast(process.sample(jax.random.key(0), length, _TRIAL_BATCH), "float32"))
+    if not isinstance(process, SequenceProcess | PromptProcess):
+        return drawn  # anything with a sampler may be averaged over
+    prompts = isinstance(process, PromptProcess)
+    batch, dim, source = _TRIAL_BATCH, process.dim, type(process).__name__
+    if prompts:
+        wanted = [("x", (batch, length + 1, dim)), ("y", (batch, length + 1))]
+        axes = {"x": "(batch, examples + 1, dim)", "y": "(batch, examples + 1)"}
+        if not isinstance(drawn, Prompts):
+            raise TypeError(f"process: {source}.sample must give Prompts(x, y), gave {type(drawn).__name__}")
+    else:
+        symbols = hasattr(process, "vocabulary")
+        wanted = [("tokens", (batch, length) if symbols else (batch, length, dim))]
+        axes = {"tokens": "(batch, horizon)" if symbols else "(batch, horizon, dim)"}
+        drawn = (drawn,)
+    for (name, shape), array in zip(wanted, drawn, strict=True):
+        if array.shape != shape:
+            raise ValueError(
+                f"process: {source}.sample must give {name} of shape {axes[name]}, here {shape}, gave {array.shape}"
+            )
+    return drawn if prompts else drawn[0]
 
 
 def _check_symbols(model: Any, process: Any, sample: Any) -> None:
