@@ -1,10 +1,11 @@
-"""What docs/train-your-own.md shows is true: every block runs, and every table lists what there is."""
+"""What the pages in docs show is true: every block runs, and every table lists what there is."""
 
 import doctest
 import json
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import jax
@@ -13,20 +14,36 @@ import pytest
 
 import mesascope as ms
 from mesascope.cli import main
-from mesascope.studies import AnyProcessSpec, ModelSpec, OptimizerSpec, TrainSpec
+from mesascope.records import read_identification
+from mesascope.studies import (
+    AnyProcessSpec,
+    CheckpointSpec,
+    FlowEndSpec,
+    FunctionSpec,
+    IdentifySpec,
+    ModelSpec,
+    OptimizerSpec,
+    TrainSpec,
+)
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "train-your-own.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.S)
+PAGE, IDENTIFY = (
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("train-your-own.md", "identify.md")
+)
+BLOCK = re.compile(r"(<!-- needs (\w+) -->\n)?```(\w+)\n(.*?)```", re.S)
 
 
 def _python(text, names):
-    exec(compile(text, "train-your-own.md", "exec"), names)
+    """Runs; what begins with the name of a file is written to it."""
+    if re.match(r"# \S+\.py\n", text):
+        _file(text, names)
+    else:
+        exec(compile(text, "page", "exec"), names)
 
 
 def _pycon(text, names):
     said = []
-    example = doctest.DocTestParser().get_doctest(text, names, "train-your-own.md", None, 0)
+    example = doctest.DocTestParser().get_doctest(text, names, "page", None, 0)
     failed = doctest.DocTestRunner().run(example, out=said.append, clear_globs=False).failed
     assert not failed, "".join(said)
 
@@ -57,6 +74,15 @@ def _session(text, names):
         assert lines == [said]
 
 
+def _output(text, names):
+    """What the commands above print, or a part of it, but for numbers and the width of columns."""
+    assert _without_numbers(text) in _without_numbers(names["printed"])
+
+
+def _without_numbers(text):
+    return " ".join(re.sub(r"\d+(\.\d+)?(e[-+]\d+)?|─+", "#", text).split())
+
+
 RUNNERS = {
     "python": _python,
     "py": _alone,
@@ -64,22 +90,55 @@ RUNNERS = {
     "toml": _file,
     "sh": _commands,
     "console": _session,
+    "text": _output,
 }
 
 
+def _run_blocks(page, names, capsys):
+    for _, package, kind, text in BLOCK.findall(page):
+        if package and not find_spec(package):
+            continue
+        if kind != "text":
+            capsys.readouterr()
+        RUNNERS[kind](text, names)
+        if kind == "sh":
+            names["printed"] = capsys.readouterr().out
+
+
 @pytest.mark.slow
-def test_every_block_runs_and_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
+def test_every_block_on_training_runs_and_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
     """One test, for the blocks build upon each other and compilation takes nearly all of its time."""
     names = {"__name__": "train_your_own"}
     monkeypatch.chdir(tmp_path)
-    for kind, text in BLOCKS:
-        RUNNERS[kind](text, names)
-    capsys.readouterr()
+    _run_blocks(PAGE, names, capsys)
     _trains_to_the_best_step(names)
     _trains_from_a_file(names, capsys)
     _two_layers_beat_one(names)
     _own_models_and_many_seeds_finish(names)
     _saved_is_loaded(names)
+
+
+@pytest.mark.slow
+def test_every_block_on_identification_runs_and_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
+    names = {"__name__": "identify"}
+    monkeypatch.chdir(tmp_path)
+    _run_blocks(IDENTIFY, names, capsys)
+    step = names["best"].hyperparameters["step_size"]
+    assert step == pytest.approx(names["limit"], rel=1e-6)
+    assert (names["answer"].verdict, names["found"].verdict) == ("identified", "identified")
+    for picture in ("by-length", "confusion"):
+        assert Path("limit", f"{picture}.png").stat().st_size > 10_000
+        assert f"identify-{picture}.png" in IDENTIFY
+    assert read_identification("ridge.json").candidates == ("ridge",)
+
+
+def test_every_field_of_a_question_is_explained():
+    section = re.search(r"\n## Fields of a specification\n(.*)", IDENTIFY, re.S).group(1)
+    told = set(re.findall(r"`([a-z_]+)`", section)) | set(re.findall(r'`model\.kind = "(\w+)"`', section))
+    kinds = {spec.model_fields["kind"].default for spec in (CheckpointSpec, FunctionSpec, FlowEndSpec)}
+    assert {*IdentifySpec.model_fields, *kinds} <= told
+    parts = [set(spec.model_fields) - {"kind"} for spec in (CheckpointSpec, FunctionSpec, FlowEndSpec)]
+    assert set().union(*parts) <= told
 
 
 def _trains_to_the_best_step(names):
@@ -164,12 +223,17 @@ def test_every_setting_of_train_is_explained():
     assert set(OptimizerSpec.model_fields) - {"learning_rate"} <= told
 
 
-def test_links_exist():
-    anchors = {
-        re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in re.findall(r"\n## (.*)", PAGE)
-    }
-    for target in re.findall(r"\]\(([^)]+)\)", PAGE):
-        if target.startswith("#"):
-            assert target[1:] in anchors, target
-        elif not target.startswith("http"):
-            assert (ROOT / "docs" / target).exists(), target
+@pytest.mark.parametrize("page", [PAGE, IDENTIFY], ids=["training", "identification"])
+def test_links_exist(page):
+    def anchors(text):
+        titles = re.findall(r"\n## (.*)", text)
+        return {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
+
+    for target in re.findall(r"\]\(([^)]+)\)", page):
+        file, _, anchor = target.partition("#")
+        if file.startswith("http"):
+            continue
+        assert not file or (ROOT / "docs" / file).exists(), target
+        if anchor:
+            text = (ROOT / "docs" / file).read_text(encoding="utf-8") if file else page
+            assert anchor in anchors(text), target

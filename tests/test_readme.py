@@ -39,6 +39,20 @@ def test_training_comes_to_the_best_step_of_gradient_descent_in_python_and_from_
     for loss, error in ends:
         # 5 standard errors, and two percent for a constant learning rate and only 1000 steps
         assert abs(loss - best) < 5 * error + 0.02 * best
+    _is_named_as_a_step(names, tmp_path, capsys)
+
+
+def _is_named_as_a_step(names, folder, capsys):
+    """In Python and from a file; with the learners of the example, for the time that all of them take."""
+    exec(re.search(r"<!-- identification -->\n```python\n(.*?)```", README, re.S).group(1), names)
+    answer = names["answer"]
+    assert (answer.verdict, answer.candidates) == ("identified", ("gradient-descent",))
+    assert answer.ranking[0].interval[1] < 0.01
+    question = re.findall(r"```toml\n(.*?)```", README, re.S)[2]
+    (folder / "question.toml").write_text(f"{question}learners = {json.dumps(names['names'])}")
+    capsys.readouterr()
+    assert main(["identify", "question.toml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["candidates"] == ["gradient-descent"]
 
 
 def test_the_specification_is_one(tmp_path):
