@@ -12,8 +12,9 @@ from jax import Array
 
 from mesascope.models import Layer, Looped, PreNorm, Residual, SoftmaxSelfAttention, Stack
 
+from ._answers import context_arrays
 from ._intervals import Measured, bootstrapped, ratio
-from ._layers import Layered, check_reads, token_streams, unrolled
+from ._layers import Layered, check_reads, unrolled
 from ._problems import Problems
 from ._sensitivity import sensitivities
 
@@ -89,10 +90,11 @@ def copy_attention(model: Any, problems: Problems, *, level: float = 0.95, seed:
         TypeError: a model that begins with another layer (`copy_sensitivity` reads any), or holds an example in one token.
         ValueError: no example, or too few tasks for the level.
 
-    Source: vonoswald2024, section on token binding (copying heads).
+    Source: vonoswald2024 (the first layer binds tokens).
     """
     _check_bindable(model)
-    stream = token_streams(model, problems, int(problems.lengths[-1]))[0]
+    check_reads(model, problems)
+    stream = model.embedding(*context_arrays(problems, int(problems.lengths[-1])))
     attention, stream = _first_attention(model.network, stream)
     positions = _binding_positions(model, stream.shape[-2])
     weights = np.asarray(_weights_before(attention, stream))[..., positions - 2]  # (tasks, heads, k)
@@ -116,7 +118,7 @@ def copy_attention(model: Any, problems: Problems, *, level: float = 0.95, seed:
 def copy_sensitivity(
     model: Any, problems: Problems, n: int, *, level: float = 0.95, seed: int = 0
 ) -> CopySensitivity:
-    r"""Where the stream $z_t$ after the first layer gets what it holds from, as shares of the norm of its Jacobian.
+    r"""Which tokens the stream $z_t$ after the first layer depends on: shares of the squared norm of its Jacobian.
 
     The share of token i is $E\|J_i\|_F^2 / \sum_j E\|J_j\|_F^2$ with $J_i = \partial z_t / \partial x_i$ and means over tasks.
     It exists for every first layer: linear and softmax attention, mesa layers, MLPs.
@@ -135,7 +137,7 @@ def copy_sensitivity(
         TypeError: a model without layers, or one that holds an example in one token; sequences of symbols.
         ValueError: no example, more examples than there are, or too few tasks for the level.
 
-    Source: vonoswald2024, section on token binding (sensitivities of the first layer).
+    Source: vonoswald2024 (the first layer binds tokens).
     """
     most = len(problems.weights) - 1
     if not 1 <= n <= most:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import index
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -72,7 +73,7 @@ def replace_layer(model: Model, which: Which, by: Layer) -> Model:
         by: any layer with fitting widths.
 
     Raises:
-        TypeError: a model that has no layers, or something that is no layer.
+        TypeError: a model that has no layers, something that is no layer or the number of none.
         ValueError: an unknown layer, widths that do not fit, a layer that sees later tokens in a sequence model.
     """
     layers, first, last = _located(model, which)
@@ -189,7 +190,12 @@ def _located(model: Any, which: Which) -> tuple[tuple[Layer, ...], int, int]:
             f"model: {type(model).__name__} has no layers to replace; take a SequenceModel or a PromptModel"
         )
     layers = unrolled(model.network).layers
-    first, last = which if isinstance(which, tuple) else (which, which)
+    try:
+        first, last = map(index, which if isinstance(which, tuple) else (which, which))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"which: must be the number of a layer, or a pair (first, last), got {which!r}"
+        ) from None
     if not 1 <= first <= last <= len(layers):
         raise ValueError(f"which: must be a layer in 1 … {len(layers)}, or (first, last), got {which}")
     return layers, first, last

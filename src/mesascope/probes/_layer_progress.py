@@ -16,9 +16,9 @@ from ._ridge import ridge_maps, split_tasks
 from ._step_family import StepFamily, family_answers
 from ._table import layer_names, table
 
-_TIED = (
-    1e-12  # distances and similarities that differ by less are equal but for rounding: fewer steps come first
-)
+_COLUMNS = 12  # of a printed table; of more steps only every second, third … is shown
+# Distances and similarities that differ by less are equal but for rounding: fewer steps come first.
+_TIED = 1e-12
 
 
 class Match(NamedTuple):
@@ -52,13 +52,14 @@ class LayerProgress:
     most_similar: Match
 
     def __str__(self) -> str:
-        rows = []
+        steps, rows = self.family.steps, []
+        columns = slice(None, None, -(-len(steps) // _COLUMNS))
         for layer, name in enumerate(layer_names(len(self.distance.value))):
             best, low, high = (end[layer] for end in self.nearest.steps)
-            cells = [f"{value:.1e}" for value in self.distance.value[layer]]
+            cells = [f"{value:.1e}" for value in self.distance.value[layer, columns]]
             rows.append([name, *cells, f"{best:g} [{low:g}, {high:g}]"])
         slope, low, high = (float(end) for end in self.nearest.slope)
-        shown = table(["after", *(str(k) for k in self.family.steps), "nearest"], rows)
+        shown = table(["after", *(str(k) for k in steps[columns]), "nearest"], rows)
         return (
             f"distance from {self.family.name}, by its number of steps\n{shown}\n"
             f"steps per layer: {slope:.3g} [{low:.3g}, {high:.3g}]"
@@ -82,7 +83,7 @@ def layer_progress(
     Raises:
         ValueError: predictions of another shape, no layer, or too few tasks for the level.
 
-    Source: vonoswald2023, section 3 (one step a layer); fu2024, section 4 (the best matching step by similarity of errors).
+    Source: vonoswald2023, ahn2023 (one step a layer); fu2024 (the best matching step, by similarity of errors).
     """
     read = np.asarray(predictions)
     if read.ndim != 4 or read.shape[1:] != problems.targets.shape or len(read) < 2:

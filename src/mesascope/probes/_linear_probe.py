@@ -27,7 +27,7 @@ class LinearProbe:
         control: the same for the control task.
         selectivity: their difference.
         lengths: the numbers of examples that count, shape (k,).
-        each: $R^2$ after each of them, shapes (L + 1, k).
+        each: $R^2$ after each of them, shapes (L + 1, k); nan where the target is the same for all tasks.
         maps: the fitted affine map of every layer, in one group.
         held_out: the tasks that the scores are taken from.
     """
@@ -83,8 +83,8 @@ def linear_probe(
         TypeError: targets that are no numbers, identities that are no integers.
         ValueError: targets of another shape, not finite or the same for all tasks; too few tasks for the level.
 
-    Source: Hewitt and Liang, 2019, arXiv 1909.03368 (control tasks, selectivity); vonoswald2024 (probes of targets and of
-        preconditioned inputs).
+    Source: Hewitt and Liang, 2019, arXiv 1909.03368 (control tasks, selectivity); vonoswald2024 (probes of targets, of
+        tokens before and of preconditioned inputs).
     """
     wanted = _checked_targets(targets, problems)[:, problems.lengths]
     weights = problems.weights[problems.lengths]
@@ -126,7 +126,7 @@ def _scores(columns: np.ndarray, weights: np.ndarray, level: float, seed: int) -
         parts = means.reshape(*means.shape[:-1], *shape)
         left, spread, control_left, control_spread = np.moveaxis(parts @ weights, -1, 0)
         score, control = 1 - ratio(left, spread), 1 - ratio(control_left, control_spread)
-        each = 1 - ratio(parts[..., 0, :], parts[..., 1, :])
+        each = np.where(parts[..., 1, :] > 0, 1 - ratio(parts[..., 0, :], parts[..., 1, :]), np.nan)
         return np.concatenate(
             [score, control, score - control, each.reshape(*means.shape[:-1], layers * lengths)], -1
         )

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._metrics import squared
-
 PENALTIES = 10.0 ** np.arange(-10, 3)
 """Penalties that are tried, in units of the variance of an entry."""
 
@@ -43,7 +41,8 @@ class AffineMaps(NamedTuple):
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Streams (tasks, n, width) → (groups, tasks, n, k)."""
-        return np.einsum("tnw,gwk->gtnk", features, self.weights) + self.biases[:, None, None]
+        found = _rows(features) @ _columns(self.weights) + self.biases.reshape(-1)
+        return np.moveaxis(found.reshape(*features.shape[:-1], *self.biases.shape), -2, 0)
 
 
 def split_tasks(tasks: int, seed: int) -> Split:
@@ -64,37 +63,38 @@ def ridge_maps(features: np.ndarray, targets: np.ndarray, weights: np.ndarray, s
         weights: of the n positions, of sum 1.
         split: the tasks for training and validation.
     """
-    fitted, chosen = features[split.training], features[split.validation]
-    rows = np.tile(weights, len(fitted)) / len(fitted)
-    x = fitted.reshape(-1, fitted.shape[-1])
-    y = targets[:, split.training].reshape(len(targets), -1, targets.shape[-1])
-    mean, level = rows @ x, np.einsum("r,grk->gk", rows, y)
+    features = features.astype(np.result_type(features, np.float64))
+    groups, k = len(targets), targets.shape[-1]
+    rows = np.tile(weights, len(split.training)) / len(split.training)
+    x, y = _rows(features[split.training]), _columns(targets[:, split.training])
+    mean, level = rows @ x, rows @ y
     scale = _deviations(x, mean, rows)
     root = np.sqrt(rows)[:, None]
     z = root * (x - mean) / scale
     values, vectors = np.linalg.eigh(z.conj().T @ z)
-    values = np.maximum(values, 0)
-    cross = np.einsum("ru,grk->guk", (z @ vectors).conj(), root * (y - level[:, None]))
-    judged = (chosen - mean) / scale @ vectors
-    wanted = targets[:, split.validation] - level[:, None, None]
-    errors = np.stack(
-        [
-            _error(np.einsum("tnu,guk->gtnk", judged, cross / (values[:, None] + p)), wanted, weights)
-            for p in PENALTIES
-        ]
-    )
-    penalties = PENALTIES[np.argmin(errors, 0)]
-    shrunk = cross / (values[:, None] + penalties[:, None, None])
-    found = np.einsum("wu,guk->gwk", vectors, shrunk) / scale[:, None]
-    return AffineMaps(found, level - np.einsum("w,gwk->gk", mean, found), penalties)
+    values = np.maximum(values, 0)[:, None]
+    cross = (z @ vectors).conj().T @ (root * (y - level))  # (width, groups · k)
+    judged = (_rows(features[split.validation]) - mean) / scale @ vectors
+    wanted = _columns(targets[:, split.validation]) - level
+    over = np.tile(weights, len(split.validation))
+    errors = [over @ np.abs(judged @ (cross / (values + p)) - wanted) ** 2 for p in PENALTIES]
+    penalties = PENALTIES[np.argmin(np.reshape(errors, (-1, groups, k)).sum(-1), 0)]
+    found = vectors @ (cross / (values + np.repeat(penalties, k))) / scale[:, None]
+    maps = found.reshape(-1, groups, k).swapaxes(0, 1)
+    return AffineMaps(maps, (level - mean @ found).reshape(groups, k), penalties)
+
+
+def _rows(features: np.ndarray) -> np.ndarray:
+    """Tasks and positions as one axis: (…, width) → (rows, width)."""
+    return features.reshape(-1, features.shape[-1])
+
+
+def _columns(targets: np.ndarray) -> np.ndarray:
+    """Groups and their entries as one axis: (groups, …, k) → (rows, groups · k)."""
+    return np.moveaxis(targets, 0, -2).reshape(-1, len(targets) * targets.shape[-1])
 
 
 def _deviations(x: np.ndarray, mean: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Standard deviations of the entries; infinite for constants, which so become 0."""
     size, deviation = (np.sqrt(rows @ np.abs(a) ** 2) for a in (x, x - mean))
     return np.where(deviation > _CONSTANT * size, deviation, np.inf)
-
-
-def _error(found: np.ndarray, wanted: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Mean squared errors of the groups."""
-    return (squared(found - wanted) @ weights).mean(-1)

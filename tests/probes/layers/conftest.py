@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import mesascope as ms
-from mesascope.probes import Problems
+from mesascope.core import named_key
+from mesascope.probes import Problems, draw_problems
 from mesascope.theory import vonoswald2023
 
 
@@ -96,3 +97,28 @@ def random_attention():
         return ms.LinearSelfAttention(w_kq, w_pv, "t-1", context)
 
     return build
+
+
+@pytest.fixture(scope="session")
+def trained():
+    """One layer of linear attention that was trained to predict from 10 examples: near the best step of descent."""
+    random = ms.LinearSelfAttention(
+        *0.3 * np.random.default_rng(0).normal(size=(2, 1, 4, 4)), "t-1", "examples"
+    )
+    start = ms.PromptModel(ms.StackedPrompt(3), ms.LinearAttentionStack([random]), ms.LastEntry(-1))
+    settings = {
+        "optimizer": ms.Optimizer(learning_rate=0.02),
+        "steps": 1500,
+        "precision": "float64",
+        "average": 0.99,
+    }
+    return ms.train(start, ms.LinearRegression(3), ms.FewShot(10), **settings).average
+
+
+@pytest.fixture(scope="session")
+def trained_on():
+    """2000 tasks of what it was trained on, and 2000 more."""
+    return tuple(
+        draw_problems(ms.LinearRegression(3), ms.FewShot(10), 2000, named_key(seed, "tests"))
+        for seed in (1, 2)
+    )

@@ -1,11 +1,9 @@
 """Replaced layers: constructions whose layers are known, references that can be written down, and a trained layer."""
 
-import jax
 import numpy as np
 import pytest
 
 import mesascope as ms
-from mesascope.core import named_key
 from mesascope.probes import (
     Affine,
     FromAnotherTask,
@@ -13,7 +11,6 @@ from mesascope.probes import (
     Problems,
     answers,
     closest_gradient_step,
-    draw_problems,
     intervene,
     layer_streams,
     linear_surrogate,
@@ -22,8 +19,6 @@ from mesascope.probes import (
 )
 from mesascope.probes._stand_ins import gradient_step_layer
 from mesascope.theory import vonoswald2023
-
-KEY = named_key(0, "tests", "interventions")
 
 
 def _read(model, problems):
@@ -139,21 +134,12 @@ def test_complex_layers_have_surrogates_and_steps(random_attention):
     assert closest_gradient_step(model, 1, problems).explained > 0
 
 
-def test_a_trained_layer_is_a_step_of_gradient_descent():
-    """One layer trained on regression: the step takes its place at no cost, removing it costs all that was learned."""
-    process, task = ms.LinearRegression(3), ms.FewShot(10)
-    start = ms.prompt_linear_transformer(3, 1, scale=0.3, key=KEY)
-    settings = {
-        "optimizer": ms.Optimizer(learning_rate=0.02),
-        "steps": 1500,
-        "precision": "float64",
-        "average": 0.99,
-    }
-    model = ms.train(start, process, task, **settings).average
-    fitted_to, judged_by = (draw_problems(process, task, 2000, key) for key in jax.random.split(KEY))
-    step = closest_gradient_step(model, 1, fitted_to)
-    linear = linear_surrogate(model, 1, fitted_to)
-    found = intervene(model, 1, {"one step": step.layer, "linear": linear}, judged_by)
+def test_a_trained_layer_is_a_step_of_gradient_descent(trained, trained_on):
+    """The step takes its place at no cost, removing it costs all that was learned."""
+    fitted_to, judged_by = trained_on
+    step = closest_gradient_step(trained, 1, fitted_to)
+    linear = linear_surrogate(trained, 1, fitted_to)
+    found = intervene(trained, 1, {"one step": step.layer, "linear": linear}, judged_by)
     untouched, replaced, surrogate, removed, shuffled = found.loss.value
     # Training ends near the best step, not at it; the loss is flat there.
     assert step.step_size == pytest.approx(float(vonoswald2023.best_step_size(3, 10)), rel=0.05)
@@ -183,6 +169,9 @@ def test_unknown_layers_are_refused(which, last_prompts, steps_of_descent):
 
 def test_what_cannot_stand_in_is_refused(last_prompts, sequences, steps_of_descent, random_attention):
     model = steps_of_descent(2, 0.3)
+    for which in ("1", 1.0, (1, 2, 2)):
+        with pytest.raises(TypeError, match="which: must be the number of a layer, or a pair"):
+            replace_layer(model, which, Nothing(4))
     with pytest.raises(TypeError, match="is not a layer"):
         replace_layer(model, 1, lambda z: z)
     with pytest.raises(ValueError, match="layer 0 gives width 5, layer 1 takes 4"):
@@ -193,15 +182,11 @@ def test_what_cannot_stand_in_is_refused(last_prompts, sequences, steps_of_desce
         intervene(model, 1, {"removed": Nothing(4)}, last_prompts)
     with pytest.raises(ValueError, match="at least 40 tasks"):
         intervene(model, 1, {}, last_prompts.part(0, 30))
-    sequence_model = ms.linear_transformer(3, 1, key=KEY)
+    bare = ms.SequenceModel(ms.BareTokens(3), Nothing(3), ms.FirstBlock(3))
     with pytest.raises(ValueError, match="sees the tokens to predict"):
-        replace_layer(
-            sequence_model, 1, ms.Residual(ms.LinearSelfAttention.gaussian(9, 1, 1.0, key=KEY, context="all"))
-        )
-    with pytest.raises(
-        TypeError, match="no step of gradient descent is known on the tokens of WithPositions"
-    ):
-        closest_gradient_step(ms.transformer(3, 8, 1, 2, 4, key=KEY), 1, sequences)
+        replace_layer(bare, 1, random_attention(3, 1, "all"))
+    with pytest.raises(TypeError, match="no step of gradient descent is known on the tokens of BareTokens"):
+        closest_gradient_step(bare, 1, sequences)
     narrow = ms.Stack([Affine(np.ones((9, 5)), np.ones(5))])
     with pytest.raises(ValueError, match="cannot do without them"):
         intervene(ms.SequenceModel(ms.PairedTokens(3), narrow, ms.FirstBlock(3)), 1, {}, sequences)

@@ -1,11 +1,14 @@
 """Layers beside numbers of steps: constructions whose layers are steps, in the open and hidden in the stream."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import mesascope as ms
 from mesascope.learners import GradientDescent, Newton
 from mesascope.probes import (
+    Measured,
     StepFamily,
     layer_progress,
     layer_streams,
@@ -15,8 +18,9 @@ from mesascope.probes import (
     step_family,
 )
 from mesascope.probes import error_similarity as similarity_of
-from mesascope.probes._step_family import family_answers
-from mesascope.theory import giannou2024
+from mesascope.probes._families import FAMILIES
+from mesascope.probes._step_family import _with_steps, family_answers
+from mesascope.theory import giannou2024, vonoswald2023
 
 
 def _descent(step_size, steps):
@@ -110,6 +114,39 @@ def test_probes_find_steps_that_are_hidden_in_the_stream(many_prompts, descent):
     np.testing.assert_array_equal(found.nearest.steps.value, (1, 2, 3, 4))
     assert found.nearest.slope == (1, 1, 1)
     assert np.diag(found.distance.value).max() < 1e-2 < found.distance.value[0, 3]
+
+
+def test_a_trained_layer_has_come_one_step(trained, trained_on):
+    problems = trained_on[1]
+    streams = layer_streams(trained, problems)
+    family = _descent(float(vonoswald2023.best_step_size(3, 10)), range(1, 5))
+    lens = layer_progress(logit_lens(streams, problems).predictions, family, problems)
+    assert lens.nearest.steps.low[1] == lens.nearest.steps.high[1] == 1
+    assert lens.most_similar.steps.high[1] == 1
+    probed = probed_progress(streams, family, problems)
+    assert probed.nearest.steps.value[1] == 1 and probed.distance.high[1, 0] < 0.02
+    assert probed.distance.low[0].min() > 0.9  # the query alone says nothing about the answer
+
+
+@pytest.mark.parametrize("name", [k for k, f in FAMILIES.items() if getattr(f, "integer", None) == "steps"])
+def test_every_learner_that_takes_steps_can_take_more(name):
+    family = FAMILIES[name]
+    learner = family.build(np.full(len(family.scalars), -1.0), 3)
+    more = _with_steps(learner, 5)
+    assert type(more) is type(learner)
+    kept = {**learner.hyperparameters, "steps": 5}
+    assert {k: float(v) for k, v in more.hyperparameters.items()} == {k: float(v) for k, v in kept.items()}
+
+
+def test_long_families_are_printed_in_part(prompts, descent):
+    family = step_family("conjugate-gradients", (1, 2), prompts, prompts.targets, fitted_at=1)
+    found = layer_progress(np.stack([descent(prompts, 0.2, k) for k in (1, 2)]), family, prompts)
+    wide = replace(
+        found,
+        family=family._replace(steps=np.arange(1, 31)),
+        distance=Measured(*(np.repeat(end, 15, 1) for end in found.distance)),
+    )
+    assert str(wide).splitlines()[1].split() == ["after", *map(str, range(1, 31, 3)), "nearest"]
 
 
 @pytest.mark.parametrize(

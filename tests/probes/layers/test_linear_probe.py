@@ -149,7 +149,7 @@ def test_a_model_that_descends_holds_its_steps(prompts, steps_of_descent, descen
     found = linear_probe(streams, prompts, descent(prompts, 0.3, 2))
     assert found.r_squared.value[2] > 1 - 1e-12 and found.r_squared.value[0] < 0.2
     assert found.each.value.shape == (4, 5) and list(found.lengths) == list(range(5))
-    # nothing is predicted before the first example: there 0 is explained by 0 up to what the map leaves
+    assert np.isnan(found.each.value[:, 0]).all()  # before the first example 0 is predicted for all tasks
     assert found.each.value[2, 4] > 1 - 1e-12 and found.selectivity.low[2] > 0.8
     assert str(found).count("\n") == 4 and "selectivity" in str(found)
 
