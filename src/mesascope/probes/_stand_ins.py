@@ -15,10 +15,14 @@ from mesascope.models import (
     Embedding,
     FactoredLinearSelfAttention,
     Layer,
+    LinearAttentionStack,
     LinearSelfAttention,
+    Looped,
     Normalizer,
     PairedTokens,
+    PreNorm,
     Residual,
+    Stack,
     StackedPrompt,
 )
 
@@ -130,8 +134,8 @@ def gradient_step_layer(embedding: Embedding, layer: Layer, step_size: float) ->
 
     Args:
         embedding: says what the tokens are made of.
-        layer: the layer to stand in for: which tokens a query sees and ρ are those of its linear attention; for others the
-            examples and their number.
+        layer: the layer to stand in for: which tokens a query sees and ρ are those of the linear attention that it begins
+            with; for others the examples and their number.
         step_size: η, which refers to a sum over examples divided by ρ.
 
     Raises:
@@ -162,7 +166,11 @@ def _place(row: int, column: int) -> np.ndarray:
 
 
 def _attention_of(layer: Layer, embedding: Embedding) -> tuple[Normalizer, Context]:
-    inside = layer.layer if isinstance(layer, Residual) else layer
-    if isinstance(inside, LinearSelfAttention | FactoredLinearSelfAttention):
-        return inside.normalizer, inside.context
+    """ρ and the visible tokens of the linear attention that a layer begins with."""
+    if isinstance(layer, LinearSelfAttention | FactoredLinearSelfAttention):
+        return layer.normalizer, layer.context
+    if isinstance(layer, Residual | PreNorm | Looped):
+        return _attention_of(layer.layer, embedding)
+    if isinstance(layer, Stack | LinearAttentionStack):
+        return _attention_of(layer.layers[0], embedding)
     return "t-1", "causal" if embedding.layout == "tokens" else "examples"

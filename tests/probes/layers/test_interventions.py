@@ -76,6 +76,17 @@ def test_the_step_of_a_layer_is_found_and_takes_its_place(last_prompts, steps_of
     assert found.names[1] == "one step" and found.distance.value[1] < 1e-24
 
 
+def test_a_step_divides_as_the_layer_does(last_prompts):
+    """A sum over the examples instead of a mean, twice: one step for both is smaller than their sum, and not exact."""
+    attention = ms.LinearSelfAttention(*vonoswald2023.gradient_descent_step(3, 0.05), "1", "examples")
+    loops = ms.Looped(ms.LinearAttentionStack([attention]), 2)
+    model = ms.PromptModel(ms.StackedPrompt(3), loops, ms.LastEntry(-1))
+    step = closest_gradient_step(model, 2, last_prompts)
+    assert step.step_size == pytest.approx(0.05, rel=1e-12) and step.layer.layer.normalizer == "1"
+    both = closest_gradient_step(model, (1, 2), last_prompts)
+    assert 0.05 < both.step_size < 0.1 and 0.5 < both.explained < 1
+
+
 def test_the_closest_step_is_the_closest(last_prompts, random_attention):
     """No other step size leaves less of what a random layer changes in the read-out."""
     stack = ms.LinearAttentionStack([random_attention(4, 1, "examples")] * 2)

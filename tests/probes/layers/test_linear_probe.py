@@ -1,5 +1,7 @@
 """Linear probes: maps that are known, targets that are not there, and streams that could only be learned by heart."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,20 @@ def test_noise_on_the_target_is_what_cannot_be_read(many_prompts, rng):
     # A quarter of the variance is noise; 5000 held-out rows of three numbers: standard error 0.004.
     assert found.r_squared.value[0] == pytest.approx(0.75, abs=0.016)
     assert found.r_squared.high[0] - found.r_squared.low[0] < 0.04
+
+
+def test_the_score_is_that_of_its_definition_on_held_out_tasks(prompts, rng):
+    stream = rng.normal(size=(200, 5, 3))
+    targets = stream[..., :1] + rng.normal(size=(200, 5, 1))
+    uneven = replace(prompts, weights=np.array([0.1, 0.0, 0.2, 0.3, 0.4]))
+    found = linear_probe(layer_streams(_fixed([stream]), uneven), uneven, targets, seed=3)
+    split = split_tasks(200, 3)
+    np.testing.assert_array_equal(found.held_out, split.held_out)
+    read, wanted = found.maps[0](stream)[0][split.held_out], targets[split.held_out]
+    left, spread = ((off[..., 0] ** 2).mean(0) for off in (read - wanted, wanted - wanted.mean(0)))
+    assert found.r_squared.value[0] == pytest.approx(1 - left @ uneven.weights / (spread @ uneven.weights))
+    np.testing.assert_allclose(found.each.value[0], (1 - left / spread)[[0, 2, 3, 4]])
+    np.testing.assert_allclose(found.selectivity.value, found.r_squared.value - found.control.value)
 
 
 def test_what_is_not_there_is_not_found(prompts, rng):
