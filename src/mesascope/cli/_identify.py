@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -66,7 +66,7 @@ class Identify:
             raise InputError("--figures is empty; name a folder")
         file, given = self._question()
         try:
-            with stopped_by_interrupts(), _others_print_aside(), _importable(file), _shown_progress() as show:
+            with stopped_by_interrupts(), _others_print_aside(), _shown_progress() as show:
                 record = self._ask(file, given, show)
         except FailedFlowError as error:
             say(f"mesascope identify: {error}")
@@ -96,21 +96,23 @@ class Identify:
 
     def _ask(self, file: str, given: dict[str, Any], show: _Show) -> "IdentificationRecord":
         from mesascope.records import prepare_output
-        from mesascope.studies import IdentifySpec, read_spec
+        from mesascope.studies import FunctionSpec, IdentifySpec, read_spec
 
         with in_file(file):
             spec = read_spec(file, IdentifySpec, given=given)
-            compute_in_64_bits()
-            show("build the model", 0, None)
-            run = spec.build()
-        if self.figures is not None:
-            prepare_output(self.figures)  # before minutes of computing, not after
-        with in_file(file):
-            found = run.identify(lambda now: show(now.stage, now.done, now.total))
-            if self.figures is None:
-                return run.record(found)
-            show("compare for figures", 0, None)
-            return run.record(found, run.curves(found))
+        compute_in_64_bits()
+        with _importable(file) if isinstance(spec.model, FunctionSpec) else nullcontext():
+            with in_file(file):
+                show("build the model", 0, None)
+                run = spec.build()
+            if self.figures is not None:
+                prepare_output(self.figures)  # before minutes of computing, not after
+            with in_file(file):
+                found = run.identify(lambda now: show(now.stage, now.done, now.total))
+                if self.figures is None:
+                    return run.record(found)
+                show("compare for figures", 0, None)
+                return run.record(found, run.curves(found))
 
     def _draw(self, record: "IdentificationRecord") -> list[str]:
         if self.figures is None:
@@ -123,20 +125,18 @@ class Identify:
 @contextmanager
 def _others_print_aside() -> Iterator[None]:
     """Send to standard error what the code of others prints: standard output is for the result."""
-    with suppress(OSError, ValueError):  # no standard output at all
-        sys.stdout.flush()
-    try:
-        kept = os.dup(1)
-        os.dup2(2, 1)
-    except OSError:
-        kept = None
+    if sys.stdout is None:  # closed, and its descriptor may be that of another file
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        if kept is not None:
-            os.dup2(kept, 1)
-            os.close(kept)
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 @contextmanager

@@ -23,6 +23,8 @@ from mesascope.records import (
 
 from ._csv import write_csv
 from ._render import render
+from ._style import WIDTH
+from ._wrap import names_across
 
 RECORD = "identification.json"
 _LEARNERS = 4  # beside the model: more curves than that are not told apart by eye
@@ -30,6 +32,7 @@ _MARKS = 16  # of the model's curve
 _NEAREST, _FURTHEST = 1e-8, 1e4  # of the distances that are drawn
 _DECADES = 1.5  # of errors, from which on their axis is logarithmic
 _SAME, _OTHER = 1e-8, 4.0  # of the differences that are drawn
+_CELL = 0.2  # inches that the name of a learner needs
 
 
 def draw_identification(record: IdentificationRecord, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -161,7 +164,7 @@ def _confusion(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
     names = ("the model", *curves.names[1:])
     return Figure(
         title=_verdict(record),
-        width="page",
+        width="column" if WIDTH["column"] - 1.2 - names_across(names) > _CELL * len(names) else "page",
         panels=(
             Panel(
                 title=f"{_verdict(record)}; what {record.process}, {record.task} tells apart",

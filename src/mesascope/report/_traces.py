@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_UPRIGHT = 0.28  # inches between names below which slanted ones, half as far apart, would touch
 _MANY = 5000  # more points or cells than this are drawn as an image inside the PDF, which stays small
 
 
@@ -47,9 +48,9 @@ def panel_height(panel: Panel, width: float) -> float:
     if isinstance(first, Heatmap):
         # What names, labels and colour bar leave of the width, at equal cells.
         left, below = (names_across(names) if names else 0.0 for names in (first.rows, first.columns))
-        cells = max((width - 1.2 - left) * len(first.z) / len(first.z[0]), 0.5)
-        turned = below > (width - 1.2 - left) / len(first.z[0])
-        return min(cells, 1.2 * width) + 0.75 + below * turned
+        cell = (width - 1.2 - left) / len(first.z[0])
+        turned = 0.0 if below < cell else 0.2 + 0.5 * below if cell > _UPRIGHT else below
+        return min(max(cell * len(first.z), 0.5), 1.2 * width) + 0.75 + turned
     return min(0.45 * width + 0.85, 2.7)
 
 
@@ -198,8 +199,7 @@ def turn_crowded_names(figure: "Figure") -> None:
         gap = 0.06 * figure.dpi
         if any(left.x1 + gap > right.x0 for left, right in pairwise(boxes)):
             apart = min(right.x0 + right.x1 - left.x0 - left.x1 for left, right in pairwise(boxes)) / 2
-            # lines at 30° that begin so far apart are half as far from each other
-            upright = apart / 2 < max(box.height for box in boxes) + gap / 2
+            upright = apart < _UPRIGHT * figure.dpi
             axes.tick_params("x", labelrotation=90 if upright else 30)
             for label in axes.get_xticklabels():
                 label.set_horizontalalignment("right")

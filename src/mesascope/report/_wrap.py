@@ -12,7 +12,7 @@ def letters_across(inches: float) -> int:
 
 def names_across(names: Sequence[str]) -> float:
     """About how many inches the longest of some names takes."""
-    return max(map(len, names)) / 16.0
+    return max(map(len, names)) / 18.0
 
 
 def wrap(text: str, letters: int) -> str:
