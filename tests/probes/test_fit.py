@@ -48,3 +48,18 @@ def test_several_sets_of_problems_are_fitted_together(sequences, prompts):
 def test_a_model_that_answers_nothing_is_fitted_without_error(sequences):
     silent = Evidence(sequences, np.zeros(sequences.targets.shape))
     assert FAMILIES["gradient-descent"].fit([silent]).cost < 1
+
+
+def test_no_task_counts_more_than_ten_median_ones(sequences):
+    answers = _evidence(Ridge(1.0), sequences, 0.0).answers
+    answers[3] *= 1e6
+    weights = Evidence(sequences, answers).weights
+    sizes = (np.abs(answers) ** 2).sum(-1) @ sequences.weights
+    counted = (np.abs(answers) ** 2).sum(-1) * weights
+    np.testing.assert_allclose(counted[3].sum(), 10 * np.median(sizes), rtol=1e-12)
+    small = sizes <= 10 * np.median(sizes)
+    assert 0.5 < small.mean() < 1
+    np.testing.assert_array_equal(weights[small], np.broadcast_to(sequences.weights, weights[small].shape))
+    silent = Evidence(sequences, np.zeros_like(answers))
+    np.testing.assert_array_equal(silent.weights[0], sequences.weights)
+    assert silent.size == 1

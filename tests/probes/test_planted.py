@@ -25,3 +25,13 @@ def test_planted_learners_are_named(subtests):
             else:
                 ambiguous.append(learner.name)
     assert len(ambiguous) <= 1, ambiguous
+
+
+@pytest.mark.slow
+def test_rare_tasks_on_which_a_learner_diverges_do_not_decide():
+    """Chebyshev's steps beyond their upper bound: one task in a hundred would outweigh all others together."""
+    learner = planted(7)
+    names = ("chebyshev", "momentum", "nesterov", "gradient-descent")
+    answer = identify(as_model(learner), PROCESS, TASK, tasks=200, seed=7, learners=names)
+    assert (answer.verdict, answer.candidates) == ("identified", (learner.name,)), str(answer)
+    assert marked(learner, answer).error < 1e-2

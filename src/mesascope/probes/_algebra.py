@@ -80,6 +80,5 @@ def read_weights(model: Any, evidence: Evidence) -> Reading | None:
 
 
 def _disagreement(learner: Learner, evidence: Evidence) -> float:
-    weights = evidence.problems.weights
-    off = squared(evidence.answers - answers_of(learner, evidence.problems)) @ weights
-    return float(ratio(off.mean(), (squared(evidence.answers) @ weights).mean()))
+    off = squared(evidence.answers - answers_of(learner, evidence.problems))
+    return float(ratio(np.sum(off * evidence.weights), np.sum(squared(evidence.answers) * evidence.weights)))

@@ -46,7 +46,7 @@ class Judgement(NamedTuple):
 
 
 def judge(learners: Sequence[Learner], evidence: Sequence[Evidence], level: float, seed: int) -> Judgement:
-    """Distances E‖f − g‖²/E‖f‖², pooled over the numbers of examples and added over the evidence.
+    """Distances E‖f − g‖²/E‖f‖² with the weights of the evidence, added over the evidence.
 
     Raises:
         ValueError: too few tasks for the level.
@@ -61,12 +61,12 @@ def answers_of(learner: Learner, problems: Problems) -> np.ndarray:
 
 
 def _judge_one(learners: Sequence[Learner], evidence: Evidence, level: float, seed: int) -> Judgement:
-    weights = evidence.problems.weights
+    weights = evidence.weights
     check_level(level, evidence.problems.tasks)
-    columns = [squared(evidence.answers) @ weights]
+    columns = [np.sum(squared(evidence.answers) * weights, -1)]
     for learner in learners:
         off = squared(evidence.answers - answers_of(learner, evidence.problems))
-        columns.append(np.where(np.isfinite(off), off, 1e300) @ weights)
+        columns.append(np.sum(np.where(np.isfinite(off), off, 1e300) * weights, -1))
     table = np.stack(columns, -1)
 
     def distances(means: np.ndarray) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from mesascope.learners import Learner, features_of
 
+from ._metrics import squared
 from ._problems import Problems
 
 _TRIAL_TASKS = 48  # enough to find the neighbourhood of the best hyperparameters, and integers
@@ -22,6 +23,7 @@ _STARTS = 4  # of the grid, that are followed
 _ITERATIONS = 40
 _LARGEST = 30.0  # of a coordinate
 _PAYS = 0.98  # a further integer pays off if it leaves less than this share of the cost
+_MOST_MEDIANS = 10.0  # of the size of a task
 _SETTLED = 1e-13  # relative gain of an iteration below which the fit rests
 
 
@@ -36,9 +38,21 @@ class Evidence(NamedTuple):
         return Evidence(self.problems.part(start, stop), self.answers[start:stop])
 
     @property
+    def weights(self) -> np.ndarray:
+        r"""$w_n \min(1, 10 m / \|f\|^2)$, shape (batch, N + 1): no task counts more than ten median ones.
+
+        $\|f\|^2$ is the weighted sum of squared answers in a task, $m$ its median over tasks. An algorithm that diverges on
+        rare tasks would else be fitted to the errors of those few, and judged by them.
+        """
+        sizes = squared(self.answers) @ self.problems.weights
+        most = _MOST_MEDIANS * np.median(sizes)
+        share = np.divide(most, sizes, out=np.ones_like(sizes), where=sizes > most) if most > 0 else 1.0
+        return np.outer(share * np.ones_like(sizes), self.problems.weights)
+
+    @property
     def size(self) -> float:
-        """Σ_n w_n Σ_tasks |f|², or 1 if the model answers nothing but 0."""
-        total = float(np.einsum("n,bnm->", self.problems.weights, np.abs(self.answers) ** 2))
+        """The weighted sum of |f|² over all tasks, or 1 if the model answers nothing but 0."""
+        total = float(np.sum(self.weights * squared(self.answers)))
         return total if total > 0 else 1.0
 
 
@@ -115,7 +129,7 @@ class Family:
         return (self.make or self.kind)(**values)
 
     def fit(self, evidence: Sequence[Evidence]) -> Fitted:
-        """The least Σ over the evidence of Σ w_n |f − g|², relative to the size of f in each."""
+        """The least Σ over the evidence of the weighted |f − g|², relative to the size of f in each."""
         trial = [e.part(0, min(_TRIAL_TASKS, e.problems.tasks)) for e in evidence]
         eigenvalue = _typical_eigenvalue(evidence[0].problems)
         features = [_features(self.kind, e) for e in trial]
@@ -172,7 +186,7 @@ class _Equations:
     def __init__(self, family: Family, integer: int, evidence: Sequence[Evidence], features: Sequence[Any]):
         self._family, self._integer = family, integer
         self._data = [
-            (seen, jnp.asarray(e.answers), jnp.asarray(np.sqrt(e.problems.weights / e.size))[:, None])
+            (seen, jnp.asarray(e.answers), jnp.asarray(np.sqrt(e.weights / e.size))[..., None])
             for e, seen in zip(evidence, features, strict=True)
         ]
 

@@ -39,7 +39,7 @@ class PreconditionedFamily:
     kind = PreconditionedGradientDescent
 
     def fit(self, evidence: Sequence[Evidence]) -> Fitted:
-        """The least Σ over the evidence of Σ w_n |f − g|², relative to the size of f in each."""
+        """The least Σ over the evidence of the weighted |f − g|², relative to the size of f in each."""
         data = _Data(*(np.concatenate(parts) for parts in zip(*map(_data, evidence), strict=True)))
         inputs, outputs = data.query.shape[1], data.answers.shape[1]
         mapped = outputs > 1  # a map of one number is a factor of R
@@ -69,7 +69,7 @@ def _data(evidence: Evidence) -> _Data:
     part = evidence.part(0, min(FINAL_TASKS, evidence.problems.tasks))
     problems, lengths = part.problems, part.problems.lengths
     seen = features_of(PreconditionedGradientDescent, problems.x, problems.y, problems.queries)
-    root = np.sqrt(problems.weights / part.size)[lengths][None, :, None]
+    root = np.sqrt(part.weights / part.size)[:, lengths, None]
 
     def rows(array: Any, scale: Any) -> np.ndarray:
         chosen = np.asarray(array)[:, lengths] * scale

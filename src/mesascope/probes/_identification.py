@@ -20,7 +20,8 @@ class Ranked(NamedTuple):
     Attributes:
         learner: its id.
         hyperparameters: as fitted: numbers, and nested lists for matrices.
-        distance: relative distance E‖f − g‖²/E‖f‖² on the data of the process, on tasks that it was not fitted to.
+        distance: relative distance E‖f − g‖²/E‖f‖² on the data of the process, on tasks that it was not fitted to, none
+            of which counts more than ten median ones.
         interval: of the distance.
         contains: ids of learners that, as fitted, are this one.
         algorithm: the learner itself.

@@ -61,6 +61,8 @@ def identify(
 
     The hyperparameters of every learner are fitted to the model's predictions $f$ on one half of the tasks; on the other
     half its predictions $g$ are at the relative distance $E\|f - g\|^2 / E\|f\|^2$ from them, with a bootstrap interval.
+    Tasks whose $\|f\|^2$ is more than ten times the median count ten medians: algorithms that diverge on rare tasks would
+    else be fitted to the errors of those few.
 
     - A learner is told apart from the nearest one if it is, with confidence, more than twice as far from the model.
     - Learners that could not be told apart are the same algorithm if, as fitted, they answer alike in 40 settings of data:
