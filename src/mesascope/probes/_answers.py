@@ -52,17 +52,21 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
 
 
 def _ours(model: Any, problems: Problems) -> np.ndarray:
-    given = jax.jit(lambda m, *arrays: m.predictions(*arrays))
     if problems.prompts:
         x, y = problems.sample
-        found = np.asarray(given(model, x, y[:, :-1]))[..., None]
+        found = np.asarray(_predictions(model, x, y[:, :-1]))[..., None]
     else:
-        found = given(model, problems.sample)
+        found = _predictions(model, problems.sample)
         found = np.asarray(jax.nn.softmax(found) if problems.symbols else found)
         found = np.concatenate([np.zeros_like(found[:, :1]), found], 1)
     wanted = (problems.tasks, len(problems.weights), problems.y.shape[-1])
     _check(found, wanted, problems, "predictions")
     return np.where(problems.weights[:, None] > 0, found, 0)
+
+
+@jax.jit  # once, so that models of one architecture are compiled once
+def _predictions(model: Any, *arrays: Any) -> Any:
+    return model.predictions(*arrays)
 
 
 def _asked(function: Predictor, problems: Problems, n: int) -> np.ndarray:

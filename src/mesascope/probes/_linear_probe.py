@@ -83,7 +83,7 @@ def linear_probe(
         TypeError: targets that are no numbers, identities that are no integers.
         ValueError: targets of another shape, not finite or the same for all tasks; too few tasks for the level.
 
-    Source: Hewitt and Liang, 2019, arXiv 1909.03368 (control tasks, selectivity); vonoswald2024 (probes of targets, of
+    Source: hewitt2019 (control tasks, selectivity); vonoswald2024 (probes of targets, of
         tokens before and of preconditioned inputs).
     """
     wanted = _checked_targets(targets, problems)[:, problems.lengths]
