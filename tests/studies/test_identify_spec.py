@@ -277,3 +277,15 @@ def test_the_record_holds_what_was_found_and_what_figures_show():
     assert curves.distances["zero"].value == pytest.approx(1.0)
     assert curves.differences[0, 2] < 1e-20
     assert (curves.differences == curves.differences.T).all()
+
+
+def test_figures_measure_what_the_ranking_measured():
+    """Where a single number of examples counts there is one distance, and one interval of it."""
+    run = parse_spec(
+        asked(weights="last", learners=["zero", "ridge", "gradient-descent"]), IdentifySpec
+    ).build()
+    found = run.identify()
+    curves = run.curves(found)
+    for entry in found.ranking:
+        ends = [float(end[0]) for end in curves.distances[entry.learner]]
+        assert ends == pytest.approx([entry.distance, *entry.interval], rel=1e-12)

@@ -12,9 +12,10 @@ from mesascope.objectives import Task
 
 from ._answers import answers
 from ._candidates import answers_of
+from ._fit import Evidence
 from ._identification import Identification
 from ._intervals import Measured, bootstrapped, ratio
-from ._metrics import prediction_distance, squared
+from ._metrics import squared
 from ._problems import Problems, draw_problems
 
 MODEL = "model"
@@ -47,6 +48,8 @@ _BY_FAMILY = (
 
 class Curves(NamedTuple):
     r"""How a model and the learners fitted to it compare, on tasks that they were not fitted to.
+
+    In distances and differences tasks count as they do when `identify` judges; in errors all count alike.
 
     Attributes:
         lengths: the numbers of examples n, shape (k,).
@@ -93,30 +96,43 @@ def identification_curves(
     order = {name: place for place, name in enumerate(_BY_FAMILY)}
     entries = sorted(found.ranking, key=lambda entry: order.get(entry.learner, len(order)))
     asked = answers(model, problems)
-    given = {MODEL: asked, **{entry.learner: answers_of(entry.algorithm, problems) for entry in entries}}
+    weights = Evidence(problems, asked).weights[:, problems.lengths]
+    learners = {entry.learner: answers_of(entry.algorithm, problems) for entry in entries}
+    given = {MODEL: asked, **learners}
     with np.errstate(over="ignore", invalid="ignore"):
         return Curves(
             problems.lengths,
-            {name: _error(one, problems, level=level, seed=seed) for name, one in given.items()},
-            {
-                name: prediction_distance(asked, one, problems, level=level, seed=seed).each
-                for name, one in given.items()
-                if name != MODEL
-            },
+            {name: _error(one, problems, level, seed) for name, one in given.items()},
+            {name: _distance(asked, one, problems, weights, level, seed) for name, one in learners.items()},
             tuple(given),
-            _differences(list(given.values()), problems),
+            _differences(list(given.values()), problems, weights),
         )
 
 
-def _error(predictions: np.ndarray, problems: Problems, *, level: float, seed: int) -> Measured:
-    off = squared(predictions - np.asarray(problems.targets))[:, problems.lengths]
+def _error(predictions: np.ndarray, problems: Problems, level: float, seed: int) -> Measured:
+    off = _finite(squared(predictions - np.asarray(problems.targets)))[:, problems.lengths]
     return bootstrapped(off, lambda means: means, level=level, seed=seed)
 
 
-def _differences(predictions: list[np.ndarray], problems: Problems) -> np.ndarray:
+def _distance(
+    model: np.ndarray, learner: np.ndarray, problems: Problems, weights: np.ndarray, level: float, seed: int
+) -> Measured:
+    tables = [_finite(squared(one))[:, problems.lengths] * weights for one in (model - learner, model)]
+
+    def statistic(means: np.ndarray) -> np.ndarray:
+        return ratio(*np.split(means, 2, -1))
+
+    return bootstrapped(np.concatenate(tables, -1), statistic, level=level, seed=seed)
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    """What is not finite becomes a number so large that it counts as infinitely far: 0 · ∞ must not arise."""
+    return np.where(np.isfinite(values), values, 1e300)
+
+
+def _differences(predictions: list[np.ndarray], problems: Problems, weights: np.ndarray) -> np.ndarray:
     def size(values: np.ndarray) -> float:
-        counted = squared(values)[:, problems.lengths]
-        return float(np.mean(counted @ problems.weights[problems.lengths]))
+        return float(np.sum(squared(values)[:, problems.lengths] * weights))
 
     sizes = np.array([size(one) for one in predictions])
     apart = np.array([[size(one - other) for other in predictions] for one in predictions])
