@@ -14,7 +14,6 @@ from mesascope.records import (
     Line,
     Panel,
     Points,
-    RankedRecord,
     Rule,
     Trace,
     read_identification,
@@ -32,6 +31,7 @@ _MARKS = 16  # of the model's curve
 _NEAREST, _FURTHEST = 1e-8, 1e4  # of the distances that are drawn
 _DECADES = 1.5  # of errors, from which on their axis is logarithmic
 _SAME, _OTHER = 1e-8, 4.0  # of the differences that are drawn
+_ALIKE = 1e-6  # differences of curves that would lie on each other
 _CELL = 0.2  # inches that the name of a learner needs
 
 
@@ -74,7 +74,7 @@ def identification_figures(record: IdentificationRecord) -> dict[str, Figure]:
 
 
 def _by_length(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
-    shown = _closest(record.ranking)
+    shown = _closest(record, curves)
     errors = {curve.name: curve for curve in curves.errors}
     distances = {curve.name: curve for curve in curves.distances}
     model = errors["model"]
@@ -116,10 +116,16 @@ def _by_length(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
     )
 
 
-def _closest(ranking: Sequence[RankedRecord]) -> list[str]:
-    """The learners that are drawn: the nearest, without those that another one contains."""
-    contained = {name for entry in ranking for name in entry.contains}
-    return [entry.learner for entry in ranking if entry.learner not in contained][:_LEARNERS]
+def _closest(record: IdentificationRecord, curves: CurvesRecord) -> list[str]:
+    """The learners that are drawn: candidates, then the nearest that do not answer as one before them."""
+    place = {name: at for at, name in enumerate(curves.names)}
+    contained = {name for entry in record.ranking for name in entry.contains}
+    shown: list[str] = []
+    for name in (entry.learner for entry in record.ranking if entry.learner not in contained):
+        alike = any(curves.differences[place[name]][place[other]] < _ALIKE for other in shown)
+        if name in record.candidates or not alike:
+            shown.append(name)
+    return shown[:_LEARNERS]
 
 
 def _of_the_model(curve: CurveRecord, x: tuple[float, ...], within: tuple[float, float]) -> Points:
