@@ -23,7 +23,7 @@ _STARTS = 4  # of the grid, that are followed
 _ITERATIONS = 40
 _LARGEST = 30.0  # of a coordinate
 _PAYS = 0.98  # a further integer pays off if it leaves less than this share of the cost
-_MOST_MEDIANS = 10.0  # of the size of a task
+MOST_MEDIANS = 10.0  # of the size of a task
 _SETTLED = 1e-13  # relative gain of an iteration below which the fit rests
 
 
@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
         rare tasks would else be fitted to the errors of those few, and judged by them.
         """
         sizes = squared(self.answers) @ self.problems.weights
-        most = _MOST_MEDIANS * np.median(sizes)
+        most = MOST_MEDIANS * np.median(sizes)
         share = np.divide(most, sizes, out=np.ones_like(sizes), where=sizes > most) if most > 0 else 1.0
         return np.outer(share * np.ones_like(sizes), self.problems.weights)
 

@@ -15,6 +15,7 @@ from mesascope.learners import Learner
 from mesascope.objectives import Task, task_length
 
 from ._candidates import answers_of
+from ._fit import MOST_MEDIANS
 from ._intervals import ratio
 from ._metrics import squared
 from ._problems import Problems, of_sample
@@ -35,7 +36,8 @@ class Place(NamedTuple):
 class Differences:
     """Relative squared differences of candidates, in every setting and after every number of examples that counts.
 
-    For two learners g and h it is E‖g − h‖² / ½(E‖g‖² + E‖h‖²), in 0 … 4.
+    For two learners g and h it is E‖g − h‖² / ½(E‖g‖² + E‖h‖²), in 0 … 4, where no task counts more than ten of median
+    size ½(‖g‖² + ‖h‖²): learners that part on one task in a hundred, where both explode, are not told apart by it.
     """
 
     def __init__(
@@ -45,12 +47,13 @@ class Differences:
         problems = _problems(process, task, key, weights)
         answers = [answers_of(learner, problems)[:, self._lengths] for learner in learners]
         with np.errstate(over="ignore", invalid="ignore"):
-            sizes = np.stack([_means(a) for a in answers])
+            squares = np.stack([_by_setting(a) for a in answers])
+            sizes = squares.mean(2)  # (learners, settings, lengths)
             self._table = np.zeros((len(self._settings), len(learners), len(learners), len(self._lengths)))
             for i, j in combinations(range(len(learners)), 2):
-                apart = ratio(_means(answers[i] - answers[j]), (sizes[i] + sizes[j]) / 2)
+                apart = _relative(_by_setting(answers[i] - answers[j]), (squares[i] + squares[j]) / 2)
                 self._table[:, i, j] = self._table[:, j, i] = np.where(np.isfinite(apart), apart, 4.0)
-            targets = _means(np.asarray(problems.targets)[:, self._lengths])
+            targets = _by_setting(np.asarray(problems.targets)[:, self._lengths]).mean(1)
             self._usable = (sizes <= _LARGEST * targets).all(0)  # (settings, lengths)
 
     def coincide(self, i: int, j: int, tolerance: float) -> bool:
@@ -89,7 +92,14 @@ def _problems(process: Any, task: Task, key: Array, weights: np.ndarray) -> Prob
     return of_sample(process, jax.tree.map(lambda *arrays: jnp.concatenate(arrays), *parts), weights)
 
 
-def _means(values: np.ndarray) -> np.ndarray:
-    """Mean squared norms over the tasks of every setting, shape (settings, lengths)."""
+def _by_setting(values: np.ndarray) -> np.ndarray:
+    """Squared norms, shape (settings, tasks, lengths)."""
     values = squared(values)
-    return values.reshape(-1, _TASKS, values.shape[-1]).mean(1)
+    return values.reshape(-1, _TASKS, values.shape[-1])
+
+
+def _relative(off: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Means over tasks of differences relative to those of sizes, (settings, lengths); both (settings, tasks, lengths)."""
+    most = MOST_MEDIANS * np.median(size, 1, keepdims=True)
+    count = np.where((size > most) & (most > 0), ratio(most, size), 1.0)
+    return ratio((count * off).mean(1), (count * size).mean(1))
