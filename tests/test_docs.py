@@ -27,8 +27,9 @@ from mesascope.studies import (
 )
 
 ROOT = Path(__file__).parents[1]
-PAGE, IDENTIFY = (
-    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("train-your-own.md", "identify.md")
+PAGE, IDENTIFY, INSIDE = (
+    (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for name in ("train-your-own.md", "identify.md", "look-inside.md")
 )
 BLOCK = re.compile(r"(<!-- needs (\w+) -->\n)?```(\w+)\n(.*?)```", re.S)
 
@@ -134,6 +135,21 @@ def test_every_block_on_identification_runs_and_gives_what_the_page_says(tmp_pat
     assert Path("layers.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_every_block_on_layers_runs_and_finds_what_the_page_says(tmp_path, monkeypatch, capsys):
+    names = {"__name__": "look_inside"}
+    monkeypatch.chdir(tmp_path)
+    _run_blocks(INSIDE, names, capsys)
+    assert "](look-inside.png)" in INSIDE and (tmp_path / "look-inside.png").stat().st_size > 10_000
+    lens, nearest = names["lens"], names["progress"].nearest
+    assert (np.diff(lens.loss.value) < 0).all()  # every layer brings the answer closer
+    assert nearest.steps.value[0] == 0 < nearest.steps.value[-1] and nearest.slope.low > 0
+    assert names["probe"].selectivity.low[-1] > 0.5 > names["probe"].selectivity.high[0]
+    # a step of GD is better than nothing in the place of the second layer, and less than the layer
+    losses = dict(zip(names["replaced"].names, names["replaced"].loss.value, strict=True))
+    assert losses["untouched"] < losses["one step of GD"] < losses["removed"] < losses["shuffled"]
+
+
 def test_every_field_of_a_question_is_explained():
     section = re.search(r"\n## Fields of a specification\n(.*)", IDENTIFY, re.S).group(1)
     told = set(re.findall(r"`([a-z_]+)`", section)) | set(re.findall(r'`model\.kind = "(\w+)"`', section))
@@ -225,7 +241,7 @@ def test_every_setting_of_train_is_explained():
     assert set(OptimizerSpec.model_fields) - {"learning_rate"} <= told
 
 
-@pytest.mark.parametrize("page", [PAGE, IDENTIFY], ids=["training", "identification"])
+@pytest.mark.parametrize("page", [PAGE, IDENTIFY, INSIDE], ids=["training", "identification", "layers"])
 def test_links_exist(page):
     def anchors(text):
         titles = re.findall(r"\n## (.*)", text)
