@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from ._learner import Learner
+from ._learner import Features, Learner
 
 
 class InContext(NamedTuple):
@@ -72,17 +72,17 @@ def features_of(kind: type[Learner], x: Any, y: Any, queries: Any) -> Any:
     Raises:
         ValueError: shapes that do not fit.
     """
-    return _features(kind, *_checked(x, y, queries))
+    return _features(kind.reads, *_checked(x, y, queries))
 
 
 @eqx.filter_jit
-def _features(kind: type[Learner], x: Array, y: Array, queries: Array) -> Any:
-    return kind.features(kind.reads.memory.after_each(x, y), queries)
+def _features(reads: type[Features], x: Array, y: Array, queries: Array) -> Any:
+    return reads.of(reads.memory.after_each(x, y), queries)
 
 
 @eqx.filter_jit
 def _predictions(learner: Learner, x: Array, y: Array, queries: Array) -> Array:
-    return learner.respond(_features(type(learner), x, y, queries))
+    return learner.respond(_features(learner.reads, x, y, queries))
 
 
 def _checked(x: Any, y: Any, queries: Any) -> tuple[Array, Array, Array]:

@@ -80,5 +80,6 @@ def read_weights(model: Any, evidence: Evidence) -> Reading | None:
 
 
 def _disagreement(learner: Learner, evidence: Evidence) -> float:
-    off = squared(evidence.answers - answers_of(learner, evidence.problems))
+    (read,) = answers_of([learner], evidence.problems)
+    off = squared(evidence.answers - read)
     return float(ratio(np.sum(off * evidence.weights), np.sum(squared(evidence.answers) * evidence.weights)))

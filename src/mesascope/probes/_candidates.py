@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 
-from mesascope.learners import Learner, predictions
+from mesascope.learners import Features, Learner, features_of
 
 from ._fit import Evidence
 from ._intervals import check_level, ratio, resampled_means
@@ -15,6 +16,7 @@ from ._metrics import squared
 from ._problems import Problems
 
 APART = 2.0  # how many times as far from the model a learner must be to be told apart from another
+_PIECE = 256  # tasks that learners answer at once
 _ROUNDING = 1e-10  # relative distances below it are rounding, whatever their quotients
 
 
@@ -55,17 +57,43 @@ def judge(learners: Sequence[Learner], evidence: Sequence[Evidence], level: floa
     return Judgement(sum(p.distance for p in parts), sum(p.drawn for p in parts))  # type: ignore[arg-type]
 
 
-def answers_of(learner: Learner, problems: Problems) -> np.ndarray:
-    """The predictions of a learner, shape (batch, N + 1, m)."""
-    return np.asarray(predictions(learner, problems.x, problems.y, problems.queries))
+def answers_of(learners: Sequence[Learner], problems: Problems) -> list[np.ndarray]:
+    """The predictions of learners, each of shape (batch, N + 1, m).
+
+    What several of them read is computed once, and all in pieces of one size: then every learner is compiled once.
+    """
+    size = min(_PIECE, problems.tasks)
+    starts = range(0, problems.tasks, size)
+    pieces = [_answers_of_piece(learners, problems, start, size) for start in starts]
+    return [np.concatenate(parts)[: problems.tasks] for parts in zip(*pieces, strict=True)]
+
+
+def _answers_of_piece(
+    learners: Sequence[Learner], problems: Problems, start: int, size: int
+) -> list[np.ndarray]:
+    """The predictions for the tasks start … start + size − 1, those beyond the last being the last."""
+    chosen = np.minimum(np.arange(start, start + size), problems.tasks - 1)
+    data = [np.asarray(array)[chosen] for array in (problems.x, problems.y, problems.queries)]
+    features: dict[type[Features], Any] = {}
+    found = []
+    for learner in learners:
+        if learner.reads not in features:
+            features[learner.reads] = features_of(type(learner), *data)
+        found.append(np.asarray(_responses(learner, features[learner.reads])))
+    return found
+
+
+@eqx.filter_jit
+def _responses(learner: Learner, features: Any) -> Any:
+    return learner.respond(features)
 
 
 def _judge_one(learners: Sequence[Learner], evidence: Evidence, level: float, seed: int) -> Judgement:
     weights = evidence.weights
     check_level(level, evidence.problems.tasks)
     columns = [np.sum(squared(evidence.answers) * weights, -1)]
-    for learner in learners:
-        off = squared(evidence.answers - answers_of(learner, evidence.problems))
+    for answers in answers_of(learners, evidence.problems):
+        off = squared(evidence.answers - answers)
         columns.append(np.sum(np.where(np.isfinite(off), off, 1e300) * weights, -1))
     table = np.stack(columns, -1)
 

@@ -97,7 +97,8 @@ def identification_curves(
     entries = sorted(found.ranking, key=lambda entry: order.get(entry.learner, len(order)))
     asked = answers(model, problems)
     weights = Evidence(problems, asked).weights[:, problems.lengths]
-    learners = {entry.learner: answers_of(entry.algorithm, problems) for entry in entries}
+    answered = answers_of([entry.algorithm for entry in entries], problems)
+    learners = {entry.learner: answer for entry, answer in zip(entries, answered, strict=True)}
     given = {MODEL: asked, **learners}
     with np.errstate(over="ignore", invalid="ignore"):
         return Curves(

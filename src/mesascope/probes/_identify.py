@@ -133,7 +133,7 @@ class _Study:
             self._tell(IdentifyProgress(f"fit {name}", done, total))
             fitted[name] = FAMILIES[name].fit(self._fitting(asked))
         self._tell(IdentifyProgress("compare", total - 1, total))
-        judgement = self._judge(fitted, asked)
+        judgement = on_its_data = self._judge(fitted, asked)
         left = self._left(fitted, judgement)
         separated: list[Separation] = []
         for attempt in range(_ROUNDS + 1):
@@ -151,10 +151,11 @@ class _Study:
                 break
             asked, fitted = outcome.asked, fitted | outcome.fitted
             judgement = outcome.judgement
+            on_its_data = self._judge(fitted, asked[:1])
             left = self._left(outcome.fitted, judgement)
         if _is_plain_step(fitted) and GradientDescent.name in groups:
             groups[GradientDescent.name].append(PreconditionedGradientDescent.name)
-        ranking = self._ranking(fitted, asked[:1], groups)
+        ranking = self._ranking(fitted, on_its_data, groups)
         verdict = self._verdict(groups, ranking)
         return Identification(
             verdict,
@@ -234,9 +235,8 @@ class _Study:
         return Separation(*_told(place, groups), distances, decided)
 
     def _ranking(
-        self, fitted: dict[str, Fitted], asked: Sequence[Evidence], groups: dict[str, list[str]]
+        self, fitted: dict[str, Fitted], judgement: Judgement, groups: dict[str, list[str]]
     ) -> tuple[Ranked, ...]:
-        judgement = self._judge(fitted, asked)
         low, high = judgement.interval(self._level)
         entries = [
             Ranked(

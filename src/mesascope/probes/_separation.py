@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -45,7 +44,7 @@ class Differences:
     ):
         self._lengths, self._settings = np.flatnonzero(weights), settings_of(process)
         problems = _problems(process, task, key, weights)
-        answers = [answers_of(learner, problems)[:, self._lengths] for learner in learners]
+        answers = [answer[:, self._lengths] for answer in answers_of(learners, problems)]
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.stack([_by_setting(a) for a in answers])
             sizes = squares.mean(2)  # (learners, settings, lengths)
@@ -82,14 +81,14 @@ def _problems(process: Any, task: Task, key: Array, weights: np.ndarray) -> Prob
     """Equally many problems in every setting, one setting behind the other."""
     key, sample_key = jax.random.split(key)
     settings = settings_of(process)
-    whole = process.sample(sample_key, task_length(task), _TASKS * len(settings))
+    whole = jax.tree.map(np.asarray, process.sample(sample_key, task_length(task), _TASKS * len(settings)))
     parts = []
     for place, (setting, setting_key) in enumerate(
         zip(settings, jax.random.split(key, len(settings)), strict=True)
     ):
         chosen = slice(place * _TASKS, (place + 1) * _TASKS)
         parts.append(setting.changed(jax.tree.map(lambda a, c=chosen: a[c], whole), setting_key))
-    return of_sample(process, jax.tree.map(lambda *arrays: jnp.concatenate(arrays), *parts), weights)
+    return of_sample(process, jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), weights)
 
 
 def _by_setting(values: np.ndarray) -> np.ndarray:

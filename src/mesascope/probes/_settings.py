@@ -6,7 +6,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -47,8 +46,8 @@ class Setting(NamedTuple):
     def changed(self, sample: Any, key: Array) -> Any:
         """A sample of the process, tokens (batch, T, d) or `Prompts`, as it is in this setting."""
         if isinstance(sample, Prompts):
-            return _changed_prompts(self, sample, key)
-        return _changed_tokens(self, sample, key)
+            return _changed_prompts(self, sample, _generator(key))
+        return _changed_tokens(self, np.asarray(sample), _generator(key))
 
 
 class SymbolSetting(NamedTuple):
@@ -66,11 +65,11 @@ class SymbolSetting(NamedTuple):
             return "independent symbols"
         return f"{100 * self.replaced:g} % of the symbols replaced at random" if self.replaced else _ITSELF
 
-    def changed(self, sample: Array, key: Array) -> Array:
+    def changed(self, sample: Any, key: Array) -> np.ndarray:
         """Symbols of the process, shape (batch, T), as they are in this setting."""
-        chosen_key, place_key = jax.random.split(key)
-        others = sample.reshape(-1)[jax.random.randint(place_key, sample.shape, 0, sample.size)]
-        return jnp.where(jax.random.uniform(chosen_key, sample.shape) < self.replaced, others, sample)
+        symbols, rng = np.asarray(sample), _generator(key)
+        others = rng.choice(symbols.reshape(-1), symbols.shape)
+        return np.where(rng.uniform(size=symbols.shape) < self.replaced, others, symbols)
 
 
 _SETTINGS = tuple(
@@ -94,39 +93,45 @@ def telling_setting(process: Any) -> Setting | SymbolSetting:
     return _TELLING if vocabulary(process) is None else _TELLING_SYMBOLS
 
 
-def _changed_tokens(setting: Setting, tokens: Array, key: Array) -> Array:
-    keys = jax.random.split(key, 3)
-    if setting.white:
-        tokens = _size(tokens) * _normal(keys[0], tokens)
-    tokens = _stretched(setting, tokens, keys[1])
-    return tokens + setting.noise * _size(tokens) * _normal(keys[2], tokens)
+def _generator(key: Array) -> np.random.Generator:
+    """NumPy's, for it compiles nothing."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
-def _changed_prompts(setting: Setting, prompts: Prompts, key: Array) -> Prompts:
-    keys = jax.random.split(key, 4)
-    x, y = prompts
+def _changed_tokens(setting: Setting, tokens: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if setting.white:
-        x = _size(x) * _normal(keys[0], x)
-        labels = jnp.einsum("bnp,bp->bn", x, _normal(keys[3], x[:, 0]))
+        tokens = _size(tokens) * _normal(rng, tokens)
+    tokens = _stretched(setting, tokens, rng)
+    return tokens + setting.noise * _size(tokens) * _normal(rng, tokens)
+
+
+def _changed_prompts(setting: Setting, prompts: Prompts, rng: np.random.Generator) -> Prompts:
+    x, y = map(np.asarray, prompts)
+    if setting.white:
+        x = _size(x) * _normal(rng, x)
+        labels = np.einsum("bnp,bp->bn", x, _normal(rng, x[:, 0]))
         y = labels * _size(y) / _size(labels)
-    noise = setting.noise * _size(y) * _normal(keys[2], y)
-    return Prompts(_stretched(setting, x, keys[1]), y + noise)
+    noise = setting.noise * _size(y) * _normal(rng, y)
+    return Prompts(_stretched(setting, x, rng), y + noise)  # type: ignore[arg-type]  # NumPy's arrays do as well
 
 
-def _stretched(setting: Setting, rows: Array, key: Array) -> Array:
+def _stretched(setting: Setting, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A x for every token x of a task, A = scale · U diag(stretch) Vᵀ with random rotations U, V for every task."""
     if setting.condition == 1:
         return setting.scale * rows
     batch, _, dim = rows.shape
-    one, other = (jnp.linalg.qr(jax.random.normal(k, (batch, dim, dim)))[0] for k in jax.random.split(key))
+    one, other = (np.linalg.qr(rng.normal(size=(batch, dim, dim)))[0] for _ in range(2))
     stretch = setting.scale * setting.condition ** np.linspace(-0.5, 0.5, dim)
-    return jnp.einsum("bij,j,bkj,bnk->bni", one, stretch, other, rows)
+    return np.einsum("bij,j,bkj,bnk->bni", one, stretch, other, rows, optimize=True)
 
 
-def _normal(key: Array, like: Array) -> Array:
-    return jax.random.normal(key, like.shape, like.dtype)
+def _normal(rng: np.random.Generator, like: np.ndarray) -> np.ndarray:
+    """Of variance 1, half of it in each part of complex numbers."""
+    if not np.iscomplexobj(like):
+        return rng.normal(size=like.shape)
+    return (rng.normal(size=like.shape) + 1j * rng.normal(size=like.shape)) / np.sqrt(2)
 
 
-def _size(array: Array) -> Array:
+def _size(array: np.ndarray) -> float:
     """Root mean square of the entries."""
-    return jnp.sqrt(jnp.mean(jnp.abs(array) ** 2))
+    return float(np.sqrt(np.mean(np.abs(array) ** 2)))

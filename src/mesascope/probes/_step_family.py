@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import numpy as np
 
 from mesascope.core import integer_at_least
-from mesascope.learners import Learner, Newton, Zero, features_of
+from mesascope.learners import Learner, Newton, Zero
 
+from ._candidates import answers_of
 from ._families import FAMILIES
 from ._fit import Evidence, Family
 from ._problems import Problems
@@ -84,16 +84,4 @@ def _checked_steps(steps: Iterable[int]) -> list[int]:
 
 def family_answers(family: StepFamily, problems: Problems) -> np.ndarray:
     """The predictions of all learners of a family, shape (K, batch, N + 1, m)."""
-    features: dict[type[Learner], Any] = {}  # steps enter the response alone: what is read is computed once
-    answers = []
-    for learner in family.learners:
-        kind = type(learner)
-        if kind not in features:
-            features[kind] = features_of(kind, problems.x, problems.y, problems.queries)
-        answers.append(np.asarray(_response(learner, features[kind])))
-    return np.stack(answers)
-
-
-@eqx.filter_jit
-def _response(learner: Learner, features: Any) -> Any:
-    return learner.respond(features)
+    return np.stack(answers_of(family.learners, problems))
