@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import mesascope as ms
-from mesascope.probes import answers, as_callable, import_callable
+from mesascope.core import named_key
+from mesascope.probes import answers, as_callable, draw_problems, import_callable
 
 
 def test_a_function_of_numpy_answers_after_every_number_of_examples(sequences, one_step, answers_of_a_step):
@@ -38,6 +39,52 @@ def test_a_model_of_prompts_answers_in_one_pass_what_it_answers_one_by_one(promp
     model = ms.prompt_linear_transformer(3, 1, scale=0.3, key=jax.random.key(0))
     one_by_one = answers(lambda x, y: model(x, y), prompts)
     np.testing.assert_allclose(answers(model, prompts), one_by_one, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_torch_module_in_half_precision_is_asked_in_it(sequences, one_step, dtype):
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Linear(3, 3, bias=False).to(getattr(torch, dtype))
+    seen = []
+
+    class Last(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = module
+
+        def forward(self, contexts):
+            seen.append(contexts.dtype)
+            return self.inner(contexts[:, -1])
+
+    found = answers(Last(), sequences)
+    weight = module.weight.detach().double().numpy()
+    wanted = np.asarray(sequences.queries) @ weight.T
+    # three products of numbers of so many bits
+    rounding = 8 * float(torch.finfo(getattr(torch, dtype)).eps) * np.abs(wanted).max()
+    np.testing.assert_allclose(found[:, 1:], wanted[:, 1:], rtol=0, atol=rounding)
+    assert set(seen) == {getattr(torch, dtype)}
+
+
+def test_a_torch_module_of_symbols_gets_integers_and_parts_keep_their_modes():
+    torch = pytest.importorskip("torch")
+    process = ms.MarkovTree.chain(5, 3, 1.0)
+    problems = draw_problems(process, ms.NextToken(6), 20, named_key(0, "torch"))
+
+    class Table(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(3, 3)
+            self.frozen = torch.nn.Dropout(0.5).eval()
+
+        def forward(self, contexts):
+            return torch.softmax(self.frozen(self.table(contexts[:, -1])), -1)
+
+    module = Table().train()
+    module.frozen.eval()
+    found = answers(module, problems)
+    table = torch.softmax(module.table.weight.detach(), -1).numpy()
+    np.testing.assert_allclose(found[:, 1:], table[np.asarray(problems.sample)][:, 1:], rtol=1e-6)
+    assert module.training and module.table.training and not module.frozen.training
 
 
 def test_a_torch_module_answers_in_its_precision_and_keeps_its_mode(sequences, one_step):

@@ -146,7 +146,7 @@ def test_where_a_model_breaks_down_nothing_is_decided():
     assert (answer.verdict, set(answer.candidates)) == ("ambiguous", {"gradient-descent", "least-squares"})
     (separation,) = answer.separated_by
     assert not separation.decided and separation.distances == {}
-    assert any("not finite there, so they decide nothing" in reason for reason in answer.reasons)
+    assert any("does not answer there with finite numbers" in reason for reason in answer.reasons)
     with pytest.raises(ValueError, match="infinite or nan"):
         identify(model, PROCESS, TASK, tasks=200)
 
@@ -229,6 +229,55 @@ def test_prompts_are_identified_too():
     assert answer.ranking[0].hyperparameters["penalty"] == pytest.approx(0.5, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("truth", "names"),
+    [
+        (learners.GradientDescent(0.1, 20), ("gradient-descent", "momentum", "gradient-descent++")),
+        (learners.Newton(0.05, 14), ("newton", "least-squares", "ridge")),
+        (learners.NearestNeighbours(9), ("nearest-neighbours", "average", "kernel-smoother")),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_many_steps_are_counted(truth, names):
+    answer = identify(as_model(truth), PROCESS, TASK, tasks=200, learners=names)
+    assert (answer.verdict, answer.candidates) == ("identified", (truth.name,)), str(answer)
+    (count,) = (value for value in vars(truth).values() if isinstance(value, int))
+    assert count in answer.ranking[0].hyperparameters.values()
+
+
+def test_a_step_uphill_is_a_preconditioner_and_no_step_size():
+    names = ("gradient-descent", "preconditioned-gradient-descent", "zero")
+    answer = identify(as_model(learners.GradientDescent(-0.3)), PROCESS, TASK, tasks=200, learners=names)
+    assert (answer.verdict, answer.candidates) == ("identified", ("preconditioned-gradient-descent",))
+    assert any("gradient descent with step size -0.3" in reason for reason in answer.reasons)
+
+
+def test_in_one_dimension_several_steps_are_no_preconditioner():
+    process = ms.LinearAR.contracting(ms.Gaussian(1.0), 1, 0.3, 0.9, noise=0.5)
+    names = ("gradient-descent", "preconditioned-gradient-descent")
+    truth = as_model(learners.GradientDescent(0.3, 3))
+    answer = identify(truth, process, TASK, tasks=200, learners=names)
+    assert (answer.verdict, answer.candidates) == ("identified", ("gradient-descent",))
+    assert answer.ranking[0].contains == ()
+
+
+def test_what_holds_on_its_data_only_is_said():
+    """A model that gives up where tokens are large is ridge regression on its own data alone."""
+
+    def model(contexts):
+        x, y, query = contexts[:, :-1], contexts[:, 1:], contexts[:, -1]
+        if np.abs(contexts).max() > 12:
+            return query
+        return np.asarray(learners.predictions(learners.Ridge(0.5), x, y, contexts))[:, -1]
+
+    answer = identify(model, PROCESS, TASK, tasks=200, tolerance=0.3, learners=("ridge", "zero"))
+    assert answer.candidates == ("ridge",)
+    told = [reason for reason in answer.reasons if reason.startswith("beyond its data")]
+    assert len(told) == 2 and any("does something else there" in reason for reason in told)
+    exact = identify(as_model(learners.Ridge(0.5)), PROCESS, TASK, tasks=200, learners=("ridge", "zero"))
+    assert not any("something else" in reason for reason in exact.reasons)
+
+
 def test_a_model_that_is_no_learner_is_none():
     answer = identify(
         lambda c: np.sin(3 * c[:, -1]) + c[:, 0] ** 2, PROCESS, TASK, tasks=200, learners=LINEAR
@@ -256,7 +305,12 @@ def test_the_answer_is_the_same_every_time_and_prints_a_table():
     ("settings", "kind", "said"),
     [
         ({"tasks": 60}, ValueError, r"at least 40 tasks .* got 30; .* \(one half of the 60 tasks"),
-        ({"tasks": 200, "level": 0.999}, ValueError, "at least 2000 tasks"),
+        ({"tasks": 200, "level": 0.99}, ValueError, "at least 200 tasks"),
+        (
+            {"tasks": 9000, "level": 0.999},
+            ValueError,
+            "level must be at most 0.99, which 1000 resamples can tell",
+        ),
         ({"tolerance": 0}, ValueError, "tolerance must lie strictly between 0 and 1"),
         ({"learners": ["rigde"]}, ValueError, "no learner 'rigde'; did you mean 'ridge'"),
         ({"learners": []}, ValueError, "must list at least one id"),

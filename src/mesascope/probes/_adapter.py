@@ -48,7 +48,7 @@ def as_callable(
     else:
         function = _embedded(model, embed, readout or (lambda entries: entries))
     if _is_torch_module(model):
-        return _of_torch(model, function)
+        return _of_torch([one for one in (model, embed, readout) if _is_torch_module(one)], function)
     return lambda *arrays: np.asarray(function(*arrays))
 
 
@@ -97,29 +97,41 @@ def _is_torch_module(model: Any) -> bool:
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
-def _of_torch(module: Any, function: Callable[..., Any]) -> Predictor:
+def _of_torch(modules: list[Any], function: Callable[..., Any]) -> Predictor:
     torch = sys.modules["torch"]
 
     def predict(*arrays: Any) -> np.ndarray:
-        weight = next((p for p in module.parameters() if p.is_floating_point() or p.is_complex()), None)
-        real = (
-            np.float64 if weight is None or weight.dtype in (torch.float64, torch.complex128) else np.float32
-        )
-        tensors = [torch.from_numpy(_in_precision(array, real)) for array in arrays]
+        weights = (p for one in modules for p in one.parameters() if p.is_floating_point() or p.is_complex())
+        weight = next(weights, None)
+        tensors = [torch.from_numpy(np.array(array)) for array in arrays]
         if weight is not None:
-            tensors = [tensor.to(weight.device) for tensor in tensors]
-        training = module.training
-        module.eval()
+            tensors = [_like_weight(torch, tensor, weight) for tensor in tensors]
+        modes = [(part, part.training) for one in modules for part in one.modules()]
+        for one in modules:
+            one.eval()
         try:
             with torch.no_grad():
-                return np.asarray(function(*tensors).cpu().numpy())
+                found = function(*tensors)
         finally:
-            module.train(training)
+            for part, training in modes:
+                part.training = training
+        if not isinstance(found, torch.Tensor):
+            raise TypeError(
+                f"model: {type(modules[0]).__name__} must return a tensor of predictions, gave {type(found).__name__}; wrap it "
+                "in a function, or see as_callable for models with inputs_embeds"
+            )
+        found = found.cpu()
+        half = found.dtype in (torch.float16, torch.bfloat16)
+        return np.asarray((found.float() if half else found).numpy())
 
     return predict
 
 
-def _in_precision(array: Any, real: Any) -> np.ndarray:
-    array = np.asarray(array)
-    kind = np.result_type(real, np.complex64) if np.iscomplexobj(array) else real
-    return np.array(array, kind)
+def _like_weight(torch: Any, tensor: Any, weight: Any) -> Any:
+    """On the device of a weight and, unless it holds integers, in its precision; complex tokens stay complex."""
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return tensor.to(weight.device, torch.int64)
+    real = weight.dtype.to_real() if weight.is_complex() else weight.dtype
+    if tensor.is_complex():
+        return tensor.to(weight.device, torch.complex128 if real == torch.float64 else torch.complex64)
+    return tensor.to(weight.device, real)

@@ -13,13 +13,9 @@ from mesascope.models import LinearAttentionModel, PromptModel, SequenceModel
 from ._adapter import Predictor, as_callable
 from ._problems import Problems
 
-
-class NotFiniteError(ValueError):
-    """A model answers with infinities or nan."""
-
-
 _OURS = LinearAttentionModel | SequenceModel | PromptModel
 _REPEATED = 8  # tasks that are asked twice
+_LEAST, _MOST = 1e-60, 1e60  # of predictions: products of six of them are still numbers
 _SURPLUS = 1e-3  # of a sum of probabilities: half precision rounds so
 
 
@@ -37,8 +33,8 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
 
     Raises:
         TypeError: nothing that can be called, or complex predictions for real data.
-        NotFiniteError: predictions that are not finite.
-        ValueError: predictions of another shape, that change from call to call, or that are no probabilities of symbols.
+        ValueError: predictions of another shape, not finite, that change from call to call, or that are no probabilities of
+            symbols.
     """
     if isinstance(model, _OURS):
         return _ours(model, problems)
@@ -47,11 +43,17 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
     found = np.zeros((batch, len(problems.weights), outputs), problems.y.dtype)
     for n in problems.lengths:
         found[:, n] = _asked(function, problems, int(n))
-    _check_repeats(function, problems, int(problems.lengths[-1]), found)
+    for n in {int(problems.lengths[0]), int(problems.lengths[-1])}:
+        _check_repeats(function, problems, n, found)
     return found
 
 
 def _ours(model: Any, problems: Problems) -> np.ndarray:
+    if isinstance(model, PromptModel) != problems.prompts:
+        reads, are = ("prompts", "sequences") if isinstance(model, PromptModel) else ("sequences", "prompts")
+        raise TypeError(
+            f"model: {type(model).__name__} reads {reads}, and these data are {are}; take another process"
+        )
     if problems.prompts:
         x, y = problems.sample
         found = np.asarray(_predictions(model, x, y[:, :-1]))[..., None]
@@ -96,12 +98,18 @@ def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given
         )
     if not (np.issubdtype(found.dtype, np.number)):
         raise TypeError(f"model: must answer with numbers, gave an array of {found.dtype}")
+    largest = float(np.abs(found).max(initial=0.0))  # a Python number: half precision does not know the bounds
+    if not (largest == 0 or _LEAST <= largest <= _MOST) and np.isfinite(largest):
+        raise ValueError(
+            f"model: its largest prediction is {largest:.3g}, and squares of such numbers leave the range of floating point; "
+            "measure in other units"
+        )
     if np.iscomplexobj(found) and not jnp.iscomplexobj(problems.y):
         raise TypeError("model: answers real contexts with complex predictions; return their real part")
     bad = ~np.isfinite(found)
     if bad.any():
         share = bad.reshape(len(found), -1).any(-1).mean()
-        raise NotFiniteError(
+        raise ValueError(
             f"model: its predictions are infinite or nan for {share:.3g} of the tasks; "
             "mend the model, or take data it can read (another scale or horizon)"
         )
@@ -120,7 +128,8 @@ def _check_repeats(function: Predictor, problems: Problems, n: int, found: np.nd
     few = problems.part(0, min(_REPEATED, problems.tasks))
     again = _asked(function, few, n)
     before = found[: few.tasks, n]
-    single = np.finfo(again.dtype).eps > 1e-10
+    single = np.finfo(again.dtype).eps > 1e-10 if np.issubdtype(again.dtype, np.inexact) else False
+    again = again.astype(before.dtype)  # half precision cannot hold its squares
     rounding = 1e-4 if single else 1e-8  # other batches are summed in other orders
     scale = np.sqrt(np.mean(np.abs(before) ** 2)) + np.sqrt(np.mean(np.abs(again) ** 2))
     if np.abs(again - before).max() > rounding * max(scale, 1e-300):

@@ -21,7 +21,7 @@ _ROUNDING = 1e-10  # relative distances below it are rounding, whatever their qu
 
 
 class Judgement(NamedTuple):
-    """Relative distances of candidates from the model, summed over the evidence.
+    """Relative distances of candidates from the model, the mean over the evidence.
 
     Attributes:
         distance: shape (candidates,).
@@ -48,13 +48,13 @@ class Judgement(NamedTuple):
 
 
 def judge(learners: Sequence[Learner], evidence: Sequence[Evidence], level: float, seed: int) -> Judgement:
-    """Distances E‖f − g‖²/E‖f‖² with the weights of the evidence, added over the evidence.
+    """Distances E‖f − g‖²/E‖f‖² with the weights of the evidence, their mean over the evidence.
 
     Raises:
         ValueError: too few tasks for the level.
     """
     parts = [_judge_one(learners, one, level, seed + place) for place, one in enumerate(evidence)]
-    return Judgement(sum(p.distance for p in parts), sum(p.drawn for p in parts))  # type: ignore[arg-type]
+    return Judgement(np.mean([p.distance for p in parts], 0), np.mean([p.drawn for p in parts], 0))
 
 
 def answers_of(learners: Sequence[Learner], problems: Problems) -> list[np.ndarray]:

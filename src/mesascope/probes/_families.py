@@ -34,7 +34,7 @@ from ._problems import vocabulary
 _STEP = Scalar("step_size", 1e-2, 4.0, power=-1)
 _MOMENTUM = Scalar("momentum", 0.05, 0.95, bounded=True)
 _PENALTY = Scalar("penalty", 1e-3, 1e3, power=1)
-_STEPS = 16  # further steps change little, or another learner, such as ridge, says the same
+_STEPS = 48
 
 
 def _chebyshev(lower: Any, spread: Any, steps: int) -> Chebyshev:
@@ -49,25 +49,25 @@ FAMILIES: dict[str, Family | PreconditionedFamily] = {
         Family(LastToken),
         Family(Average),
         Family(LeastSquares),
-        Family(GradientDescent, (_STEP,), "steps", _STEPS),
+        Family(GradientDescent, (_STEP,), "steps", 128),
         Family(Ridge, (_PENALTY,)),
-        Family(NearestNeighbours, (), "neighbours", 12),
-        Family(ConjugateGradients, (), "steps", 12),
+        Family(NearestNeighbours, (), "neighbours", 128),
+        Family(ConjugateGradients, (), "steps", _STEPS),
         Family(OnlineGradientDescent, (_STEP,)),
         Family(KernelSmoother, (Scalar("sharpness", 1e-2, 1e2, power=-1),)),
         Family(Lasso, (Scalar("penalty", 1e-2, 10.0, power=1),), tasks=48),
-        Family(Newton, (Scalar("start", 0.05, 1.9),), "steps", 12),
+        Family(Newton, (Scalar("start", 0.05, 1.9),), "steps", 24),
         Family(PosteriorMean, (Scalar("noise_variance", 1e-3, 1e3, power=1),), fixed=(("prior", 1.0),)),
         Family(RecursiveLeastSquares, (_PENALTY, Scalar("forgetting", 0.5, 0.99, bounded=True))),
         Family(KalmanFilter, (_PENALTY, Scalar("drift", 1e-4, 1.0))),
         Family(Momentum, (_STEP, _MOMENTUM), "steps", _STEPS),
         Family(Nesterov, (_STEP, _MOMENTUM), "steps", _STEPS),
-        Family(GradientDescentPlusPlus, (_STEP, Scalar("curvature", 1e-2, 1.0, power=-1)), "steps", 12),
+        Family(GradientDescentPlusPlus, (_STEP, Scalar("curvature", 1e-2, 1.0, power=-1)), "steps", _STEPS),
         Family(
             Chebyshev,
             (Scalar("lower", 1e-2, 1.0, power=1), Scalar("spread", 1.0, 1e2)),
             "steps",
-            12,
+            _STEPS,
             make=_chebyshev,
         ),
         PreconditionedFamily(),

@@ -14,6 +14,7 @@ import numpy as np
 
 from mesascope.learners import Learner, features_of
 
+from ._integer_search import best_integer
 from ._metrics import squared
 from ._problems import Problems
 
@@ -22,7 +23,6 @@ FINAL_TASKS = 400  # they hold thousands of numbers for at most three scalars
 _STARTS = 4  # of the grid, that are followed
 _ITERATIONS = 40
 _LARGEST = 30.0  # of a coordinate
-_PAYS = 0.98  # a further integer pays off if it leaves less than this share of the cost
 MOST_MEDIANS = 10.0  # of the size of a task
 _SETTLED = 1e-13  # relative gain of an iteration below which the fit rests
 
@@ -133,14 +133,19 @@ class Family:
         trial = [e.part(0, min(_TRIAL_TASKS, e.problems.tasks)) for e in evidence]
         eigenvalue = _typical_eigenvalue(evidence[0].problems)
         features = [_features(self.kind, e) for e in trial]
-        best = _Best()
-        while (integer := best.next_integer(self.largest if self.integer else 1)) is not None:
+        ends: dict[int, _End] = {}
+
+        def cost(integer: int) -> float:
             equations = _Equations(self, integer, trial, features)
-            best = best.after(integer, _settle(equations, _best_starts(equations, self._grid(eigenvalue))))
+            ends[integer] = _settle(equations, _best_starts(equations, self._grid(eigenvalue)))
+            return float(ends[integer].costs.min())
+
+        best = best_integer(cost, self.largest if self.integer else 1)
+        start = ends[best].coordinates[np.argmin(ends[best].costs)]
         many = [e.part(0, min(self.tasks, e.problems.tasks)) for e in evidence]
-        equations = _Equations(self, best.integer, many, [_features(self.kind, e) for e in many])
-        end = _settle(equations, best.coordinates[None])
-        learner = self.build(jnp.asarray(end.coordinates[0]), best.integer)
+        equations = _Equations(self, best, many, [_features(self.kind, e) for e in many])
+        end = _settle(equations, start[None])
+        learner = self.build(jnp.asarray(end.coordinates[0]), best)
         return Fitted(learner, float(end.costs[0]))
 
     def _grid(self, eigenvalue: float) -> np.ndarray:
@@ -153,31 +158,6 @@ class Family:
 class _End(NamedTuple):
     coordinates: np.ndarray
     costs: np.ndarray
-
-
-class _Best(NamedTuple):
-    """The best integer so far, its coordinates and cost; how far integers were tried, and where that last paid off."""
-
-    integer: int = 0
-    coordinates: np.ndarray = np.zeros(0)
-    cost: float = np.inf
-    tried: int = 0
-    paid: int = 0
-
-    def after(self, integer: int, end: _End) -> _Best:
-        """The better of this and the best end of another integer; of equals the smaller integer."""
-        at = int(np.argmin(end.costs))
-        cost = float(end.costs[at])
-        if self.integer and cost >= self.cost * (1 - 1e-6):
-            return self._replace(tried=integer)
-        paid = integer if not self.integer or cost < self.cost * _PAYS else self.paid
-        return _Best(integer, end.coordinates[at], cost, integer, paid)
-
-    def next_integer(self, largest: int) -> int | None:
-        """The next to try; None when the last three, or a third of all, brought nearly nothing."""
-        if self.tried >= largest or (self.tried and self.tried - self.paid >= max(3, self.tried // 3)):
-            return None
-        return self.tried + 1
 
 
 class _Equations:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mesascope.core import integer_at_least, named_key, require_x64
-from mesascope.learners import GradientDescent, PreconditionedGradientDescent
+from mesascope.learners import GradientDescent, Learner, PreconditionedGradientDescent
 from mesascope.objectives import Task, task_length
 
 from ._algebra import read_weights
-from ._answers import NotFiniteError, answers
+from ._answers import answers
 from ._candidates import Judgement, judge
 from ._families import FAMILIES, fitting_families
 from ._fit import Evidence, Fitted
@@ -22,7 +22,7 @@ from ._intervals import check_level
 from ._preconditioner_shape import preconditioner_shape, shape_in_words
 from ._problems import draw_problems, length_weights, of_sample
 from ._separation import Differences, Place
-from ._settings import telling_setting
+from ._settings import settings_beyond, telling_setting
 
 _ROUNDS = 3  # of asking the model elsewhere
 # Relative squared differences up to which learners are the same as fitted: a share of the best distance, since fits are no
@@ -73,6 +73,9 @@ def identify(
     - If more than one is left, the model is asked in the setting where they differ most, and all that are left are fitted
       anew to all its answers: an algorithm explains all of them by one set of hyperparameters. If none does, the model
       runs no such algorithm there, and what it does on its own data stays ambiguous.
+
+    - A name holds for the data that were asked about. How far the model is from the named learner beyond them, on inputs of
+      twice the size and on badly conditioned ones, is told among the reasons.
 
     Args:
         model: a model of ours, or what `as_callable` takes: a function of contexts (batch, t, d) → (batch, d), or of
@@ -141,11 +144,11 @@ class _Study:
             if len(groups) < 2 or not search or place is None or attempt == _ROUNDS:
                 break
             self._tell(IdentifyProgress(f"ask elsewhere: {place.setting.describe()}", total, total + 1))
-            try:
-                outcome = self._ask_elsewhere(place, attempt, left, asked)
-            except NotFiniteError:
+            more = self._asked_at(place.setting, place.examples, str(attempt))
+            if more is None:
                 separated.append(Separation(*_told(place, groups), {}, False))
                 break
+            outcome = self._fitted_anew(left, [*asked, more])
             separated.append(self._separation(place, groups, outcome))
             if not separated[-1].decided:
                 break
@@ -157,12 +160,16 @@ class _Study:
             groups[GradientDescent.name].append(PreconditionedGradientDescent.name)
         ranking = self._ranking(fitted, on_its_data, groups)
         verdict = self._verdict(groups, ranking)
+        reasons = _reasons(verdict, groups, ranking, separated, self._tolerance, search)
+        if verdict == "identified" and search:
+            self._tell(IdentifyProgress("ask beyond its data", total, total + 1))
+            reasons += self._beyond(ranking[0].algorithm)
         return Identification(
             verdict,
             tuple(groups),
             ranking,
             tuple(separated),
-            _reasons(verdict, groups, ranking, separated, self._tolerance, search),
+            reasons,
             read_weights(self._model, self._judging(asked)[0]),
         )
 
@@ -215,18 +222,38 @@ class _Study:
             found = Place(telling_setting(self._process), int(np.flatnonzero(weights)[-1]), 0.0)
         return groups, found
 
-    def _ask_elsewhere(
-        self, place: Place, attempt: int, left: Sequence[str], asked: Sequence[Evidence]
-    ) -> _Outcome:
-        key = self._key("elsewhere", str(attempt))
-        sample = self._process.sample(key, task_length(self._task), self._tasks)
-        sample = place.setting.changed(sample, self._key("change", str(attempt)))
+    def _asked_at(self, setting: Any, examples: int, name: str) -> Evidence | None:
+        """What the model answers in another setting; None if it raises an exception there, or answers no finite numbers."""
+        sample = self._process.sample(self._key("elsewhere", name), task_length(self._task), self._tasks)
+        sample = setting.changed(sample, self._key("change", name))
         weights = np.zeros(len(length_weights(self._task)))
-        weights[place.examples] = 1.0
+        weights[examples] = 1.0
         problems = of_sample(self._process, sample, weights)
-        both = [*asked, Evidence(problems, answers(self._model, problems))]
-        fitted = {name: FAMILIES[name].fit(self._fitting(both)) for name in left}
-        return _Outcome(both, fitted, self._judge(fitted, both), self._judge(fitted, both[-1:]))
+        try:
+            return Evidence(problems, answers(self._model, problems))
+        except Exception:  # whatever a model says to data that it is not made for
+            return None
+
+    def _fitted_anew(self, left: Sequence[str], asked: list[Evidence]) -> _Outcome:
+        fitted = {name: FAMILIES[name].fit(self._fitting(asked)) for name in left}
+        return _Outcome(asked, fitted, self._judge(fitted, asked), self._judge(fitted, asked[-1:]))
+
+    def _beyond(self, learner: Learner) -> tuple[str, ...]:
+        """How far the named learner, as fitted, is from the model beyond its data."""
+        last = int(np.flatnonzero(length_weights(self._task))[-1])
+        lines = []
+        for setting in settings_beyond(self._process):
+            more = self._asked_at(setting, last, setting.describe())
+            where = f"beyond its data, on {setting.describe()}, after {last} examples,"
+            if more is None:
+                lines.append(f"{where} the model does not answer")
+                continue
+            distance = float(judge([learner], [more], self._level, self._seed).distance[0])
+            far = distance > self._tolerance
+            lines.append(
+                f"{where} it is at distance {distance:.3g}" + (": the model does something else there" * far)
+            )
+        return tuple(lines)
 
     def _separation(self, place: Place, groups: dict[str, list[str]], outcome: _Outcome) -> Separation:
         distances = dict(zip(outcome.fitted, map(float, outcome.there.distance), strict=True))
@@ -267,13 +294,15 @@ class _Outcome(NamedTuple):
 
 
 def _is_plain_step(fitted: dict[str, Fitted]) -> bool:
-    """Whether the fitted preconditioner is, to one percent, a step size: then it is no rival of gradient descent."""
-    flexible = fitted.get(PreconditionedGradientDescent.name)
-    if flexible is None or GradientDescent.name not in fitted or not flexible.determined:
+    """Whether the fitted preconditioner is, to one percent, the fitted step size: then it is no rival of it."""
+    flexible, plain = (fitted.get(k.name) for k in (PreconditionedGradientDescent, GradientDescent))
+    if flexible is None or plain is None or not flexible.determined:
         return False
     assert isinstance(flexible.learner, PreconditionedGradientDescent)
-    shape = preconditioner_shape(flexible.learner.preconditioner, flexible.learner.output_map)
-    return shape.name == "plain"
+    assert isinstance(plain.learner, GradientDescent)
+    step_size = preconditioner_shape(flexible.learner.preconditioner, flexible.learner.output_map).step_size
+    same = step_size is not None and abs(step_size - plain.learner.step_size) <= 0.01 * abs(step_size)
+    return bool(same and plain.learner.steps == 1)
 
 
 def _told(place: Place, groups: dict[str, list[str]]) -> tuple[str, int, tuple[str, ...], float]:
@@ -310,7 +339,11 @@ def _reasons(
         lines.append(f"on these data {', '.join(groups)} cannot be told apart; {first.learner} is {at}")
         if not search:
             lines.append("search=True asks the model where they differ")
-    lines += [f"as fitted, {', '.join(same)} is the same as {name}" for name, same in groups.items() if same]
+    lines += [
+        f"as fitted, {', '.join(same)} {'is' if len(same) == 1 else 'are'} the same as {name}"
+        for name, same in groups.items()
+        if same
+    ]
     if isinstance(first.algorithm, PreconditionedGradientDescent):
         shape = shape_in_words(first.algorithm.preconditioner, first.algorithm.output_map)
         lines += [shape] if shape else []
@@ -321,7 +354,7 @@ def _separation_in_words(separation: Separation) -> str:
     where = f"{separation.setting}, after {separation.examples} examples"
     told = f"{', '.join(separation.candidates)} were asked apart on {where}: "
     if not separation.distances:
-        return told + "the model's predictions are not finite there, so they decide nothing"
+        return told + "the model does not answer there with finite numbers, so nothing is decided"
     nearest = min(separation.distances, key=lambda name: separation.distances[name])
     told += f"nearest there is {nearest}"
     told += f" at distance {separation.distances[nearest]:.3g}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 _RESAMPLES = 1000
+_HIGHEST = 0.99  # five resamples in either tail
 
 
 class Measured(NamedTuple):
@@ -60,10 +61,14 @@ def check_level(level: float, tasks: int) -> None:
     """Refuse intervals that so few tasks cannot give.
 
     Raises:
-        ValueError: for a level outside of (0, 1), or fewer tasks than put one into either tail, or than 20.
+        ValueError: for a level outside of (0, 1) or above 0.99, or fewer tasks than put one into either tail, or than 20.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1, got {level}; write e.g. level=0.95")
+    if level > _HIGHEST:
+        raise ValueError(
+            f"level must be at most {_HIGHEST}, which {_RESAMPLES} resamples can tell, got {level}; write e.g. level=0.95"
+        )
     needed = max(20, int(np.ceil(round(2 / (1 - level), 9))))
     if tasks < needed:
         raise ValueError(

@@ -80,12 +80,18 @@ _SETTINGS = tuple(
 )
 _SYMBOL_SETTINGS = tuple(SymbolSetting(share) for share in (0.0, 0.3, 1.0))
 # independent inputs determine what those of a process may not
+_BEYOND = Setting(scale=2.0), Setting(condition=10.0)
 _TELLING, _TELLING_SYMBOLS = Setting(white=True), SymbolSetting(1.0)
 
 
 def settings_of(process: Any) -> tuple[Setting | SymbolSetting, ...]:
     """All that are searched, the process itself first."""
     return _SETTINGS if vocabulary(process) is None else _SYMBOL_SETTINGS
+
+
+def settings_beyond(process: Any) -> tuple[Setting | SymbolSetting, ...]:
+    """Where a name is tried that holds on the process: larger and badly conditioned inputs; some symbols at random."""
+    return _BEYOND if vocabulary(process) is None else (SymbolSetting(0.3),)
 
 
 def telling_setting(process: Any) -> Setting | SymbolSetting:
