@@ -64,15 +64,17 @@ class Identify:
 
         if self.figures is not None and not self.figures.strip():
             raise InputError("--figures is empty; name a folder")
+        # before a module of others may change the current directory
+        figures = None if self.figures is None else Path(self.figures).absolute()
         file, given = self._question()
         try:
             with stopped_by_interrupts(), _others_print_aside(), _shown_progress() as show:
-                record = self._ask(file, given, show)
+                record = self._ask(file, given, figures, show)
         except FailedFlowError as error:
             say(f"mesascope identify: {error}")
             return FAILED
         try:
-            drawn = self._draw(record)
+            drawn = _draw(record, figures)
         except RecordError as error:
             say(f"mesascope identify: {error}")
             return FAILED
@@ -94,7 +96,9 @@ class Identify:
             "give either SPEC, or --model PACKAGE.MODULE:NAME with --process SPEC; see mesascope identify --help"
         )
 
-    def _ask(self, file: str, given: dict[str, Any], show: _Show) -> "IdentificationRecord":
+    def _ask(
+        self, file: str, given: dict[str, Any], figures: Path | None, show: _Show
+    ) -> "IdentificationRecord":
         from mesascope.records import prepare_output
         from mesascope.studies import FunctionSpec, IdentifySpec, read_spec
 
@@ -105,21 +109,22 @@ class Identify:
             with in_file(file):
                 show("build the model", 0, None)
                 run = spec.build()
-            if self.figures is not None:
-                prepare_output(self.figures)  # before minutes of computing, not after
+            if figures is not None:
+                prepare_output(figures)  # before minutes of computing, not after
             with in_file(file):
                 found = run.identify(lambda now: show(now.stage, now.done, now.total))
-                if self.figures is None:
+                if figures is None:
                     return run.record(found)
                 show("compare for figures", 0, None)
                 return run.record(found, run.curves(found))
 
-    def _draw(self, record: "IdentificationRecord") -> list[str]:
-        if self.figures is None:
-            return []
-        from mesascope.report import draw_identification
 
-        return [str(path.absolute()) for path in draw_identification(record, self.figures)]
+def _draw(record: "IdentificationRecord", figures: Path | None) -> list[str]:
+    if figures is None:
+        return []
+    from mesascope.report import draw_identification
+
+    return [str(path) for path in draw_identification(record, figures)]
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The entry point: parse, run, and turn every end into an exit status."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -72,4 +73,6 @@ def _judge(error: BaseException, kept: str) -> tuple[int | None, str]:
         return BAD_INPUT, str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
         return FAILED, "out of memory; take a smaller dim, batch or number of samples"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        return FAILED, f"the result cannot be written: {error.strerror}; make room, or write it elsewhere"
     return None, ""

@@ -60,12 +60,22 @@ def import_callable(name: str) -> Any:
         ModuleNotFoundError: for a package that is not installed; says which.
     """
     module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise ValueError(f"model: {name!r} names no object; write package.module:function")
+    if not (colon and attribute and all(part.isidentifier() for part in module.split("."))):
+        mend = (
+            f"{module.removesuffix('.py')}:{attribute}"
+            if module.endswith(".py")
+            else "package.module:function"
+        )
+        raise ValueError(f"model: {name!r} names no object; write {mend}, without folders or .py")
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        missing = str(error.name).partition(".")[0]
+        missing, inside, _ = str(error.name).partition(".")
+        if inside and missing in sys.modules:
+            raise ModuleNotFoundError(
+                f"model: {name} needs the module {error.name}, which the package {missing!r} does not hold",
+                name=error.name,
+            ) from error
         raise ModuleNotFoundError(
             f"model: {name} needs the package {missing!r}, which is not installed; install the distribution that holds "
             "it with pip, or put its folder on PYTHONPATH",

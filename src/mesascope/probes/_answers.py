@@ -98,7 +98,9 @@ def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given
         )
     if not (np.issubdtype(found.dtype, np.number)):
         raise TypeError(f"model: must answer with numbers, gave an array of {found.dtype}")
-    largest = float(np.abs(found).max(initial=0.0))  # a Python number: half precision does not know the bounds
+    largest = float(
+        np.abs(found).max(initial=0.0)
+    )  # a Python number: half precision does not know the bounds
     if not (largest == 0 or _LEAST <= largest <= _MOST) and np.isfinite(largest):
         raise ValueError(
             f"model: its largest prediction is {largest:.3g}, and squares of such numbers leave the range of floating point; "

@@ -68,8 +68,8 @@ def identify(
     - Learners that could not be told apart are the same algorithm if, as fitted, they answer alike in 40 settings of data:
       inputs of other scales and conditions, with noise, and without the law of the process; symbols, some of them or all
       replaced at random. The simplest gives the name.
-      A preconditioner that is a multiple of the identity to 1 % is a step size, whatever it gains by the rest; one with
-      entries that the data say nothing about is not the same as any other learner.
+      A preconditioner is no rival of one step of descent if it is a multiple of the identity to 1 %, or not told apart
+      from it; one with entries that the data say nothing about is not the same as any other learner.
     - If more than one is left, the model is asked in the setting where they differ most, and all that are left are fitted
       anew to all its answers: an algorithm explains all of them by one set of hyperparameters. If none does, the model
       runs no such algorithm there, and what it does on its own data stays ambiguous.
@@ -188,12 +188,24 @@ class _Study:
 
     def _left(self, fitted: dict[str, Fitted], judgement: Judgement) -> list[str]:
         """Who may be within tolerance and is not told apart from the nearest."""
-        no_rival = PreconditionedGradientDescent.name if _is_plain_step(fitted) else None
+        no_rival = PreconditionedGradientDescent.name if self._only_refines(fitted, judgement) else None
         rival = np.array([name != no_rival for name in fitted])
         best = int(np.argmin(np.where(rival, judgement.distance, np.inf)))
         low, _ = judgement.interval(self._level)
         out = judgement.further(best, self._level) | (low > self._tolerance) | ~rival
         return [name for name, is_out in zip(fitted, out, strict=True) if not is_out]
+
+    def _only_refines(self, fitted: dict[str, Fitted], judgement: Judgement) -> bool:
+        """Whether a preconditioner, of which the data determine all, adds too little to a step of descent to be a rival."""
+        names = list(fitted)
+        pair = (GradientDescent.name, PreconditionedGradientDescent.name)
+        if not set(pair) <= set(names) or not fitted[pair[1]].determined:
+            return False
+        plain, flexible = (names.index(name) for name in pair)
+        learner = fitted[pair[0]].learner
+        assert isinstance(learner, GradientDescent)
+        told_apart = judgement.further(flexible, self._level)[plain]
+        return learner.steps == 1 and (_is_plain_step(fitted) or not told_apart)
 
     def _groups(
         self, left: Sequence[str], fitted: dict[str, Fitted], judgement: Judgement, asked_at: Sequence[str]
@@ -376,6 +388,7 @@ def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
     fitting = fitting_families(process)
     if learners is None:
         return list(fitting)
+    learners = learners if isinstance(learners, str) else list(learners)
     if isinstance(learners, str) or not learners:
         raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
     for name in learners:

@@ -69,6 +69,10 @@ def check_level(level: float, tasks: int) -> None:
         raise ValueError(
             f"level must be at most {_HIGHEST}, which {_RESAMPLES} resamples can tell, got {level}; write e.g. level=0.95"
         )
+    if level < 0.5:
+        raise ValueError(
+            f"level must be at least 0.5, got {level}: below, an interval says nothing; write level=0.95"
+        )
     needed = max(20, int(np.ceil(round(2 / (1 - level), 9))))
     if tasks < needed:
         raise ValueError(

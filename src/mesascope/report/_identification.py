@@ -17,6 +17,7 @@ from mesascope.records import (
     Rule,
     Trace,
     read_identification,
+    remove_leftovers,
     write_identification,
 )
 
@@ -47,7 +48,10 @@ def draw_identification(record: IdentificationRecord, folder: str | os.PathLike[
     """
     drawn: list[Path] = []
     figures = identification_figures(record)
-    write_identification(Path(folder) / RECORD, record)
+    remove_leftovers(Path(folder))
+    write_identification(
+        Path(folder) / RECORD, record
+    )  # first: it took minutes, and the figures follow from it
     for name, figure in figures.items():
         drawn += [*render(figure, Path(folder) / name), write_csv(figure, Path(folder) / f"{name}.csv")]
     return tuple(drawn)

@@ -5,9 +5,12 @@ import os
 import traceback
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ._errors import SpecError, one_line
+
+_OURS = Path(__file__).parents[1]
 
 
 def named_model(name: str) -> Any:
@@ -88,18 +91,22 @@ def _takes_nothing(function: Callable[..., Any]) -> bool:
 
 def _told(name: str, error: BaseException) -> str:
     """What was raised, where in the file of the module, and the mend."""
-    file, line = _place(name, error)
-    said = one_line(str(error))
+    place, said = _place(name, error), one_line(str(error))
+    if place is None:
+        return f"{name} cannot be asked: {said}; sequences are asked as f(contexts), prompts as f(x, y)"
+    file, line = place
     return f"{name} raised {type(error).__name__} in {file}:{line}{': ' * bool(said)}{said}; mend it there"
 
 
-def _place(name: str, error: BaseException) -> tuple[str, int]:
-    """The innermost line in the module of the name, or else the innermost line of all."""
+def _place(name: str, error: BaseException) -> tuple[str, int] | None:
+    """The innermost line in the module of the name, or else the innermost of all; None if that is a line of ours."""
     if isinstance(error, SyntaxError) and error.filename:
         return _shown(error.filename), error.lineno or 0
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == _file(name.partition(":")[0])]
     innermost = (own or frames)[-1]
+    if Path(innermost.filename).is_relative_to(_OURS):
+        return None
     return _shown(innermost.filename), innermost.lineno or 0
 
 
@@ -107,7 +114,7 @@ def _file(module: str) -> str | None:
     """The file of a module, also of one that could not be imported to its end."""
     try:
         found = find_spec(module)
-    except (ImportError, ValueError):
+    except (Exception, SystemExit):  # looking for a module imports the packages that it lies in
         return None
     return found.origin if found else None
 
