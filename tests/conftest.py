@@ -1,5 +1,6 @@
-"""Settings that every test shares: 64-bit arithmetic, one hypothesis profile, and a bound on compiled programs."""
+"""Settings that every test shares: 64-bit arithmetic, Ctrl-C, one hypothesis profile, a bound on compiled programs."""
 
+import signal
 from itertools import count
 from pathlib import Path
 
@@ -8,6 +9,9 @@ from hypothesis import HealthCheck, settings
 
 # The library never touches jax's configuration; whoever runs it does, here as in the command line.
 jax.config.update("jax_enable_x64", True)
+
+# A shell's background jobs ignore Ctrl-C, and so would the commands whose interruption is tested.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the first call of a jitted function compiles. print_blob: a failure shows how to repeat it.
 settings.register_profile(

@@ -44,6 +44,13 @@ class LayerStreams:
     lengths: np.ndarray
     readout: Callable[[np.ndarray], np.ndarray] | None
 
+    def __str__(self) -> str:
+        widths = ", ".join(str(stream.shape[-1]) for stream in self.streams)
+        return (
+            f"streams of {len(self.streams[0])} tasks after {len(self.lengths)} numbers of examples; widths {widths}, "
+            f"after the embedding and {self.layers} layers"
+        )
+
     @property
     def layers(self) -> int:
         """The number of layers L."""
