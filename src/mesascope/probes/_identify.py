@@ -19,8 +19,9 @@ from ._families import FAMILIES, fitting_families
 from ._fit import Evidence, Fitted
 from ._identification import Identification, Ranked, Separation, Verdict, plain_hyperparameters
 from ._intervals import check_level
-from ._preconditioner_shape import preconditioner_shape, shape_in_words
+from ._preconditioner_shape import preconditioner_shape
 from ._problems import draw_problems, length_weights, of_sample
+from ._reasons import reasons_of
 from ._separation import Differences, Place
 from ._settings import settings_beyond, telling_setting
 
@@ -160,7 +161,7 @@ class _Study:
             groups[GradientDescent.name].append(PreconditionedGradientDescent.name)
         ranking = self._ranking(fitted, on_its_data, groups)
         verdict = self._verdict(groups, ranking)
-        reasons = _reasons(verdict, groups, ranking, separated, self._tolerance, search)
+        reasons = reasons_of(verdict, groups, ranking, separated, self._tolerance, search)
         if verdict == "identified" and search:
             self._tell(IdentifyProgress("ask beyond its data", total, total + 1))
             reasons += self._beyond(ranking[0].algorithm)
@@ -320,59 +321,6 @@ def _is_plain_step(fitted: dict[str, Fitted]) -> bool:
 def _told(place: Place, groups: dict[str, list[str]]) -> tuple[str, int, tuple[str, ...], float]:
     """Where candidates were asked apart, and how far they are there."""
     return place.setting.describe(), place.examples, tuple(groups), place.difference
-
-
-def _reasons(
-    verdict: Verdict,
-    groups: dict[str, list[str]],
-    ranking: Sequence[Ranked],
-    separated: Sequence[Separation],
-    tolerance: float,
-    search: bool,
-) -> tuple[str, ...]:
-    first = ranking[0]
-    low, high = first.interval
-    at = f"at distance {first.distance:.3g} [{low:.3g}, {high:.3g}]"
-    if verdict == "none":
-        return (f"the nearest learner, {first.learner}, is {at}, beyond the tolerance {tolerance:g}",)
-    lines = []
-    if verdict == "identified":
-        lines.append(f"{first.learner} is {at}, within the tolerance {tolerance:g}")
-        inside = {first.learner, *first.contains}
-        rest = [entry for entry in ranking if entry.learner not in inside]
-        if rest:
-            nearest = min(rest, key=lambda e: e.distance)
-            lines.append(f"the next, {nearest.learner}, is at distance {nearest.distance:.3g}")
-    elif len(groups) == 1:
-        lines.append(
-            f"{first.learner} is {at}, on both sides of the tolerance {tolerance:g}: take more tasks"
-        )
-    else:
-        lines.append(f"on these data {', '.join(groups)} cannot be told apart; {first.learner} is {at}")
-        if not search:
-            lines.append("search=True asks the model where they differ")
-    lines += [
-        f"as fitted, {', '.join(same)} {'is' if len(same) == 1 else 'are'} the same as {name}"
-        for name, same in groups.items()
-        if same
-    ]
-    if isinstance(first.algorithm, PreconditionedGradientDescent):
-        shape = shape_in_words(first.algorithm.preconditioner, first.algorithm.output_map)
-        lines += [shape] if shape else []
-    return (*lines, *map(_separation_in_words, separated))
-
-
-def _separation_in_words(separation: Separation) -> str:
-    where = f"{separation.setting}, after {separation.examples} examples"
-    told = f"{', '.join(separation.candidates)} were asked apart on {where}: "
-    if not separation.distances:
-        return told + "the model does not answer there with finite numbers, so nothing is decided"
-    nearest = min(separation.distances, key=lambda name: separation.distances[name])
-    told += f"nearest there is {nearest}"
-    told += f" at distance {separation.distances[nearest]:.3g}"
-    if separation.decided:
-        return told
-    return told + "; no candidate explains those answers together with the others, so they decide nothing"
 
 
 def _checked_tasks(tasks: int, level: float) -> int:
