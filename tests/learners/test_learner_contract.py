@@ -92,8 +92,8 @@ predict = eqx.filter_jit(lambda learner, state, query: learner.predict(state, qu
 
 
 def scaled(learner, amount):
-    """The learner with its hyperparameters times a number."""
-    return jax.tree.map(lambda value: amount * value, learner)
+    """The learner with its real hyperparameters times a number."""
+    return jax.tree.map(lambda value: amount * value if eqx.is_array(value) else value, learner)
 
 
 @every_case
@@ -166,10 +166,17 @@ def test_new_hyperparameters_compile_nothing(name):
         traces.append(learner)
         return predictions(learner, *data)
 
-    shapes = jax.jit(run)
-    shapes.eval_shape(CASES[name], *draw(float))
-    shapes.eval_shape(scaled(CASES[name], 0.99), *draw(float, seed=1))
+    run_once = eqx.filter_jit(run)
+    run_once(CASES[name], *draw(float))
+    run_once(scaled(CASES[name], 0.99), *draw(float, seed=1))
     assert len(traces) == 1
+
+
+@every_case
+def test_traced_integers_answer_as_known_ones(name):
+    learner = CASES[name]
+    traced = jax.tree.map(jnp.asarray, learner)
+    close(eqx.filter_jit(predictions)(traced, *draw(float)), predictions(learner, *draw(float)))
 
 
 @every_case
@@ -178,10 +185,10 @@ def test_features_once_computed_serve_many_hyperparameters(name):
     others = scaled(learner, 0.9)
     features = features_of(type(learner), *data)
     assert type(features) is learner.reads
-    if not jax.tree.leaves(learner):
+    stacked = jax.tree.map(lambda *values: jnp.stack(jnp.asarray(values)), learner, others)
+    if not jax.tree.leaves(stacked):
         close(learner.respond(features), predictions(learner, *data))
         return
-    stacked = jax.tree.map(lambda *values: jnp.stack(values), learner, others)
     both = eqx.filter_jit(eqx.filter_vmap(lambda one, features: one.respond(features), in_axes=(0, None)))(
         stacked, features
     )

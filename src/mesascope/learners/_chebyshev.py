@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
-
 from ._arithmetic import real_like
-from ._checks import concrete, positive_number
+from ._checks import concrete, positive_number, whole_number
 from ._spectrum import SpectralLearner
 
 
@@ -37,13 +34,13 @@ class Chebyshev(SpectralLearner):
 
     lower: Array
     upper: Array
-    steps: int = eqx.field(static=True)
+    steps: int | Array
 
     def __init__(self, lower: Any, upper: Any, steps: int):
         self.lower, self.upper = positive_number("lower", lower), positive_number("upper", upper)
         if concrete(self.lower, self.upper) and self.upper < self.lower:
             raise ValueError(f"upper must be at least lower = {self.lower}, got {self.upper}; swap the two")
-        self.steps = integer_at_least("steps", steps, 1)
+        self.steps = whole_number("steps", steps, 1)
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
         """The three-term recursion of the polynomials, in a form that also holds for l = u."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import Number, finite_nonnegative, finite_number, finite_positive
+from mesascope.core import Number, finite_nonnegative, finite_number, finite_positive, integer_at_least
 
 
 def real_number(name: str, value: Any) -> Array:
@@ -37,6 +37,17 @@ def positive_number(name: str, value: Any) -> Array:
         TypeError, ValueError: for what is not a finite number > 0.
     """
     return _checked(name, value, finite_positive)
+
+
+def whole_number(name: str, value: Any, least: int) -> int | Array:
+    """The value as a Python int ≥ `least`: compiled programs know it, and may be differentiated in reverse mode.
+
+    Traced integers pass: one compiled program then serves all of them.
+
+    Raises:
+        TypeError, ValueError: for what is not an integer ≥ `least`.
+    """
+    return integer_at_least(name, value, least) if concrete(value) else value
 
 
 def matrix_or_diagonal(name: str, value: Any) -> Array:

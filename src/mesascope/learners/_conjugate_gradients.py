@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
-
 from ._arithmetic import einsum, inverse_above
+from ._checks import whole_number
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 
@@ -37,10 +35,10 @@ class ConjugateGradients(Learner):
     name: ClassVar[str] = "conjugate-gradients"
     reads: ClassVar[type[Features]] = NormalEquations
 
-    steps: int = eqx.field(static=True)
+    steps: int | Array
 
     def __init__(self, steps: int):
-        self.steps = integer_at_least("steps", steps, 1)
+        self.steps = whole_number("steps", steps, 1)
 
     def respond(self, features: NormalEquations) -> Array:
         """The prediction, shape (…, m)."""

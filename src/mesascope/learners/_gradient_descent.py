@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
-
 from ._arithmetic import real_like
-from ._checks import real_number
+from ._checks import real_number, whole_number
 from ._spectrum import SpectralLearner
 
 
@@ -36,11 +33,11 @@ class GradientDescent(SpectralLearner):
     name: ClassVar[str] = "gradient-descent"
 
     step_size: Array
-    steps: int = eqx.field(static=True)
+    steps: int | Array
 
     def __init__(self, step_size: Any, steps: int = 1):
         self.step_size = real_number("step_size", step_size)
-        self.steps = integer_at_least("steps", steps, 1)
+        self.steps = whole_number("steps", steps, 1)
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
         """(1 − (1 − ηs)^K)/s, by its recursion."""

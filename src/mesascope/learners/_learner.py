@@ -58,7 +58,8 @@ class Learner(eqx.Module):
     with $W$ small in $\sum_i |y_i - W x_i|^2$. Tokens $x_1 \dots x_t$ are the examples $(x_i, x_{i+1})$, $i < t$, with
     the query $x_t$ (`sequence_examples`); a prompt is its pairs and its query (`prompt_examples`).
 
-    The fields of a learner are its hyperparameters: arrays may be traced and differentiated, integers are static.
+    The fields of a learner are its hyperparameters: they may be traced, and arrays differentiated. Python ints are known
+    to compiled programs.
     They enter `respond` alone. Memories and features belong to the kind, so that features computed once serve every
     learner with the same `reads`, at all hyperparameters.
 

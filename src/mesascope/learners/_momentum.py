@@ -5,15 +5,12 @@ from __future__ import annotations
 import abc
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
-
 from ._arithmetic import real_like
-from ._checks import real_number
+from ._checks import real_number, whole_number
 from ._spectrum import SpectralLearner
 
 
@@ -22,12 +19,12 @@ class _TwoTerms(SpectralLearner):
 
     step_size: Array
     momentum: Array
-    steps: int = eqx.field(static=True)
+    steps: int | Array
 
     def __init__(self, step_size: Any, momentum: Any, steps: int):
         self.step_size = real_number("step_size", step_size)
         self.momentum = real_number("momentum", momentum)
-        self.steps = integer_at_least("steps", steps, 1)
+        self.steps = whole_number("steps", steps, 1)
 
     @abc.abstractmethod
     def next_term(self, values: Array, before: Array, now: Array) -> Array:

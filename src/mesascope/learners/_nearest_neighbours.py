@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
-
 from ._arithmetic import per_example
+from ._checks import whole_number
 from ._examples import Context
 from ._learner import Features, Learner
 
@@ -31,17 +29,18 @@ class NearestNeighbours(Learner):
     name: ClassVar[str] = "nearest-neighbours"
     reads: ClassVar[type[Features]] = Context
 
-    neighbours: int = eqx.field(static=True)
+    neighbours: int | Array
 
     def __init__(self, neighbours: int):
-        self.neighbours = integer_at_least("neighbours", neighbours, 1)
+        self.neighbours = whole_number("neighbours", neighbours, 1)
 
     def respond(self, features: Context) -> Array:
         """The prediction, shape (…, m)."""
         gap = features.x - features.query[..., None, :]
         distance = jnp.where(features.seen, (gap.real**2 + gap.imag**2).sum(-1), jnp.inf)
-        k = min(self.neighbours, distance.shape[-1])
-        nearness, nearest = jax.lax.top_k(-distance, k)
+        # all sorted, whatever k: a traced k compiles once
+        nearness, nearest = jax.lax.top_k(-distance, distance.shape[-1])
         outputs = jnp.take_along_axis(features.y, nearest[..., None], axis=-2)
-        total = jnp.where(jnp.isfinite(nearness)[..., None], outputs, 0).sum(-2)
-        return per_example(total, jnp.minimum(features.n, k)[..., None])
+        counts = jnp.isfinite(nearness) & (jnp.arange(distance.shape[-1]) < self.neighbours)
+        total = jnp.where(counts[..., None], outputs, 0).sum(-2)
+        return per_example(total, jnp.minimum(features.n, self.neighbours)[..., None])

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
-
 from ._arithmetic import real_like
-from ._checks import positive_number
+from ._checks import positive_number, whole_number
 from ._spectrum import SpectralLearner
 
 
@@ -37,11 +34,11 @@ class Newton(SpectralLearner):
     name: ClassVar[str] = "newton"
 
     start: Array
-    steps: int = eqx.field(static=True)
+    steps: int | Array
 
     def __init__(self, start: Any, steps: int):
         self.start = positive_number("start", start)
-        self.steps = integer_at_least("steps", steps, 0)
+        self.steps = whole_number("steps", steps, 0)
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
         """The iteration of every eigenvalue."""

@@ -120,7 +120,7 @@ class Family:
     tasks: int = FINAL_TASKS
     make: Callable[..., Learner] | None = None
 
-    def build(self, coordinates: Any, integer: int) -> Learner:
+    def build(self, coordinates: Any, integer: Any) -> Learner:
         """The learner at the coordinates of its scalars."""
         values = {s.name: s.value(coordinates[i]) for i, s in enumerate(self.scalars)}
         values |= dict(self.fixed)
@@ -171,9 +171,9 @@ class _Equations:
         ]
 
     def __call__(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        integer = jnp.asarray(self._integer)  # traced: one compiled program serves every number of steps
         parts = [
-            _normal_equations(self._family, self._integer, jnp.asarray(coordinates), *data)
-            for data in self._data
+            _normal_equations(self._family, integer, jnp.asarray(coordinates), *data) for data in self._data
         ]
         cost, slope, matrix = (np.sum([np.asarray(part[i]) for part in parts], 0) for i in range(3))
         return np.where(np.isfinite(cost), cost, np.inf), slope, matrix
@@ -181,7 +181,7 @@ class _Equations:
 
 @eqx.filter_jit
 def _normal_equations(
-    family: Family, integer: int, coordinates: Any, features: Any, answers: Any, weights: Any
+    family: Family, integer: Any, coordinates: Any, features: Any, answers: Any, weights: Any
 ) -> Any:
     def residual(at: Any) -> Any:
         return weights * (family.build(at, integer).respond(features) - answers)
