@@ -217,7 +217,7 @@ def test_a_horizon_of_one_is_the_first_token():
         (lambda: MarkovTree((None,), 2, 1), ValueError, "at least 2 positions, got 1"),
         (lambda: MarkovTree((0, None), 2, 1), ValueError, r"parents\[0\] must be an earlier position, below 0, got 0"),
         (lambda: MarkovTree((None, -1, None), 2, 1), ValueError, r"parents\[1\] must be at least 0, got -1"),
-        (lambda: MarkovTree((None, 0), 2, 1), ValueError, r"parents\[1\] must be None: the last symbol"),
+        (lambda: MarkovTree((None, 0), 2, 1), ValueError, r"parents\[1\] must be a root"),
         (lambda: MarkovTree.chain(3, 1, 1), ValueError, "MarkovTree states must be at least 2"),
         (lambda: MarkovTree.chain(1, 2, 1), ValueError, "MarkovTree length must be at least 2"),
         (lambda: MarkovTree.chain(3, 2, 0), ValueError, "MarkovTree alpha must be greater than 0"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from ._candidates import answers_of
 from ._fit import MOST_MEDIANS
 from ._intervals import ratio
 from ._metrics import squared
-from ._problems import Problems, of_sample
+from ._problems import Problems, length_weights, of_sample
 from ._settings import Setting, SymbolSetting, settings_of
 
 _TASKS = 32  # of every setting
@@ -39,9 +39,8 @@ class Differences:
     size ½(‖g‖² + ‖h‖²): learners that part on one task in a hundred, where both explode, are not told apart by it.
     """
 
-    def __init__(
-        self, learners: Sequence[Learner], process: Any, task: Task, key: Array, weights: np.ndarray
-    ):
+    def __init__(self, learners: Sequence[Learner], process: Any, task: Task, key: Array):
+        weights = length_weights(task)
         self._lengths, self._settings = np.flatnonzero(weights), settings_of(process)
         problems = _problems(process, task, key, weights)
         answers = [answer[:, self._lengths] for answer in answers_of(learners, problems)]
@@ -79,16 +78,28 @@ class Differences:
 
 def _problems(process: Any, task: Task, key: Array, weights: np.ndarray) -> Problems:
     """Equally many problems in every setting, one setting behind the other."""
-    key, sample_key = jax.random.split(key)
     settings = settings_of(process)
-    whole = jax.tree.map(np.asarray, process.sample(sample_key, task_length(task), _TASKS * len(settings)))
-    parts = []
-    for place, (setting, setting_key) in enumerate(
-        zip(settings, jax.random.split(key, len(settings)), strict=True)
-    ):
-        chosen = slice(place * _TASKS, (place + 1) * _TASKS)
-        parts.append(setting.changed(jax.tree.map(lambda a, c=chosen: a[c], whole), setting_key))
+    sample_key, *keys = jax.random.split(key, 1 + len(settings))
+    samples = _samples(process, task, sample_key)
+    parts = [setting.changed(*data) for setting, *data in zip(settings, samples, keys, strict=True)]
     return of_sample(process, jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts), weights)
+
+
+def _samples(process: Any, task: Task, key: Array) -> Iterator[Any]:
+    """A sample for every setting; those of the process itself are drawn at once."""
+    sources = [setting.source(process) for setting in settings_of(process)]
+
+    def drawn(source: Any, tasks: int) -> Any:
+        return jax.tree.map(np.asarray, source.sample(key, task_length(task), tasks))
+
+    whole, start = drawn(process, _TASKS * sum(source is process for source in sources)), 0
+    for source in sources:
+        if source is process:
+            chosen = slice(start, start + _TASKS)
+            yield jax.tree.map(lambda a, c=chosen: a[c], whole)
+            start += _TASKS
+        else:
+            yield drawn(source, _TASKS)
 
 
 def _by_setting(values: np.ndarray) -> np.ndarray:

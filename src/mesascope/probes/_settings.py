@@ -1,7 +1,8 @@
-"""Settings of data on which algorithms part: other scales, conditions, noise, and data without a law that binds them."""
+"""Settings of data on which algorithms part: other scales, conditions, noise, initial tokens, and independent inputs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from mesascope.processes import Prompts
+from mesascope.processes import Constant, Law, Prompts, SequenceProcess, Sparse, with_law
 
 from ._problems import vocabulary
 
@@ -25,16 +26,20 @@ class Setting(NamedTuple):
         noise: standard deviation of noise on tokens or labels, relative to theirs.
         white: whether tokens are independent Gaussian ones of the same size (of prompts the inputs, with labels that are
             a random linear function of them) rather than those of the process.
+        start: another law of the initial token, of the same size: "one-hot" or "full-one"; that of the process if empty.
     """
 
     scale: float = 1.0
     condition: float = 1.0
     noise: float = 0.0
     white: bool = False
+    start: str = ""
 
     def describe(self) -> str:
         """In a few words, e.g. `inputs × 2, condition 10`."""
         parts = ["white Gaussian inputs"] if self.white else []
+        if self.start:
+            parts.append(f"{self.start} initial tokens")
         if self.scale != 1:
             parts.append(f"inputs × {self.scale:g}")
         if self.condition != 1:
@@ -43,8 +48,20 @@ class Setting(NamedTuple):
             parts.append(f"noise {self.noise:g}")
         return ", ".join(parts) or _ITSELF
 
+    def source(self, process: Any) -> Any:
+        """The process that is drawn from: with another law of its initial tokens, if the setting has one.
+
+        Raises:
+            ValueError: such a law does not exist in the dimension of the process.
+        """
+        if not self.start:
+            return process
+        dim = process.law.fixed_dim or process.dim
+        size = _size(np.asarray(process.law.sample(jax.random.key(0), dim, (_LAW_SAMPLES,))))
+        return with_law(process, _STARTS[self.start](size, dim))
+
     def changed(self, sample: Any, key: Array) -> Any:
-        """A sample of the process, tokens (batch, T, d) or `Prompts`, as it is in this setting."""
+        """A sample of the source, tokens (batch, T, d) or `Prompts`, as it is in this setting."""
         if isinstance(sample, Prompts):
             return _changed_prompts(self, sample, _generator(key))
         return _changed_tokens(self, np.asarray(sample), _generator(key))
@@ -65,6 +82,10 @@ class SymbolSetting(NamedTuple):
             return "independent symbols"
         return f"{100 * self.replaced:g} % of the symbols replaced at random" if self.replaced else _ITSELF
 
+    def source(self, process: Any) -> Any:
+        """The process itself."""
+        return process
+
     def changed(self, sample: Any, key: Array) -> np.ndarray:
         """Symbols of the process, shape (batch, T), as they are in this setting."""
         symbols, rng = np.asarray(sample), _generator(key)
@@ -72,12 +93,18 @@ class SymbolSetting(NamedTuple):
         return np.where(rng.uniform(size=symbols.shape) < self.replaced, others, symbols)
 
 
+_LAW_SAMPLES = 256  # that the size of an initial token is measured on
+_STARTS: dict[str, Callable[[float, int], Law]] = {
+    "one-hot": lambda size, dim: Sparse(size * dim**0.5),
+    "full-one": lambda size, _: Constant(size),
+}
 _SETTINGS = tuple(
     Setting(scale, condition, noise, white)
     for white, noise, condition, scale in product(
         (False, True), (0.0, 0.3), (1.0, 10.0), (1.0, 0.5, 2.0, 0.25, 4.0)
     )
 )
+_START_SETTINGS = tuple(Setting(start=start) for start in _STARTS)
 _SYMBOL_SETTINGS = tuple(SymbolSetting(share) for share in (0.0, 0.3, 1.0))
 # independent inputs determine what those of a process may not
 _BEYOND = Setting(scale=2.0), Setting(condition=10.0)
@@ -86,7 +113,10 @@ _TELLING, _TELLING_SYMBOLS = Setting(white=True), SymbolSetting(1.0)
 
 def settings_of(process: Any) -> tuple[Setting | SymbolSetting, ...]:
     """All that are searched, the process itself first."""
-    return _SETTINGS if vocabulary(process) is None else _SYMBOL_SETTINGS
+    if vocabulary(process) is not None:
+        return _SYMBOL_SETTINGS
+    starts = isinstance(process, SequenceProcess) and isinstance(getattr(process, "law", None), Law)
+    return _SETTINGS + _START_SETTINGS if starts else _SETTINGS
 
 
 def settings_beyond(process: Any) -> tuple[Setting | SymbolSetting, ...]:

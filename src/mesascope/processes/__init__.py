@@ -25,6 +25,7 @@ from ._orthonormal_features import OrthonormalFeatures as OrthonormalFeatures
 from ._process import PromptProcess as PromptProcess
 from ._process import Prompts as Prompts
 from ._process import SequenceProcess as SequenceProcess
+from ._process import with_law as with_law
 from ._rademacher import Rademacher as Rademacher
 from ._random_diagonal import RandomDiagonal as RandomDiagonal
 from ._rotation_ar import RotationAR as RotationAR

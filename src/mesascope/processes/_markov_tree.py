@@ -164,6 +164,6 @@ def _checked_parents(parents: Any) -> tuple[int | None, ...]:
         checked.append(parent)
     if checked[-1] is not None:
         raise ValueError(
-            f"MarkovTree parents[{len(checked) - 1}] must be None: the last symbol of the context is uniform"
+            f"MarkovTree parents[{len(checked) - 1}] must be a root (None): the last symbol of the context is uniform"
         )
     return tuple(checked)

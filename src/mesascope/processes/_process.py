@@ -1,7 +1,8 @@
 """What a process is: a distribution of sequences of tokens, or of prompts with examples and a query."""
 
 import abc
-from typing import NamedTuple
+from inspect import signature
+from typing import Any, NamedTuple
 
 import equinox as eqx
 from jaxtyping import Array, Float, Inexact, Int, PRNGKeyArray
@@ -98,3 +99,15 @@ def checked_law(owner: str, law: object) -> Law:
     if not isinstance(law, Law):
         raise TypeError(f"{owner} law must be a law such as Gaussian(1.0), got {law!r}")
     return law
+
+
+def with_law(process: Any, law: Law) -> Any:
+    """The process with another law of its initial tokens (of prompts, their inputs), all else equal.
+
+    Raises:
+        ValueError: the process has no law, or the law is of another dimension.
+    """
+    if not isinstance(getattr(process, "law", None), Law):
+        raise ValueError(f"{type(process).__name__} has no law that could be another")
+    arguments = {name: getattr(process, name) for name in signature(type(process)).parameters}
+    return type(process)(**arguments | {"law": law})
