@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shlex
 import subprocess
 import sys
 from io import StringIO
@@ -363,7 +364,7 @@ def test_figures(run, spec, tmp_path):
     folder = tmp_path / ("a folder with a long name " * 4).strip()
     found = run("identify", spec(SPEC), "--figures", folder, "--json").json
     names = [f"{name}.{form}" for name in ("by-length", "confusion") for form in ("pdf", "png", "csv")]
-    assert found["figures"] == [str(folder / name) for name in names]
+    assert found["figures"] == [str(folder / name) for name in ("identification.json", *names)]
     assert {path.name for path in folder.iterdir()} == {*names, "identification.json"}
     assert all((folder / name).stat().st_size > 1000 for name in names)
     record = read_identification(folder / "identification.json")
@@ -401,6 +402,46 @@ def test_interrupted(run, spec, module):
     )
     ended = run("identify", "--model", f"{name}:slow", "--process", spec(QUESTION), "--json")
     assert (ended.status, ended.out, ended.err) == (130, "", "mesascope identify: interrupted\n")
+
+
+def test_interrupted_while_compiled_code_calls_a_function_of_python(run, spec, module):
+    """The exception that comes out of compiled code is none of ours."""
+    name = module(
+        "import os, signal, jax, numpy as np\ndef press(x):\n    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    for _ in range(10**9):\n        pass\n"
+        "def slow(contexts):\n    x = jax.numpy.asarray(contexts[:, -1])\n"
+        "    return np.asarray(jax.jit(lambda x: jax.pure_callback(press, x, x))(x))\n"
+    )
+    ended = run("identify", "--model", f"{name}:slow", "--process", spec(QUESTION), "--json")
+    assert (ended.status, ended.out, ended.err) == (130, "", "mesascope identify: interrupted\n")
+
+
+def as_a_command(arguments, redirection="", **environment):
+    """The command in a shell of its own."""
+    line = " ".join(shlex.quote(str(a)) for a in (sys.executable, "-m", "mesascope", "identify", *arguments))
+    return subprocess.run(
+        f"{line} {redirection}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "JAX_PLATFORMS": "cpu", **environment},
+    )
+
+
+def test_a_closed_standard_error(spec, module):
+    name, path = module(NOISY), spec({**QUESTION, "learners": ["zero", "gradient-descent"]})
+    done = as_a_command(["--model", f"{name}:noisy", "--process", path, "--json"], "2>&-")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["verdict"] == "identified"
+    done = as_a_command(["--model", "no.module:here", "--process", path], "2>&-")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_terminal_of_ascii(spec):
+    done = as_a_command([spec(SPEC)], PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u2026" in done.stdout
 
 
 def test_progress_on_a_terminal(run, spec, monkeypatch):

@@ -105,6 +105,24 @@ def test_sensitivities_by_jax_are_those_by_finite_differences(sequences, one_ste
     assert sensitivity_distance(exact, 0.5 * exact).value == pytest.approx(0.25, rel=1e-12)
 
 
+def test_functions_in_single_precision_take_larger_steps(sequences, one_step):
+    few = sequences.part(0, 5)
+
+    def single(contexts):
+        return np.asarray(one_step(contexts.astype(np.float32)), np.float32)
+
+    exact, found = sensitivities(one_step, few, 4), sensitivities(single, few, 4)
+    # central differences lose ε^(2/3): 2.4e-5 of the entries
+    np.testing.assert_allclose(found, exact, atol=1e-4 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("n", [0, -1, 10, 1.5])
+def test_sensitivities_and_weights_need_examples_that_there_are(sequences, one_step, n):
+    for measure in (sensitivities, implicit_weights):
+        with pytest.raises((ValueError, TypeError), match=r"n: must lie in 1 … 8,|n must be"):
+            measure(one_step, sequences, n)
+
+
 def test_complex_sensitivities_are_those_of_pairs_of_reals(complex_sequences, one_step):
     def in_jax(contexts):
         x, y, query = contexts[:, :-1], contexts[:, 1:], contexts[:, -1]

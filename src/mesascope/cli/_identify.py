@@ -1,5 +1,6 @@
 """`mesascope identify`."""
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from ._output import DONE, FAILED, InputError, compute_in_64_bits, in_file, prin
 if TYPE_CHECKING:
     from mesascope.records import IdentificationRecord, RankedRecord
 
-_Show: TypeAlias = Callable[[str, int, int | None], None]
+_Show: TypeAlias = Callable[[str, int | None, int | None], None]  # None: as before
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,12 @@ class Identify:
       or a module of torch, or a model of mesascope.
       Modules are found here, beside SPEC, and where Python looks;
       flow (init, mask, until, rho): linear attention at the end of gradient flow
-    - tasks (2000), seed (0), tolerance (0.01), level (0.95), learners (a list of ids,
-      all by default), search (true)
+    - tasks (2000), seed (0), tolerance (0.01), level (0.95), search (true),
+      learners (a list of ids, by default all that read such data): zero, last-token, average,
+      gradient-descent, preconditioned-gradient-descent, online-gradient-descent, momentum,
+      nesterov, chebyshev, gradient-descent++, newton, conjugate-gradients, least-squares,
+      ridge, posterior-mean, recursive-least-squares, kalman-filter, nearest-neighbours,
+      kernel-smoother, lasso, dirichlet-posterior
 
     Exit status: 0 whatever the verdict, 1 a run failed, 2 bad input.
     """
@@ -115,7 +120,7 @@ class Identify:
                 found = run.identify(lambda now: show(now.stage, now.done, now.total))
                 if figures is None:
                     return run.record(found)
-                show("compare for figures", 0, None)
+                show("compare for figures", None, None)
                 return run.record(found, run.curves(found))
 
 
@@ -135,9 +140,10 @@ def _others_print_aside() -> Iterator[None]:
         return
     sys.stdout.flush()
     kept = os.dup(1)
-    os.dup2(2, 1)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno() if sys.stderr is None else 2, 1)
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr or io.StringIO()):
             yield
     finally:
         os.dup2(kept, 1)
@@ -173,7 +179,7 @@ def _shown_progress() -> Iterator[_Show]:
     with rich.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def show(stage: str, done: int, total: int | None) -> None:
+        def show(stage: str, done: int | None, total: int | None) -> None:
             bar.update(task, description=stage, completed=done, total=total, refresh=True)
 
         yield show

@@ -41,13 +41,23 @@ def lasting_interrupts() -> Iterator[None]:
 
 @contextmanager
 def stopped_by_interrupts() -> Iterator[None]:
-    """Let Ctrl-C raise `Stopped` instead of `KeyboardInterrupt`, in the main thread."""
+    """Let Ctrl-C raise `Stopped` instead of `KeyboardInterrupt`, in the main thread.
+
+    Where compiled code calls back into Python, the exception comes out as another one: after a press, any does.
+    """
+    pressed: list[object] = []
 
     def stop(*_: object) -> NoReturn:
+        pressed.append(None)
         raise Stopped
 
     with _handler(stop):
-        yield
+        try:
+            yield
+        except Exception as error:
+            if pressed:
+                raise Stopped from error
+            raise
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ._interrupt import held_interrupts, is_interrupt, lasting_interrupts
 from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, say
@@ -57,12 +57,20 @@ def run() -> NoReturn:
     After Ctrl-C the process ends at once: a compilation that was cut leaves threads behind that crash while the
     interpreter shuts down, and the crash would take the place of the status. All that is kept is on disk by then.
     """
+    for stream in _open_streams():
+        stream.reconfigure(
+            errors="backslashreplace"
+        )  # a terminal of ASCII shows \u2026 for …, and JSON reads it back
     status = main()
     if status == INTERRUPTED:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in _open_streams():
+            stream.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _open_streams() -> list[Any]:
+    return [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
 
 
 def _judge(error: BaseException, kept: str) -> tuple[int | None, str]:

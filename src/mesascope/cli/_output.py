@@ -42,6 +42,8 @@ def print_json(result: Any) -> None:
 
 def say(text: str) -> None:
     """Print one line to standard error, whatever `text` holds."""
+    if sys.stderr is None:  # closed
+        return
     line = " ".join(text.splitlines())
     print("".join(c if c.isprintable() else repr(c)[1:-1] for c in line), file=sys.stderr, flush=True)
 
@@ -58,7 +60,7 @@ def progress() -> "Console":
     """The console for progress: standard error; nothing appears where that is no terminal."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, quiet=not sys.stderr.isatty())
+    return Console(stderr=True, highlight=False, quiet=sys.stderr is None or not sys.stderr.isatty())
 
 
 def compute_in_64_bits() -> None:

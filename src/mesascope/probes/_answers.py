@@ -15,7 +15,7 @@ from ._problems import Problems
 
 _OURS = LinearAttentionModel | SequenceModel | PromptModel
 _REPEATED = 8  # tasks that are asked twice
-_LEAST, _MOST = 1e-60, 1e60  # of predictions: products of six of them are still numbers
+_LEAST, MOST = 1e-60, 1e60  # of predictions: products of six of them are still numbers
 _SURPLUS = 1e-3  # of a sum of probabilities: half precision rounds so
 
 
@@ -101,7 +101,7 @@ def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given
     largest = float(
         np.abs(found).max(initial=0.0)
     )  # a Python number: half precision does not know the bounds
-    if not (largest == 0 or _LEAST <= largest <= _MOST) and np.isfinite(largest):
+    if not (largest == 0 or _LEAST <= largest <= MOST) and np.isfinite(largest):
         raise ValueError(
             f"model: its largest prediction is {largest:.3g}, and squares of such numbers leave the range of floating point; "
             "measure in other units"

@@ -16,6 +16,7 @@ from ._ridge import ridge_maps, split_tasks
 from ._step_family import StepFamily, family_answers
 from ._table import layer_names, table
 
+_FAR = 0.5  # the distance from which on the nearest learner explains less than half of what is read
 _COLUMNS = 12  # of a printed table; of more steps only every second, third … is shown
 # Distances and similarities that differ by less are equal but for rounding: fewer steps come first.
 _TIED = 1e-12
@@ -57,12 +58,14 @@ class LayerProgress:
         for layer, name in enumerate(layer_names(len(self.distance.value))):
             best, low, high = (end[layer] for end in self.nearest.steps)
             cells = [f"{value:.1e}" for value in self.distance.value[layer, columns]]
-            rows.append([name, *cells, f"{best:g} [{low:g}, {high:g}]"])
+            far = " far" * bool(self.distance.value[layer].min() > _FAR)
+            rows.append([name, *cells, f"{best:g} [{low:g}, {high:g}]{far}"])
         slope, low, high = (float(end) for end in self.nearest.slope)
         shown = table(["after", *(str(k) for k in steps[columns]), "nearest"], rows)
+        far = "; far: no learner of the family explains half of what is read there" * (" far" in shown)
         return (
             f"distance from {self.family.name}, by its number of steps\n{shown}\n"
-            f"steps per layer: {slope:.3g} [{low:.3g}, {high:.3g}]"
+            f"steps per layer: {slope:.3g} [{low:.3g}, {high:.3g}]{far}"
         )
 
 

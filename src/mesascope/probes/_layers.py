@@ -23,7 +23,7 @@ from mesascope.models import (
     Stack,
 )
 
-from ._answers import context_arrays
+from ._answers import MOST, context_arrays
 from ._problems import Problems
 
 Layered = SequenceModel | PromptModel
@@ -226,6 +226,11 @@ def _checked(stream: np.ndarray, lengths: int) -> np.ndarray:
         raise ValueError(f"model: expected streams of {lengths} queries, got shape {stream.shape}")
     if not np.isfinite(stream).all():
         raise ValueError("model: its streams are infinite or nan; mend the model, or take data it can read")
+    if stream.size and np.abs(stream).max() > MOST:
+        raise ValueError(
+            f"model: its streams reach {np.abs(stream).max():.3g}, and squares of such numbers leave the range of floating "
+            "point; measure in other units"
+        )
     return stream
 
 

@@ -89,7 +89,10 @@ def linear_probe(
     wanted = _checked_targets(targets, problems)[:, problems.lengths]
     weights = problems.weights[problems.lengths]
     split = split_tasks(problems.tasks, seed)
-    check_level(level, len(split.held_out))
+    try:
+        check_level(level, len(split.held_out))
+    except ValueError as error:
+        raise ValueError(f"{error} (a quarter of the {problems.tasks} tasks is judged)") from None
     controls = _controls(wanted, _checked_identities(identities, problems), seed)
     groups = np.stack([wanted, *controls])
     maps, columns = [], []

@@ -9,31 +9,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mesascope.core import integer_at_least
+
 from ._adapter import as_callable
 from ._answers import context_arrays
 from ._intervals import Measured, bootstrapped, ratio
 from ._problems import Problems
-
-_STEP = 1e-5  # of finite differences, relative to the size of the entries: the cube root of rounding, about
 
 
 def sensitivities(function: Any, problems: Problems, n: int) -> np.ndarray:
     r"""Jacobians of the predictions after n examples in every entry of their contexts.
 
     Complex entries count as two real ones, (Re; Im). Functions that JAX can trace are differentiated, others by central
-    differences with steps of 1e-5 of the size of the entries.
+    differences, with steps of the cube root of the rounding of their answers, relative to the size of the entries.
 
     Args:
         function: a model, or any function that `as_callable` takes.
         problems: the contexts.
-        n: the number of examples.
+        n: the number of examples, ≥ 1.
 
     Returns:
         Shape (batch, outputs, tokens, entries): for sequences tokens x_1 … x_t, t = n + 1; for prompts the n + 1 inputs
         with their labels as last entries (that of the query is 0: nothing depends on it).
+
+    Raises:
+        TypeError: sequences of symbols.
+        ValueError: no example, or more than there are.
     """
-    arrays = context_arrays(problems, n)
     _check_differentiable(problems)
+    _check_examples(problems, n)
+    arrays = context_arrays(problems, n)
     if _traceable(function, arrays):
         flat = _Flat(arrays)
         one = lambda row: _real(function(*flat.unpack(row[None])).reshape(-1))  # noqa: E731
@@ -73,7 +78,7 @@ def implicit_weights(
     Args:
         function: a model, or any function that `as_callable` takes.
         problems: the contexts; at least as many tasks as queries.
-        n: the number of examples.
+        n: the number of examples, ≥ 1.
         queries: how many, at least the dimension of the inputs.
         seed: of the choice of queries.
 
@@ -82,9 +87,10 @@ def implicit_weights(
 
     Raises:
         TypeError: sequences of symbols.
-        ValueError: fewer queries than dimensions, or more than tasks.
+        ValueError: no example, or more than there are; fewer queries than dimensions, or more than tasks.
     """
     _check_differentiable(problems)
+    _check_examples(problems, n)
     inputs = problems.queries.shape[-1]
     if not inputs <= queries <= problems.tasks:
         raise ValueError(
@@ -105,6 +111,14 @@ def _check_differentiable(problems: Problems) -> None:
     if problems.symbols:
         raise TypeError(
             "problems: symbols cannot be changed by a little; take a process of real or complex tokens"
+        )
+
+
+def _check_examples(problems: Problems, n: int) -> None:
+    most = len(problems.weights) - 1
+    if not 1 <= integer_at_least("n", n, 0) <= most:
+        raise ValueError(
+            f"n: must lie in 1 … {most}, the numbers of examples that these problems have, got {n}"
         )
 
 
@@ -142,7 +156,9 @@ def _traceable(function: Any, arrays: tuple[np.ndarray, ...]) -> bool:
 
 def _differences(call: Callable[..., np.ndarray], arrays: tuple[np.ndarray, ...]) -> np.ndarray:
     flat = _Flat(arrays)
-    step = _STEP * max(float(np.sqrt(np.mean(flat.rows**2))), 1e-300)
+    answered = call(*flat.unpack(flat.rows[:1])).dtype
+    rounding = np.finfo(answered if np.issubdtype(answered, np.inexact) else float).eps
+    step = float(rounding) ** (1 / 3) * max(float(np.sqrt(np.mean(flat.rows**2))), 1e-300)
 
     def at(rows: np.ndarray) -> np.ndarray:
         found = call(*flat.unpack(rows)).reshape(len(rows), -1)

@@ -40,18 +40,16 @@ def draw_identification(record: IdentificationRecord, folder: str | os.PathLike[
     """Write a record as `identification.json` into a folder, and beside it its figures as PDF, PNG and CSV.
 
     Returns:
-        The paths of the figures' files.
+        The path of the record, then those of the figures' files.
 
     Raises:
         ValueError: the record holds no curves.
         RecordError: a file cannot be written.
     """
-    drawn: list[Path] = []
-    figures = identification_figures(record)
+    path = Path(folder) / RECORD
+    drawn, figures = [path], identification_figures(record)
     remove_leftovers(Path(folder))
-    write_identification(
-        Path(folder) / RECORD, record
-    )  # first: it took minutes, and the figures follow from it
+    write_identification(path, record)  # first: it took minutes, and the figures follow from it
     for name, figure in figures.items():
         drawn += [*render(figure, Path(folder) / name), write_csv(figure, Path(folder) / f"{name}.csv")]
     return tuple(drawn)
@@ -187,14 +185,15 @@ def _confusion(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
                         columns=names,
                         scale="log",
                         limits=(_SAME, _OTHER),
-                        colorlabel="relative squared difference of predictions",
+                        colorlabel=r"$2 E\|g - h\|^2 / (E\|g\|^2 + E\|h\|^2)$",
                     ),
                 ),
             ),
         ),
         caption=(
-            "Relative squared differences of the predictions of the model and of all learners fitted to it, pooled over the "
-            f"numbers of examples. Dark: these data cannot tell the two apart. What lies below {_SAME:g} is drawn there."
+            "Squared differences of the predictions of the model and of all learners fitted to it, relative to the mean size "
+            "of the two (distances are relative to the model's alone), pooled over the numbers of examples. Dark: these data "
+            f"cannot tell the two apart. What lies below {_SAME:g} is drawn there."
         ),
     )
 
