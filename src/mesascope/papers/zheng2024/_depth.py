@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 from jax import Array
 
@@ -63,8 +64,14 @@ def _errors(model: Any, settings: Settings) -> np.ndarray:
     """Squared error per coordinate and context length of every test sequence, in units of E x_j²: sorted."""
     process, task = _data(settings)
     tokens = process.sample(named_key(settings["seed"], "test"), task.horizon, settings["sequences"])
-    losses = eqx.filter_jit(lambda model, tokens: sample_losses(model, tokens, task))(model, tokens)
+    losses = _losses(model, tokens, task)
     return np.sort(np.asarray(losses, float)) * 2 / (process.dim * float(task.total_weight))
+
+
+@eqx.filter_jit
+def _losses(model: Any, tokens: Array, task: NextToken) -> Array:
+    """The loss of every sequence, a thousand at a time: attention between all tokens of all of them would fill gigabytes."""
+    return jax.lax.map(lambda one: sample_losses(model, one[None], task)[0], tokens, batch_size=1000)
 
 
 def _median(ordered: np.ndarray) -> tuple[float, list[float]]:
