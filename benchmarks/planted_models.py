@@ -19,8 +19,9 @@ def planted(number: int) -> learners.Learner:
     """The learner number 0, 1, 2 …: all kinds by turns, hyperparameters at random, reproducibly."""
     rng = np.random.default_rng(number)
     step, momentum = 10 ** rng.uniform(-1.2, -0.4), rng.uniform(0.2, 0.8)
-    penalty, steps = 10 ** rng.uniform(-1, 1), int(rng.integers(2, 7))
+    penalty, few = 10 ** rng.uniform(-1, 1), int(rng.integers(2, 7))
     matrix = step * (np.eye(DIM) + 0.3 * rng.normal(size=(DIM, DIM)))
+    steps = int(rng.integers(2, 13))
     makers = (
         lambda: learners.Zero(),
         lambda: learners.LastToken(),
@@ -34,14 +35,14 @@ def planted(number: int) -> learners.Learner:
         lambda: learners.PreconditionedGradientDescent(matrix),
         lambda: learners.PreconditionedGradientDescent(step * (1 + np.arange(DIM)) / DIM),
         lambda: learners.GradientDescentPlusPlus(step, step * rng.uniform(0.2, 1), steps),
-        lambda: learners.Newton(rng.uniform(0.3, 1.7), steps),
+        lambda: learners.Newton(rng.uniform(0.3, 1.7), few),
         lambda: learners.ConjugateGradients(int(rng.integers(1, DIM))),
         lambda: learners.LeastSquares(),
         lambda: learners.Ridge(penalty),
         lambda: learners.PosteriorMean(1.0, penalty),
         lambda: learners.RecursiveLeastSquares(penalty, rng.uniform(0.7, 0.95)),
         lambda: learners.KalmanFilter(penalty, 10 ** rng.uniform(-2, 0)),
-        lambda: learners.NearestNeighbours(steps),
+        lambda: learners.NearestNeighbours(few),
         lambda: learners.KernelSmoother(10 ** rng.uniform(-1, 0.5)),
         lambda: learners.Lasso(10 ** rng.uniform(-1.5, -0.5)),
     )

@@ -64,7 +64,7 @@ class Identification:
         verdict: "identified": one learner is within tolerance, and all others are further away; "ambiguous": several that
             could not be told apart; "none": no learner is within tolerance.
         candidates: the ids that the verdict speaks of: one, several or none.
-        ranking: all learners, nearest first.
+        ranking: all learners: the candidates, then the others, each nearest first.
         separated_by: where the model was asked to tell candidates apart.
         reasons: the verdict in sentences.
         reading: what the weights themselves say, for linear attention; None for other models.

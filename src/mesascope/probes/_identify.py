@@ -36,15 +36,15 @@ def identify(
     else be fitted to the errors of those few.
 
     - A learner is told apart from the nearest one if it is, with confidence, more than twice as far from the model.
-    - Learners that could not be told apart are the same algorithm if, as fitted, they answer alike in 40 settings of data:
-      inputs of other scales and conditions, with noise, and without the law of the process; symbols, some of them or all
-      replaced at random. The simplest gives the name.
-      A preconditioner is no rival of one step of descent if it is a multiple of the identity to 1 %, or not told apart
+    - Learners that could not be told apart are the same algorithm if, as fitted, they answer alike in some forty
+      settings of data: inputs of other scales and conditions, with noise, sequences with one-hot and full-one initial
+      tokens, and inputs without the law of the process; symbols, some of them or all replaced at random. The simplest
+      gives the name.
+    - A preconditioner is no rival of one step of descent if it is a multiple of the identity to 1 %, or not told apart
       from it; one with entries that the data say nothing about is not the same as any other learner.
     - If more than one is left, the model is asked in the setting where they differ most, and all that are left are fitted
       anew to all its answers: an algorithm explains all of them by one set of hyperparameters. If none does, the model
       runs no such algorithm there, and what it does on its own data stays ambiguous.
-
     - A name holds for the data that were asked about. How far the model is from the named learner beyond them, on inputs of
       twice the size and on badly conditioned ones, is told among the reasons.
 
