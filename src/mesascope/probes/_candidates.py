@@ -11,6 +11,7 @@ import numpy as np
 from mesascope.learners import Features, Learner, features_of
 
 from ._fit import Evidence
+from ._in_parallel import in_parallel
 from ._intervals import check_level, ratio, resampled_means
 from ._metrics import squared
 from ._problems import Problems
@@ -75,12 +76,10 @@ def _answers_of_piece(
     chosen = np.minimum(np.arange(start, start + size), problems.tasks - 1)
     data = [np.asarray(array)[chosen] for array in (problems.x, problems.y, problems.queries)]
     features: dict[type[Features], Any] = {}
-    found = []
     for learner in learners:
         if learner.reads not in features:
             features[learner.reads] = features_of(type(learner), *data)
-        found.append(np.asarray(_responses(learner, features[learner.reads])))
-    return found
+    return list(in_parallel(lambda one: np.asarray(_responses(one, features[one.reads])), learners))
 
 
 @eqx.filter_jit

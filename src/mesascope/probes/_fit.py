@@ -20,11 +20,14 @@ from ._problems import Problems
 
 _TRIAL_TASKS = 48  # enough to find the neighbourhood of the best hyperparameters, and integers
 FINAL_TASKS = 400  # they hold thousands of numbers for at most three scalars
-_STARTS = 4  # of the grid, that are followed
+_FOLLOWED = {
+    1: 4,
+    2: 9,
+}  # starts of the grid, by the number of scalars: valleys of two bend, and have several ends
 _ITERATIONS = 40
 _LARGEST = 30.0  # of a coordinate
 MOST_MEDIANS = 10.0  # of the size of a task
-_SETTLED = 1e-13  # relative gain of an iteration below which the fit rests
+_CRAWLING, _SETTLED = 1e-2, 1e-13  # relative gains of an iteration below which a trial, and a fit, rests
 
 
 class Evidence(NamedTuple):
@@ -137,21 +140,22 @@ class Family:
 
         def cost(integer: int) -> float:
             equations = _Equations(self, integer, trial, features)
-            ends[integer] = _settle(equations, _best_starts(equations, self._grid(eigenvalue)))
+            starts = _best_starts(equations, self._grid(eigenvalue))
+            ends[integer] = _settle(equations, starts, _CRAWLING)
             return float(ends[integer].costs.min())
 
         best = best_integer(cost, self.largest if self.integer else 1)
         start = ends[best].coordinates[np.argmin(ends[best].costs)]
         many = [e.part(0, min(self.tasks, e.problems.tasks)) for e in evidence]
         equations = _Equations(self, best, many, [_features(self.kind, e) for e in many])
-        end = _settle(equations, start[None])
+        end = _settle(equations, start[None], _SETTLED)
         learner = self.build(jnp.asarray(end.coordinates[0]), best)
         return Fitted(learner, float(end.costs[0]))
 
     def _grid(self, eigenvalue: float) -> np.ndarray:
         if not self.scalars:
             return np.zeros((1, 0))
-        count = {1: 16, 2: 6}.get(len(self.scalars), 4)
+        count = {1: 16, 2: 6}[len(self.scalars)]
         return np.array(list(product(*(s.starts(count, eigenvalue) for s in self.scalars))))
 
 
@@ -201,12 +205,13 @@ def _best_starts(equations: _Equations, grid: np.ndarray) -> np.ndarray:
     """The best of a grid, always as many, so that nothing is compiled anew."""
     if len(grid) == 1:
         return grid
-    costs = [equations(grid[i : i + _STARTS])[0] for i in range(0, len(grid), _STARTS)]
-    return grid[np.argsort(np.concatenate(costs))[:_STARTS]]
+    count = _FOLLOWED[grid.shape[1]]
+    costs = [equations(grid[i : i + count])[0] for i in range(0, len(grid), count)]
+    return grid[np.argsort(np.concatenate(costs))[:count]]
 
 
-def _settle(equations: _Equations, coordinates: np.ndarray) -> _End:
-    """Levenberg and Marquardt from every start at once, until no start gains any more."""
+def _settle(equations: _Equations, coordinates: np.ndarray, gain: float) -> _End:
+    """Levenberg and Marquardt from every start at once, until an iteration brings none of them the relative gain."""
     costs, slopes, matrices = equations(coordinates)
     if coordinates.shape[1] == 0:
         return _End(coordinates, costs)
@@ -218,14 +223,13 @@ def _settle(equations: _Equations, coordinates: np.ndarray) -> _End:
         )  # coordinates are logarithms: no more than a factor of e² at once
         new_costs, new_slopes, new_matrices = equations(tried)
         better = new_costs < costs
-        gained = new_costs < (1 - _SETTLED) * costs
+        gained = new_costs < (1 - gain) * costs
         coordinates = np.where(better[:, None], tried, coordinates)
         costs = np.where(better, new_costs, costs)
         slopes = np.where(better[:, None], new_slopes, slopes)
         matrices = np.where(better[:, None, None], new_matrices, matrices)
         damping = np.maximum(np.where(better, damping / 5, damping * 5), 1e-12)
-        best = np.argmin(costs)
-        if not (gained | (damping < 1e3) & ~better)[best]:
+        if not (gained | (damping < 1e3) & ~better).any():
             break
     return _End(coordinates, costs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from ._candidates import Judgement, judge
 from ._families import FAMILIES
 from ._fit import Evidence, Fitted
 from ._identification import Identification, Ranked, Separation, Verdict, plain_hyperparameters
+from ._in_parallel import in_parallel
 from ._preconditioner_shape import preconditioner_shape
 from ._problems import draw_problems, length_weights, of_sample
 from ._reasons import reasons_of
@@ -66,10 +67,10 @@ class Inquiry:
         self._say("ask the model", 0)
         problems = draw_problems(self._process, self._task, self._tasks, self._key("tasks"))
         asked = [Evidence(problems, answers(self._model, problems))]
-        fitted: dict[str, Fitted] = {}
+        fitting, fitted = self._fits(names, asked), dict[str, Fitted]()
         for done, name in enumerate(names, start=1):
             self._say(f"fit {name}", done)
-            fitted[name] = FAMILIES[name].fit(self._fitting(asked))
+            fitted[name] = next(fitting)
         self._say("compare", len(names) + 1)
         found = self._told_apart(asked, fitted, search)
         groups = found.groups
@@ -113,6 +114,11 @@ class Inquiry:
 
     def _key(self, *names: str) -> Any:
         return named_key(self._seed, "identify", *names)
+
+    def _fits(self, names: Sequence[str], asked: Sequence[Evidence]) -> Iterator[Fitted]:
+        """The learners of these ids fitted to the first half of the tasks."""
+        evidence = self._fitting(asked)
+        return in_parallel(lambda name: FAMILIES[name].fit(evidence), names)
 
     def _fitting(self, asked: Sequence[Evidence]) -> list[Evidence]:
         return [e.part(0, e.problems.tasks // 2) for e in asked]
@@ -180,7 +186,7 @@ class Inquiry:
             return None
 
     def _fitted_anew(self, left: Sequence[str], asked: list[Evidence]) -> _Outcome:
-        fitted = {name: FAMILIES[name].fit(self._fitting(asked)) for name in left}
+        fitted = dict(zip(left, self._fits(left, asked), strict=True))
         return _Outcome(asked, fitted, self._judge(fitted, asked), self._judge(fitted, asked[-1:]))
 
     def _beyond(self, learner: Learner) -> tuple[str, ...]:
