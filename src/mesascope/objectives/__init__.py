@@ -5,6 +5,8 @@ from ._engine import Objective as Objective
 from ._enumeration import Enumeration as Enumeration
 from ._exact import ExactMoments as ExactMoments
 from ._exact import ExactObjective as ExactObjective
+from ._loss_polynomial import LossPolynomial as LossPolynomial
+from ._loss_polynomial import loss_polynomial as loss_polynomial
 from ._many import losses as losses
 from ._many import losses_and_gradients as losses_and_gradients
 from ._monte_carlo import MonteCarlo as MonteCarlo

@@ -1,0 +1,14 @@
+"""Statements about critical points of the population loss, with proofs by computation."""
+
+from ._certify import Certificate as Certificate
+from ._certify import certify as certify
+from ._certify import certify_near as certify_near
+from ._certify import prove as prove
+from ._exact_law import require_exact as require_exact
+from ._exact_point import exact_gradient as exact_gradient
+from ._exact_point import exact_loss as exact_loss
+from ._inertia import Inertia as Inertia
+from ._krawczyk import NotProvedError as NotProvedError
+from ._question import Proved as Proved
+from ._question import Question as Question
+from ._question import diagonal_places as diagonal_places

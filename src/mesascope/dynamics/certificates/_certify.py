@@ -1,0 +1,144 @@
+"""Certify where training ends: from floating point to a statement with a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from mesascope.core import integer_at_least
+from mesascope.models import LinearAttention
+from mesascope.processes import DiagonalUnitary, NextToken
+
+from .._flow import FlowProgress, gradient_flow
+from .._parameters import real_vector
+from ._balls import precision, rounded
+from ._exact_law import require_exact
+from ._exact_point import prove_exactly
+from ._isolated_point import bits_for, prove_isolated
+from ._krawczyk import NotProvedError, polished
+from ._question import Proved, Question, diagonal_places
+
+_MOST_DIGITS = 1000
+_GUARD_DIGITS = 3  # of the centre, beyond those of the radius
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A critical point of the population loss, and what is proved about it.
+
+    Attributes:
+        question: which loss.
+        centre: θ⁰, rational weights: the entries of W^KQ row by row, then those of W^PV.
+        proved: what is proved.
+    """
+
+    question: Question
+    centre: tuple[Fraction, ...]
+    proved: Proved
+
+    @property
+    def isolated(self) -> bool:
+        """Whether there is proved to be no other critical point nearby, but for scalings; else the centre itself is one."""
+        return self.proved.unique_within is not None
+
+
+def certify(
+    model: LinearAttention,
+    process: DiagonalUnitary,
+    task: NextToken,
+    *,
+    mask: Literal["off-diagonal"] | None = None,
+    digits: int = 40,
+    progress: Callable[[FlowProgress], None] | None = None,
+) -> Certificate:
+    r"""Prove which critical point gradient flow from the weights of a model ends at, and of which kind it is.
+
+    The flow is followed in floating point, its end is polished with many digits, and then the test of Krawczyk is made on
+    the loss with rational coefficients: there is exactly one critical point with the conserved quantities of the centre within
+    $10^{-digits}$, entry by entry; the signs of the eigenvalues of its Hessian; bounds of the loss and of $a_j b_j$; and
+    whether these are exactly what Theorem 4.1 says. Where the critical point is not isolated (one-hot tokens), the point of the
+    theorem is proved to be critical exactly. That the flow ends there is not proved: it was seen in floating point.
+
+    Args:
+        model: the start, real weights; with a mask, 0 off the diagonals.
+        process: a law whose parameters are rational numbers: integers, fractions, or strings such as "1/10".
+        task: horizon and weights.
+        mask: as in `gradient_flow`.
+        digits: of the radius, in 10 … 1000.
+        progress: as in `gradient_flow`.
+
+    Raises:
+        TypeError: another model or process, complex weights.
+        ValueError: parameters that are floats, a normalizer that is a function.
+        NotProvedError: a test does not pass; nothing is proved then.
+
+    Source: zheng2024, Theorems 4.1 and 4.3, Proposition 4.2; Rump 2010 (verification methods).
+    """
+    if not isinstance(model, LinearAttention):
+        raise TypeError(f"model: must be a LinearAttention, got {type(model).__name__}")
+    if any(np.iscomplexobj(weights) for weights in (model.w_kq, model.w_pv)):
+        raise TypeError("model: certificates are about real weights, and these are complex")
+    digits = integer_at_least("digits", digits, 10)
+    if digits > _MOST_DIGITS:
+        raise ValueError(f"digits: at most {_MOST_DIGITS}, got {digits}")
+    require_exact(process, task)
+    question = Question(process, task, model.normalizer, mask)
+    _check_masked(question, model)
+    flow = gradient_flow(model, process, task, mask=mask, progress=progress)
+    if not flow.converged:
+        raise NotProvedError(f"init: the flow did not come to rest: {flow.result.message}")
+    return certify_near(question, np.asarray(real_vector(flow.model)[0]), digits)
+
+
+def certify_near(question: Question, guess: Sequence[float] | np.ndarray, digits: int) -> Certificate:
+    """The certificate of the critical point near a guess in floating point.
+
+    Raises:
+        NotProvedError: as `certify`.
+    """
+    radius = Fraction(1, 10**digits)
+    start = [Fraction(float(entry)) for entry in guess]
+    try:
+        with precision(bits_for(radius)):
+            where = question.where(question.polynomial())
+            found = polished(where, start, digits + _GUARD_DIGITS)
+        centre = tuple(rounded(entry, digits + _GUARD_DIGITS) for entry in found)
+        return Certificate(question, centre, prove_isolated(question, centre, radius))
+    except NotProvedError:
+        exact = _theorem_point(question, start)
+        if exact is None:
+            raise
+        return Certificate(question, exact, prove_exactly(question, exact))
+
+
+def prove(question: Question, centre: Sequence[Fraction], radius: Fraction) -> Proved:
+    """What is proved about a centre: exactly if the radius is 0.
+
+    Raises:
+        NotProvedError: a test does not pass.
+    """
+    return prove_exactly(question, centre) if radius == 0 else prove_isolated(question, centre, radius)
+
+
+def _theorem_point(question: Question, near: Sequence[Fraction]) -> tuple[Fraction, ...] | None:
+    """Rational weights with the product of the theorem and the signs of a guess, if the guess has that product."""
+    product = question.named_product()
+    if product is None:
+        return None
+    point = [Fraction(0)] * len(near)
+    for n, m in zip(*diagonal_places(question.process.dim), strict=True):
+        if abs(near[n] * near[m] / product - 1) > Fraction(1, 10**6):
+            return None
+        sign = 1 if near[n] > 0 else -1
+        point[n], point[m] = sign * product, Fraction(sign)
+    return tuple(point)
+
+
+def _check_masked(question: Question, model: LinearAttention) -> None:
+    vector: Any = np.asarray(real_vector(model)[0])
+    if any(vector[n] != 0 for n in question.fixed):
+        raise ValueError("mask: the weights that it fixes must be 0 at the start; take a diagonal start")

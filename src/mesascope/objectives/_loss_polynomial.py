@@ -1,0 +1,332 @@
+r"""The population loss of one linear attention layer as a polynomial with rational coefficients.
+
+With $K = W^{KQ}$, $P = W^{PV}$ and $A = P^T P$ (all real)
+
+    L = Σ M[i,j; k,l] A_ij K_k K_l − Σ m[p, k] P_p K_k + c,
+
+k and l being entries of K, p entries of P, i and j columns of P. Every coefficient is a sum over the partitions of the slots
+(see `_counts`) that say which of them share a coordinate: the sum over context lengths of w_t/ρ_t² times the number of
+index tuples that survive the average over the spectrum, times a moment of the initial token. These sums and moments are
+rational numbers, so that nothing is rounded. It shares the counts with the moment plan, but neither its contractions nor
+its inversion on the lattice of partitions: coordinates of different blocks simply are different here.
+
+Evaluation needs numbers that can be added and multiplied: rational ones (`fmpq`) give exact values, balls (`arb`) enclosures.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import fmpq, fmpz_mat
+
+from mesascope.models import Normalizer
+from mesascope.processes import DiagonalUnitary, Law, NextToken
+
+from ._counts import Counts, counts
+from ._engine import require_moments
+from ._exact_schedule import exact_schedule, rational
+from ._partitions import Partition
+
+Vector = Sequence[Any]
+_LABELS = {"quadratic": 6, "cross": 3}
+
+
+class Quartic(NamedTuple):
+    """c · A_ij K_k K_l with columns i ≤ j of P and entries k ≤ l of K."""
+
+    i: int
+    j: int
+    k: int
+    l: int  # noqa: E741  # the fourth index of the formula
+    coefficient: Any
+
+
+class Bilinear(NamedTuple):
+    """c · P_p K_k with an entry p of P and k of K."""
+
+    p: int
+    k: int
+    coefficient: Any
+
+
+@dataclass(frozen=True)
+class LossPolynomial:
+    """L(θ) for θ = (K, P), the entries of W^KQ (2d × 2d) row by row and then those of W^PV (d × 2d).
+
+    Attributes:
+        dim: the token dimension d.
+        quartic: M, every monomial once.
+        bilinear: m.
+        constant: c, the loss of predicting 0.
+    """
+
+    dim: int
+    quartic: tuple[Quartic, ...]
+    bilinear: tuple[Bilinear, ...]
+    constant: Any
+
+    @property
+    def size(self) -> int:
+        """The number of weights, 6 d²."""
+        return 6 * self.dim**2
+
+    def over(self, number: Callable[[fmpq], Any]) -> LossPolynomial:
+        """The same polynomial with its coefficients as other numbers, e.g. balls."""
+        return LossPolynomial(
+            self.dim,
+            tuple(m._replace(coefficient=number(m.coefficient)) for m in self.quartic),
+            tuple(m._replace(coefficient=number(m.coefficient)) for m in self.bilinear),
+            number(self.constant),
+        )
+
+    def value(self, theta: Vector) -> Any:
+        """L(θ)."""
+        kq, pv = self._parts(theta)
+        gram = _gram(pv)
+        total = self.constant
+        for i, j, k, l, c in self.quartic:  # noqa: E741
+            total = total + c * gram[i][j] * kq[k] * kq[l]
+        for p, k, c in self.bilinear:
+            total = total - c * theta[len(kq) + p] * kq[k]
+        return total
+
+    def gradient(self, theta: Vector) -> list[Any]:
+        """∇L(θ), as long as θ."""
+        kq, pv = self._parts(theta)
+        gram, zero = _gram(pv), 0 * self.constant
+        slope = [zero] * self.size
+        pull = _square(2 * self.dim, zero)  # ∂L/∂A_ij
+        for i, j, k, l, c in self.quartic:  # noqa: E741
+            weighted = c * gram[i][j]
+            slope[k] += weighted * kq[l]
+            slope[l] += weighted * kq[k]
+            pull[i][j] += c * kq[k] * kq[l]
+        for i, j in _pairs(2 * self.dim):
+            for row, entries in enumerate(pv):
+                slope[self._p(row, i)] += pull[i][j] * entries[j]
+                slope[self._p(row, j)] += pull[i][j] * entries[i]
+        for p, k, c in self.bilinear:
+            slope[len(kq) + p] -= c * kq[k]
+            slope[k] -= c * theta[len(kq) + p]
+        return slope
+
+    def hessian(self, theta: Vector) -> list[list[Any]]:
+        """∇²L(θ), symmetric."""
+        kq, pv = self._parts(theta)
+        gram, zero = _gram(pv), 0 * self.constant
+        curvature = _square(self.size, zero)
+        pull = _square(2 * self.dim, zero)
+        turn: dict[tuple[int, int], dict[int, Any]] = defaultdict(
+            lambda: defaultdict(lambda: zero)
+        )  # ∂²L/∂A_ij∂K_k
+        for i, j, k, l, c in self.quartic:  # noqa: E741
+            weighted = c * gram[i][j]
+            curvature[k][l] += weighted
+            curvature[l][k] += weighted
+            pull[i][j] += c * kq[k] * kq[l]
+            turn[i, j][k] += c * kq[l]
+            turn[i, j][l] += c * kq[k]
+        for i, j in _pairs(2 * self.dim):
+            for row in range(self.dim):
+                curvature[self._p(row, i)][self._p(row, j)] += pull[i][j]
+                curvature[self._p(row, j)][self._p(row, i)] += pull[i][j]
+        mixed: dict[tuple[int, int], Any] = defaultdict(lambda: zero)
+        for (i, j), slopes in turn.items():
+            for k, slope in slopes.items():
+                for row, entries in enumerate(pv):
+                    mixed[self._p(row, i), k] += slope * entries[j]
+                    mixed[self._p(row, j), k] += slope * entries[i]
+        for p, k, c in self.bilinear:
+            mixed[len(kq) + p, k] -= c
+        for (one, other), second in mixed.items():
+            curvature[one][other] += second
+            curvature[other][one] += second
+        return curvature
+
+    def inert(self) -> tuple[int, ...]:
+        """The weights that the loss does not depend on."""
+        used = {index for rows in self._exponents() for index in rows}
+        return tuple(index for index in range(self.size) if index not in used)
+
+    def scalings(self) -> tuple[tuple[int, ...], ...]:
+        r"""A basis of the scalings θ_n → s^{v_n} θ_n, v integers, that leave the loss as it is for every s > 0.
+
+        These are the v orthogonal to the exponents of every monomial. W^KQ → s W^KQ with W^PV → W^PV/s is always among
+        them. Inert weights are left alone.
+        """
+        normal = np.zeros((self.size, self.size), dtype=object)
+        for row in self._exponents():
+            for one in row:
+                for other in row:
+                    normal[one, other] += row[one] * row[other]
+        for index in self.inert():
+            normal[index, index] = 1
+        found, rank = fmpz_mat(normal.tolist()).nullspace()
+        columns = [[int(found[n, m]) for n in range(self.size)] for m in range(rank)]
+        return tuple(_primitive(column) for column in columns)
+
+    def _exponents(self) -> Iterator[dict[int, int]]:
+        """The exponents of all different monomials in θ."""
+        seen: set[tuple[int, ...]] = set()
+        for i, j, k, l, _ in self.quartic:  # noqa: E741
+            for row in range(self.dim):
+                seen.add(tuple(sorted((k, l, self._p(row, i), self._p(row, j)))))
+        seen |= {(k, self.size - 2 * self.dim**2 + p) for p, k, _ in self.bilinear}
+        for monomial in seen:
+            yield {index: monomial.count(index) for index in set(monomial)}
+
+    def _p(self, row: int, column: int) -> int:
+        """The place of an entry of P in θ."""
+        return 4 * self.dim**2 + 2 * self.dim * row + column
+
+    def _parts(self, theta: Vector) -> tuple[Vector, list[Vector]]:
+        if len(theta) != self.size:
+            raise ValueError(f"theta: must hold the {self.size} weights of dim {self.dim}, got {len(theta)}")
+        width, cut = 2 * self.dim, 4 * self.dim**2
+        return theta[:cut], [theta[cut + width * r : cut + width * (r + 1)] for r in range(self.dim)]
+
+
+def loss_polynomial(
+    process: DiagonalUnitary, task: NextToken, normalizer: Normalizer = "t-1"
+) -> LossPolynomial:
+    """The population loss of `LinearAttention` on a process, with rational coefficients.
+
+    Raises:
+        TypeError: another process.
+        ValueError: a law without the moments that the loss needs, a normalizer that is a function, a horizon above 10⁵.
+    """
+    if not isinstance(process, DiagonalUnitary):
+        raise TypeError(f"process: must be a DiagonalUnitary, got {type(process).__name__}")
+    require_moments(process.law, process.dim)
+    moment = _moments(process.law, process.dim)
+    squared, single = (exact_schedule(task, normalizer, power) for power in (2, 1))
+    half = fmpq(1, 2)
+    quartic = _merged(
+        (_quartic_key(process.dim, labels, at), half * c)
+        for labels, at, c in _entries("quadratic", squared, process.dim, moment)
+    )
+    bilinear = _merged(
+        (_bilinear_key(process.dim, labels, at), c)
+        for labels, at, c in _entries("cross", single, process.dim, moment)
+    )
+    second = sum((moment({n: 2}) for n in range(process.dim)), fmpq(0))
+    return LossPolynomial(
+        process.dim,
+        tuple(Quartic(i, j, k, l, c) for (i, j, k, l), c in quartic.items()),
+        tuple(Bilinear(p, k, c) for (p, k), c in bilinear.items()),
+        half * rational(task.total_weight) * second,
+    )
+
+
+def _entries(
+    term: str, schedule: Sequence[fmpq], dim: int, moment: Callable[[dict[int, int]], fmpq]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], fmpq]]:
+    """Labels, coordinates of all slots, and coefficient of every monomial, before equal ones are merged."""
+    table = counts(term)
+    width = _LABELS[term]
+    for place, partition in enumerate(table.partitions):
+        blocks = sorted(partition, key=min)
+        surviving = {
+            labels: survivors
+            for code in range(2**width)
+            if (survivors := _survivors(table, place, code, schedule)) != 0
+            for labels in [tuple(code >> (width - 1 - n) & 1 for n in range(width))]
+        }
+        if not surviving:
+            continue
+        for chosen in permutations(range(dim), len(blocks)):
+            weight = moment(
+                {coordinate: len(block) for coordinate, block in zip(chosen, blocks, strict=True)}
+            )
+            if weight == 0:
+                continue
+            at = _slots(partition, blocks, chosen)
+            for labels, survivors in surviving.items():
+                yield labels, at, survivors * weight
+
+
+def _survivors(table: Counts, place: int, code: int, schedule: Sequence[fmpq]) -> fmpq:
+    """Σ_t w_t/ρ_t^power N(t − 1) of one partition and one choice of labels."""
+    numbers = np.concatenate([table.table[place, code], table.polynomial[place, code]])
+    return sum((int(n) * f for n, f in zip(numbers, schedule, strict=True) if n), fmpq(0))
+
+
+def _slots(partition: Partition, blocks: Sequence[frozenset[int]], chosen: Sequence[int]) -> tuple[int, ...]:
+    """The coordinate of every slot."""
+    where = {slot: chosen[n] for n, block in enumerate(blocks) for slot in block}
+    return tuple(where[slot] for slot in range(sum(map(len, partition))))
+
+
+def _quartic_key(dim: int, labels: tuple[int, ...], at: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Slots p', p, q, r, q', r' with labels α', α, β, γ, β', γ'."""
+    left, right, row, column, row2, column2 = (label * dim + x for label, x in zip(labels, at, strict=True))
+    i, j = sorted((left, right))
+    k, l = sorted((2 * dim * row + column, 2 * dim * row2 + column2))  # noqa: E741
+    return i, j, k, l
+
+
+def _bilinear_key(dim: int, labels: tuple[int, ...], at: tuple[int, ...]) -> tuple[int, int]:
+    """Slots k, p, q, r; the last three with labels α, β, γ."""
+    output, *rest = at
+    p, row, column = (label * dim + x for label, x in zip(labels, rest, strict=True))
+    return 2 * dim * output + p, 2 * dim * row + column
+
+
+def _merged(entries: Iterator[tuple[Any, fmpq]]) -> dict[Any, fmpq]:
+    """Coefficients of equal monomials added up; those that cancel are left out."""
+    found: dict[Any, fmpq] = defaultdict(lambda: fmpq(0))
+    for key, c in entries:
+        found[key] += c
+    return {key: c for key, c in found.items() if c != 0}
+
+
+def _moments(law: Law, dim: int) -> Callable[[dict[int, int]], fmpq]:
+    """E Π_n x_n^{orders[n]} by coordinates n, as a rational number."""
+    if law.exchangeable:
+        known: dict[tuple[int, ...], fmpq] = {}
+
+        def joint(orders: dict[int, int]) -> fmpq:
+            key = tuple(sorted(orders.values()))
+            if key not in known:
+                known[key] = rational(law.joint_moment(key, dim))
+            return known[key]
+
+        return joint
+    terms = law.product_terms(dim)
+
+    def mixed(orders: dict[int, int]) -> fmpq:
+        total = fmpq(0)
+        for term in terms:
+            product = rational(term.probability)
+            for n, order in orders.items():
+                product *= rational(term.moments[n][order])
+            total += product
+        return total
+
+    return mixed
+
+
+def _gram(rows: Sequence[Vector]) -> list[list[Any]]:
+    """Pᵀ P."""
+    width = len(rows[0])
+    return [[sum(row[i] * row[j] for row in rows) for j in range(width)] for i in range(width)]
+
+
+def _square(size: int, zero: Any) -> list[list[Any]]:
+    return [[zero] * size for _ in range(size)]
+
+
+def _pairs(size: int) -> Iterator[tuple[int, int]]:
+    return ((i, j) for i in range(size) for j in range(i, size))
+
+
+def _primitive(column: list[int]) -> tuple[int, ...]:
+    """Without a common factor, the first entry that is not 0 positive."""
+    divisor = int(np.gcd.reduce(column))
+    sign = next(1 if n > 0 else -1 for n in column if n)
+    return tuple(sign * n // divisor for n in column)
