@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 import tyro
 from tyro.conf import Positional, subcommand
 
+from ._certify import Certify
 from ._cite import Cite
 from ._claims import Claims
 from ._flow import Flow
@@ -26,6 +27,7 @@ COMMANDS = {
     "flow": Flow,
     "train": Train,
     "identify": Identify,
+    "certify": Certify,
     "cite": Cite,
 }
 
@@ -42,6 +44,7 @@ Command: TypeAlias = (
     | Annotated[Flow, _named("flow")]
     | Annotated[Train, _named("train")]
     | Annotated[Identify, _named("identify")]
+    | Annotated[Certify, _named("certify")]
     | Annotated[Cite, _named("cite")]
 )
 
@@ -56,7 +59,7 @@ _RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
 _HELP = " " * 10  # so far right stands the help text of an option
 
 
-def parse(arguments: Sequence[str]) -> Reproduce | Claims | Loss | Flow | Train | Identify | Cite:
+def parse(arguments: Sequence[str]) -> Reproduce | Claims | Loss | Flow | Train | Identify | Certify | Cite:
     """Return the command that the arguments spell.
 
     Raises:

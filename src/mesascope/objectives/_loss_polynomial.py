@@ -217,7 +217,7 @@ def loss_polynomial(
     second = sum((moment({n: 2}) for n in range(process.dim)), fmpq(0))
     return LossPolynomial(
         process.dim,
-        tuple(Quartic(i, j, k, l, c) for (i, j, k, l), c in quartic.items()),
+        tuple(Quartic(i, j, k, l, c) for (i, j, k, l), c in quartic.items()),  # noqa: E741
         tuple(Bilinear(p, k, c) for (p, k), c in bilinear.items()),
         half * rational(task.total_weight) * second,
     )

@@ -3,6 +3,9 @@
 Nothing in here knows jax: records can be written, read and drawn where no accelerator library is installed.
 """
 
+from ._certificate import CertificateFile as CertificateFile
+from ._certificate import CertificateRecord as CertificateRecord
+from ._certificate import write_certificate as write_certificate
 from ._claim import ClaimRecord as ClaimRecord
 from ._claim import Verdict as Verdict
 from ._claim import fingerprint as fingerprint

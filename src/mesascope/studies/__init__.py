@@ -4,6 +4,9 @@ A specification is light: jax and the rooms that need it are imported when one i
 """
 
 from ._any_process import AnyProcessSpec as AnyProcessSpec
+from ._certify import CertifiedLossSpec as CertifiedLossSpec
+from ._certify import CertifySpec as CertifySpec
+from ._certify import check_certificate as check_certificate
 from ._composed_model import ComposedSpec as ComposedSpec
 from ._constructions import ConstructionSpec as ConstructionSpec
 from ._data import DataSpec as DataSpec

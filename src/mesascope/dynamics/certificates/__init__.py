@@ -12,3 +12,4 @@ from ._krawczyk import NotProvedError as NotProvedError
 from ._question import Proved as Proved
 from ._question import Question as Question
 from ._question import diagonal_places as diagonal_places
+from ._statement import statement as statement

@@ -15,8 +15,6 @@ from ._krawczyk import Krawczyk, NotProvedError, Slice
 from ._question import Proved, Question, diagonal_places
 
 _GUARD_BITS = 96  # beyond the digits asked for: the condition of the Hessian, sums of many thousand monomials
-_WIDEST = 4  # uniqueness is tried within 1/4 first, then within ever smaller boxes
-_NARROWER = 8
 
 
 def prove_isolated(question: Question, centre: Sequence[Fraction], radius: Fraction) -> Proved:
@@ -54,9 +52,9 @@ def bits_for(radius: Fraction) -> int:
 
 def _widest(test: Krawczyk, radius: Fraction) -> Fraction:
     """The largest radius tried within which there is no second critical point."""
-    wide = Fraction(1, _WIDEST)
+    wide = Fraction(1, 10)
     while wide > radius and not test.passes(wide):
-        wide /= _NARROWER
+        wide /= 10
     return max(wide, radius)
 
 

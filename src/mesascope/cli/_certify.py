@@ -1,0 +1,110 @@
+"""`mesascope certify`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import FlagCreatePairsOff, Positional, arg
+
+from ._interrupt import stopped_by_interrupts
+from ._output import DONE, FAILED, InputError, compute_in_64_bits, in_file, print_json, progress, results, say
+
+if TYPE_CHECKING:
+    from mesascope.records import CertificateRecord
+    from mesascope.studies import CertifySpec
+
+
+@dataclass(frozen=True)
+class Certify:
+    """Prove which critical point gradient flow ends at, and of which kind it is.
+
+    The flow and the polishing of its end are floating point; what is printed is proved
+    with rational numbers and balls, from the loss alone.
+
+    Fields of SPEC, beside law, dim, horizon, weights, rho as for loss:
+
+    - init, mask: as for flow
+    - digits (40): decimal places of the radius
+
+    Numbers of the law that are no integers are fractions or decimals in quotes: "1/10",
+    "0.1".
+
+    Exit status: 0 proved, 1 not proved (which says nothing about truth), 2 bad input or
+    a certificate that does not hold.
+    """
+
+    spec: Annotated[Positional[str | None], arg(metavar="[SPEC]", help_behavior_hint="")] = None
+    """TOML or JSON file with law, dim, horizon, init; - reads standard input."""
+    out: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Write the certificate: centre, radius, bounds, statement."""
+    check: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Prove a certificate again, without solving anything; in place of SPEC."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: proved, reason, statement, radius, unique_within, positive, negative,
+    zero, loss, products, theorem, w_kq, w_pv, spec, provenance."""
+
+    def run(self) -> int:
+        """Prove, print and write; return the exit status."""
+        if (self.spec is None) == (self.check is None):
+            raise InputError("give either SPEC, or --check FILE; see mesascope certify --help")
+        if self.check is not None:
+            if self.out is not None:
+                raise InputError("--check writes nothing; leave out --out")
+            return self._checked(self.check)
+        if self.out is not None and not self.out.strip():
+            raise InputError("--out is empty; name a file")
+        return self._proved(str(self.spec))
+
+    def _proved(self, file: str) -> int:
+        from mesascope.dynamics.certificates import NotProvedError
+        from mesascope.records import RecordError, write_certificate
+        from mesascope.studies import CertifySpec, read_spec
+
+        with in_file(file):
+            spec = read_spec(file, CertifySpec)
+            if self.out is not None and Path(self.out).is_dir():
+                raise InputError(f"--out {self.out} is a folder; name a file")
+            compute_in_64_bits()
+            try:
+                with stopped_by_interrupts():
+                    record = self._solved(spec)
+            except NotProvedError as error:
+                if self.json:
+                    print_json({"proved": False, "reason": str(error), "statement": None, "radius": None})
+                say(f"mesascope certify: not proved: {error}")
+                return FAILED
+        if self.out is not None:
+            try:
+                write_certificate(self.out, record)
+            except RecordError as error:
+                say(f"mesascope certify: {error}")
+                return FAILED
+        self._show(record)
+        return DONE
+
+    def _solved(self, spec: "CertifySpec") -> "CertificateRecord":
+        console = progress()
+        if console.quiet:
+            return spec.run()
+        with console.status("compiling") as status:
+            return spec.run(lambda now: status.update(f"flow: time {now.time:.6g}   steps {now.steps}"))
+
+    def _checked(self, file: str) -> int:
+        from mesascope.studies import check_certificate
+
+        compute_in_64_bits()
+        with stopped_by_interrupts():
+            self._show(check_certificate(file))
+        return DONE
+
+    def _show(self, record: "CertificateRecord") -> None:
+        if self.json:
+            found = record.model_dump(mode="json", exclude={"format"})
+            print_json({"proved": True, "reason": None, **found, "statement": " ".join(record.statement)})
+            return
+        console = results()
+        console.print("proved", style="bold green")
+        for sentence in record.statement:
+            console.print(sentence, markup=False)
+        if self.out is not None:
+            print(self.out)

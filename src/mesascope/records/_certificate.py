@@ -1,0 +1,107 @@
+"""The record of a certificate: a statement about a critical point, and all that is needed to prove it again."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ._files import RecordError, write_text
+from ._plain import PlainMapping
+from ._provenance import Provenance
+
+Rational = Annotated[str, Field(pattern=r"^-?\d+(\.\d+|/[1-9]\d*)?$", max_length=100_000)]
+"""A rational number: an integer, a decimal, or a quotient."""
+Row = Annotated[tuple[Rational, ...], Field(min_length=1)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+
+
+class CertificateRecord(BaseModel):
+    """A critical point of a population loss and what is proved about it; not sealed, for every line is proved again.
+
+    Attributes:
+        format: what this file is.
+        statement: what is proved, in sentences.
+        spec: the loss: law, dim, horizon, weights, rho, mask.
+        w_kq, w_pv: the centre, rational weights.
+        radius: exactly one critical point with the conserved quantities of the centre lies within it, entry by entry; 0 if
+            the centre itself is one.
+        unique_within: and no other within this radius; None if nothing is proved about others.
+        positive, negative, zero: how many eigenvalues of the Hessian are so.
+        loss: numbers below and above the loss there.
+        products: the same for a_j b_j, for every coordinate.
+        theorem: what every a_j b_j is exactly; None if no theorem names it.
+        provenance: versions, commit, platform and time.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["mesascope.certificate/1"] = "mesascope.certificate/1"
+    statement: tuple[str, ...]
+    spec: PlainMapping
+    w_kq: Annotated[tuple[Row, ...], Field(min_length=1)]
+    w_pv: Annotated[tuple[Row, ...], Field(min_length=1)]
+    radius: Rational
+    unique_within: Rational | None
+    positive: Count
+    negative: Count
+    zero: Count
+    loss: tuple[Rational, Rational]
+    products: tuple[tuple[Rational, Rational], ...]
+    theorem: Rational | None
+    provenance: Provenance
+
+
+def write_certificate(path: str | os.PathLike[str], record: CertificateRecord) -> None:
+    """Write a certificate as JSON, atomically.
+
+    Raises:
+        RecordError: it cannot be written.
+    """
+    write_text(Path(path), json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n")
+
+
+class CertificateFile:
+    """A certificate as it lies in a file, for messages that name its lines.
+
+    Attributes:
+        path: the file.
+        record: what it holds.
+
+    Raises:
+        RecordError: it is absent, no JSON, or no certificate; the message says in which line.
+    """
+
+    path: Path
+    record: CertificateRecord
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self._text = self.path.read_text(encoding="utf-8")
+            content = json.loads(self._text)
+        except OSError as error:
+            raise RecordError(f"cannot read {self.path}: {error.strerror}; name a certificate") from error
+        except json.JSONDecodeError as error:
+            raise RecordError(
+                f"{self.path}:{error.lineno}: no JSON here ({error.msg}); certify again"
+            ) from error
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise RecordError(f"{self.path}: is no JSON ({error}); certify again") from error
+        try:
+            self.record = CertificateRecord.model_validate(content)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise self.error([str(part) for part in first["loc"]], first["msg"]) from None
+
+    def error(self, field: list[str], told: str) -> RecordError:
+        """The error of a field: file, line, field, and what is wrong with it."""
+        name = ".".join(field) or "the file"
+        return RecordError(f"{self.path}:{self._line(field)}: {name}: {told}; certify again")
+
+    def _line(self, field: list[str]) -> int:
+        """The line of a field, or of the list that it stands in, counted from 1."""
+        at = re.search(rf'^ ?"{re.escape(field[0])}":', self._text, re.MULTILINE) if field else None
+        return 1 + self._text.count("\n", 0, at.start() if at else 0)

@@ -1,0 +1,206 @@
+"""Specifications of certificates, and certificates that are checked from scratch."""
+
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from mesascope.records import CertificateFile, CertificateRecord, provenance
+
+from ._errors import SpecError, at, wrong
+from ._flow import FlowProgress
+from ._inits import InitSpec
+from ._problem import ProblemSpec
+from ._read import parse_spec
+
+if TYPE_CHECKING:
+    from mesascope.dynamics.certificates import Proved, Question
+
+_DECIMALS = 5  # of bounds, beyond those of the radius
+
+
+class CertifiedLossSpec(ProblemSpec):
+    """The loss that a certificate speaks about; all its numbers are rational.
+
+    Attributes:
+        mask: "off-diagonal" if all weights off the diagonals of the blocks are 0 and stay so.
+    """
+
+    mask: Literal["off-diagonal"] | None = None
+
+    @model_validator(mode="after")
+    def _exact_engine(self) -> Self:
+        if self.engine.kind != "exact-moments":
+            raise wrong("certificates compute the loss exactly; leave it out", "engine")
+        return self
+
+    def question(self) -> "Question":
+        """Return the loss.
+
+        Raises:
+            SpecError: a number that is no rational one, an impossible law.
+        """
+        from mesascope.dynamics.certificates import Question, require_exact
+
+        process, task = self.data()
+        with at():
+            require_exact(process, task)
+        return Question(process, task, self.rho, self.mask)
+
+
+class CertifySpec(CertifiedLossSpec):
+    """A proof about the critical point that gradient flow ends at.
+
+    Attributes:
+        init: initial weights.
+        digits: decimal places of the radius, 10 … 1000; default 40.
+    """
+
+    init: InitSpec
+    digits: Annotated[int, Field(strict=True, ge=10, le=1000)] = 40
+
+    @model_validator(mode="after")
+    def _init_fits(self) -> Self:
+        self.init.check(self.dim)
+        return self
+
+    def run(self, progress: Callable[[FlowProgress], None] | None = None) -> CertificateRecord:
+        """Follow the flow, polish its end, and prove what there is to prove.
+
+        Raises:
+            SpecError: as for `question`.
+            NotProvedError: a test does not pass; nothing is proved then.
+            ValueError: 64-bit mode is off.
+        """
+        from mesascope.dynamics.certificates import certify
+
+        question = self.question()
+        with at("init"):
+            model = self.init.build(self.dim, self.rho)
+        found = certify(
+            model,
+            question.process,
+            question.task,
+            mask=self.mask,
+            digits=self.digits,
+            progress=progress
+            and (lambda now: progress(FlowProgress(now.time, now.steps, now.gradient_norm, None))),
+        )
+        written = self.model_dump(mode="json", exclude={"init", "digits", "engine", "process"})
+        return _record(question, found.centre, found.proved, written)
+
+
+def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
+    """Prove everything that a certificate states again, from the loss alone, and return it.
+
+    Raises:
+        RecordError: it is no certificate, or one of its lines does not hold; the message names the line.
+    """
+    from mesascope.dynamics.certificates import NotProvedError, prove
+
+    file = CertificateFile(path)
+    record = file.record
+    try:
+        spec = parse_spec(dict(record.spec), CertifiedLossSpec)
+        question = spec.question()
+    except SpecError as error:
+        raise file.error(["spec"], str(error)) from None
+    centre = _centre(file, spec.dim)
+    radius = Fraction(record.radius)
+    if not 0 <= radius < 1:
+        raise file.error(["radius"], "must lie in 0 … 1")
+    try:
+        proved = prove(question, centre, radius)
+    except NotProvedError as error:
+        field, _, told = str(error).partition(": ")
+        known = field if field in ("radius", "centre") else ""
+        raise file.error(["w_kq" if known == "centre" else "radius"], told if known else str(error)) from None
+    _compare(file, _record(question, centre, proved, dict(record.spec)))
+    return record
+
+
+def _compare(file: CertificateFile, again: CertificateRecord) -> None:
+    """Refuse what is not what was proved again; bounds may be wider."""
+    stated = file.record
+    for name in ("positive", "negative", "zero", "unique_within", "theorem"):
+        given, proved = getattr(stated, name), getattr(again, name)
+        if given != proved:
+            raise file.error([name], f"states {given}, and {proved} is proved")
+    pairs = [(["loss"], stated.loss, again.loss)]
+    if len(stated.products) != len(again.products):
+        raise file.error(["products"], f"states {len(stated.products)}, and there are {len(again.products)}")
+    pairs += [
+        (["products", str(j)], *both)
+        for j, both in enumerate(zip(stated.products, again.products, strict=True))
+    ]
+    for field, given, proved in pairs:
+        low, high = map(Fraction, given)
+        if not low <= Fraction(proved[0]) <= Fraction(proved[1]) <= high:
+            raise file.error(
+                field, f"states {given[0]} … {given[1]}, and {proved[0]} … {proved[1]} is proved"
+            )
+    for number, (given_line, proved_line) in enumerate(zip(stated.statement, again.statement, strict=False)):
+        if given_line != proved_line:
+            raise file.error(["statement"], f"sentence {number + 1} is not what is proved: {proved_line!r}")
+    if len(stated.statement) != len(again.statement):
+        raise file.error(["statement"], f"must have {len(again.statement)} sentences")
+
+
+def _centre(file: CertificateFile, dim: int) -> tuple[Fraction, ...]:
+    entries: list[Fraction] = []
+    for name, height in (("w_kq", 2 * dim), ("w_pv", dim)):
+        rows = getattr(file.record, name)
+        if len(rows) != height or {len(row) for row in rows} != {2 * dim}:
+            raise file.error([name], f"must have {height} rows of {2 * dim} numbers for dim = {dim}")
+        entries += [Fraction(entry) for row in rows for entry in row]
+    return tuple(entries)
+
+
+def _record(
+    question: "Question", centre: tuple[Fraction, ...], proved: "Proved", spec: dict[str, Any]
+) -> CertificateRecord:
+    from mesascope.dynamics.certificates import statement
+
+    width = 2 * question.process.dim
+    rows = [tuple(map(_written, centre[at : at + width])) for at in range(0, len(centre), width)]
+    places = len(str(proved.radius.denominator)) + _DECIMALS
+    return CertificateRecord(
+        statement=statement(question, proved),
+        spec=spec,
+        w_kq=tuple(rows[:width]),
+        w_pv=tuple(rows[width:]),
+        radius=_written(proved.radius),
+        unique_within=None if proved.unique_within is None else _written(proved.unique_within),
+        positive=proved.inertia.positive,
+        negative=proved.inertia.negative,
+        zero=proved.inertia.zero,
+        loss=_outwards(*proved.loss, places),
+        products=tuple(_outwards(*product, places) for product in proved.products),
+        theorem=None if proved.theorem is None else _written(proved.theorem),
+        provenance=provenance(),
+    )
+
+
+def _outwards(low: Fraction, high: Fraction, places: int) -> tuple[str, str]:
+    """Decimals below and above; the number itself where both are one."""
+    if low == high:
+        return _written(low), _written(high)
+    scale = 10**places
+    return _written(Fraction(low * scale // 1, scale)), _written(Fraction(-(-high * scale // 1), scale))
+
+
+def _written(value: Fraction) -> str:
+    """A decimal where it ends, a quotient elsewhere."""
+    twos = fives = 0
+    rest = value.denominator
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest > 1 or places == 0:
+        return str(value)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"

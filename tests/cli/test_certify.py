@@ -1,0 +1,119 @@
+"""`mesascope certify`: certificates are proved, written, proved again, and refused where a line does not hold."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+SPEC = {"law": "gaussian", "dim": 2, "horizon": 6, "init": {"kind": "diagonal", "a": 0.3, "b": 0.4}}
+
+
+@pytest.fixture
+def certificate(run, spec, tmp_path):
+    path = tmp_path / "certificate.json"
+    assert run("certify", spec({**SPEC, "digits": 30}), "--out", path, "--json").status == 0
+    return path
+
+
+def test_one_object(run, spec):
+    found = run("certify", spec({**SPEC, "digits": 30}), "--json").json
+    assert found["proved"] is True and found["reason"] is None
+    assert Fraction(found["radius"]) == Fraction(1, 10**30) < Fraction(found["unique_within"])
+    assert (found["positive"], found["negative"], found["zero"]) == (23, 0, 1)
+    # κ1 = 3, κ2 = 15, κ3 = 3; the mean of 1/(t − 1) over t = 2 … 5 is 25/48
+    assert Fraction(found["theorem"]) == 3 / (15 + 3 * Fraction(25, 48)) == Fraction(48, 265)
+    assert "Every a_j b_j is exactly 48/265" in found["statement"]
+
+
+def test_for_people(run, spec):
+    ended = run("certify", spec(SPEC))
+    assert ended.status == 0 and ended.out.startswith("proved\n")
+    assert "strict minimum" in " ".join(ended.out.split())
+
+
+def test_a_certificate_is_proved_again(run, certificate):
+    found = run("certify", "--check", certificate, "--json").json
+    assert found["proved"] is True and found["theorem"] == "48/265"
+    assert found["w_kq"] == json.loads(certificate.read_text())["w_kq"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("radius", "0.1", "radius: no critical point was proved within"),
+        ("radius", "0", "w_kq: the gradient is not 0 at these weights"),
+        ("positive", 4, "positive: states 4, and 23 is proved"),
+        ("negative", 1, "negative: states 1, and 0 is proved"),
+        ("theorem", "1/6", "theorem: states 1/6, and 48/265 is proved"),
+        ("theorem", None, "theorem: states None, and 48/265 is proved"),
+        ("unique_within", "0.5", "unique_within: states 0.5, and"),
+        ("loss", ["0", "0.1"], "loss: states 0 … 0.1, and"),
+        ("products", [["0.18", "0.19"], ["0.21", "0.22"]], "products.1: states 0.21 … 0.22, and"),
+        ("statement", ["L is convex."], "statement: sentence 1 is not what is proved"),
+        ("spec", {"law": "gaussian"}, "spec: dim: missing"),
+        ("w_pv", [["1", "2", "3"]], r"w_pv: must have 2 rows of 4 numbers"),
+        ("w_pv", [["1", "two"]], r"w_pv.0.1: String should match pattern"),
+        ("zero", -1, "zero: Input should be greater than or equal to 0"),
+        ("surprise", 1, "surprise: Extra inputs are not permitted"),
+    ],
+)
+def test_a_line_that_does_not_hold_is_named(run, certificate, field, value, told):
+    content = json.loads(certificate.read_text())
+    content[field] = value
+    certificate.write_text(json.dumps(content, indent=1))
+    ended = run("certify", "--check", certificate)
+    assert (ended.status, ended.out) == (2, "")
+    first = next(
+        n for n, line in enumerate(certificate.read_text().splitlines(), 1) if line.startswith(f' "{field}"')
+    )
+    if field != "radius" or value != "0":  # what fails there is the centre
+        assert f"{certificate}:{first}: " in ended.err
+    assert told in ended.err
+
+
+def test_a_moved_centre_is_refused(run, certificate):
+    content = json.loads(certificate.read_text())
+    content["w_kq"][2][0] = str(float(content["w_kq"][2][0]))
+    certificate.write_text(json.dumps(content, indent=1))
+    assert (
+        "radius: no critical point was proved within 1e-30" in run("certify", "--check", certificate).refusal
+    )
+
+
+def test_torn_files_are_refused_with_their_line(run, certificate):
+    certificate.write_text(certificate.read_text()[:400])
+    assert ": no JSON here" in run("certify", "--check", certificate).refusal
+    assert "cannot read" in run("certify", "--check", certificate.with_name("none.json")).refusal
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"law": {"kind": "gaussian", "scale": 0.1}}, "law.scale: 0.1 is a float"),
+        ({"law": {"kind": "moments", "moments": [1, 0, 1, 0, 3.3, 0, 15]}}, "law.moments[4]: 3.3 is a float"),
+        ({"weights": {"2": 0.1}}, "weights: 2: 0.1 is a float"),
+        ({"digits": 5}, "digits"),
+        ({"engine": {"kind": "enumeration"}}, "engine: certificates compute the loss exactly"),
+        ({"init": None}, "init"),
+    ],
+)
+def test_refused(run, spec, changes, told):
+    assert told in run("certify", spec({**SPEC, **changes})).refusal
+
+
+def test_one_way_to_say_what_is_asked(run, spec, certificate, tmp_path):
+    assert "either SPEC, or --check" in run("certify").refusal
+    assert "either SPEC, or --check" in run("certify", spec(SPEC), "--check", certificate).refusal
+    assert "--check writes nothing" in run("certify", "--check", certificate, "--out", "x").refusal
+    assert "is a folder" in run("certify", spec(SPEC), "--out", tmp_path).refusal
+
+
+def test_what_is_not_proved_is_no_bad_input(run, spec, tmp_path):
+    """Without weights the flow stays at the origin, where the Hessian is degenerate."""
+    zero = {"kind": "diagonal", "a": 0, "b": 0}
+    path = tmp_path / "none.json"
+    ended = run("certify", spec({**SPEC, "init": zero}), "--out", path, "--json")
+    assert ended.status == 1
+    assert json.loads(ended.out)["proved"] is False
+    assert "not proved: " in ended.err
+    assert not path.exists()
