@@ -16,7 +16,7 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "cite")
     [
         (
             (),
-            "mesascope: give a command: reproduce, claims, loss, flow, train, identify, cite; mesascope --help "
+            "mesascope: give a command: reproduce, claims, loss, flow, train, identify, certify, cite; mesascope --help "
             "explains them",
         ),
         (("los", "x"), "mesascope: unknown command 'los'; did you mean loss?"),
