@@ -1,6 +1,7 @@
 """Zheng et al. 2024, On Mesa-Optimization in Autoregressively Trained Transformers: its claims and figures."""
 
 from ._capability import CLAIMS as _CAPABILITY
+from ._certified import CLAIMS as _CERTIFIED
 from ._depth import CLAIMS as _DEPTH
 from ._descent import CLAIMS as _DESCENT
 from ._full_one import CLAIMS as _FULL_ONE
@@ -8,4 +9,13 @@ from ._other_weights import CLAIMS as _OTHER_WEIGHTS
 from ._reviews import CLAIMS as _REVIEWS
 from ._theorem_41 import CLAIMS as _THEOREM_41
 
-CLAIMS = (*_THEOREM_41, *_CAPABILITY, *_FULL_ONE, *_DESCENT, *_REVIEWS, *_OTHER_WEIGHTS, *_DEPTH)
+CLAIMS = (
+    *_THEOREM_41,
+    *_CAPABILITY,
+    *_FULL_ONE,
+    *_DESCENT,
+    *_CERTIFIED,
+    *_REVIEWS,
+    *_OTHER_WEIGHTS,
+    *_DEPTH,
+)
