@@ -27,9 +27,9 @@ from mesascope.studies import (
 )
 
 ROOT = Path(__file__).parents[1]
-PAGE, IDENTIFY, INSIDE = (
+PAGE, IDENTIFY, INSIDE, CERTIFICATES = (
     (ROOT / "docs" / name).read_text(encoding="utf-8")
-    for name in ("train-your-own.md", "identify.md", "look-inside.md")
+    for name in ("train-your-own.md", "identify.md", "look-inside.md", "certificates.md")
 )
 BLOCK = re.compile(r"(<!-- needs (\w+) -->\n)?```(\w+)\n(.*?)```", re.S)
 
@@ -146,6 +146,18 @@ def test_every_block_on_layers_runs_and_finds_what_the_page_says(tmp_path, monke
     # a step of GD is better than nothing in the place of the second layer, and less than the layer
     losses = dict(zip(names["replaced"].names, names["replaced"].loss.value, strict=True))
     assert losses["untouched"] < losses["one step of GD"] < losses["removed"] < losses["shuffled"]
+
+
+@pytest.mark.slow
+def test_every_block_on_certificates_runs_and_proves_what_the_page_says(tmp_path, monkeypatch, capsys):
+    names = {"__name__": "certificates"}
+    monkeypatch.chdir(tmp_path)
+    _run_blocks(CERTIFICATES, names, capsys)
+    proved = names["certificate"].proved
+    assert f"{proved.theorem}, a Fraction" in CERTIFICATES and f"exactly {proved.theorem}," in CERTIFICATES
+    assert str(proved.inertia) in CERTIFICATES
+    assert names["full_one"].isolated and names["full_one"].proved.theorem is None
+    assert not names["one_hot"].isolated and names["one_hot"].proved.loss == (0, 0)
 
 
 def test_every_field_of_a_question_is_explained():

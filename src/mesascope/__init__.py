@@ -36,6 +36,9 @@ if _TYPE_CHECKING:
     from mesascope.dynamics import save_model as save_model
     from mesascope.dynamics import train as train
     from mesascope.dynamics import train_many as train_many
+    from mesascope.dynamics.certificates import Certificate as Certificate
+    from mesascope.dynamics.certificates import NotProvedError as NotProvedError
+    from mesascope.dynamics.certificates import certify as certify
     from mesascope.models import MLP as MLP
     from mesascope.models import BareTokens as BareTokens
     from mesascope.models import ComplexPairs as ComplexPairs
@@ -200,6 +203,9 @@ _HOME = {
     "export_safetensors": "dynamics",
     "factored_linear_transformer": "models",
     "gradient_flow": "dynamics",
+    "Certificate": "dynamics.certificates",
+    "NotProvedError": "dynamics.certificates",
+    "certify": "dynamics.certificates",
     "identify": "probes",
     "intervene": "probes",
     "layer_progress": "probes",

@@ -21,6 +21,7 @@ from ._exact_point import prove_exactly
 from ._isolated_point import bits_for, prove_isolated
 from ._krawczyk import NotProvedError, polished
 from ._question import Proved, Question, diagonal_places
+from ._statement import statement
 
 _MOST_DIGITS = 1000
 _GUARD_DIGITS = 3  # of the centre, beyond those of the radius
@@ -39,6 +40,9 @@ class Certificate:
     question: Question
     centre: tuple[Fraction, ...]
     proved: Proved
+
+    def __str__(self) -> str:
+        return "\n".join(statement(self.question, self.proved))
 
     @property
     def isolated(self) -> bool:
