@@ -3,12 +3,15 @@
 Nothing in here knows jax: records can be written, read and drawn where no accelerator library is installed.
 """
 
+from ._cell_map import CellMap as CellMap
 from ._certificate import CertificateFile as CertificateFile
 from ._certificate import CertificateRecord as CertificateRecord
 from ._certificate import write_certificate as write_certificate
 from ._claim import ClaimRecord as ClaimRecord
 from ._claim import Verdict as Verdict
 from ._claim import fingerprint as fingerprint
+from ._dataset import read_dataset as read_dataset
+from ._dataset import write_dataset as write_dataset
 from ._figure import Band as Band
 from ._figure import Figure as Figure
 from ._figure import Heatmap as Heatmap

@@ -14,6 +14,8 @@ from pydantic import (
     model_validator,
 )
 
+from ._cell_map import CellMap
+
 
 def _as_list(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
@@ -227,7 +229,7 @@ class Histogram(_Data):
         return cls(edges=edges, counts=counts, label=label, series=series)
 
 
-Trace = Annotated[Line | Band | Points | Rule | Heatmap | Histogram, Field(discriminator="kind")]
+Trace = Annotated[Line | Band | Points | Rule | Heatmap | CellMap | Histogram, Field(discriminator="kind")]
 
 
 def _coordinates(trace: Trace, axis: Literal["x", "y"]) -> Iterator[float]:
@@ -240,6 +242,9 @@ def _coordinates(trace: Trace, axis: Literal["x", "y"]) -> Iterator[float]:
             yield from trace.x if axis == "x" else trace.low
         case Line() | Points():
             yield from trace.x if axis == "x" else trace.y
+        case CellMap():
+            named = trace.xnames if axis == "x" else trace.ynames
+            yield from () if named else trace.x if axis == "x" else trace.y
         case Heatmap():
             pass
 
@@ -253,7 +258,7 @@ class Panel(_Data):
         ylabel: quantity along y.
         xscale: `"linear"` or `"log"`; a logarithmic axis takes positive values only.
         yscale: the same for y.
-        traces: at least one; a `Heatmap` stands alone, on linear axes.
+        traces: at least one; a `Heatmap` or `CellMap` stands alone, a heat map on linear axes.
     """
 
     title: Label
@@ -265,10 +270,10 @@ class Panel(_Data):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if any(isinstance(trace, Heatmap) for trace in self.traces):
+        if any(isinstance(trace, Heatmap | CellMap) for trace in self.traces):
             if len(self.traces) > 1:
                 raise ValueError(f"panel {self.title!r}: a heatmap shares no panel; give it one of its own")
-            if (self.xscale, self.yscale) != ("linear", "linear"):
+            if isinstance(self.traces[0], Heatmap) and (self.xscale, self.yscale) != ("linear", "linear"):
                 raise ValueError(
                     f"panel {self.title!r}: a heatmap has linear axes; leave xscale and yscale out"
                 )

@@ -2,10 +2,21 @@
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mesascope.records import Band, Figure, Heatmap, Histogram, Line, Panel, Points, Rule, atomic_path
+from mesascope.records import (
+    Band,
+    CellMap,
+    Figure,
+    Heatmap,
+    Histogram,
+    Line,
+    Panel,
+    Points,
+    Rule,
+    atomic_path,
+)
 
 _HEADER = ("panel", "trace", "x", "y", "low", "high")
 _Row = tuple[str | float, ...]
@@ -15,7 +26,8 @@ def write_csv(figure: Figure, path: str | os.PathLike[str]) -> Path:
     """Write every number of a figure's traces as comma-separated values, atomically.
 
     One line for each point: panel, trace, x, y, low, high; what a trace does not have is empty. Of a heatmap the trace is the
-    row, x the column and y the entry; of a histogram low and high are the ends of the bin, y its height.
+    row, x the column and y the entry; of a cell map the trace is what the colour means, x and y the place, low the entry, and
+    high the name of its kind or the entry; of a histogram low and high are the ends of the bin, y its height.
 
     Returns:
         The path.
@@ -53,6 +65,8 @@ def _rows(panel: Panel) -> Iterator[_Row]:
                 yield from ((trace.label, "", count, low, high) for low, high, count in bins)
             case Heatmap():
                 yield from _cells(trace)
+            case CellMap():
+                yield from _places(trace)
 
 
 def _cells(trace: Heatmap) -> Iterator[_Row]:
@@ -61,3 +75,18 @@ def _cells(trace: Heatmap) -> Iterator[_Row]:
     for row, values in zip(rows, trace.z, strict=True):
         for column, value in zip(columns, values, strict=True):
             yield (row, column, value, "", "")
+
+
+def _places(trace: CellMap) -> Iterator[_Row]:
+    xs: Sequence[str | float] = trace.xnames or trace.x
+    ys: Sequence[str | float] = trace.ynames or trace.y
+    for y, entries in zip(ys, trace.z, strict=True):
+        for x, entry in zip(xs, entries, strict=True):
+            if entry is not None:
+                yield (
+                    trace.colorlabel,
+                    x,
+                    y,
+                    entry,
+                    entry if trace.kinds is None else trace.kinds[int(entry)],
+                )

@@ -3,8 +3,9 @@
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from mesascope.records import Band, Heatmap, Histogram, Line, Panel, Points, Rule
+from mesascope.records import Band, CellMap, Heatmap, Histogram, Line, Panel, Points, Rule
 
+from ._cell_map import cell_map, cell_map_height
 from ._legend import Entries
 from ._style import DASHES, DIVERGING, MARKERS, PALETTE, RULE_DASHES, SEQUENTIAL, STYLES, THEORY
 from ._wrap import names_across
@@ -21,7 +22,7 @@ class Brush:
     """Colours, dashes and markers of one panel's traces, given out in their order."""
 
     def __init__(self, panel: Panel) -> None:
-        named = {trace.series for trace in panel.traces if not isinstance(trace, Heatmap)}
+        named = {trace.series for trace in panel.traces if not isinstance(trace, Heatmap | CellMap)}
         self._free = (number for number in range(len(panel.traces) + len(named)) if number not in named)
         self._rules = 0
 
@@ -45,6 +46,8 @@ def color(series: int | None) -> str:
 def panel_height(panel: Panel, width: float) -> float:
     """Height in inches of a panel that is `width` inches wide, its title and labels included."""
     first = panel.traces[0]
+    if isinstance(first, CellMap):
+        return cell_map_height(first, width)
     if isinstance(first, Heatmap):
         # What names, labels and colour bar leave of the width, at equal cells.
         left, below = (names_across(names) if names else 0.0 for names in (first.rows, first.columns))
@@ -74,6 +77,9 @@ def draw(axes: "Axes", panel: Panel) -> Entries:
         match trace:
             case Heatmap():
                 _heatmap(axes, trace)
+                continue
+            case CellMap():
+                cell_map(axes, trace)
                 continue
             case Rule():
                 series = trace.series if isinstance(trace.series, int) else None

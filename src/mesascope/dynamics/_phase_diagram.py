@@ -1,0 +1,227 @@
+"""Phase diagrams: thousands of flows over two parameters, and which critical point each of them reaches."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import diffrax
+import jax
+from jax import Array
+
+from mesascope.core import finite_positive, integer_at_least, named_key
+from mesascope.objectives import Engine
+from mesascope.records import held, remove_leftovers
+
+from ._flow import checked_until
+from ._parameters import Mask
+from ._phase_axes import PhaseAxis, checked_axes, words
+from ._phase_points import Make, PhasePoint, checked_workers, made_row
+from ._phase_rows import Row, RowFile, Solving, solve_row
+from ._phase_table import NAMES, as_dataset
+from ._rodas4 import Rodas4
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class PhaseProgress(NamedTuple):
+    """What a progress callback receives after every row.
+
+    Attributes:
+        done, total: flows.
+        remaining: seconds left at the rate so far; NaN while nothing was computed.
+    """
+
+    done: int
+    total: int
+    remaining: float
+
+
+def phase_diagram(
+    make: Make,
+    axes: Mapping[str, Sequence[Any]],
+    *,
+    seed: int = 0,
+    engine: Engine | None = None,
+    until: float | str = "steady-state",
+    mask: Mask | None = None,
+    solver: diffrax.AbstractSolver | None = None,
+    rtol: float = 1e-6,
+    tolerance: float = 1e-9,
+    max_steps: int = 4096,
+    fraction: float = 0.99,
+    folder: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: Callable[[PhaseProgress], None] | None = None,
+) -> xarray.Dataset:
+    """Solve θ' = −∇L(θ) at every point of a grid over two parameters: where each flow ends, when, and how good that is.
+
+    At each point (u, v) of the grid `make(u, v, key)` returns a `PhasePoint`, or a tuple (start, process, task) or (start,
+    process, task, test). Points whose arrays have equal shapes and whose other parts are equal (two horizons, two scales of
+    one law, but not two dims) share one compiled program. Rows, flows with one value of the first axis, are divided
+    among the cores.
+
+    Args:
+        make: from a value of each axis, in their order, and a random key to what is solved there. The key is
+            `named_key(seed, "phase diagram")` at every point, so that neighbours start alike; for independent draws fold
+            something in, as in `jax.random.fold_in(key, number)`.
+        axes: names and values of the two axes: numbers, or anything that can be told apart by its words (laws, normalizers).
+        seed: of the key.
+        engine: how expectations are computed; `ExactMoments()` by default.
+        until: flow time > 0, or `"steady-state"` (as in `gradient_flow`).
+        mask: entries whose gradient is masked (see `Mask`).
+        solver: any diffrax solver; `Rodas4()` by default, which stiffness does not slow down.
+        rtol: relative local error allowed per step; the absolute one is a tenth of it times the smallest starting matrix.
+        tolerance: of the steady state: ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for every matrix W, λ being the largest curvature at the
+            start or next to the origin, whichever is less.
+        max_steps: limit on solver steps for each flow.
+        fraction: of the way, for `time_to_reach`; between 0 and 1.
+        folder: keeps every row in a file as soon as it is solved; the same call then goes on with the rows that are missing
+            and gives the same bits.
+        workers: rows solved at the same time; as many as there are cores by default.
+        progress: called with a `PhaseProgress` after every row; KeyboardInterrupt in it, or Ctrl-C, ends the diagram
+            and keeps the rows that were solved.
+
+    Returns:
+        A data set over the two axes. Numbers are NaN where the flow did not come to its end: `status` says why.
+
+        - `critical_point`: the number of the critical point reached, 0 being the most frequent: ends that differ by
+          (W^KQ, W^PV) → (sW^KQ, W^PV/s) are one, and critical points that move with the parameters stay one;
+          `up_to_symmetry`: the same up to signs and order of the coordinates. `name` has words for each.
+        - `loss`, `loss_start`, `limit_loss` (where zheng2024 knows the limit from diagonal starts), `relative_loss` (their
+          ratio, `loss/limit_loss`), `risk` (the loss on the test of the point).
+        - `time` at the end, `time_to_reach`: when the loss had fallen by `fraction` of what it falls in all.
+        - `status`: "converged", "finished" (the time asked for), "step limit", "diverged" or "interrupted".
+        - `gradient_norm`, `steps`, and `end`, the weights in the coordinates of `real_vector`.
+
+    Raises:
+        ValueError, TypeError: bad axes or settings; `make` returns something else, its message naming the point.
+        RecordError: the folder has rows of another diagram, or cannot be written; InUseError: somebody else writes there.
+    """
+    if not callable(make):
+        raise TypeError(f"make: must be a function of a value of each axis and a random key, got {make!r}")
+    grid = checked_axes(axes, NAMES)
+    how = _checked_settings(engine, until, mask, solver, rtol, tolerance, max_steps, fraction)
+    key = named_key(seed, "phase diagram")
+    place = None if folder is None else Path(folder)
+    rows = len(grid[0].values)
+    running = _Running(make, grid, key, how, seed, place, progress)
+    with nullcontext() if place is None else held(place, "diagram"):
+        if place is not None:
+            remove_leftovers(place)
+        running.solve(checked_workers(workers, rows, os.cpu_count() or 1))
+    return as_dataset(grid, running.rows, running.points, how, seed)
+
+
+def _checked_settings(
+    engine: Engine | None,
+    until: float | str,
+    mask: Mask | None,
+    solver: diffrax.AbstractSolver | None,
+    rtol: float,
+    tolerance: float,
+    max_steps: int,
+    fraction: float,
+) -> Solving:
+    limit = checked_until(until)
+    if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
+        raise TypeError(f"solver: must be a diffrax solver such as diffrax.Tsit5(), got {solver!r}")
+    for name, value in (("rtol", rtol), ("tolerance", tolerance), ("fraction", fraction)):
+        finite_positive(name, value)
+    if fraction >= 1:
+        raise ValueError(
+            f"fraction: of the way must be below 1, got {fraction}; the end itself is reached at `time`"
+        )
+    integer_at_least("max_steps", max_steps, 1)
+    return Solving(engine, limit, mask, solver or Rodas4(), rtol, tolerance, max_steps, fraction)
+
+
+class _Running:
+    """The rows of a diagram while they are solved."""
+
+    def __init__(
+        self,
+        make: Make,
+        grid: tuple[PhaseAxis, PhaseAxis],
+        key: Array,
+        how: Solving,
+        seed: int,
+        folder: Path | None,
+        progress: Callable[[PhaseProgress], None] | None,
+    ):
+        self.rows: dict[int, Row] = {}
+        self.points: dict[int, list[PhasePoint]] = {}
+        self._make, self._grid, self._key, self._how = make, grid, key, how
+        self._seed, self._folder, self._progress = seed, folder, progress
+        self._stop = threading.Event()
+        self._computed, self._began = 0, time.monotonic()
+
+    def solve(self, workers: int) -> None:
+        """Solve what is missing, until all is there or somebody asks to stop."""
+        missing = [row for row in range(len(self._grid[0].values)) if not self._read(row)]
+        wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
+
+        def run(row: int) -> int:
+            if not self._stop.is_set():
+                with jax.enable_x64(wide):  # a mode entered by `with` does not reach other threads
+                    self._solve(row)
+            return row
+
+        with ThreadPoolExecutor(workers) as pool:
+            waiting: set[Future[int]] = {pool.submit(run, row) for row in missing}
+            try:
+                self._tell()
+                while waiting:
+                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    self._computed += sum(one.result() in self.rows for one in ended)
+                    self._tell()
+            except KeyboardInterrupt:
+                self._stop.set()  # rows that are being solved end, and are kept
+            except BaseException:
+                self._stop.set()
+                raise
+
+    def _points_of(self, row: int) -> list[PhasePoint]:
+        if row not in self.points:
+            self.points[row] = made_row(self._make, self._grid, row, self._key)
+        return self.points[row]
+
+    def _file(self, row: int) -> RowFile | None:
+        if self._folder is None:
+            return None
+        first, second = self._grid
+        value, others = words(first.values[row]), [words(other) for other in second.values]
+        facts = {**self._how.facts(), "seed": self._seed, first.name: value, second.name: others}
+        return RowFile(self._folder / f"row-{row:05}.nc", facts)
+
+    def _read(self, row: int) -> bool:
+        file = self._file(row)
+        found = None if file is None or not file.path.exists() else file.read(self._points_of(row))
+        if found is not None:
+            self.rows[row] = found
+        return found is not None
+
+    def _solve(self, row: int) -> None:
+        points = self._points_of(row)
+        solved = solve_row(points, self._how)
+        file = self._file(row)
+        if file is not None:
+            file.write(points, solved)
+        self.rows[row] = solved
+
+    def _tell(self) -> None:
+        if self._progress is None:
+            return
+        each, rows = len(self._grid[1].values), len(self._grid[0].values)
+        seconds = time.monotonic() - self._began
+        left = rows - len(self.rows)
+        remaining = seconds / self._computed * left if self._computed else math.nan
+        self._progress(PhaseProgress(each * (rows - left), each * rows, remaining))

@@ -1,0 +1,127 @@
+"""One row of a phase diagram: its flows solved, and kept in a file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mesascope.objectives import Engine
+from mesascope.records import RecordError, canonical_json, read_dataset, write_dataset
+
+from ._parameters import Mask, mask_vector
+from ._phase_points import PhasePoint, Problem, by_structure, problem_of, stacked
+from ._phase_solve import FlowFacts, solve_flows
+
+_ALMOST_NO_TIME = 1e-300
+_COMPILING = threading.Lock()
+
+Row = dict[str, np.ndarray]
+"""Of every flow of a row what `FlowFacts` names; `end` is padded with NaN to the longest."""
+
+
+@dataclass(frozen=True)
+class Solving:
+    """How the flows of a diagram are solved; as in `phase_diagram`."""
+
+    engine: Engine | None
+    until: float
+    mask: Mask | None
+    solver: diffrax.AbstractSolver
+    rtol: float
+    tolerance: float
+    max_steps: int
+    fraction: float
+
+    def facts(self) -> dict[str, Any]:
+        """What decides every bit of a row, beside its points."""
+        masks = jax.tree.leaves(eqx.filter(self.mask, eqx.is_inexact_array))
+        return {
+            "engine": repr(self.engine),
+            "until": self.until,
+            "mask": [np.asarray(mask).real for mask in masks] if masks else self.mask,
+            "solver": type(self.solver).__name__,
+            "rtol": self.rtol,
+            "tolerance": self.tolerance,
+            "max_steps": self.max_steps,
+            "fraction": self.fraction,
+        }
+
+
+def solve_row(points: Sequence[PhasePoint], how: Solving) -> Row:
+    """Solve the flows of a row, those of one structure in one compiled call."""
+    problems = [problem_of(point, how.engine) for point in points]
+    parts = [(places, _solve_group([problems[n] for n in places], how)) for places in by_structure(problems)]
+    longest = max(part.end.shape[1] for _, part in parts)
+    row: Row = {}
+    for places, part in parts:
+        kept = part._asdict()
+        kept["end"] = np.pad(part.end, ((0, 0), (0, longest - part.end.shape[1])), constant_values=np.nan)
+        for name, values in kept.items():
+            row.setdefault(name, np.zeros((len(points), *values.shape[1:]), values.dtype))[places] = values
+    return row
+
+
+def _solve_group(problems: list[Problem], how: Solving) -> FlowFacts:
+    allowed = mask_vector(problems[0].start, how.mask)
+    together = stacked(problems)
+
+    def solve(until: float) -> FlowFacts:
+        numbers = jnp.asarray([until, how.tolerance, how.rtol, how.fraction], float)
+        return jax.device_get(solve_flows(*together, allowed, numbers, how.solver, how.max_steps))
+
+    with _COMPILING:  # several rows would each compile the same program
+        solve(_ALMOST_NO_TIME)
+    return solve(how.until)
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """Where a row is kept, and what must be the same for it to be used again."""
+
+    path: Path
+    facts: dict[str, Any]
+
+    def read(self, points: Sequence[PhasePoint]) -> Row | None:
+        """The row, if it is there.
+
+        Raises:
+            RecordError: the file is torn, or of another diagram.
+        """
+        if not self.path.exists():
+            return None
+        data = read_dataset(self.path)
+        sizes = np.array([point.size() for point in points])
+        same_start = data["start"].shape == sizes.shape and np.allclose(
+            data["start"], sizes, rtol=1e-9, atol=1e-12
+        )
+        if data.attrs.get("row") != self._words(points) or not same_start:
+            raise RecordError(
+                f"{self.path}: is a row of another phase diagram (other values, starts, processes, tasks, seed or settings); "
+                "choose another folder"
+            )
+        return {name: data[name].values for name in FlowFacts._fields}
+
+    def write(self, points: Sequence[PhasePoint], row: Row) -> None:
+        """Keep the row, atomically.
+
+        Raises:
+            RecordError: it cannot be written.
+        """
+        variables: dict[str, Any] = {
+            name: (("point", "weight") if name == "end" else ("point",), values)
+            for name, values in row.items()
+        }
+        variables["start"] = (("point", "size"), np.array([point.size() for point in points]))
+        write_dataset(self.path, variables, {"row": self._words(points)})
+
+    def _words(self, points: Sequence[PhasePoint]) -> str:
+        return canonical_json({**self.facts, "points": [point.describe() for point in points]})

@@ -1,0 +1,164 @@
+"""Many flows of many objectives in one compiled call: where each ends, and when it has come most of the way."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mesascope.objectives import Objective
+
+from ._flow import masked_gradient
+from ._parameters import real_vector
+from ._rest import curvature, matrix_sizes, rest_event
+
+_BISECTIONS = 40
+_NEAR_ORIGIN = 1e-3
+_ATOL = 0.1
+
+CONVERGED, FINISHED, STEP_LIMIT, DIVERGED = range(4)
+
+
+class FlowFacts(NamedTuple):
+    """What is kept of every flow, arrays over flows.
+
+    Attributes:
+        end: weights at the end, in the coordinates of `real_vector`.
+        code: how it ended.
+        loss_start, loss, loss_zero: at the start, at the end, and of weights that are all 0.
+        risk: the loss of the test objective at the end, NaN without one.
+        gradient_norm, time, steps: at the end.
+        time_to_reach: when the loss had made the given fraction of its way from start to end.
+    """
+
+    end: Array
+    code: Array
+    loss_start: Array
+    loss: Array
+    loss_zero: Array
+    risk: Array
+    gradient_norm: Array
+    time: Array
+    steps: Array
+    time_to_reach: Array
+
+
+@eqx.filter_jit
+def solve_flows(
+    objectives: Objective,
+    tests: Objective | None,
+    starts: eqx.Module,
+    allowed: Array,
+    numbers: Array,
+    solver: diffrax.AbstractSolver,
+    max_steps: int,
+) -> FlowFacts:
+    """Solve θ' = −∇L_n(θ) for objectives, tests and starts stacked along the first axis of their arrays.
+
+    Args:
+        objectives: what flow n descends.
+        tests: what its end is judged by.
+        starts: where it starts.
+        allowed: 1 where the gradient passes, in the coordinates of `real_vector`.
+        numbers: until which time, tolerance of rest, rtol, fraction of the way.
+        solver: any diffrax solver.
+        max_steps: limit for each flow.
+    """
+    parts, static = eqx.partition((objectives, tests, starts), eqx.is_array)
+
+    def one(part: Any) -> FlowFacts:
+        objective, test, start = eqx.combine(part, static)
+        return _solve(objective, test, start, allowed, numbers, solver, max_steps)
+
+    return jax.lax.map(one, parts)
+
+
+def _solve(
+    objective: Objective,
+    test: Objective | None,
+    start: eqx.Module,
+    allowed: Array,
+    numbers: Array,
+    solver: diffrax.AbstractSolver,
+    max_steps: int,
+) -> FlowFacts:
+    limit, tolerance, rtol, fraction = numbers
+    vector, rebuild = real_vector(start)
+    gradient = masked_gradient(objective, rebuild, allowed)
+    rate = curvature(gradient, vector)
+    # large weights bend the landscape more than the end will: rest in the units of the flatter of two places
+    origin = curvature(gradient, _NEAR_ORIGIN * vector)
+    flattest = jnp.where(origin > 0, jnp.minimum(rate, origin), rate)
+    bound = jnp.where(jnp.isfinite(limit), -1.0, tolerance * flattest)
+    sizes = matrix_sizes(start)
+    smallest = jnp.min(jnp.where(sizes > 0, sizes, jnp.inf))
+    atol = _ATOL * rtol * jnp.where(jnp.isfinite(smallest), smallest, 1.0)
+
+    def height(t: Array, y: Array, args: Any) -> tuple[Array, Array, Array]:
+        return t, objective(rebuild(y)).value, -jnp.sum(gradient(y) ** 2)
+
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, y, args: -gradient(y)),
+        solver,
+        0.0,
+        limit,
+        jnp.where(rate > 0, 0.01 / rate, 1.0),
+        vector,
+        saveat=diffrax.SaveAt(
+            subs=[diffrax.SubSaveAt(t0=True, steps=True, fn=height), diffrax.SubSaveAt(t1=True)]
+        ),
+        stepsize_controller=diffrax.PIDController(rtol, atol),
+        max_steps=max_steps,
+        event=diffrax.Event(rest_event(gradient, rebuild, bound)),
+        throw=False,
+    )
+    (times, losses, slopes), ends = solution.ys
+    end = ends[-1]
+    model = rebuild(end)
+    loss = objective(model).value
+    result = solution.result
+    ended = [
+        result == diffrax.RESULTS.event_occurred,
+        result == diffrax.RESULTS.successful,
+        result == diffrax.RESULTS.max_steps_reached,
+    ]
+    code = jnp.select(ended, [CONVERGED, FINISHED, STEP_LIMIT], DIVERGED)
+    finite = jnp.isfinite(end).all() & jnp.isfinite(loss)
+    return FlowFacts(
+        end=end,
+        code=jnp.where(finite, code, DIVERGED),
+        loss_start=losses[0],
+        loss=loss,
+        loss_zero=objective(rebuild(0 * vector)).value,
+        risk=jnp.full_like(loss, jnp.nan) if test is None else test(model).value,
+        gradient_norm=jnp.linalg.norm(gradient(end)),
+        time=solution.ts[1][-1],
+        steps=solution.stats["num_steps"],
+        time_to_reach=_passes(times, losses, slopes, fraction * loss + (1 - fraction) * losses[0]),
+    )
+
+
+def _passes(times: Array, losses: Array, slopes: Array, target: Array) -> Array:
+    """When a falling curve first is at `target`: between two points it is the cubic with their values and slopes."""
+    at = jnp.argmax(losses <= target)
+    left, right = jnp.maximum(at - 1, 0), at
+    width = times[right] - times[left]
+
+    def value(u: Array) -> Array:
+        bend = (1 - u) * slopes[left] - u * slopes[right]
+        drop = losses[right] - losses[left]
+        straight = (1 - u) * losses[left] + u * losses[right]
+        return straight + u * (1 - u) * (width * bend + (2 * u - 1) * drop)
+
+    def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = (low + high) / 2
+        above = value(middle) > target
+        return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+    low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (jnp.zeros(()), jnp.ones(())))
+    return jnp.where(at > 0, times[left] + width * (low + high) / 2, 0.0)
