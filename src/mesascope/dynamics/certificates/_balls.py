@@ -33,8 +33,11 @@ def as_fraction(value: fmpq) -> Fraction:
 
 
 def ball(centre: Fraction, radius: Fraction) -> arb:
-    """All numbers within the radius of the centre."""
-    return arb(as_fmpq(centre)) + arb(0, arb(as_fmpq(radius)).abs_upper())
+    """A ball that holds all numbers within the radius of the centre.
+
+    It is made of its ends: `arb(centre, radius)` rounds the radius to a number of 30 bits, which may be a smaller one.
+    """
+    return arb(as_fmpq(centre - radius)).union(arb(as_fmpq(centre + radius)))
 
 
 def midpoint(value: arb) -> Fraction:

@@ -64,10 +64,9 @@ def _check_basis(centres: Sequence[Sequence[float]], orbits: Sequence[Sequence[A
 def _sign(matrix: arb_mat, n: int, value: float) -> int:
     """The sign of the n-th disc."""
     around = sum((matrix[n, m].abs_upper() for m in range(matrix.ncols()) if m != n), arb(0))
-    disc = matrix[n, n] + arb(0, around.abs_upper())
-    if disc > 0:
+    if matrix[n, n] - around > 0:
         return 1
-    if disc < 0:
+    if matrix[n, n] + around < 0:
         return -1
     raise NotProvedError(
         f"the sign of an eigenvalue near {value:.3g} of the Hessian is not decided: it is 0, or too small for the radius; "
