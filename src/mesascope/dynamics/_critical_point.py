@@ -1,0 +1,149 @@
+"""From a guess, or a flow's end, to the critical point beside it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mesascope.core import finite_positive, integer_at_least
+from mesascope.objectives import Engine
+from mesascope.processes import NextToken
+
+from ._landscape import Landscape, landscape_of, zero_loss
+from ._newton import newton
+from ._parameters import Mask
+
+Model = TypeVar("Model", bound=eqx.Module)
+_FLAT, _NEAR = 1e-3, 1e-3
+
+
+class Polishing(Enum):
+    """How Newton's method ended; `message` says what it means and names the remedy."""
+
+    CONVERGED = "converged"
+    NOT_NEAR = "not near"
+    SLOW = "slow"
+    STEP_LIMIT = "step limit"
+    NOT_FINITE = "not finite"
+
+    @property
+    def message(self) -> str:
+        """One sentence, with the remedy where one is needed."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Polishing.CONVERGED: "the gradient vanishes to within the tolerance",
+    Polishing.NOT_NEAR: (
+        "the guess is not near a critical point: the size of the gradient has a minimum here that is not zero; "
+        "follow gradient_flow further before polishing, or start elsewhere"
+    ),
+    Polishing.SLOW: (
+        "the gradient falls no further, but is above the tolerance: the critical point is degenerate or its weights are out "
+        "of balance; loosen tolerance, or start from matrices of about equal size"
+    ),
+    Polishing.STEP_LIMIT: "the step limit was reached first; raise max_steps or start nearer",
+    Polishing.NOT_FINITE: "the loss or its curvature is not finite here; start from smaller weights",
+}
+
+
+class CriticalPoint(eqx.Module, Generic[Model]):
+    """Where ∇L vanishes, and how near that is to the guess.
+
+    Attributes:
+        model: the point.
+        loss: L there.
+        gradient_norm: ‖∇L‖₂, over the entries that are not masked.
+        residuals: √(∇L·|H|⁺∇L / L₀) at the guess and after every step, L₀ the loss of the prediction 0: free of the
+            scale of weights and data. Quadratic convergence doubles its digits at every step.
+        distance: ‖θ − guess‖₂.
+        result: how the iteration ended; `result.message` names the remedy where one is needed.
+    """
+
+    model: Model
+    loss: float
+    gradient_norm: float
+    residuals: np.ndarray
+    distance: float
+    result: Polishing
+
+    @property
+    def converged(self) -> bool:
+        """Whether the point is critical to within the tolerance."""
+        return self.result is Polishing.CONVERGED
+
+    @property
+    def residual(self) -> float:
+        """The last of the residuals."""
+        return float(self.residuals[-1])
+
+
+def critical_point(
+    guess: Model,
+    process: Any,
+    task: NextToken,
+    *,
+    engine: Engine | None = None,
+    mask: Mask | None = None,
+    tolerance: float = 1e-12,
+    max_steps: int = 100,
+) -> CriticalPoint[Model]:
+    """Solve ∇L(θ) = 0 near a guess, by Newton's method with Levenberg–Marquardt damping where it is needed.
+
+    Critical points come in orbits of the symmetries, such as (s W^KQ, W^PV/s): steps have least norm, so that the guess is
+    not moved along them. Saddles attract as minima do. What the point is, `stability` says.
+
+    Args:
+        guess: e.g. the end of a flow, `flow.model`.
+        process: what generates the sequences.
+        task: horizon and weights of the context lengths.
+        engine: how the expectation is computed; `ExactMoments()` by default.
+        mask: entries that are held (see `Mask`).
+        tolerance: on the residual (see `CriticalPoint`).
+        max_steps: limit on Newton steps.
+
+    Raises:
+        ValueError, TypeError: as `gradient_flow`; ValueError when 64-bit mode is off.
+    """
+    finite_positive("tolerance", tolerance)
+    integer_at_least("max_steps", max_steps, 1)
+    landscape = landscape_of("critical_point", guess, process, task, engine, mask)
+    start = landscape.start
+    found = newton(landscape, jnp.asarray(start)[None], loss_unit(landscape), max_steps)
+    vector, steps = np.asarray(found.vector[0]), int(found.steps[0])
+    residuals = np.asarray(found.residuals[0])[: steps + 1]
+    return CriticalPoint(
+        landscape.rebuild(vector),
+        float(landscape_loss(landscape, jnp.asarray(vector))),
+        float(found.gradient_norm[0]),
+        residuals,
+        float(np.linalg.norm(vector - start)),
+        _result(residuals, float(found.stuck[0]), tolerance, steps >= max_steps),
+    )
+
+
+def loss_unit(landscape: Landscape) -> jax.Array:
+    """The loss of the prediction 0, or 1 where that is 0."""
+    unit = jnp.abs(zero_loss(landscape))
+    return jnp.where(unit > 0, unit, 1.0)
+
+
+@eqx.filter_jit
+def landscape_loss(landscape: Landscape, vector: jax.Array) -> jax.Array:
+    """L at one point."""
+    return landscape.loss(vector)
+
+
+def _result(residuals: np.ndarray, stuck: float, tolerance: float, exhausted: bool) -> Polishing:
+    if not np.isfinite(residuals[-1]):
+        return Polishing.NOT_FINITE
+    if residuals[-1] <= tolerance:
+        return Polishing.CONVERGED
+    if exhausted:
+        return Polishing.STEP_LIMIT
+    return Polishing.NOT_NEAR if stuck < _FLAT and residuals[-1] > _NEAR else Polishing.SLOW

@@ -1,0 +1,217 @@
+"""The critical points of an objective, as far as many starts find them."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import finite_positive, integer_at_least
+from mesascope.models import LinearAttentionModel
+from mesascope.objectives import Engine
+from mesascope.processes import NextToken
+
+from ._conserved import symmetric_generators
+from ._critical_point import loss_unit
+from ._landscape import Landscape, landscape_of, natural_size
+from ._newton import NULL, newton
+from ._orbits import balanced, same_predictions
+from ._parameters import Mask
+from ._stability import Stability, stability_at
+from ._symmetry import Symmetries, find_symmetries
+
+Model = TypeVar("Model", bound=LinearAttentionModel)
+_SMALLEST, _LARGEST = 0.05, 3.0
+_ROUNDS, _FOLLOWED, _POLISHED, _RADIUS, _NUDGE = 4, 40, 30, 0.3, 0.1
+_SAME_LOSS, _SAME_POINT, _SAME_SPECTRUM = 1e-9, 1e-5, 1e-6
+
+
+class FoundPoint(eqx.Module, Generic[Model]):
+    """A critical point, up to continuous symmetries.
+
+    Attributes:
+        model: the shortest weights of its orbit (for merged weights ‖W^KQ‖ = ‖W^PV‖).
+        stability: loss, kind, index, curvatures; of these weights.
+        found: how many starts led to it.
+        family: points of one family have equal loss and equal curvatures, as those have which a sign change or a permutation
+            of coordinates maps onto each other.
+    """
+
+    model: Model
+    stability: Stability[Model]
+    found: int
+    family: int
+
+    @property
+    def isolated(self) -> bool:
+        """Whether it is alone up to continuous symmetries.
+
+        Others belong to sets of critical points, on which the loss is constant: those of equal loss count as one, and the
+        one of highest index stands for them.
+        """
+        return self.stability.degenerate == 0
+
+
+class CriticalPoints(eqx.Module, Generic[Model]):
+    """What many starts found.
+
+    Attributes:
+        points: distinct critical points, by rising loss, then index.
+        starts: number of starts.
+        lost: how many of them led to no critical point within the tolerance (most often they end beside degenerate ones).
+    """
+
+    points: tuple[FoundPoint[Model], ...]
+    starts: int
+    lost: int
+
+
+def critical_points(
+    model: Model,
+    process: Any,
+    task: NextToken,
+    *,
+    starts: int = 200,
+    engine: Engine | None = None,
+    mask: Mask | None = None,
+    seed: int = 0,
+    tolerance: float = 1e-11,
+) -> CriticalPoints[Model]:
+    """Look for the critical points of the objective from many starts: minima, and saddles of every low index.
+
+    Three quarters of the starts are Gaussian weights of several sizes (small ones start beside the saddle at 0), the
+    others lie beside points found so far. From each, a step descends along all eigenvectors of the Hessian but the k lowest,
+    and climbs along those: this leads to saddles of index k, with k = 0, 1, … in turn. Newton's method ends it. Finding is no
+    proof that there are no others.
+
+    Args:
+        model: gives the structure (and the values of masked entries); its own weights are not a start.
+        process: what generates the sequences.
+        task: horizon and weights of the context lengths.
+        starts: number of starts, rounded up to a multiple of 4.
+        engine: how the expectation is computed; `ExactMoments()` by default.
+        mask: entries that are held (see `Mask`).
+        seed: of the starts.
+        tolerance: on the residual (see `CriticalPoint`).
+
+    Raises:
+        TypeError: for a model other than linear attention.
+        ValueError, TypeError: as `gradient_flow`; ValueError when 64-bit mode is off.
+    """
+    integer_at_least("starts", starts, 1)
+    finite_positive("tolerance", tolerance)
+    if not isinstance(model, LinearAttentionModel):
+        raise TypeError(f"model: must be linear attention, got {type(model).__name__}")
+    landscape = landscape_of("critical_points", model, process, task, engine, mask)
+    known = find_symmetries(landscape)
+    search = _Search(landscape, known, seed, tolerance)
+    count = -(-starts // _ROUNDS)
+    for _ in range(_ROUNDS - 1):
+        search.add(search.gaussian(count))
+    search.add(search.nudged(count))
+    return CriticalPoints(search.points(), _ROUNDS * count, search.lost)
+
+
+class _Search:
+    """Points found so far, merged up to continuous symmetries."""
+
+    def __init__(self, landscape: Landscape, known: Symmetries, seed: int, tolerance: float):
+        self._landscape, self._known, self._tolerance = landscape, known, tolerance
+        self._rng, self._size = np.random.default_rng(seed), natural_size(landscape)
+        self._unit = loss_unit(landscape)
+        self._generators = symmetric_generators(known)
+        heads, dim = landscape.rebuild(landscape.start).heads()[1].shape[:2]
+        self._indices = heads * dim + 2
+        self._found: list[tuple[np.ndarray, Stability[Any], int]] = []
+        self.lost = 0
+
+    def gaussian(self, count: int) -> np.ndarray:
+        """Gaussian weights of several sizes, (count, n)."""
+        sizes = np.exp(self._rng.uniform(np.log(_SMALLEST), np.log(_LARGEST), size=(count, 1)))
+        return self._size * sizes * self._rng.normal(size=(count, len(self._landscape.start)))
+
+    def nudged(self, count: int) -> np.ndarray:
+        """Weights beside points found so far, (count, n)."""
+        if not self._found:
+            return self.gaussian(count)
+        base = np.stack([self._found[i % len(self._found)][0] for i in range(count)])
+        return base + _NUDGE * self._size * self._rng.normal(size=base.shape)
+
+    def add(self, guesses: np.ndarray) -> None:
+        """Go from every guess to a critical point, and take note of it."""
+        placed = self._landscape.placed(jnp.asarray(guesses))
+        indices = jnp.asarray(np.arange(len(guesses)) % self._indices)
+        near = _follow(self._landscape, placed, indices, jnp.asarray(_RADIUS * self._size))
+        ends = jax.device_get(newton(self._landscape, near, self._unit, _POLISHED))
+        left = ends.residuals[np.arange(len(guesses)), ends.steps]
+        for vector in ends.vector[left <= self._tolerance]:
+            self._note(balanced(vector, self._generators))
+        self.lost += int(np.sum(~(left <= self._tolerance)))
+
+    def _note(self, vector: np.ndarray) -> None:
+        now = stability_at(self._landscape, vector, self._known)
+        for i, (other, its, count) in enumerate(self._found):
+            if self._same(vector, now, other, its):
+                kept = (vector, now) if _rank(now) > _rank(its) else (other, its)
+                self._found[i] = (*kept, count + 1)
+                return
+        self._found.append((vector, now, 1))
+
+    def _same(self, vector: np.ndarray, now: Stability[Any], other: np.ndarray, its: Stability[Any]) -> bool:
+        if abs(now.loss - its.loss) > _SAME_LOSS * float(self._unit):
+            return False
+        if now.degenerate or its.degenerate:
+            return bool(now.degenerate and its.degenerate)
+        return now.index == its.index and same_predictions(
+            self._heads(vector), self._heads(other), _SAME_POINT
+        )
+
+    def _heads(self, vector: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(np.asarray(w) for w in self._landscape.rebuild(vector).heads())
+
+    def points(self) -> tuple[FoundPoint[Any], ...]:
+        """What was found, by rising loss, then index."""
+        ordered = sorted(
+            self._found, key=lambda one: (round(one[1].loss / float(self._unit), 8), one[1].index)
+        )
+        made: list[FoundPoint[Any]] = []
+        for vector, its, count in ordered:
+            alike = (point.family for point in made if _alike(point.stability, its, float(self._unit)))
+            family = next(alike, 1 + max((point.family for point in made), default=-1))
+            made.append(FoundPoint(self._landscape.rebuild(vector), its, count, family))
+        return tuple(made)
+
+
+def _rank(one: Stability[Any]) -> tuple[int, int]:
+    return one.index, one.degenerate
+
+
+def _alike(one: Stability[Any], other: Stability[Any], unit: float) -> bool:
+    if abs(one.loss - other.loss) > _SAME_LOSS * unit or one.degenerate != other.degenerate:
+        return False
+    difference = np.abs(one.curvatures - other.curvatures).max()
+    return bool(difference <= _SAME_SPECTRUM * np.abs(one.curvatures).max())
+
+
+@eqx.filter_jit
+def _follow(landscape: Landscape, guesses: Array, indices: Array, radius: Array) -> Array:
+    """Newton steps that climb along the k lowest eigenvectors and descend along all others, (starts, n)."""
+
+    def one(start: tuple[Array, Array]) -> Array:
+        guess, index = start
+
+        def step(_: Array, vector: Array) -> Array:
+            curvatures, basis = jnp.linalg.eigh(landscape.hessian(vector))
+            slopes, size = basis.T @ landscape.gradient(vector), jnp.abs(curvatures)
+            steep = size > NULL * jnp.max(size)
+            sign = jnp.where(jnp.arange(len(size)) < index, 1.0, -1.0)
+            along = jnp.where(steep, sign * slopes / jnp.where(steep, size, 1.0), 0.0)
+            return vector + basis @ jnp.clip(along, -radius, radius)
+
+        return jax.lax.fori_loop(0, _FOLLOWED, step, guess)
+
+    return jax.lax.map(one, (guesses, indices))

@@ -1,0 +1,115 @@
+"""The objective as a function of the weights that may move: its gradient, its Hessian and its natural size.
+
+Everything is in the real coordinates of `real_vector`; masked coordinates keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import require_x64
+from mesascope.objectives import Engine, Objective, objective_of
+from mesascope.processes import NextToken
+
+from ._flow import masked_gradient
+from ._parameters import Mask, mask_vector, real_vector
+
+_DOUBLINGS = np.arange(-60.0, 61.0)
+_BATCH = 16
+
+
+class Landscape(eqx.Module):
+    """L in real coordinates.
+
+    Attributes:
+        objective: L.
+        model: gives the structure, and the values of masked coordinates.
+        allowed: 1 where a coordinate may move, 0 where it is masked, shape (n,).
+    """
+
+    objective: Objective
+    model: eqx.Module
+    allowed: Array
+
+    @property
+    def rebuild(self) -> Callable[[Any], Any]:
+        """From real vectors to models."""
+        return real_vector(self.model)[1]
+
+    @property
+    def start(self) -> np.ndarray:
+        """The weights of the model, shape (n,)."""
+        return np.asarray(real_vector(self.model)[0])
+
+    def loss(self, vector: Array) -> Array:
+        """L at θ."""
+        return self.objective(self.rebuild(vector)).value
+
+    def gradient(self, vector: Array) -> Array:
+        """∇L at θ, 0 where masked."""
+        return masked_gradient(self.objective, self.rebuild, self.allowed)(vector)
+
+    def hessian(self, vector: Array) -> Array:
+        """∇²L at θ, 0 in masked rows and columns."""
+        full = jax.jacfwd(self.gradient)(vector) * self.allowed
+        return (full + full.T) / 2
+
+    def placed(self, vectors: Array) -> Array:
+        """The vectors, with the model's own values where masked."""
+        return jnp.where(self.allowed == 1, vectors, jnp.asarray(real_vector(self.model)[0]))
+
+
+def landscape_of(
+    what: str, model: eqx.Module, process: Any, task: NextToken, engine: Engine | None, mask: Mask | None
+) -> Landscape:
+    """The landscape that a verb speaks about.
+
+    Raises:
+        ValueError: when 64-bit mode is off: curvatures in single precision say nothing; as `mask_vector`.
+        TypeError: as `objective_of` and `mask_vector`.
+    """
+    require_x64(what)
+    return Landscape(objective_of(model, process, task, engine), model, mask_vector(model, mask))
+
+
+@eqx.filter_jit
+def gradients(landscape: Landscape, vectors: Array) -> Array:
+    """∇L at many points, (k, n) → (k, n)."""
+    return jax.lax.map(landscape.gradient, vectors, batch_size=_BATCH)
+
+
+@eqx.filter_jit
+def loss_gradient_hessian(landscape: Landscape, vector: Array) -> tuple[Array, Array, Array]:
+    """L, ∇L and ∇²L at one point."""
+    return landscape.loss(vector), landscape.gradient(vector), landscape.hessian(vector)
+
+
+@eqx.filter_jit
+def zero_loss(landscape: Landscape) -> Array:
+    """L of the model that predicts 0: the unit in which losses are small or large."""
+    return landscape.loss(jnp.zeros_like(landscape.allowed))
+
+
+def natural_size(landscape: Landscape, seed: int = 0) -> float:
+    """The size of weights that matter: along a random direction, where the loss first changes by half of itself.
+
+    1 where it never does (within 2^±60).
+    """
+    direction = np.random.default_rng(seed).normal(size=landscape.start.shape)
+    along = np.asarray(_along(landscape, jnp.asarray(direction), jnp.asarray(2.0**_DOUBLINGS)))
+    unit = float(zero_loss(landscape)) or 1.0
+    with np.errstate(invalid="ignore"):
+        matters = ~(np.abs(along - along[0]) <= 0.5 * abs(unit))
+    return float(2.0 ** _DOUBLINGS[np.argmax(matters)]) if matters.any() else 1.0
+
+
+@eqx.filter_jit
+def _along(landscape: Landscape, direction: Array, sizes: Array) -> Array:
+    return jax.lax.map(lambda s: landscape.loss(landscape.placed(s * direction)), sizes)

@@ -1,0 +1,131 @@
+"""What a critical point is: its Hessian spectrum, apart from the symmetries."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mesascope.objectives import Engine
+from mesascope.processes import NextToken
+
+from ._critical_point import loss_unit
+from ._landscape import Landscape, landscape_of, loss_gradient_hessian
+from ._newton import FLAT, residual
+from ._parameters import Mask
+from ._symmetry import Symmetries, find_symmetries
+
+Model = TypeVar("Model", bound=eqx.Module)
+_CRITICAL = 1e-6
+
+
+class Stability(eqx.Module, Generic[Model]):
+    """The second-order picture of the landscape at a critical point.
+
+    Attributes:
+        kind: `"minimum"`, `"maximum"`, `"saddle"` or `"degenerate"`: where no curvature is negative but some vanishes that no
+            symmetry explains, second order cannot tell a minimum.
+        index: number of negative curvatures.
+        degenerate: number of vanishing curvatures that no continuous symmetry explains.
+        symmetric: number of directions that the continuous symmetries span here.
+        curvatures: eigenvalues of ∇²L over the entries that are not masked, ascending.
+        directions: a model whose weights carry the orthonormal eigenvectors on their first axis, in the same order.
+        loss: L at the point.
+    """
+
+    kind: str
+    index: int
+    degenerate: int
+    symmetric: int
+    curvatures: np.ndarray
+    directions: Model
+    loss: float
+
+    @property
+    def escape_rates(self) -> np.ndarray:
+        """Rates at which the flow leaves, −λ of every negative curvature, largest first, shape (index,)."""
+        return -self.curvatures[: self.index]
+
+    @property
+    def escape_directions(self) -> Model:
+        """Directions in which it leaves, stacked like `escape_rates`."""
+        return jax.tree.map(lambda w: w[: self.index] if eqx.is_inexact_array(w) else w, self.directions)
+
+    @property
+    def convergence_rate(self) -> float:
+        """‖∇L‖ falls like e^{−rate·t} along a generic flow that ends here: the least positive curvature; NaN if none is.
+
+        At a degenerate point the approach is slower than any exponential, and 0 is returned.
+        """
+        if self.degenerate and not self.index:
+            return 0.0
+        positive = self.curvatures[self.curvatures > FLAT * np.abs(self.curvatures).max()]
+        return float(positive[0]) if len(positive) else float("nan")
+
+
+def stability(
+    model: Model,
+    process: Any,
+    task: NextToken,
+    *,
+    engine: Engine | None = None,
+    mask: Mask | None = None,
+) -> Stability[Model]:
+    """Classify a critical point by the exact Hessian: its index, what symmetries explain, rates and directions.
+
+    Args:
+        model: a critical point, e.g. from `critical_point`.
+        process: what generates the sequences.
+        task: horizon and weights of the context lengths.
+        engine: how the expectation is computed; `ExactMoments()` by default.
+        mask: entries that are held (see `Mask`); they have no directions.
+
+    Raises:
+        ValueError: where the gradient does not vanish; when 64-bit mode is off.
+        ValueError, TypeError: as `gradient_flow`.
+    """
+    landscape = landscape_of("stability", model, process, task, engine, mask)
+    return stability_at(landscape, landscape.start, find_symmetries(landscape))
+
+
+def stability_at(landscape: Landscape, vector: np.ndarray, known: Symmetries) -> Stability[Any]:
+    """Classify the point θ of a landscape whose symmetries are known.
+
+    Raises:
+        ValueError: where the gradient does not vanish.
+    """
+    loss, slope, hessian = (np.asarray(x) for x in loss_gradient_hessian(landscape, jnp.asarray(vector)))
+    free = np.asarray(landscape.allowed) == 1
+    curvatures, basis = np.linalg.eigh(hessian[np.ix_(free, free)])
+    left = float(residual(jnp.asarray(basis.T @ slope[free]), jnp.asarray(curvatures), loss_unit(landscape)))
+    if not left <= _CRITICAL:
+        raise ValueError(
+            f"model: not a critical point, a Newton step would still lower the loss by {left**2:.1e} of itself (at most "
+            f"{_CRITICAL**2:.0e}); polish it first: critical_point(model, process, task).model"
+        )
+    whole = np.zeros((len(curvatures), len(free)))
+    whole[:, free] = basis.T
+    null = np.abs(curvatures) <= FLAT * np.abs(curvatures).max()
+    symmetric = known.tangents(vector).shape[1]
+    index = int(np.sum(~null & (curvatures < 0)))
+    degenerate = max(int(null.sum()) - symmetric, 0)
+    return Stability(
+        _kind(index, int(np.sum(~null)) - index, degenerate),
+        index,
+        degenerate,
+        symmetric,
+        curvatures,
+        landscape.rebuild(whole),
+        float(loss),
+    )
+
+
+def _kind(negative: int, positive: int, degenerate: int) -> str:
+    if negative and positive:
+        return "saddle"
+    if degenerate:
+        return "degenerate"
+    return "maximum" if negative else "minimum"
