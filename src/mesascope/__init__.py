@@ -27,13 +27,18 @@ if _TYPE_CHECKING:
     from mesascope.core import Estimate as Estimate
     from mesascope.core import cite as cite
     from mesascope.dynamics import CheckpointError as CheckpointError
+    from mesascope.dynamics import InvariantManifold as InvariantManifold
     from mesascope.dynamics import Optimizer as Optimizer
     from mesascope.dynamics import ProgressBar as ProgressBar
+    from mesascope.dynamics import conserved_quantities as conserved_quantities
+    from mesascope.dynamics import critical_point as critical_point
+    from mesascope.dynamics import critical_points as critical_points
     from mesascope.dynamics import descend as descend
     from mesascope.dynamics import export_safetensors as export_safetensors
     from mesascope.dynamics import gradient_flow as gradient_flow
     from mesascope.dynamics import load_model as load_model
     from mesascope.dynamics import save_model as save_model
+    from mesascope.dynamics import stability as stability
     from mesascope.dynamics import train as train
     from mesascope.dynamics import train_many as train_many
     from mesascope.dynamics.certificates import Certificate as Certificate
@@ -129,6 +134,7 @@ if _TYPE_CHECKING:
 # Public name → the room it lives in.  A test holds this table, the block above and the rooms together.
 _HOME = {
     "BareTokens": "models",
+    "Certificate": "dynamics.certificates",
     "CheckpointError": "dynamics",
     "ComplexPairs": "models",
     "Constant": "processes",
@@ -145,6 +151,7 @@ _HOME = {
     "FirstBlock": "models",
     "Gaussian": "processes",
     "InterleavedPrompt": "models",
+    "InvariantManifold": "dynamics",
     "LastEntry": "models",
     "Law": "processes",
     "Layer": "models",
@@ -168,6 +175,7 @@ _HOME = {
     "NonlinearAR": "processes",
     "NonlinearRegression": "processes",
     "NormedDense": "models",
+    "NotProvedError": "dynamics.certificates",
     "OneHot": "models",
     "Optimizer": "dynamics",
     "OrthogonalAR": "processes",
@@ -198,14 +206,15 @@ _HOME = {
     "TwoLayerReLU": "processes",
     "Uniform": "processes",
     "WithPositions": "models",
+    "certify": "dynamics.certificates",
     "cite": "core",
+    "conserved_quantities": "dynamics",
+    "critical_point": "dynamics",
+    "critical_points": "dynamics",
     "descend": "dynamics",
     "export_safetensors": "dynamics",
     "factored_linear_transformer": "models",
     "gradient_flow": "dynamics",
-    "Certificate": "dynamics.certificates",
-    "NotProvedError": "dynamics.certificates",
-    "certify": "dynamics.certificates",
     "identify": "probes",
     "intervene": "probes",
     "layer_progress": "probes",
@@ -222,6 +231,7 @@ _HOME = {
     "prompt_transformer": "models",
     "reproduce": "papers",
     "save_model": "dynamics",
+    "stability": "dynamics",
     "step_family": "probes",
     "token_transformer": "models",
     "train": "dynamics",

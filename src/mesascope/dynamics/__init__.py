@@ -38,11 +38,11 @@ from ._phase_diagram import phase_diagram as phase_diagram
 from ._phase_points import PhasePoint as PhasePoint
 from ._progress import ProgressBar as ProgressBar
 from ._progress import TrainingProgress as TrainingProgress
+from ._rodas4 import Rodas4 as Rodas4
 from ._stability import Stability as Stability
 from ._stability import stability as stability
 from ._symmetry import Symmetries as Symmetries
 from ._symmetry import symmetries as symmetries
-from ._rodas4 import Rodas4 as Rodas4
 from ._train import Training as Training
 from ._train import run_training as run_training
 from ._train import train as train

@@ -4,6 +4,7 @@ A flow θ ↦ exp(sX)θ leaves L as it is exactly when ∇L(θ)·Xθ = 0 for all
 Both are linear in X and u: gradients at enough random points leave exactly the symmetries as a null space. The X that
 are looked for scale single entries of a weight array, or mix the slices along one of its axes: (W^KQ, W^PV) → (s W^KQ,
 W^PV/s), a scaling for every coordinate of one-hot tokens, (W_K, W_Q) → (M^{−*} W_K, M W_Q), phases of complex weights.
+Those that mix different arrays are not looked for: d = 1 with two heads has two of them, d = 2 none.
 """
 
 from __future__ import annotations
