@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import diffrax
 import jax
-from jax import Array
 
 from mesascope.core import finite_positive, integer_at_least, named_key
 from mesascope.objectives import Engine
@@ -23,7 +22,7 @@ from mesascope.records import held, remove_leftovers
 from ._flow import checked_until
 from ._parameters import Mask
 from ._phase_axes import PhaseAxis, checked_axes, words
-from ._phase_points import Make, PhasePoint, checked_workers, made_row
+from ._phase_points import Make, PhasePoint, checked_workers, made_rows, place_of
 from ._phase_rows import Row, RowFile, Solving, solve_row
 from ._phase_table import NAMES, as_dataset
 from ._rodas4 import Rodas4
@@ -97,7 +96,7 @@ def phase_diagram(
           (W^KQ, W^PV) → (sW^KQ, W^PV/s) are one, and critical points that move with the parameters stay one;
           `up_to_symmetry`: the same up to signs and order of the coordinates. `name` has words for each.
         - `loss`, `loss_start`, `limit_loss` (where zheng2024 knows the limit from diagonal starts), `relative_loss` (their
-          ratio, `loss/limit_loss`), `risk` (the loss on the test of the point).
+          ratio, `loss/limit_loss`, where that is not 0), `risk` (the loss on the test of the point).
         - `time` at the end, `time_to_reach`: when the loss had fallen by `fraction` of what it falls in all.
         - `status`: "converged", "finished" (the time asked for), "step limit", "diverged" or "interrupted".
         - `gradient_norm`, `steps`, and `end`, the weights in the coordinates of `real_vector`.
@@ -110,15 +109,14 @@ def phase_diagram(
         raise TypeError(f"make: must be a function of a value of each axis and a random key, got {make!r}")
     grid = checked_axes(axes, NAMES)
     how = _checked_settings(engine, until, mask, solver, rtol, tolerance, max_steps, fraction)
-    key = named_key(seed, "phase diagram")
+    points = made_rows(make, grid, named_key(seed, "phase diagram"))
     place = None if folder is None else Path(folder)
-    rows = len(grid[0].values)
-    running = _Running(make, grid, key, how, seed, place, progress)
     with nullcontext() if place is None else held(place, "diagram"):
         if place is not None:
             remove_leftovers(place)
-        running.solve(checked_workers(workers, rows, os.cpu_count() or 1))
-    return as_dataset(grid, running.rows, running.points, how, seed)
+        running = _Running(grid, points, how, seed, place, progress)
+        running.solve(checked_workers(workers, len(points), os.cpu_count() or 1))
+    return as_dataset(grid, running.rows, points, how, seed)
 
 
 def _checked_settings(
@@ -149,24 +147,22 @@ class _Running:
 
     def __init__(
         self,
-        make: Make,
         grid: tuple[PhaseAxis, PhaseAxis],
-        key: Array,
+        points: list[list[PhasePoint]],
         how: Solving,
         seed: int,
         folder: Path | None,
         progress: Callable[[PhaseProgress], None] | None,
     ):
         self.rows: dict[int, Row] = {}
-        self.points: dict[int, list[PhasePoint]] = {}
-        self._make, self._grid, self._key, self._how = make, grid, key, how
+        self._grid, self._points, self._how = grid, points, how
         self._seed, self._folder, self._progress = seed, folder, progress
         self._stop = threading.Event()
         self._computed, self._began = 0, time.monotonic()
 
     def solve(self, workers: int) -> None:
         """Solve what is missing, until all is there or somebody asks to stop."""
-        missing = [row for row in range(len(self._grid[0].values)) if not self._read(row)]
+        missing = [row for row in range(len(self._points)) if not self._read(row)]
         wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
 
         def run(row: int) -> int:
@@ -189,11 +185,6 @@ class _Running:
                 self._stop.set()
                 raise
 
-    def _points_of(self, row: int) -> list[PhasePoint]:
-        if row not in self.points:
-            self.points[row] = made_row(self._make, self._grid, row, self._key)
-        return self.points[row]
-
     def _file(self, row: int) -> RowFile | None:
         if self._folder is None:
             return None
@@ -204,23 +195,23 @@ class _Running:
 
     def _read(self, row: int) -> bool:
         file = self._file(row)
-        found = None if file is None or not file.path.exists() else file.read(self._points_of(row))
+        found = None if file is None else file.read(self._points[row])
         if found is not None:
             self.rows[row] = found
         return found is not None
 
     def _solve(self, row: int) -> None:
-        points = self._points_of(row)
-        solved = solve_row(points, self._how)
+        places = [place_of(self._grid, row, column) for column in range(len(self._points[row]))]
+        solved = solve_row(self._points[row], places, self._how)
         file = self._file(row)
         if file is not None:
-            file.write(points, solved)
+            file.write(self._points[row], solved)
         self.rows[row] = solved
 
     def _tell(self) -> None:
         if self._progress is None:
             return
-        each, rows = len(self._grid[1].values), len(self._grid[0].values)
+        each, rows = len(self._points[0]), len(self._points)
         seconds = time.monotonic() - self._began
         left = rows - len(self.rows)
         remaining = seconds / self._computed * left if self._computed else math.nan

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -51,22 +53,37 @@ class PhasePoint(NamedTuple):
 Make = Callable[[Any, Any, Array], Any]
 
 
-def made_row(make: Make, axes: tuple[PhaseAxis, PhaseAxis], row: int, key: Array) -> list[PhasePoint]:
-    """The points at one value of the first axis.
+@contextmanager
+def said_of(place: str) -> Iterator[None]:
+    """Errors inside begin with the place in the diagram."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"make, at {place}: {error}") from error
+
+
+def made_rows(make: Make, grid: tuple[PhaseAxis, PhaseAxis], key: Array) -> list[list[PhasePoint]]:
+    """The points of the grid, one row for each value of the first axis.
 
     Raises:
-        TypeError, ValueError: `make` returns something else than a point; says for which values.
+        TypeError, ValueError: `make` raises them, or returns something else than a point; says for which values.
     """
-    first, second = axes
-    value = first.values[row]
-    points = []
-    for other in second.values:
-        place = f"at {first.name} = {words(value)}, {second.name} = {words(other)}"
-        try:
-            points.append(_checked(make(value, other, key)))
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"make, {place}: {error}") from error
-    return points
+    first, second = grid
+    rows = []
+    for row, value in enumerate(first.values):
+        points = []
+        for column, other in enumerate(second.values):
+            with said_of(place_of(grid, row, column)):
+                points.append(_checked(make(value, other, key)))
+        rows.append(points)
+    return rows
+
+
+def place_of(grid: tuple[PhaseAxis, PhaseAxis], row: int, column: int) -> str:
+    """The values of both axes at a point."""
+    pairs = zip(grid, (row, column), strict=True)
+    return ", ".join(f"{axis.name} = {axis.coordinates[n]}" for axis, n in pairs)
 
 
 def _checked(made: Any) -> PhasePoint:
@@ -78,6 +95,10 @@ def _checked(made: Any) -> PhasePoint:
             f"the start must be linear attention, such as LinearAttention.diagonal(3, 0.1, 0.1), got {point.start!r}"
         )
     refuse_weights_not_finite(point.start)
+    # as arrays of numpy: every look at one of jax's is compiled or dispatched on its own
+    point = point._replace(
+        start=jax.tree.map(lambda leaf: np.asarray(leaf) if eqx.is_array(leaf) else leaf, point.start)
+    )
     process = point.test[0] if isinstance(point.test, tuple) else point.process
     for what, its in (("process", point.process), ("process of the test", process)):
         if getattr(its, "dim", point.start.dim) != point.start.dim:
@@ -113,23 +134,23 @@ def by_structure(problems: list[Problem]) -> list[list[int]]:
     groups: dict[Any, list[int]] = {}
     for place, problem in enumerate(problems):
         leaves, structure = jax.tree.flatten(problem)
-        kinds = tuple(
-            (np.shape(leaf), np.result_type(leaf)) if eqx.is_array_like(leaf) else leaf for leaf in leaves
-        )
+        kinds = tuple((leaf.shape, str(leaf.dtype)) if hasattr(leaf, "dtype") else leaf for leaf in leaves)
         groups.setdefault((structure, kinds), []).append(place)
     return list(groups.values())
 
 
 def stacked(problems: list[Problem]) -> Problem:
     """Problems of one structure as one, its arrays stacked along a first axis."""
-    first, *_ = problems
-    return jax.tree.map(
-        lambda *leaves: (
-            np.stack([np.asarray(leaf) for leaf in leaves]) if eqx.is_array(leaves[0]) else leaves[0]
-        ),
-        first,
-        *problems[1:],
-    )
+    first, *others = problems
+    return jax.tree.map(_stack, first, *others)
+
+
+def _stack(*leaves: Any) -> Any:
+    if not hasattr(leaves[0], "dtype"):
+        return leaves[0]
+    if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+        return jnp.stack(leaves)
+    return np.stack([np.asarray(leaf) for leaf in leaves])
 
 
 def checked_workers(workers: int | None, rows: int, cores: int) -> int:

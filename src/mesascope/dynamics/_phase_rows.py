@@ -18,7 +18,7 @@ from mesascope.objectives import Engine
 from mesascope.records import RecordError, canonical_json, read_dataset, write_dataset
 
 from ._parameters import Mask, mask_vector
-from ._phase_points import PhasePoint, Problem, by_structure, problem_of, stacked
+from ._phase_points import PhasePoint, Problem, by_structure, problem_of, said_of, stacked
 from ._phase_solve import FlowFacts, solve_flows
 
 _ALMOST_NO_TIME = 1e-300
@@ -56,17 +56,24 @@ class Solving:
         }
 
 
-def solve_row(points: Sequence[PhasePoint], how: Solving) -> Row:
-    """Solve the flows of a row, those of one structure in one compiled call."""
-    problems = [problem_of(point, how.engine) for point in points]
-    parts = [(places, _solve_group([problems[n] for n in places], how)) for places in by_structure(problems)]
+def solve_row(points: Sequence[PhasePoint], places: Sequence[str], how: Solving) -> Row:
+    """Solve the flows of a row, those of one structure in one compiled call.
+
+    Raises:
+        TypeError, ValueError: what a point asks for cannot be computed; says which by its place in the diagram.
+    """
+    problems = []
+    for point, place in zip(points, places, strict=True):
+        with said_of(place):
+            problems.append(problem_of(point, how.engine))
+    parts = [(group, _solve_group([problems[n] for n in group], how)) for group in by_structure(problems)]
     longest = max(part.end.shape[1] for _, part in parts)
     row: Row = {}
-    for places, part in parts:
+    for group, part in parts:
         kept = part._asdict()
         kept["end"] = np.pad(part.end, ((0, 0), (0, longest - part.end.shape[1])), constant_values=np.nan)
         for name, values in kept.items():
-            row.setdefault(name, np.zeros((len(points), *values.shape[1:]), values.dtype))[places] = values
+            row.setdefault(name, np.zeros((len(points), *values.shape[1:]), values.dtype))[group] = values
     return row
 
 

@@ -8,6 +8,7 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from mesascope.objectives import Objective
@@ -19,6 +20,18 @@ from ._rest import curvature, matrix_sizes, rest_event
 _BISECTIONS = 40
 _NEAR_ORIGIN = 1e-3
 _ATOL = 0.1
+
+# Powers of u from value, slope and second derivative at u = 0 and at u = 1.
+_QUINTIC = np.array(
+    [
+        [1, 0, 0, 0, 0, 0],
+        [0, 1, 0, 0, 0, 0],
+        [0, 0, 0.5, 0, 0, 0],
+        [-10, -6, -1.5, 10, -4, 0.5],
+        [15, 8, 1.5, -15, 7, -1],
+        [-6, -3, -0.5, 6, -3, 0.5],
+    ]
+)
 
 CONVERGED, FINISHED, STEP_LIMIT, DIVERGED = range(4)
 
@@ -98,8 +111,10 @@ def _solve(
     smallest = jnp.min(jnp.where(sizes > 0, sizes, jnp.inf))
     atol = _ATOL * rtol * jnp.where(jnp.isfinite(smallest), smallest, 1.0)
 
-    def height(t: Array, y: Array, args: Any) -> tuple[Array, Array, Array]:
-        return t, objective(rebuild(y)).value, -jnp.sum(gradient(y) ** 2)
+    def height(t: Array, y: Array, args: Any) -> tuple[Array, Array]:
+        slope, bend = jax.jvp(gradient, (y,), (gradient(y),))
+        # dL/dt = −‖∇L‖² and d²L/dt² = 2 ∇L·H∇L along the flow
+        return t, jnp.stack([objective(rebuild(y)).value, -slope @ slope, 2 * slope @ bend])
 
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, args: -gradient(y)),
@@ -116,8 +131,8 @@ def _solve(
         event=diffrax.Event(rest_event(gradient, rebuild, bound)),
         throw=False,
     )
-    (times, losses, slopes), ends = solution.ys
-    end = ends[-1]
+    (times, heights), ends = solution.ys
+    end, loss_start = ends[-1], heights[0, 0]
     model = rebuild(end)
     loss = objective(model).value
     result = solution.result
@@ -131,34 +146,37 @@ def _solve(
     return FlowFacts(
         end=end,
         code=jnp.where(finite, code, DIVERGED),
-        loss_start=losses[0],
+        loss_start=loss_start,
         loss=loss,
         loss_zero=objective(rebuild(0 * vector)).value,
         risk=jnp.full_like(loss, jnp.nan) if test is None else test(model).value,
         gradient_norm=jnp.linalg.norm(gradient(end)),
         time=solution.ts[1][-1],
         steps=solution.stats["num_steps"],
-        time_to_reach=_passes(times, losses, slopes, fraction * loss + (1 - fraction) * losses[0]),
+        time_to_reach=_passes(times, heights, fraction * loss + (1 - fraction) * loss_start),
     )
 
 
-def _passes(times: Array, losses: Array, slopes: Array, target: Array) -> Array:
-    """When a falling curve first is at `target`: between two points it is the cubic with their values and slopes."""
-    at = jnp.argmax(losses <= target)
-    left, right = jnp.maximum(at - 1, 0), at
-    width = times[right] - times[left]
+def _passes(times: Array, heights: Array, target: Array) -> Array:
+    """When a falling curve first is at `target`: between two points it is the quintic with their first two derivatives.
 
-    def value(u: Array) -> Array:
-        bend = (1 - u) * slopes[left] - u * slopes[right]
-        drop = losses[right] - losses[left]
-        straight = (1 - u) * losses[left] + u * losses[right]
-        return straight + u * (1 - u) * (width * bend + (2 * u - 1) * drop)
+    Args:
+        times: shape (n,).
+        heights: value, slope and second derivative, shape (n, 3); infinite beyond the end.
+        target: between the first and the last value.
+    """
+    right = jnp.argmax(heights[:, 0] <= target)
+    left = jnp.maximum(right - 1, 0)
+    width = times[right] - times[left]
+    powers = width ** jnp.arange(3)
+    values = jnp.concatenate([heights[left] * powers, heights[right] * powers])
+    coefficients = jnp.asarray(_QUINTIC) @ values
 
     def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = (low + high) / 2
-        above = value(middle) > target
+        above = coefficients @ middle ** jnp.arange(6) > target
         return jnp.where(above, middle, low), jnp.where(above, high, middle)
 
     low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (jnp.zeros(()), jnp.ones(())))
-    return jnp.where(at > 0, times[left] + width * (low + high) / 2, 0.0)
+    return jnp.where(right > 0, times[left] + width * (low + high) / 2, 0.0)

@@ -51,7 +51,7 @@ NAMES = (*_ATTRIBUTES, "name", "weight", "point")
 def as_dataset(
     grid: tuple[PhaseAxis, PhaseAxis],
     rows: dict[int, Row],
-    points: dict[int, list[PhasePoint]],
+    points: list[list[PhasePoint]],
     how: Solving,
     seed: int,
 ) -> xarray.Dataset:
@@ -69,7 +69,8 @@ def as_dataset(
     table["limit_loss"] = np.full(shape, np.nan)
     for row in rows:
         table["limit_loss"][row] = [_limit(point, how.mask) for point in points[row]]
-    table["relative_loss"] = table["loss"] / table["limit_loss"]
+    limits = np.where(table["limit_loss"] > 0, table["limit_loss"], np.nan)
+    table["relative_loss"] = table["loss"] / limits
     numbers, symmetric, names = _critical_points(table["end"], ended, nothing, points)
     table["critical_point"], table["up_to_symmetry"] = numbers, symmetric
     table["status"] = np.vectorize(_STATUS.get, otypes=[str])(code)
@@ -117,7 +118,7 @@ def _table(rows: dict[int, Row], shape: tuple[int, int]) -> dict[str, np.ndarray
 
 
 def _critical_points(
-    ends: np.ndarray, ended: np.ndarray, nothing: np.ndarray, points: dict[int, list[PhasePoint]]
+    ends: np.ndarray, ended: np.ndarray, nothing: np.ndarray, points: list[list[PhasePoint]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Numbers and numbers up to symmetry over the grid, and a name for every number: layers of one shape together."""
     numbers, symmetric = np.full(ended.shape, np.nan), np.full(ended.shape, np.nan)
@@ -139,7 +140,7 @@ def _critical_points(
     return numbers, symmetric, np.array(names, dtype=str)
 
 
-def _heads(ends: np.ndarray, places: list[tuple[int, int]], points: dict[int, list[PhasePoint]]) -> Heads:
+def _heads(ends: np.ndarray, places: list[tuple[int, int]], points: list[list[PhasePoint]]) -> Heads:
     layers = []
     for row, column in places:
         vector, rebuild = real_vector(points[row][column].start)
