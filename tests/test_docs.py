@@ -27,9 +27,9 @@ from mesascope.studies import (
 )
 
 ROOT = Path(__file__).parents[1]
-PAGE, IDENTIFY, INSIDE, CERTIFICATES = (
+PAGE, IDENTIFY, INSIDE, CERTIFICATES, PHASES = (
     (ROOT / "docs" / name).read_text(encoding="utf-8")
-    for name in ("train-your-own.md", "identify.md", "look-inside.md", "certificates.md")
+    for name in ("train-your-own.md", "identify.md", "look-inside.md", "certificates.md", "phase-diagrams.md")
 )
 BLOCK = re.compile(r"(<!-- needs (\w+) -->\n)?```(\w+)\n(.*?)```", re.S)
 
@@ -160,6 +160,24 @@ def test_every_block_on_certificates_runs_and_proves_what_the_page_says(tmp_path
     assert not names["one_hot"].isolated and names["one_hot"].proved.loss == (0, 0)
 
 
+@pytest.mark.slow
+def test_every_block_on_phase_diagrams_runs_and_finds_what_the_page_says(tmp_path, monkeypatch, capsys):
+    names = {"__name__": "phase_diagrams"}
+    monkeypatch.chdir(tmp_path)
+    _run_blocks(PHASES, names, capsys)
+    diagram, kinds = names["diagram"], names["figure"].panels[0].traces[0]
+    assert set(diagram.name.values) == {"near-diagonal + +", "near-diagonal + −"} == set(kinds.kinds)
+    assert (diagram.status == "converged").all() and list(names["part"].status.values[-1]) == [
+        "interrupted"
+    ] * 2
+    assert names["flow"].converged and names["flow"].stats["steps"] < 1000
+    risk, times = diagram.risk, diagram.time_to_reach
+    assert risk.values == pytest.approx(np.broadcast_to(risk[0], risk.shape), rel=1e-6)
+    changes = diagram.critical_point.diff("scale", label="lower") != 0
+    assert (changes.sum("scale") == 1).all() and (times.where(changes).max("scale") > 1.5 * times[0]).all()
+    assert Path("phase-diagram.png").stat().st_size > 10_000 and "(phase-diagram.png)" in PHASES
+
+
 def test_every_field_of_a_question_is_explained():
     section = re.search(r"\n## Fields of a specification\n(.*)", IDENTIFY, re.S).group(1)
     told = set(re.findall(r"`([a-z_]+)`", section)) | set(re.findall(r'`model\.kind = "(\w+)"`', section))
@@ -251,7 +269,9 @@ def test_every_setting_of_train_is_explained():
     assert set(OptimizerSpec.model_fields) - {"learning_rate"} <= told
 
 
-@pytest.mark.parametrize("page", [PAGE, IDENTIFY, INSIDE], ids=["training", "identification", "layers"])
+@pytest.mark.parametrize(
+    "page", [PAGE, IDENTIFY, INSIDE, PHASES], ids=["training", "identification", "layers", "phases"]
+)
 def test_links_exist(page):
     def anchors(text):
         titles = re.findall(r"\n## (.*)", text)

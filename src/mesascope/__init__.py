@@ -29,6 +29,7 @@ if _TYPE_CHECKING:
     from mesascope.dynamics import CheckpointError as CheckpointError
     from mesascope.dynamics import InvariantManifold as InvariantManifold
     from mesascope.dynamics import Optimizer as Optimizer
+    from mesascope.dynamics import PhasePoint as PhasePoint
     from mesascope.dynamics import ProgressBar as ProgressBar
     from mesascope.dynamics import conserved_quantities as conserved_quantities
     from mesascope.dynamics import critical_point as critical_point
@@ -37,6 +38,7 @@ if _TYPE_CHECKING:
     from mesascope.dynamics import export_safetensors as export_safetensors
     from mesascope.dynamics import gradient_flow as gradient_flow
     from mesascope.dynamics import load_model as load_model
+    from mesascope.dynamics import phase_diagram as phase_diagram
     from mesascope.dynamics import save_model as save_model
     from mesascope.dynamics import stability as stability
     from mesascope.dynamics import train as train
@@ -181,6 +183,7 @@ _HOME = {
     "OrthogonalAR": "processes",
     "OrthonormalFeatures": "processes",
     "PairedTokens": "models",
+    "PhasePoint": "dynamics",
     "PreNorm": "models",
     "ProgressBar": "dynamics",
     "Projected": "models",
@@ -226,6 +229,7 @@ _HOME = {
     "logit_lens": "probes",
     "looped_linear_transformer": "models",
     "mesa_transformer": "models",
+    "phase_diagram": "dynamics",
     "population_loss": "objectives",
     "prompt_linear_transformer": "models",
     "prompt_transformer": "models",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -157,33 +157,29 @@ class _Running:
         self.rows: dict[int, Row] = {}
         self._grid, self._points, self._how = grid, points, how
         self._seed, self._folder, self._progress = seed, folder, progress
-        self._stop = threading.Event()
         self._computed, self._began = 0, time.monotonic()
 
     def solve(self, workers: int) -> None:
         """Solve what is missing, until all is there or somebody asks to stop."""
-        missing = [row for row in range(len(self._points)) if not self._read(row)]
+        missing = iter([row for row in range(len(self._points)) if not self._read(row)])
         wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
 
-        def run(row: int) -> int:
-            if not self._stop.is_set():
-                with jax.enable_x64(wide):  # a mode entered by `with` does not reach other threads
-                    self._solve(row)
-            return row
+        def run(row: int) -> None:
+            with jax.enable_x64(wide):  # a mode entered by `with` does not reach other threads
+                self._solve(row)
 
-        with ThreadPoolExecutor(workers) as pool:
-            waiting: set[Future[int]] = {pool.submit(run, row) for row in missing}
-            try:
-                self._tell()
-                while waiting:
-                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    self._computed += sum(one.result() in self.rows for one in ended)
+        # A row is handed out when a worker is free, so that an interruption finds only those that are being solved: these
+        # end, and are kept.
+        with ThreadPoolExecutor(workers) as pool, suppress(KeyboardInterrupt):
+            self._tell()
+            waiting: set[Future[None]] = {pool.submit(run, row) for row in islice(missing, workers)}
+            while waiting:
+                ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for one in ended:
+                    one.result()
+                    self._computed += 1
                     self._tell()
-            except KeyboardInterrupt:
-                self._stop.set()  # rows that are being solved end, and are kept
-            except BaseException:
-                self._stop.set()
-                raise
+                waiting |= {pool.submit(run, row) for row in islice(missing, len(ended))}
 
     def _file(self, row: int) -> RowFile | None:
         if self._folder is None:

@@ -16,7 +16,7 @@ _CLOSE = 0.05
 """Distance of S/‖S‖ below which two ends are linked; two sign patterns are √(8/d) apart or more."""
 _CHUNK = 256
 _NOTHING = 1e-9
-_OFF_PATTERN = 1e-2
+_OFF_PATTERN, _NEAR = 1e-2, 0.5
 _LARGEST_DIM, _MOST_POINTS = 6, 256
 
 Heads = tuple[np.ndarray, np.ndarray]
@@ -139,8 +139,8 @@ def _entries(kq: np.ndarray, pv: np.ndarray) -> np.ndarray:
 def typical_ends(heads: Heads, nothing: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For every critical point the place of a typical end, and its name.
 
-    Names are "zero", "diagonal + + −" by the signs of the diagonal of W^PV, the first +, or "point 3"; what most of the ends
-    are is typical.
+    Names are "zero", "diagonal + + −" by the signs of the diagonal of W^PV, the first +, "near-diagonal + + −" where other
+    entries are up to half as large, or "point 3"; what most of the ends are is typical.
     """
     kq, pv = _unit(heads)
     words = np.array(["zero" if none else _signs(*one) for *one, none in zip(kq, pv, nothing, strict=True)])
@@ -158,20 +158,22 @@ def typical_ends(heads: Heads, nothing: np.ndarray, numbers: np.ndarray) -> tupl
 
 
 def _signs(kq: np.ndarray, pv: np.ndarray) -> str:
-    """Signs of the diagonal of W^PV, the first of them +, if the two diagonals of one head are all there is; else nothing."""
+    """Signs of the diagonal of W^PV, the first of them +, if the two diagonals of one head prevail; else nothing."""
     dim = pv.shape[-2]
     if len(pv) > 1:
         return ""
     outside = pv[0].copy(), kq[0].copy()
     np.fill_diagonal(outside[0][:, :dim], 0)
     np.fill_diagonal(outside[1][dim:, :dim], 0)
-    for weights, rest in zip((pv[0], kq[0]), outside, strict=True):
-        if np.abs(rest).max() > _OFF_PATTERN * np.abs(weights).max():
-            return ""
+    beside = max(
+        np.abs(rest).max() / np.abs(all_).max() for all_, rest in zip((pv[0], kq[0]), outside, strict=True)
+    )
+    if beside > _NEAR:
+        return ""
     diagonal = np.diag(pv[0, :, :dim]).real
     small = np.abs(diagonal) <= _OFF_PATTERN * np.abs(diagonal).max()
     if small.all():
         return ""
     turned = diagonal * np.sign(diagonal[~small][0])
     signs = ["0" if tiny else "+" if value > 0 else "−" for value, tiny in zip(turned, small, strict=True)]
-    return f"diagonal {' '.join(signs)}"
+    return f"{'diagonal' if beside <= _OFF_PATTERN else 'near-diagonal'} {' '.join(signs)}"
