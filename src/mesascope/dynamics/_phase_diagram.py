@@ -78,7 +78,7 @@ def phase_diagram(
         until: flow time > 0, or `"steady-state"` (as in `gradient_flow`).
         mask: entries whose gradient is masked (see `Mask`).
         solver: any diffrax solver; `Rodas4()` by default, which stiffness does not slow down.
-        rtol: relative local error allowed per step; the absolute one is a tenth of it times the smallest starting matrix.
+        rtol: relative local error allowed per step; the absolute one is this times the size of the smallest starting matrix.
         tolerance: of the steady state: ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for every matrix W, λ being the largest curvature at the
             start or next to the origin, whichever is less.
         max_steps: limit on solver steps for each flow.

@@ -19,7 +19,6 @@ from ._rest import curvature, matrix_sizes, rest_event
 
 _BISECTIONS = 40
 _NEAR_ORIGIN = 1e-3
-_ATOL = 0.1
 
 # Powers of u from value, slope and second derivative at u = 0 and at u = 1.
 _QUINTIC = np.array(
@@ -109,7 +108,7 @@ def _solve(
     bound = jnp.where(jnp.isfinite(limit), -1.0, tolerance * flattest)
     sizes = matrix_sizes(start)
     smallest = jnp.min(jnp.where(sizes > 0, sizes, jnp.inf))
-    atol = _ATOL * rtol * jnp.where(jnp.isfinite(smallest), smallest, 1.0)
+    atol = rtol * jnp.where(jnp.isfinite(smallest), smallest, 1.0)
 
     def height(t: Array, y: Array, args: Any) -> tuple[Array, Array]:
         slope, bend = jax.jvp(gradient, (y,), (gradient(y),))
