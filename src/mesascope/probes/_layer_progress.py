@@ -16,6 +16,7 @@ from ._ridge import ridge_maps, split_tasks
 from ._step_family import StepFamily, family_answers
 from ._table import layer_names, table
 
+_FURTHEST = 1e100  # a squared distance that is as good as infinite, and of which a mean can be taken
 _FAR = 0.5  # the distance from which on the nearest learner explains less than half of what is read
 _COLUMNS = 12  # of a printed table; of more steps only every second, third … is shown
 # Distances and similarities that differ by less are equal but for rounding: fewer steps come first.
@@ -147,9 +148,14 @@ class _Errors(NamedTuple):
     def columns(self, one: np.ndarray, other: np.ndarray, size: np.ndarray) -> np.ndarray:
         """For every task the squared distance, the size that it is relative to, and the cosine of errors: (tasks, 3)."""
         first, second = one - self.targets, other - self.targets
-        sizes = np.sqrt((squared(first) @ self.weights) * (squared(second) @ self.weights))
-        cosine = ratio(inner(first, second) @ self.weights, sizes)
-        return np.stack([squared(one - other) @ self.weights, size, cosine], -1)
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # learners may diverge after more steps than they were fitted at
+            sizes = np.sqrt((squared(first) @ self.weights) * (squared(second) @ self.weights))
+            cosine = ratio(inner(first, second) @ self.weights, sizes)
+            off = squared(one - other) @ self.weights
+        off = np.minimum(np.nan_to_num(off, nan=_FURTHEST, posinf=_FURTHEST), _FURTHEST)
+        return np.stack([off, size, np.where(np.isfinite(cosine), cosine, 0.0)], -1)
 
 
 def _progress(
