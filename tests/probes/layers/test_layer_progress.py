@@ -52,6 +52,14 @@ def test_distances_and_similarities_are_those_of_the_metrics(prompts, descent):
     np.testing.assert_allclose([end[2, 1] for end in found.similarity], similarity, rtol=1e-10)
 
 
+def test_learners_that_diverge_are_far_and_stop_nothing(prompts, descent):
+    read = np.stack([descent(prompts, 0.2, steps) for steps in (1, 2, 3)])
+    found = layer_progress(read, _descent(1e3, (1, 2, 200)), prompts)
+    assert np.isfinite(found.distance.value).all()
+    assert (found.distance.value[:, -1] > 1e50).all()
+    assert "far: no learner of the family explains half of what is read there" in str(found)
+
+
 def test_layers_of_two_steps_advance_by_two(prompts, descent):
     lens = np.stack([descent(prompts, 0.2, steps) for steps in (1, 3, 5)])
     family = _descent(0.2, range(1, 6))
