@@ -6,7 +6,6 @@ from ._certify import certify_near as certify_near
 from ._certify import prove as prove
 from ._exact_law import require_exact as require_exact
 from ._exact_point import exact_gradient as exact_gradient
-from ._exact_point import exact_loss as exact_loss
 from ._inertia import Inertia as Inertia
 from ._krawczyk import NotProvedError as NotProvedError
 from ._question import Proved as Proved

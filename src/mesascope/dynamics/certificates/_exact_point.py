@@ -21,11 +21,6 @@ def exact_gradient(question: Question, theta: Sequence[Fraction]) -> list[Fracti
     return [Fraction(0) if n in question.fixed else as_fraction(entry) for n, entry in enumerate(slope)]
 
 
-def exact_loss(question: Question, theta: Sequence[Fraction]) -> Fraction:
-    """L at rational weights, exactly."""
-    return as_fraction(question.polynomial().value([as_fmpq(entry) for entry in theta]))
-
-
 def prove_exactly(question: Question, theta: Sequence[Fraction]) -> Proved:
     r"""Prove that rational weights are a critical point, and of which kind.
 

@@ -41,18 +41,18 @@ def certified_inertia(hessian: Sequence[Sequence[Any]], orbits: Sequence[Sequenc
     nearest_zero = np.argsort(np.abs(values))
     others = np.sort(nearest_zero[len(orbits) :])
     basis = arb_mat(vectors[:, others].tolist())
-    _check_basis([[float(entry.mid()) for entry in orbit] for orbit in orbits], orbits, basis)
+    _check_basis(orbits, basis)
     reduced = basis.transpose() * arb_mat([list(row) for row in hessian]) * basis
     signs = [_sign(reduced, n, float(values[others[n]])) for n in range(size - len(orbits))]
     return Inertia(signs.count(1), signs.count(-1), len(orbits))
 
 
-def _check_basis(centres: Sequence[Sequence[float]], orbits: Sequence[Sequence[Any]], basis: arb_mat) -> None:
-    """That orbits and basis span everything."""
-    rows = basis.transpose().tolist() + [list(orbit) for orbit in orbits]
-    scale = [max(map(abs, centre)) or 1.0 for centre in centres]
-    for orbit, size in zip(rows[len(rows) - len(orbits) :], scale, strict=True):
-        orbit[:] = [entry / size for entry in orbit]
+def _check_basis(orbits: Sequence[Sequence[Any]], basis: arb_mat) -> None:
+    """That orbits and basis span everything; orbits are brought to size 1, which changes nothing about that."""
+    rows = basis.transpose().tolist()
+    for orbit in orbits:
+        size = max(abs(float(entry.mid())) for entry in orbit) or 1.0
+        rows.append([entry / size for entry in orbit])
     try:
         arb_mat(rows).inv()
     except ZeroDivisionError:
