@@ -12,10 +12,10 @@ import numpy as np
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
 
+from .._parameters import Mask
 from ._critical_point import loss_unit
 from ._landscape import Landscape, landscape_of, loss_gradient_hessian
 from ._newton import FLAT, residual
-from ._parameters import Mask
 from ._symmetry import Symmetries, find_symmetries
 
 Model = TypeVar("Model", bound=eqx.Module)

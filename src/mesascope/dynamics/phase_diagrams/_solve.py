@@ -13,9 +13,9 @@ from jax import Array
 
 from mesascope.objectives import Objective
 
-from ._flow import masked_gradient
-from ._parameters import real_vector
-from ._rest import curvature, matrix_sizes, rest_event
+from .._flow import masked_gradient
+from .._parameters import real_vector
+from .._rest import curvature, matrix_sizes, rest_event
 
 _BISECTIONS = 40
 _NEAR_ORIGIN = 1e-3

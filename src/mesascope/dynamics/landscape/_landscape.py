@@ -18,8 +18,8 @@ from mesascope.core import require_x64
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 
-from ._flow import masked_gradient
-from ._parameters import Mask, mask_vector, real_vector
+from .._flow import masked_gradient
+from .._parameters import Mask, mask_vector, real_vector
 
 _DOUBLINGS = np.arange(-60.0, 61.0)
 _BATCH = 16

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._flow import Flow
+from .._flow import Flow
+from .._parameters import Mask, mask_vector, real_vector
 from ._landscape import Landscape, gradients
-from ._parameters import Mask, mask_vector, real_vector
 
 _LAST, _FEWEST = 1e2, 3
 

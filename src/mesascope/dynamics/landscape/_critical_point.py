@@ -14,9 +14,9 @@ from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
 
+from .._parameters import Mask
 from ._landscape import Landscape, landscape_of, zero_loss
 from ._newton import newton
-from ._parameters import Mask
 
 Model = TypeVar("Model", bound=eqx.Module)
 _FLAT, _NEAR = 1e-3, 1e-3

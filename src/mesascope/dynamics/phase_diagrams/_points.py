@@ -17,8 +17,8 @@ from mesascope.models import LinearAttentionModel
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 
-from ._parameters import real_vector, refuse_weights_not_finite
-from ._phase_axes import PhaseAxis, words
+from .._parameters import real_vector, refuse_weights_not_finite
+from ._axes import PhaseAxis, words
 
 
 class PhasePoint(NamedTuple):

@@ -17,9 +17,9 @@ import numpy as np
 from mesascope.objectives import Engine
 from mesascope.records import RecordError, canonical_json, read_dataset, write_dataset
 
-from ._parameters import Mask, mask_vector
-from ._phase_points import PhasePoint, Problem, by_structure, problem_of, said_of, stacked
-from ._phase_solve import FlowFacts, solve_flows
+from .._parameters import Mask, mask_vector
+from ._points import PhasePoint, Problem, by_structure, problem_of, said_of, stacked
+from ._solve import FlowFacts, solve_flows
 
 _ALMOST_NO_TIME = 1e-300
 _COMPILING = threading.Lock()

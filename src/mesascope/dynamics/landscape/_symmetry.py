@@ -19,8 +19,8 @@ import numpy as np
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
 
+from .._parameters import Mask
 from ._landscape import Landscape, gradients, landscape_of, natural_size
-from ._parameters import Mask
 
 _SPARE_POINTS = 40
 _ROUNDING = 1e-9

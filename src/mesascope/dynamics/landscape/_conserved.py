@@ -11,10 +11,10 @@ import numpy as np
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
 
-from ._flow import Flow
+from .._flow import Flow
+from .._parameters import Mask, real_vector
 from ._landscape import landscape_of
 from ._observed_rate import real_vectors
-from ._parameters import Mask, real_vector
 from ._symmetry import Symmetries, find_symmetries
 
 _ROUNDING = 1e-9

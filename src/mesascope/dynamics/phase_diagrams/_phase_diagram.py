@@ -19,13 +19,13 @@ from mesascope.core import finite_positive, integer_at_least, named_key
 from mesascope.objectives import Engine
 from mesascope.records import held, remove_leftovers
 
-from ._flow import checked_until
-from ._parameters import Mask
-from ._phase_axes import PhaseAxis, checked_axes, words
-from ._phase_points import Make, PhasePoint, checked_workers, made_rows, place_of
-from ._phase_rows import Row, RowFile, Solving, solve_row
-from ._phase_table import NAMES, as_dataset
-from ._rodas4 import Rodas4
+from .._flow import checked_until
+from .._parameters import Mask
+from .._rodas4 import Rodas4
+from ._axes import PhaseAxis, checked_axes, words
+from ._points import Make, PhasePoint, checked_workers, made_rows, place_of
+from ._rows import Row, RowFile, Solving, solve_row
+from ._table import NAMES, as_dataset
 
 if TYPE_CHECKING:
     import xarray

@@ -15,12 +15,12 @@ from mesascope.models import LinearAttentionModel
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
 
+from .._parameters import Mask
 from ._conserved import symmetric_generators
 from ._critical_point import loss_unit
 from ._landscape import Landscape, landscape_of, natural_size
 from ._newton import NULL, newton
 from ._orbits import balanced, same_predictions
-from ._parameters import Mask
 from ._stability import Stability, stability_at
 from ._symmetry import Symmetries, find_symmetries
 

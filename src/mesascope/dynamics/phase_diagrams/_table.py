@@ -11,12 +11,12 @@ from mesascope.processes import DiagonalUnitary, MomentError, NextToken
 from mesascope.records import canonical_json, provenance
 from mesascope.theory import zheng2024
 
-from ._parameters import real_vector
-from ._phase_axes import PhaseAxis
-from ._phase_ends import Heads, predict_nothing, same_ends, typical_ends, up_to_symmetry
-from ._phase_points import PhasePoint
-from ._phase_rows import Row, Solving
-from ._phase_solve import CONVERGED, DIVERGED, FINISHED, STEP_LIMIT
+from .._parameters import real_vector
+from ._axes import PhaseAxis
+from ._ends import Heads, predict_nothing, same_ends, typical_ends, up_to_symmetry
+from ._points import PhasePoint
+from ._rows import Row, Solving
+from ._solve import CONVERGED, DIVERGED, FINISHED, STEP_LIMIT
 
 if TYPE_CHECKING:
     import xarray
