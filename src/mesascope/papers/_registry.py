@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 
 from ._claim import Claim
 
-PAPERS = ("zheng2024",)
-"""Bib keys of the papers with claims; each is a module of this package with a tuple `CLAIMS`."""
+PAPERS = tuple(
+    sorted(name for _, name, _ in iter_modules([str(Path(__file__).parent)]) if not name.startswith("_"))
+)
+"""Bib keys of the papers with claims: every public module of this package, each with a tuple `CLAIMS`."""
 
 
 def claims(*selection: str) -> tuple[Claim, ...]:

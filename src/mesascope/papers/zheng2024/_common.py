@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from mesascope.dynamics import Descent, Flow, Outcome, gradient_flow
-from mesascope.models import FactoredLinearAttention, LinearAttention
+from mesascope.dynamics import Flow, gradient_flow
+from mesascope.models import LinearAttention
 from mesascope.processes import (
     Constant,
     DiagonalUnitary,
@@ -20,10 +20,9 @@ from mesascope.processes import (
     Uniform,
 )
 
-from .._claim import UnsettledError
+from .._runs import settled
 
 PAPER = "zheng2024"
-Run = TypeVar("Run", Flow[LinearAttention], Flow[FactoredLinearAttention], Descent[LinearAttention])
 STARTS = ((0.1, 0.1), (0.5, 1.5), (2.0, 2.0))
 """The paper's three diagonal starts (a0, b0)."""
 
@@ -41,20 +40,6 @@ def diagonal_run(
 ) -> Flow[LinearAttention]:
     """The gradient flow from a0 I, b0 I."""
     return settled(gradient_flow(LinearAttention.diagonal(process.dim, *start), process, task, **settings))
-
-
-def settled(run: Run) -> Run:
-    """The run itself, if it came to its end.
-
-    Raises:
-        KeyboardInterrupt: it was interrupted (the run keeps what it has; a claim must not be judged by it).
-        UnsettledError: it hit a limit or diverged, which says nothing about the claim.
-    """
-    if run.result is Outcome.INTERRUPTED:
-        raise KeyboardInterrupt
-    if run.result not in (Outcome.CONVERGED, Outcome.FINISHED):
-        raise UnsettledError(f"a run ended with {run.result.value!r}: {run.result.message}")
-    return run
 
 
 def diagonals(model: LinearAttention) -> tuple[np.ndarray, np.ndarray]:

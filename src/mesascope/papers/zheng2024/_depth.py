@@ -12,14 +12,16 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer, Outcome, train_many
+from mesascope.dynamics import Optimizer
 from mesascope.models import LinearAttention, SequenceModel, linear_transformer, transformer
 from mesascope.objectives import sample_losses
 from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Band, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, both, decide
+from .._claim import Claim, Finding, Settings, both, decide
+from .._intervals import mean_interval
+from .._runs import trained_models
 from ._common import PAPER
 
 _LEVELS = np.linspace(0.01, 0.999, 100)
@@ -31,16 +33,10 @@ def _data(settings: Settings) -> tuple[DiagonalUnitary, NextToken]:
 
 
 def _trained(make: Callable[[Array], SequenceModel], settings: Settings, rate: float) -> list[SequenceModel]:
-    """One trained model per seed.
-
-    Raises:
-        KeyboardInterrupt: a run was interrupted (a claim must not be judged by it).
-        UnsettledError: a run diverged, which says nothing about the claim.
-    """
     process, task = _data(settings)
     seeds = [settings["seed"] + number for number in range(settings["seeds"])]
     optimizer = Optimizer("adam", rate, "cosine", warmup=100, clip=1.0)
-    runs = train_many(
+    return trained_models(
         make,
         process,
         task,
@@ -50,14 +46,6 @@ def _trained(make: Callable[[Array], SequenceModel], settings: Settings, rate: f
         batch=settings["batch"],
         held_out=2,
     )
-    if any(run.result is Outcome.INTERRUPTED for run in runs):
-        raise KeyboardInterrupt
-    for seed, run in zip(seeds, runs, strict=True):
-        if run.result is not Outcome.FINISHED:
-            raise UnsettledError(
-                f"training with seed {seed} ended with {run.result.value!r}: {run.result.message}"
-            )
-    return [run.model for run in runs]
 
 
 def _errors(model: Any, settings: Settings) -> np.ndarray:
@@ -79,11 +67,6 @@ def _median(ordered: np.ndarray) -> tuple[float, list[float]]:
     half, spread = len(ordered) / 2, _NORMAL_95 * len(ordered) ** 0.5 / 2
     low, high = int(np.floor(half - spread)), int(np.ceil(half + spread))
     return float(np.median(ordered)), [float(ordered[low]), float(ordered[high])]
-
-
-def _mean(values: np.ndarray) -> tuple[float, list[float]]:
-    center, half = float(values.mean()), _NORMAL_95 * float(values.std(ddof=1)) / len(values) ** 0.5
-    return center, [center - half, center + half]
 
 
 def _worst_share(ordered: np.ndarray) -> float:
@@ -124,7 +107,7 @@ def _several_layers(settings: Settings) -> Finding:
         {
             "intervals_95": {name: [interval for _, interval in found] for name, found in medians.items()},
             "meaning": "one entry per seed; errors are per coordinate and context length, in units of E x_j²",
-            "means": {name: [_mean(ordered) for ordered in found] for name, found in errors.items()},
+            "means": {name: [mean_interval(ordered) for ordered in found] for name, found in errors.items()},
         },
         {"several-layers": _quantiles("Linear attention with several layers", errors, settings)},
     )
@@ -145,7 +128,7 @@ def _softmax(settings: Settings) -> Finding:
         )
 
     errors = [_errors(model, settings) for model in _trained(make, settings, settings["rate"])]
-    means = [_mean(ordered) for ordered in errors]
+    means = [mean_interval(ordered) for ordered in errors]
     linear = _errors(_optimum(settings), settings)
     shares, linear_share = [_worst_share(ordered) for ordered in errors], _worst_share(linear)
     shown = {"1 layer, linear": [linear], "2 layers, softmax": errors}

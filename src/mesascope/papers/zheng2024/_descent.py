@@ -14,7 +14,8 @@ from mesascope.records import Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide, within
-from ._common import LAWS, PAPER, STARTS, diagonals, settled
+from .._runs import settled
+from ._common import LAWS, PAPER, STARTS, diagonals
 
 _SCHEDULES = {
     "gaussian": [[0.5, 1e-3, 200], [1.0, 1e-4, 150], [2.0, 2e-6, 201]],

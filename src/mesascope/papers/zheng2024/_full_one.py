@@ -16,7 +16,8 @@ from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide, within
-from ._common import PAPER, STARTS, diagonal_run, settled
+from .._runs import settled
+from ._common import PAPER, STARTS, diagonal_run
 
 
 def _masked(settings: Settings) -> Finding:

@@ -15,7 +15,8 @@ from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
-from ._common import PAPER, off_diagonal_size, settled
+from .._runs import settled
+from ._common import PAPER, off_diagonal_size
 
 
 def _products(model: FactoredLinearAttention) -> np.ndarray:

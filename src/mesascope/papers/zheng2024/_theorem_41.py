@@ -14,7 +14,8 @@ from mesascope.records import Figure, Line, Panel, Points, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide, within
-from ._common import LAWS, PAPER, STARTS, diagonal_run, diagonals, off_diagonal_size, settled
+from .._runs import settled
+from ._common import LAWS, PAPER, STARTS, diagonal_run, diagonals, off_diagonal_size
 
 _CASES = [[2, 20, 0.5], [5, 100, 0.5], [5, 100, 1.0], [5, 100, 2.0], [5, 1000, 1.0]]
 

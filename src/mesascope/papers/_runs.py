@@ -1,0 +1,41 @@
+"""Flows, descents and trained models that a claim may be judged by: those that came to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import equinox as eqx
+from jax import Array
+
+from mesascope.dynamics import Descent, Flow, Outcome, Training, train_many
+
+from ._claim import UnsettledError
+
+Model = TypeVar("Model", bound=eqx.Module)
+Run = TypeVar("Run", bound="Flow[Any] | Descent[Any] | Training[Any]")
+
+
+def settled(run: Run) -> Run:
+    """The run itself, if it came to its end.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted (the run keeps what it has; a claim must not be judged by it).
+        UnsettledError: it hit a limit or diverged, which says nothing about the claim.
+    """
+    if run.result is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
+    if run.result not in (Outcome.CONVERGED, Outcome.FINISHED):
+        raise UnsettledError(f"a run ended with {run.result.value!r}: {run.result.message}")
+    return run
+
+
+def trained_models(
+    make: Callable[[Array], Model], process: Any, task: Any, seeds: list[int], **settings: Any
+) -> list[Model]:
+    """One trained model per seed; `settings` are those of `train_many`.
+
+    Raises:
+        KeyboardInterrupt, UnsettledError: as `settled`.
+    """
+    return [settled(run).model for run in train_many(make, process, task, seeds, **settings)]

@@ -1,0 +1,8 @@
+"""How every claim is tested: small settings under which it verifies, and a world that is wrong on purpose.
+
+One module per paper, named by its bib key, with `CASES`: claim id → `Case`.
+"""
+
+from ._case import Case as Case
+from ._case import cases_of as cases_of
+from ._case import scaled as scaled

@@ -1,0 +1,64 @@
+"""The contract of every paper: a bib entry, complete metadata, claims that hold at small size and fail in a wrong world."""
+
+import re
+from importlib import import_module
+
+import jax
+import pytest
+from claim_cases import cases_of
+
+from mesascope.core import cite, known_keys
+from mesascope.papers import PAPERS, PRESETS, claims
+from mesascope.records import canonical_json
+
+ALL = claims()
+OTHERS = tuple(
+    paper for paper in PAPERS if paper != "zheng2024"
+)  # its cases stand in test_claims.py and beside it
+CASES = {id: case for paper in OTHERS for id, case in cases_of(paper).items()}
+
+
+def _run(id):
+    (claim,) = claims(id)
+    return claim.check({**claim.settings["quick"], **CASES[id].smoke})
+
+
+@pytest.mark.parametrize("claim", ALL, ids=lambda claim: claim.id)
+def test_metadata_is_complete(claim):
+    paper, _, name = claim.id.partition("/")
+    assert paper in PAPERS and re.fullmatch(r"[a-z0-9.-]+", name)
+    assert claim.statement.endswith(".") and len(claim.statement) > 40
+    assert len(claim.tolerance_reason) > 5
+    assert set(re.findall(r"[a-z]+20\d\d", claim.source)) & set(known_keys())
+    assert set(claim.settings) == set(PRESETS)
+    canonical_json(claim.settings)  # what goes into a record and a fingerprint
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_papers_have_an_entry_a_theory_and_claims_with_names_of_their_own(paper):
+    assert paper in cite(paper)
+    assert import_module(f"mesascope.theory.{paper}").__doc__
+    ids = [claim.id for claim in claims(paper)]
+    assert ids and len(set(ids)) == len(ids) and all(id.startswith(f"{paper}/") for id in ids)
+
+
+@pytest.mark.parametrize("paper", OTHERS)
+def test_every_claim_has_its_case(paper):
+    assert set(cases_of(paper)) == {claim.id for claim in claims(paper)}
+
+
+@pytest.mark.parametrize("id", CASES)
+def test_it_holds_at_small_size(id):
+    finding = _run(id)
+    assert finding.verdict == "verified", (finding.measured, finding.expected, finding.details)
+    canonical_json({"measured": finding.measured, "expected": finding.expected, "details": finding.details})
+
+
+@pytest.mark.parametrize("id", CASES)
+def test_a_wrong_world_refutes_it(id, monkeypatch):
+    with monkeypatch.context() as patch:
+        CASES[id].wrong(patch)
+        jax.clear_caches()  # compiled programs may hold what is replaced
+        finding = _run(id)
+    jax.clear_caches()
+    assert finding.verdict == "refuted", finding.measured
