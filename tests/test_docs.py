@@ -14,6 +14,7 @@ import pytest
 
 import mesascope as ms
 from mesascope.cli import main
+from mesascope.dynamics import observed_rate
 from mesascope.records import read_identification
 from mesascope.studies import (
     AnyProcessSpec,
@@ -27,9 +28,9 @@ from mesascope.studies import (
 )
 
 ROOT = Path(__file__).parents[1]
-PAGE, IDENTIFY, INSIDE, CERTIFICATES, PHASES = (
-    (ROOT / "docs" / name).read_text(encoding="utf-8")
-    for name in ("train-your-own.md", "identify.md", "look-inside.md", "certificates.md", "phase-diagrams.md")
+PAGE, IDENTIFY, INSIDE, CERTIFICATES, PHASES, LANDSCAPE = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("train-your-own", "identify", "look-inside", "certificates", "phase-diagrams", "landscape")
 )
 BLOCK = re.compile(r"(<!-- needs (\w+) -->\n)?```(\w+)\n(.*?)```", re.S)
 
@@ -176,6 +177,25 @@ def test_every_block_on_phase_diagrams_runs_and_finds_what_the_page_says(tmp_pat
     changes = diagram.critical_point.diff("scale", label="lower") != 0
     assert (changes.sum("scale") == 1).all() and (times.where(changes).max("scale") > 1.5 * times[0]).all()
     assert Path("phase-diagram.png").stat().st_size > 10_000 and "(phase-diagram.png)" in PHASES
+
+
+@pytest.mark.slow
+def test_every_block_on_the_landscape_runs_and_finds_what_the_page_says(tmp_path, monkeypatch, capsys):
+    names = {"__name__": "landscape"}
+    monkeypatch.chdir(tmp_path)
+    _run_blocks(LANDSCAPE, names, capsys)
+    assert (names["at_rest"].kind, names["at_rest"].symmetric) == ("minimum", 1)
+    np.testing.assert_allclose(names["origin"].escape_rates, 54.0, rtol=1e-12)  # 3 · 18
+    # the fit covers the last factor of 100, where the next rate, half as large again, has died away to some 1e-6
+    assert observed_rate(names["fine"]) == pytest.approx(names["predicted"], rel=1e-5)
+    points = names["found"].points
+    assert {p.stability.index for p in points} == {0, 1, 2} == {p.family - (p.family > 0) for p in points}
+    assert names["kept"].drift(names["flow"]).max() < 1e-10 and len(names["kept"]) == 1
+    # the reduced and the full flow are solved to rtol 1e-9 apart from each other
+    np.testing.assert_allclose(
+        names["reduced"].model.merged().w_kq, names["full"].model.w_kq, rtol=0, atol=1e-8
+    )
+    assert names["wider"].basis.shape[1] == 4
 
 
 def test_every_field_of_a_question_is_explained():
