@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
@@ -35,6 +36,7 @@ class Provenance(BaseModel):
         code: `code_version()`, the digest of the sources and of the numerical libraries' versions.
         python: version of the interpreter.
         platform: operating system and machine.
+        processor: how many cores of which processor.
         packages: versions of the libraries that compute and store, by name.
         commit: git commit of the checkout that the package was imported from; None outside one.
         dirty: whether the package's files differ from that commit; None outside a checkout.
@@ -47,6 +49,7 @@ class Provenance(BaseModel):
     code: str
     python: str
     platform: str
+    processor: str = ""  # of records from before it was taken down
     packages: dict[str, str]
     commit: str | None
     dirty: bool | None
@@ -76,6 +79,20 @@ def _git(*arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None  # no git, no repository, or one that git refuses to read
     return done.stdout.strip()
+
+
+@cache
+def _processor() -> str:
+    names = re.findall(r"^model name\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
+    name = names[0].strip() if names else platform.processor() or platform.machine()
+    return f"{os.cpu_count()} × {name}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""  # not Linux
 
 
 @cache
@@ -116,6 +133,7 @@ def provenance() -> Provenance:
         code=code_version(),
         python=platform.python_version(),
         platform=platform.platform(),
+        processor=_processor(),
         packages={name: number for name, number in found.items() if number is not None},
         commit=commit,
         dirty=dirty,
