@@ -134,3 +134,31 @@ def test_many_steps_are_least_squares(prompts):
 def test_bad_arguments(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize("dim", [1, 3, 5])
+def test_two_layers_are_one_step_and_leave_the_workspace_empty(dim):
+    a, x = matrix(dim, 2), matrix(dim, 2, seed=1)
+    layers = zip(*giannou2024.newton_step_in_two_layers(dim), strict=True)
+    stack = LinearAttentionStack([LinearSelfAttention(*layer, "1", "all") for layer in layers])
+    tokens = np.concatenate([giannou2024.newton_tokens(a, x), np.zeros((2, dim, dim))], -1)
+    half_way, tokens = (np.asarray(z) for z in stack.outputs(tokens))
+    left = np.eye(dim) - a @ x
+    np.testing.assert_allclose(np.swapaxes(half_way[..., 3 * dim :], -1, -2), left, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(giannou2024.newton_inverse(tokens[..., : 3 * dim]), x + x @ left, atol=1e-13)
+    np.testing.assert_allclose(tokens[..., 3 * dim :], 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("condition", [1.5, 10, 1000])
+@pytest.mark.parametrize("error", [0.5, 1e-3, 1e-9])
+def test_steps_needed_by_counting(condition, error):
+    left, steps = 1 - 1 / condition, 0
+    while left > error:
+        left, steps = left**2, steps + 1
+    assert giannou2024.newton_steps_needed(condition, error) == steps
+
+
+@pytest.mark.parametrize(("condition", "error"), [(1, 0.1), (2, 1), (-2, 0.1), (2, 0)])
+def test_steps_needed_refuses_what_needs_none(condition, error):
+    with pytest.raises(ValueError, match=r"condition|error"):
+        giannou2024.newton_steps_needed(condition, error)

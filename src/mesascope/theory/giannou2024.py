@@ -5,9 +5,11 @@ Newton's iteration for the inverse of a matrix is $X_{k+1} = X_k (2I - A X_k)$. 
 
 One layer of linear attention is one step, exactly. Token $j$ of $d$ carries row $j$ of $A$, column $j$ of $X$ and the
 unit vector $e_j$, so that one bilinear form of tokens $i$ and $j$, $e_i^\top e_j - A_{i\cdot} X_{\cdot j}$, is entry
-$(i, j)$ of $I - AX$. (The paper announces two layers a step.) All constructions here take $\rho = 1$.
+$(i, j)$ of $I - AX$. (The paper announces two layers a step; with a place for $I - AX$ in the token two do it as well.)
+All constructions here take $\rho = 1$.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,35 @@ def newton_step(dim: int) -> Construction:
     """
     d = integer_at_least("dim", dim, 1)
     return _newton(d, 3 * d)
+
+
+def newton_step_in_two_layers(dim: int) -> Construction:
+    r"""Return two layers that together are one Newton step, with $I - AX$ written down between them.
+
+    Tokens are those of `newton_tokens`, longer by $d$ zeros, the workspace. The first layer writes column $j$ of $I - AX$
+    into the workspace $r_j$ of token $j$, $r_j \leftarrow r_j + \sum_i e_i (I - AX)_{ij}$. The second adds $\sum_i X_{\cdot
+    i} (e_i^\top r_j)$ to column $j$ of $X$ and takes $\sum_i e_i (e_i^\top r_j) = r_j$ out of the workspace, which is 0
+    again for the next step. The sum runs over all tokens, $\rho = 1$.
+
+    Args:
+        dim: $d \ge 1$.
+
+    Returns:
+        Weights of shape `(2, 1, 4d, 4d)`.
+
+    Raises:
+        TypeError, ValueError: `dim` is no integer ≥ 1.
+
+    Source: derived here, for the two layers of giannou2024.
+    """
+    d = integer_at_least("dim", dim, 1)
+    column, unit, work = (slice(k * d, (k + 1) * d) for k in (1, 2, 3))
+    one = _newton(d, 4 * d)
+    one.w_pv[0, column, column], one.w_pv[0, work, unit] = 0.0, np.eye(d)
+    w_kq, w_pv = np.zeros((2, 1, 4 * d, 4 * d))
+    w_kq[0, unit, work] = w_pv[0, column, column] = np.eye(d)
+    w_pv[0, work, unit] = -np.eye(d)
+    return stacked([one, Construction(w_kq, w_pv)])
 
 
 def newton_tokens(matrix: Any, start: Any) -> np.ndarray:
@@ -95,6 +126,32 @@ def newton_start(matrix: Any) -> np.ndarray:
     if not np.all(bound > 0):
         raise ValueError("matrix is 0, which has no inverse; give one with a non-zero entry")
     return np.swapaxes(a, -1, -2) / bound[..., None, None]
+
+
+def newton_steps_needed(condition: Number, error: Number) -> int:
+    r"""Return the number of Newton steps after which $\|I - A X_k\|_2$ is at most `error`.
+
+    $$k = \min \{ k \ge 0 : (1 - 1/\kappa)^{2^k} \le \epsilon \} \approx \log_2 \kappa + \log_2 \ln(1/\epsilon)$$
+
+    for symmetric positive definite $A$ with condition number $\kappa$ and $X_0 = I/\lambda_{\max}$: $I - AX_k$ has the
+    eigenvalues $(1 - \lambda_i/\lambda_{\max})^{2^k}$. As many steps of gradient descent as have the same error, $X
+    \leftarrow X + (I - AX)/\lambda_{\max}$, number $2^k$ at most.
+
+    Args:
+        condition: $\kappa > 1$.
+        error: $\epsilon$, strictly between 0 and 1.
+
+    Raises:
+        TypeError, ValueError: an argument that is no number, or outside of its range.
+
+    Source: derived here, for giannou2024.
+    """
+    kappa, epsilon = float(finite_positive("condition", condition)), float(finite_positive("error", error))
+    if kappa <= 1 or epsilon >= 1:
+        raise ValueError(
+            f"condition must be above 1 and error below 1, got {condition} and {error}: nothing is left to do"
+        )
+    return max(0, math.ceil(math.log2(math.log(epsilon) / math.log1p(-1 / kappa))))
 
 
 def least_squares_by_newton(dim: int, steps: int) -> Construction:
