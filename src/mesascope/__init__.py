@@ -50,6 +50,7 @@ if _TYPE_CHECKING:
     from mesascope.models import BareTokens as BareTokens
     from mesascope.models import ComplexPairs as ComplexPairs
     from mesascope.models import Dense as Dense
+    from mesascope.models import DiagonalSelfAttention as DiagonalSelfAttention
     from mesascope.models import Embedding as Embedding
     from mesascope.models import FactoredLinearAttention as FactoredLinearAttention
     from mesascope.models import FactoredLinearSelfAttention as FactoredLinearSelfAttention
@@ -141,6 +142,7 @@ _HOME = {
     "ComplexPairs": "models",
     "Constant": "processes",
     "Dense": "models",
+    "DiagonalSelfAttention": "models",
     "DiagonalUnitary": "processes",
     "Embedding": "models",
     "Empirical": "processes",

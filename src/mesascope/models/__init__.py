@@ -13,6 +13,7 @@ from ._builders import prompt_transformer as prompt_transformer
 from ._builders import token_transformer as token_transformer
 from ._builders import transformer as transformer
 from ._context import Context as Context
+from ._diagonal_self_attention import DiagonalSelfAttention as DiagonalSelfAttention
 from ._embedding import BareTokens as BareTokens
 from ._embedding import Embedding as Embedding
 from ._embedding import OneHot as OneHot

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.models import (
+    DiagonalSelfAttention,
     FactoredLinearSelfAttention,
     LinearAttentionModel,
     LinearAttentionStack,
@@ -143,7 +144,7 @@ def _is_linear_attention(model: Any) -> bool:
     if isinstance(model, LinearAttentionModel):
         return True
     network = model.network if isinstance(model, SequenceModel) else None
-    linear = LinearSelfAttention | FactoredLinearSelfAttention
+    linear = LinearSelfAttention | FactoredLinearSelfAttention | DiagonalSelfAttention
     return isinstance(network, LinearAttentionStack) and all(
         isinstance(layer, linear) for layer in network.layers
     )

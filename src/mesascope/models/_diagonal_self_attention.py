@@ -1,0 +1,136 @@
+"""Linear attention whose heads are multiples of the identity on blocks of a token."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import integer_at_least
+
+from ._arrays import gaussian_array, positive_number, real_array
+from ._batch_last_layer import BatchLastLayer
+from ._context import Context, check_context
+from ._linear_self_attention import LinearSelfAttention
+from ._normalizer import Normalizer, check_normalizer
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+class DiagonalSelfAttention(BatchLastLayer):
+    """Linear attention with diagonal heads: z_t ↦ (1/ρ_t) (Ω ∘ Σ_i z_i z_i*) z_t, ∘ entry by entry.
+
+    Heads W^PV_h = diag(p_h) and W^KQ_h = diag(q_h), however many, are this layer with Ω = Σ_h p_h q_h^T. A token has
+    blocks, and Ω is one number ω_ab on every pair of blocks: block a of the new token is Σ_b ω_ab Σ_i z_i,a (z_i,b* z_t,b).
+    Pairs that are not named have ω_ab = 0 and stay so in training. For prompts, blocks (d, 1) are the input and the label:
+    the pair (1, 0) alone is gradient descent, (0, 0) and (1, 0) are GD++.
+
+    Attributes:
+        couplings: ω of the pairs, shape (pairs,); real.
+        blocks: sizes of the blocks ≥ 1; the width is their sum.
+        pairs: (a, b) for every coupling: which block is written, which is read; all pairs unless given.
+        normalizer, context: as in `LinearSelfAttention`.
+
+    Raises:
+        ValueError, TypeError: for sizes below 1, a pair that is no pair of blocks or is named twice, couplings of another
+            shape or not finite, an unknown normalizer or context.
+
+    Source: vladymyrov2024, section on diagonal attention matrices.
+    """
+
+    couplings: Array
+    blocks: tuple[int, ...] = eqx.field(static=True)
+    pairs: Pairs = eqx.field(static=True)
+    normalizer: Normalizer = eqx.field(static=True)
+    context: Context = eqx.field(static=True)
+
+    def __init__(
+        self,
+        couplings: Any,
+        blocks: Any,
+        pairs: Any = None,
+        normalizer: Normalizer = "t-1",
+        context: Context = "causal",
+    ):
+        self.blocks = _checked_blocks(blocks)
+        self.pairs = _checked_pairs(pairs, len(self.blocks))
+        self.couplings = real_array("couplings", couplings, 1)
+        if len(self.couplings) != len(self.pairs):
+            raise ValueError(
+                f"couplings: expected one for each of the {len(self.pairs)} pairs of blocks, got {len(self.couplings)}"
+            )
+        self.normalizer, self.context = check_normalizer(normalizer), check_context(context)
+
+    @classmethod
+    def gaussian(
+        cls,
+        blocks: Any,
+        scale: float,
+        *,
+        key: Array,
+        pairs: Any = None,
+        normalizer: Normalizer = "t-1",
+        context: Context = "causal",
+    ) -> Self:
+        """Every coupling independent N(0, scale²), scale > 0."""
+        named = _checked_pairs(pairs, len(_checked_blocks(blocks)))
+        drawn = gaussian_array(key, (len(named),), positive_number("scale", scale))
+        return cls(drawn, blocks, named, normalizer, context)
+
+    @property
+    def width(self) -> int:
+        """Entries of a token on the way in."""
+        return sum(self.blocks)
+
+    @property
+    def output_width(self) -> int:
+        """Entries of a token on the way out: the same."""
+        return self.width
+
+    @property
+    def causal(self) -> bool:
+        """Whether `context` is "causal"."""
+        return self.context == "causal"
+
+    def merged(self) -> LinearSelfAttention:
+        """The same layer with merged weights: one head for every block, which reads that block alone."""
+        matrix = jnp.zeros((len(self.blocks),) * 2, self.couplings.dtype)
+        matrix = matrix.at[tuple(np.array(self.pairs).T)].set(self.couplings)
+        member = np.repeat(np.eye(len(self.blocks)), self.blocks, axis=1)  # (blocks, width)
+        writes = matrix.T @ jnp.asarray(member, matrix.dtype)  # head b: ω_ab on the entries of block a
+        eye = jnp.eye(self.width, dtype=matrix.dtype)
+        return LinearSelfAttention(
+            jnp.asarray(member, matrix.dtype)[:, :, None] * eye,
+            writes[:, :, None] * eye,
+            self.normalizer,
+            self.context,
+        )
+
+    def on_batch_last(self, stream: Array) -> Array:
+        """The layer on a stream (n, width, batch)."""
+        return self.merged().on_batch_last(stream)
+
+    def last_on_batch_last(self, stream: Array) -> Array:
+        """The last token only."""
+        return self.merged().last_on_batch_last(stream)
+
+
+def _checked_blocks(blocks: Any) -> tuple[int, ...]:
+    if not isinstance(blocks, tuple | list) or not blocks:
+        raise TypeError(f"blocks: must be the sizes of at least one block, such as (5, 1), got {blocks!r}")
+    return tuple(integer_at_least(f"blocks[{k}]", size, 1) for k, size in enumerate(blocks))
+
+
+def _checked_pairs(pairs: Any, blocks: int) -> Pairs:
+    known = tuple((a, b) for a in range(blocks) for b in range(blocks))
+    if pairs is None:
+        return known
+    named = tuple(tuple(pair) for pair in pairs)
+    if not named or len(set(named)) != len(named) or not set(named) <= set(known):
+        raise ValueError(
+            f"pairs: must be distinct pairs of the {blocks} blocks, at least one, such as ((0, 0),), got {pairs!r}"
+        )
+    return named
