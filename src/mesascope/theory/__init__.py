@@ -2,6 +2,7 @@
 
 from . import ahn2023 as ahn2023
 from . import giannou2024 as giannou2024
+from . import vladymyrov2024 as vladymyrov2024
 from . import vonoswald2023 as vonoswald2023
 from . import zheng2024 as zheng2024
 from ._construction import Construction as Construction
