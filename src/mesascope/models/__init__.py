@@ -34,6 +34,7 @@ from ._mlp import MLP as MLP
 from ._normalizer import NAMED_NORMALIZERS as NAMED_NORMALIZERS
 from ._normalizer import Normalizer as Normalizer
 from ._normalizer import check_normalizer as check_normalizer
+from ._normalizer import normalizer_inverses as normalizer_inverses
 from ._normalizer import normalizer_values as normalizer_values
 from ._positions import LearnedPositions as LearnedPositions
 from ._positions import SinusoidalPositions as SinusoidalPositions

@@ -17,12 +17,13 @@ from jax import Array
 
 from mesascope.core import Estimate, require_x64
 from mesascope.models import Normalizer, check_normalizer
-from mesascope.processes import DiagonalUnitary, Law, NextToken
+from mesascope.processes import DiagonalUnitary, FewShot, Law, LinearRegression, NextToken
 
 from ._contract import Weights, contract
 from ._engine import Engine, Objective, check_model, require_moments
 from ._partitions import Partition
 from ._plan import Plan, moment_plan
+from ._regression import RegressionObjective, regression_objective
 from ._schedule import schedule_features
 
 
@@ -93,18 +94,25 @@ class ExactMoments(Engine):
     """Exact expectations from moments of order 1 … 6 of the initial token.
 
     Treats linear attention (one layer, any weights, heads and normalizer) on `DiagonalUnitary` with any law
-    that has six finite moments. Planning takes milliseconds whatever the horizon; every evaluation is O(d³).
+    that has six finite moments: planning takes milliseconds whatever the horizon; every evaluation is O(d³). And one
+    layer of `prompt_linear_transformer` on `LinearRegression` with Gaussian inputs, whatever the number of examples.
     """
 
     def objective(
-        self, process: DiagonalUnitary, task: NextToken, normalizer: Normalizer = "t-1"
-    ) -> ExactObjective:
+        self,
+        process: DiagonalUnitary | LinearRegression,
+        task: NextToken | FewShot,
+        normalizer: Normalizer = "t-1",
+    ) -> ExactObjective | RegressionObjective:
         """The exact objective; prepared once for every (law, dim, task, normalizer) and cached."""
         require_x64("ExactMoments")
+        if isinstance(process, LinearRegression) and isinstance(task, FewShot):
+            return regression_objective(process, task)
         if not isinstance(process, DiagonalUnitary):
             raise TypeError(
                 f"ExactMoments treats DiagonalUnitary only, not {type(process).__name__}; use MonteCarlo"
             )
+        assert isinstance(task, NextToken)  # sequences have no other task; verbs check it
         return _exact_objective(process.law, process.dim, task, check_normalizer(normalizer))
 
 

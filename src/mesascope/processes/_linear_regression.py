@@ -99,15 +99,15 @@ class LinearRegression(PromptProcess):
     def _weights(self, key: PRNGKeyArray, batch: int) -> Float[Array, "batch dim"]:
         gauss_key, support_key = jax.random.split(key)
         gauss = standard_normal(gauss_key, (batch, self.dim))
-        weights = einsum("bj,ji->bi", gauss, self._prior_root())
+        weights = einsum("bj,ji->bi", gauss, self.prior_root())
         if self.sparsity is None:
             return weights
         kept = jnp.arange(self.dim) < self.sparsity
         kept = jax.random.permutation(support_key, jnp.tile(kept, (batch, 1)), axis=1, independent=True)
         return jnp.where(kept, weights, 0.0)
 
-    def _prior_root(self) -> np.ndarray:
-        """P^{1/2}."""
+    def prior_root(self) -> np.ndarray:
+        r"""Return the symmetric root $P^{1/2}$, shape `(d, d)`."""
         if not isinstance(self.prior, str):
             return matrix_power(self.prior, 0.5)
         if self.prior == "inverse" and isinstance(self.covariance, tuple):

@@ -1,0 +1,188 @@
+"""The exact loss of one layer on regression prompts, against its definition on quadrature nodes, samples and closed forms."""
+
+from functools import partial
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mesascope.core import named_key
+from mesascope.dynamics import gradient_flow
+from mesascope.models import (
+    FactoredLinearSelfAttention,
+    LastEntry,
+    LinearAttentionStack,
+    LinearSelfAttention,
+    PromptModel,
+    StackedPrompt,
+    prompt_linear_transformer,
+)
+from mesascope.objectives import ExactMoments, MonteCarlo, population_loss
+from mesascope.processes import FewShot, Gaussian, LinearRegression, NoiseRange, RandomDiagonal, Uniform
+from mesascope.theory import ahn2023, vonoswald2023
+
+SIGMA = [[1.0, 0.3], [0.3, 0.5]]
+PROCESSES = {
+    "plain": LinearRegression(2),
+    "noisy": LinearRegression(2, Gaussian(0.7), SIGMA, noise=0.8),
+    "inverse": LinearRegression(2, None, SIGMA, "inverse", NoiseRange(1.5)),
+    "random": LinearRegression(2, None, RandomDiagonal(Gaussian(0.8)), SIGMA, 0.3),
+    "uniform": LinearRegression(3, None, RandomDiagonal(Uniform(1.0))),
+}
+
+
+def model(dim, heads=1, context="examples", normalizer="t-1", sign=-1.0, scale=0.6, seed=0):
+    key = named_key(seed, "regression", str(heads))
+    layer = LinearSelfAttention.gaussian(
+        dim + 1, heads, scale, key=key, normalizer=normalizer, context=context
+    )
+    return PromptModel(StackedPrompt(dim), LinearAttentionStack([layer]), LastEntry(sign))
+
+
+def exact(model, process, task):
+    return float(population_loss(model, process, task, ExactMoments()).value)
+
+
+@pytest.mark.parametrize(
+    ("name", "context", "heads"),
+    [
+        ("plain", "all", 1),
+        ("noisy", "examples", 2),
+        ("inverse", "causal", 1),
+        ("random", "all", 2),
+        ("uniform", "examples", 1),
+    ],
+)
+def test_it_is_the_mean_over_samples(name, context, heads):
+    process, task = PROCESSES[name], FewShot(3, {1: 1, 3: 2})
+    one = model(process.dim, heads, context, "t")
+    sampled = population_loss(one, process, task, MonteCarlo(200_000, seed=1, batch=20_000))
+    # the loss has heavy tails; five standard errors leave a right one in peace
+    assert abs(exact(one, process, task) - float(sampled.value)) < 5 * float(sampled.standard_error)
+
+
+def by_quadrature(model, examples, noise, nodes=6):
+    """One-dimensional inputs: the definition, over Gauss–Hermite nodes exact to degree 11 in every normal number."""
+    z, weights = np.polynomial.hermite_e.hermegauss(nodes)
+    weights = weights / weights.sum()
+    # x_1 … x_N, x_q, w, ξ_1 … ξ_N, ξ_q
+    count = 2 * examples + 3
+    index = np.array(list(product(range(nodes), repeat=count)))
+    x, w, xi = (
+        z[index[:, : examples + 1]],
+        z[index[:, examples + 1]],
+        z[index[:, examples + 2 :]],
+    )
+    y = w[:, None] * x + noise * xi
+    predicted = model(jnp.asarray(x[..., None]), jnp.asarray(y[:, :-1]))
+    return float(np.prod(weights[index], axis=1) @ (np.asarray(predicted) - y[:, -1]) ** 2 / 2)
+
+
+@pytest.mark.parametrize("context", ["examples", "all"])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_it_is_the_definition_in_one_dimension(context, sign):
+    one = model(1, 2, context, "t", sign, scale=1.0)
+    process = LinearRegression(1, noise=0.7)
+    assert exact(one, process, FewShot(1)) == pytest.approx(by_quadrature(one, 1, 0.7), rel=1e-11)
+
+
+def test_more_examples_cost_nothing_and_count_as_they_should():
+    # at the same weights, 1/ρ = 1/N: the loss is a polynomial of degree 1 in 1/N for tokens that the query does not join
+    one, process = model(3), LinearRegression(3, noise=0.5)
+    losses = [exact(one, process, FewShot(n)) for n in (1, 2, 4, 10**6)]
+    slope = 2 * (losses[0] - losses[1])
+    limit = losses[0] - slope
+    assert losses[2] == pytest.approx(limit + slope / 4, rel=1e-12)
+    assert losses[3] == pytest.approx(limit + slope / 1e6, rel=1e-12)
+
+
+@pytest.mark.parametrize(("dim", "examples", "noise"), [(1, 1, 0), (3, 5, 0.5), (10, 10, 0), (7, 40, 2)])
+def test_one_step_of_gradient_descent_has_its_closed_form(dim, examples, noise):
+    best = vonoswald2023.best_step_size(dim, examples, noise_variance=noise**2)
+    layers = vonoswald2023.gradient_descent_step(dim, best)
+    layer = LinearSelfAttention(layers.w_kq, layers.w_pv, "t-1", "examples")
+    one = PromptModel(StackedPrompt(dim), LinearAttentionStack([layer]), LastEntry(-1))
+    loss = exact(one, LinearRegression(dim, noise=noise), FewShot(examples))
+    expected = vonoswald2023.best_one_step_loss(dim, examples, noise_variance=noise**2)
+    assert loss == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_factored_weights_are_their_products():
+    key = named_key(2, "factored")
+    layer = FactoredLinearSelfAttention.gaussian(3, 2, 0.7, key=key, key_size=2, context="examples")
+    merged = LinearSelfAttention(
+        np.einsum("hki,hkj->hij", layer.w_k, layer.w_q), layer.w_p @ layer.w_v, "t-1", "examples"
+    )
+    process, task = PROCESSES["noisy"], FewShot(4)
+    losses = [
+        exact(PromptModel(StackedPrompt(2), LinearAttentionStack([one]), LastEntry(-1)), process, task)
+        for one in (layer, merged)
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-12)
+
+
+@pytest.mark.slow
+def test_flows_end_at_the_preconditioner_of_ahn2023():
+    process, task = LinearRegression(2, None, SIGMA), FewShot(6)
+    start = prompt_linear_transformer(2, 1, scale=0.3, key=named_key(1, "start"))
+    flow = gradient_flow(start, process, task, rtol=1e-8, tolerance=1e-8)
+    assert flow.converged
+    layer = flow.model.network.layers[0]
+    step = -np.asarray(layer.w_pv[0, -1, -1] * layer.w_kq[0, :2, :2])
+    expected = ahn2023.one_layer_preconditioner(SIGMA, 6)
+
+    # the flow rests where the gradient is 1e-8 of its scale
+    np.testing.assert_allclose(step, expected, rtol=1e-6)
+
+
+def test_gradients_are_those_of_finite_differences():
+    process, task = PROCESSES["random"], FewShot(3)
+    one = model(2, 2, "all")
+    arrays, rest = jax.tree.flatten(one)
+    slope = jax.tree.leaves(jax.grad(lambda m: population_loss(m, process, task).value)(one))
+    rng = np.random.default_rng(0)
+    along = [rng.normal(size=a.shape) for a in arrays]
+
+    def value(t):
+        moved = [a + t * v for a, v in zip(arrays, along, strict=True)]
+        return exact(jax.tree.unflatten(rest, moved), process, task)
+
+    expected = sum(float((g * v).sum()) for g, v in zip(slope, along, strict=True))
+    width = 1e-4  # a polynomial of degree four: the error of the difference is of order width²
+    assert (value(width) - value(-width)) / (2 * width) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "process", "error", "words"),
+    [
+        (lambda: model(3), LinearRegression(2), ValueError, "model has dim 3, the process has dim 2"),
+        (lambda: model(2), LinearRegression(2, Uniform(1.0)), TypeError, "Gaussian inputs only, not Uniform"),
+        (lambda: model(2), LinearRegression(2, sparsity=1), TypeError, "without sparsity only; use MonteC"),
+        (
+            lambda: model(20),
+            LinearRegression(20, None, RandomDiagonal(Gaussian(1))),
+            ValueError,
+            "too many nodes",
+        ),
+        (
+            partial(prompt_linear_transformer, 2, 2, key=jax.random.key(0)),
+            LinearRegression(2),
+            TypeError,
+            "with one layer, not for this PromptModel; use MonteCarlo",
+        ),
+    ],
+    ids=["dim", "law", "sparsity", "nodes", "layers"],
+)
+def test_what_it_cannot_treat_is_refused(make, process, error, words):
+    with pytest.raises(error, match=words) as caught:
+        population_loss(make(), process, FewShot(4))
+    assert "\n" not in str(caught.value)
+
+
+def test_complex_weights_are_refused():
+    one = model(2)
+    turned = jax.tree.map(lambda leaf: leaf * (1 + 0j), one)
+    with pytest.raises(TypeError, match="take their real parts"):
+        population_loss(turned, LinearRegression(2), FewShot(4))
