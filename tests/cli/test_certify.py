@@ -1,6 +1,7 @@
 """`mesascope certify`: certificates are proved, written, proved again, and refused where a line does not hold."""
 
 import json
+import re
 from fractions import Fraction
 
 import pytest
@@ -69,6 +70,30 @@ def test_a_line_that_does_not_hold_is_named(run, certificate, field, value, told
     if field != "radius" or value != "0":  # what fails there is the centre
         assert f"{certificate}:{first}: " in ended.err
     assert told in ended.err
+
+
+def test_numbers_of_any_size_are_refused_with_their_line(run, certificate):
+    """10⁴⁰⁰ is no float; 5000 digits are more than Python reads."""
+    for value, told in (("1" + 400 * "0", "may be singular|no critical point"), (5000 * "1", "at most 4000")):
+        content = json.loads(certificate.read_text())
+        content["w_pv"][0][0] = value
+        certificate.with_name("huge.json").write_text(json.dumps(content, indent=1))
+        ended = run("certify", "--check", certificate.with_name("huge.json"))
+        assert ended.status == 2 and re.search(rf"huge\.json:\d+: .*({told})", ended.err)
+    assert run("certify", "--check", certificate).status == 0
+
+
+def test_a_name_that_stands_twice_is_refused(run, certificate):
+    text = certificate.read_text().replace("{\n", '{\n "theorem": "1/2",\n', 1)
+    certificate.write_text(text)
+    assert "theorem: stands twice" in run("certify", "--check", certificate).refusal
+
+
+def test_many_digits(run, spec):
+    found = run("certify", spec({**SPEC, "digits": 400}), "--json").json
+    assert (
+        Fraction(found["radius"]) == Fraction(1, 10**400) and "lies within 1e-400 of it" in found["statement"]
+    )
 
 
 def test_a_moved_centre_is_refused(run, certificate):

@@ -129,6 +129,10 @@ def test_an_interrupted_diagram_goes_on_to_the_same_bits(diagonal, tmp_path):
     )  # solved in other threads, in another order, and read from files: bit by bit
 
 
+def _normalized(a, shift):
+    return ms.LinearAttention.diagonal(2, a, 0.2, lambda lengths: lengths + shift)
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -136,11 +140,16 @@ def test_an_interrupted_diagram_goes_on_to_the_same_bits(diagonal, tmp_path):
         {"rtol": 1e-5},
         {"make": lambda a, T, key: diagonal_starts(2 * a, T, key)},
         {"make": lambda a, T, key: diagonal_starts(a, T + 1, key)},
+        # the same weights in other places, and a normalizer that differs in its values only
+        {"make": lambda a, T, key: (ms.LinearAttention.diagonal(2, 0.2, a), *diagonal_starts(a, T, key)[1:])},
+        {"make": lambda a, T, key: (_normalized(a, 2.0), *diagonal_starts(a, T, key)[1:])},
         {"axes": {"a": [0.5, 0.06], "horizon": [6, 9]}},
     ],
 )
 def test_rows_of_another_diagram_are_refused(tmp_path, other):
     given = {"make": diagonal_starts, "axes": {"a": [0.5], "horizon": [6, 9]}, "folder": tmp_path}
+    if "make" in other and other["make"](0.5, 6, None)[0].normalizer != "t-1":
+        given["make"] = lambda a, T, key: (_normalized(a, 1.0), *diagonal_starts(a, T, key)[1:])
     phase_diagram(**given)
     if "axes" in other:  # more rows on the same axis are welcome
         assert phase_diagram(**(given | other)).sizes["a"] == 2

@@ -75,6 +75,12 @@ class LossPolynomial:
         """The number of weights, 6 d²."""
         return 6 * self.dim**2
 
+    @property
+    def bits(self) -> int:
+        """How far the coefficients are from 1, as powers of 2: their spread is at most twice that."""
+        found = [m.coefficient for m in self.quartic] + [m.coefficient for m in self.bilinear]
+        return max((abs(int(c.p).bit_length() - int(c.q).bit_length()) for c in found), default=0)
+
     def over(self, number: Callable[[fmpq], Any]) -> LossPolynomial:
         """The same polynomial with its coefficients as other numbers, e.g. balls."""
         return LossPolynomial(

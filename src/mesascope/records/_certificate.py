@@ -12,8 +12,8 @@ from ._files import RecordError, write_text
 from ._plain import PlainMapping
 from ._provenance import Provenance
 
-Rational = Annotated[str, Field(pattern=r"^-?\d+(\.\d+|/[1-9]\d*)?$", max_length=100_000)]
-"""A rational number: an integer, a decimal, or a quotient."""
+Rational = Annotated[str, Field(pattern=r"^-?\d+(\.\d+|/[1-9]\d*)?$", max_length=4000)]
+"""A rational number: an integer, a decimal, or a quotient; as long as Python reads and writes them."""
 Row = Annotated[tuple[Rational, ...], Field(min_length=1)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 
@@ -29,10 +29,12 @@ class CertificateRecord(BaseModel):
         radius: exactly one critical point with the conserved quantities of the centre lies within it, entry by entry; 0 if
             the centre itself is one.
         unique_within: and no other within this radius; None if nothing is proved about others.
-        positive, negative, zero: how many eigenvalues of the Hessian are so.
+        positive, negative, zero: how many eigenvalues of the Hessian are so, over the weights that the loss depends on and
+            no mask holds.
         loss: numbers below and above the loss there.
         products: the same for a_j b_j, for every coordinate.
-        theorem: what every a_j b_j is exactly; None if no theorem names it.
+        theorem: what every a_j b_j is exactly, if it is the limit of diagonal flows (Theorem 4.1 of zheng2024 or its
+            generalization, as the statement says); else None.
         provenance: versions, commit, platform and time.
     """
 
@@ -63,6 +65,19 @@ def write_certificate(path: str | os.PathLike[str], record: CertificateRecord) -
     write_text(Path(path), json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n")
 
 
+class _RepeatedKeyError(Exception):
+    """A name that stands twice in one JSON object: readers disagree about which holds."""
+
+
+def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _RepeatedKeyError(name)
+        found[name] = value
+    return found
+
+
 class CertificateFile:
     """A certificate as it lies in a file, for messages that name its lines.
 
@@ -81,13 +96,15 @@ class CertificateFile:
         self.path = Path(path)
         try:
             self._text = self.path.read_text(encoding="utf-8")
-            content = json.loads(self._text)
+            content = json.loads(self._text, object_pairs_hook=_without_repetition)
         except OSError as error:
             raise RecordError(f"cannot read {self.path}: {error.strerror}; name a certificate") from error
         except json.JSONDecodeError as error:
             raise RecordError(
                 f"{self.path}:{error.lineno}: no JSON here ({error.msg}); certify again"
             ) from error
+        except _RepeatedKeyError as error:
+            raise self.error([str(error)], "stands twice") from None
         except (UnicodeDecodeError, RecursionError) as error:
             raise RecordError(f"{self.path}: is no JSON ({error}); certify again") from error
         try:

@@ -98,7 +98,7 @@ def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
     Raises:
         RecordError: it is no certificate, or one of its lines does not hold; the message names the line.
     """
-    from mesascope.dynamics.certificates import NotProvedError, prove
+    from mesascope.dynamics.certificates import NotProvedError, prove_exactly, prove_isolated
 
     file = CertificateFile(path)
     record = file.record
@@ -112,11 +112,9 @@ def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
     if not 0 <= radius < 1:
         raise file.error(["radius"], "must lie in 0 … 1")
     try:
-        proved = prove(question, centre, radius)
+        proved = prove_isolated(question, centre, radius) if radius else prove_exactly(question, centre)
     except NotProvedError as error:
-        field, _, told = str(error).partition(": ")
-        known = field if field in ("radius", "centre") else ""
-        raise file.error(["w_kq" if known == "centre" else "radius"], told if known else str(error)) from None
+        raise file.error([error.field or "radius"], str(error)) from None
     _compare(file, _record(question, centre, proved, dict(record.spec)))
     return record
 

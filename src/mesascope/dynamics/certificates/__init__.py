@@ -3,12 +3,14 @@
 from ._certify import Certificate as Certificate
 from ._certify import certify as certify
 from ._certify import certify_near as certify_near
-from ._certify import prove as prove
 from ._exact_law import require_exact as require_exact
 from ._exact_point import exact_gradient as exact_gradient
+from ._exact_point import prove_exactly as prove_exactly
 from ._inertia import Inertia as Inertia
+from ._isolated_point import prove_isolated as prove_isolated
 from ._krawczyk import NotProvedError as NotProvedError
 from ._question import Proved as Proved
 from ._question import Question as Question
 from ._question import diagonal_places as diagonal_places
+from ._question import diagonal_point as diagonal_point
 from ._statement import statement as statement

@@ -76,8 +76,9 @@ def column(values: Sequence[Any]) -> arb_mat:
     return arb_mat([[value] for value in values])
 
 
-def row_sums(matrix: arb_mat) -> list[arb]:
-    """Σ_j |m_ij| for every row, bounds from above."""
+def weighted_row_sums(matrix: arb_mat, weights: Sequence[arb]) -> list[arb]:
+    """Σ_j |m_ij| w_j for every row, bounds from above."""
     width = matrix.ncols()
     entries = [value.abs_upper() for value in matrix.entries()]
-    return [sum(entries[at : at + width], arb(0)) for at in range(0, len(entries), width)]
+    rows = (entries[at : at + width] for at in range(0, len(entries), width))
+    return [sum((m * w for m, w in zip(row, weights, strict=True)), arb(0)) for row in rows]

@@ -20,11 +20,12 @@ from ._exact_law import require_exact
 from ._exact_point import prove_exactly
 from ._isolated_point import bits_for, prove_isolated
 from ._krawczyk import NotProvedError, polished
-from ._question import Proved, Question, diagonal_places
+from ._question import Proved, Question, diagonal_places, diagonal_point
 from ._statement import statement
 
 _MOST_DIGITS = 1000
 _GUARD_DIGITS = 3  # of the centre, beyond those of the radius
+_NEAR = Fraction(1, 10**6)  # flows come to rest much nearer to where they end
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,9 @@ def certify(
     The flow is followed in floating point, its end is polished with many digits, and then the test of Krawczyk is made on
     the loss with rational coefficients: there is exactly one critical point with the conserved quantities of the centre within
     $10^{-digits}$, entry by entry; the signs of the eigenvalues of its Hessian; bounds of the loss and of $a_j b_j$; and
-    whether these are exactly what Theorem 4.1 says. Where the critical point is not isolated (one-hot tokens), the point of the
-    theorem is proved to be critical exactly. That the flow ends there is not proved: it was seen in floating point.
+    whether these are exactly what Theorem 4.1 says. Where the critical point is not isolated (one-hot tokens), the rational
+    point of the theorem on the orbit of the flow's end is proved to be critical exactly. That the flow ends there is not
+    proved: it was seen in floating point.
 
     Args:
         model: the start, real weights; with a mask, 0 off the diagonals.
@@ -94,7 +96,7 @@ def certify(
     _check_masked(question, model)
     flow = gradient_flow(model, process, task, mask=mask, progress=progress)
     if not flow.converged:
-        raise NotProvedError(f"init: the flow did not come to rest: {flow.result.message}")
+        raise NotProvedError(f"the flow did not come to rest: {flow.result.message}")
     return certify_near(question, np.asarray(real_vector(flow.model)[0]), digits)
 
 
@@ -107,39 +109,36 @@ def certify_near(question: Question, guess: Sequence[float] | np.ndarray, digits
     radius = Fraction(1, 10**digits)
     start = [Fraction(float(entry)) for entry in guess]
     try:
-        with precision(bits_for(radius)):
-            where = question.where(question.polynomial())
-            found = polished(where, start, digits + _GUARD_DIGITS)
+        with precision(bits_for(question, radius)):
+            found = polished(question.where(), start, digits + _GUARD_DIGITS)
         centre = tuple(rounded(entry, digits + _GUARD_DIGITS) for entry in found)
         return Certificate(question, centre, prove_isolated(question, centre, radius))
     except NotProvedError:
-        exact = _theorem_point(question, start)
+        exact = _degenerate_point(question, start)
         if exact is None:
             raise
-        return Certificate(question, exact, prove_exactly(question, exact))
+        return exact
 
 
-def prove(question: Question, centre: Sequence[Fraction], radius: Fraction) -> Proved:
-    """What is proved about a centre: exactly if the radius is 0.
+def _degenerate_point(question: Question, near: Sequence[Fraction]) -> Certificate | None:
+    """The certificate of the theorem's point with the signs of a guess.
 
-    Raises:
-        NotProvedError: a test does not pass.
+    None unless the guess lies on its orbit, up to rounding, and the point is not isolated: else the test of Krawczyk is what
+    should have proved it.
     """
-    return prove_exactly(question, centre) if radius == 0 else prove_isolated(question, centre, radius)
-
-
-def _theorem_point(question: Question, near: Sequence[Fraction]) -> tuple[Fraction, ...] | None:
-    """Rational weights with the product of the theorem and the signs of a guess, if the guess has that product."""
-    product = question.named_product()
+    product, where = question.named_product(), question.where()
     if product is None:
         return None
-    point = [Fraction(0)] * len(near)
-    for n, m in zip(*diagonal_places(question.process.dim), strict=True):
-        if abs(near[n] * near[m] / product - 1) > Fraction(1, 10**6):
+    a, b = diagonal_places(question.process.dim)
+    for n, m in zip(a, b, strict=True):
+        if abs(near[n] * near[m] / product - 1) > _NEAR:
             return None
-        sign = 1 if near[n] > 0 else -1
-        point[n], point[m] = sign * product, Fraction(sign)
-    return tuple(point)
+    size = max(abs(near[n]) for n in (*a, *b))
+    if any(abs(near[n]) > _NEAR * size for n in set(where.free) - {*a, *b}):
+        return None
+    exact = diagonal_point(product, [1 if near[n] > 0 else -1 for n in a])
+    proved = prove_exactly(question, exact)
+    return Certificate(question, exact, proved) if proved.inertia.zero > len(where.scalings) else None
 
 
 def _check_masked(question: Question, model: LinearAttention) -> None:

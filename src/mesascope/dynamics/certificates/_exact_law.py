@@ -6,7 +6,9 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.processes import DiagonalUnitary, Moments, NextToken
+
+_WHOLE = 2**53  # floats below it that are integers are exactly what was written
 
 
 def require_exact(process: Any, task: Any) -> None:
@@ -25,13 +27,25 @@ def require_exact(process: Any, task: Any) -> None:
         _refuse_floats(f"weights: {length}", weight)
 
 
+def _refuse_rounded_moments(path: str, law: Moments) -> None:
+    """Floats among moments let a law pass that misses existence by rounding; without one the law itself decided exactly."""
+    for order, moment in enumerate(law.moments):
+        if isinstance(moment, float):
+            raise ValueError(
+                f"{path}.moments[{order}]: {moment!r} is a float; give it exactly, as an integer, a fraction or a string such "
+                f'as "{Fraction(moment).limit_denominator(1000)}"'
+            )
+
+
 def _refuse_floats(path: str, value: Any) -> None:
-    if isinstance(value, float) and not value.is_integer():
+    if isinstance(value, float) and not (value.is_integer() and abs(value) < _WHOLE):
         near = Fraction(value).limit_denominator(1000)
         raise ValueError(
             f"{path}: {value!r} is a float, which stands for a number with 53 bits; give it exactly, as a fraction or a string "
             f'such as "{near}", and irrational parameters by the moments of the law, if these are rational'
         )
+    if isinstance(value, Moments):
+        _refuse_rounded_moments(path, value)
     if isinstance(value, tuple | list):
         for place, one in enumerate(value):
             _refuse_floats(f"{path}[{place}]", one)

@@ -10,14 +10,15 @@ from typing import Any
 from flint import fmpq_mat
 
 from ._balls import as_fmpq, as_fraction
+from ._decimals import leading
 from ._inertia import Inertia
 from ._krawczyk import NotProvedError
-from ._question import Proved, Question, diagonal_places
+from ._question import Proved, Question, diagonal_places, field_of, require_masked
 
 
 def exact_gradient(question: Question, theta: Sequence[Fraction]) -> list[Fraction]:
     """∇L at rational weights, exactly; 0 where weights are fixed."""
-    slope = question.polynomial().gradient([as_fmpq(entry) for entry in theta])
+    slope = question.polynomial.gradient([as_fmpq(entry) for entry in theta])
     return [Fraction(0) if n in question.fixed else as_fraction(entry) for n, entry in enumerate(slope)]
 
 
@@ -30,15 +31,17 @@ def prove_exactly(question: Question, theta: Sequence[Fraction]) -> Proved:
     Raises:
         NotProvedError: the gradient is not 0; here this is a proof that the point is not critical.
     """
+    require_masked(question, theta)
     slope = exact_gradient(question, theta)
     largest = max(slope, key=abs)
     if largest != 0:
         place = slope.index(largest)
         raise NotProvedError(
-            f"centre: the gradient is not 0 at these weights, its entry {place} is {largest}, about {float(largest):.3g}"
+            f"the gradient is not 0 at these weights, its entry {place} is {leading(largest, 3)}…",
+            field_of(place, question.process.dim),
         )
-    loss = question.polynomial()
-    free = question.where(loss).free
+    loss = question.polynomial
+    free = question.where().free
     curvature = loss.hessian([as_fmpq(entry) for entry in theta])
     inertia = exact_inertia([[curvature[n][m] for m in free] for n in free])
     value = as_fraction(loss.value([as_fmpq(entry) for entry in theta]))
@@ -49,6 +52,7 @@ def prove_exactly(question: Question, theta: Sequence[Fraction]) -> Proved:
         Fraction(0),
         None,
         inertia,
+        question.unused,
         (value, value),
         tuple((p, p) for p in products),
         named if reached else None,

@@ -7,12 +7,11 @@ from fractions import Fraction
 
 from flint import arb
 
-from mesascope.objectives import LossPolynomial
-
 from ._balls import as_fmpq, ends, precision
+from ._decimals import above, exactly
 from ._inertia import certified_inertia
 from ._krawczyk import Krawczyk, NotProvedError, Slice
-from ._question import Proved, Question, diagonal_places
+from ._question import Proved, Question, diagonal_places, diagonal_point, require_masked
 
 _GUARD_BITS = 96  # beyond the digits asked for: the condition of the Hessian, sums of many thousand monomials
 
@@ -23,31 +22,33 @@ def prove_isolated(question: Question, centre: Sequence[Fraction], radius: Fract
     Raises:
         NotProvedError: a test does not pass, which says nothing about whether the statement holds.
     """
-    with precision(bits_for(radius)):
-        exact = question.polynomial()
-        where = question.where(exact)
+    require_masked(question, centre)
+    with precision(bits_for(question, radius)):
+        where = question.where()
         test = Krawczyk.at(where, centre)
         if not test.passes(radius):
             raise NotProvedError(
-                f"radius: no critical point was proved within {float(radius):.3g} of the centre; the step of Newton's "
-                f"method is {float(test.newton):.3g} there: take a centre nearer to a critical point, or a larger radius"
+                f"no critical point was proved within {exactly(radius)} of the centre; the step of Newton's method is "
+                f"{above(test.newton)} there: take a centre nearer to a critical point, or a larger radius",
+                "radius",
             )
         box = where.box(centre, radius)
         inertia = certified_inertia(where.hessian(box), where.orbits(box))
-        products = [box[n] * box[m] for n, m in zip(*diagonal_places(exact.dim), strict=True)]
+        products = [box[n] * box[m] for n, m in zip(*diagonal_places(question.process.dim), strict=True)]
         return Proved(
             radius,
             _widest(test, radius),
             inertia,
+            question.unused,
             ends(where.loss.value(box)),
             tuple(map(ends, products)),
-            _theorem(question, exact, where, centre, radius),
+            _theorem(question, where, centre, radius),
         )
 
 
-def bits_for(radius: Fraction) -> int:
-    """The precision that proofs within a radius are computed with."""
-    return max(64, (1 / radius).numerator.bit_length()) + _GUARD_BITS
+def bits_for(question: Question, radius: Fraction) -> int:
+    """The precision that proofs within a radius are computed with: its digits, and those that the coefficients of L span."""
+    return max(64, (1 / radius).numerator.bit_length()) + 2 * question.polynomial.bits + _GUARD_BITS
 
 
 def _widest(test: Krawczyk, radius: Fraction) -> Fraction:
@@ -59,22 +60,20 @@ def _widest(test: Krawczyk, radius: Fraction) -> Fraction:
 
 
 def _theorem(
-    question: Question, exact: LossPolynomial, where: Slice, centre: Sequence[Fraction], radius: Fraction
+    question: Question, where: Slice, centre: Sequence[Fraction], radius: Fraction
 ) -> Fraction | None:
     """The product of the theorem, if the critical point in the box is the one that the theorem names.
 
     The point with a_j = ±c and b_j = ±1, the signs being those of the centre, has rational weights: that its gradient is
     0 is checked exactly. Scaled to the conserved quantities of the centre it lies in the box, where there is one only.
     """
-    product, groups = question.named_product(), _groups(exact.dim, where)
+    dim = question.process.dim
+    product, groups = question.named_product(), _groups(dim, where)
     if product is None or groups is None:
         return None
-    a, b = diagonal_places(exact.dim)
-    point = [Fraction(0)] * exact.size
-    for n, m in zip(a, b, strict=True):
-        sign = 1 if centre[n] > 0 else -1
-        point[n], point[m] = sign * product, Fraction(sign)
-    slope = exact.gradient([as_fmpq(entry) for entry in point])
+    a, b = diagonal_places(dim)
+    point = diagonal_point(product, [1 if centre[n] > 0 else -1 for n in a])
+    slope = question.polynomial.gradient([as_fmpq(entry) for entry in point])
     if any(slope[n] != 0 for n in where.free):
         return None
     scaled = [arb(as_fmpq(entry)) for entry in point]

@@ -28,11 +28,20 @@ from flint import arb, arb_mat
 
 from mesascope.objectives import LossPolynomial
 
-from ._balls import as_fmpq, ball, column, exact_inverse, midpoint, row_sums, upper
+from ._balls import as_fmpq, ball, column, exact_inverse, midpoint, upper, weighted_row_sums
+from ._decimals import above
 
 
 class NotProvedError(ValueError):
-    """A test that proves something did not pass: nothing is known then, neither that the statement holds nor that not."""
+    """A test that proves something did not pass: nothing is known then, neither that the statement holds nor that not.
+
+    Attributes:
+        field: what of the centre or the ball it lies at: `"radius"`, `"w_kq"` or `"w_pv"`; None if at the loss.
+    """
+
+    def __init__(self, told: str, field: str | None = None) -> None:
+        super().__init__(told)
+        self.field = field
 
 
 @dataclass(frozen=True)
@@ -96,12 +105,14 @@ class Krawczyk:
     Attributes:
         step: bounds of |Y F(z⁰)|, entry by entry.
         inverse: Y.
+        unit: multipliers have the size of curvatures, not of weights: their box is wider by this power of 2.
     """
 
     slice: Slice
     centre: tuple[Fraction, ...]
     step: tuple[arb, ...]
     inverse: arb_mat
+    unit: Fraction
 
     @classmethod
     def at(cls, where: Slice, centre: Sequence[Fraction]) -> Krawczyk:
@@ -120,7 +131,13 @@ class Krawczyk:
                 "or ask for more digits"
             ) from None
         step = inverse * column(where.system(theta, zeros, theta))
-        return cls(where, tuple(centre), tuple(entry.abs_upper() for entry in step.entries()), inverse)
+        bounds = tuple(entry.abs_upper() for entry in step.entries())
+        return cls(where, tuple(centre), bounds, inverse, _power_of_2(_curvature(where, theta)))
+
+    @property
+    def widths(self) -> list[arb]:
+        """The radii of the box in units of that of the weights: 1 for weights, `unit` for multipliers."""
+        return [arb(1)] * len(self.slice.free) + [arb(as_fmpq(self.unit))] * len(self.slice.scalings)
 
     @property
     def newton(self) -> Fraction:
@@ -128,18 +145,29 @@ class Krawczyk:
         return max(map(upper, self.step), default=Fraction(0))
 
     def contraction(self, radius: Fraction) -> list[arb]:
-        """Bounds of the row sums of |I − Y F′(X)|."""
+        """Bounds of |I − Y F′(X)| times the widths, row by row."""
         box = self.slice.box(self.centre, radius)
-        multipliers = [ball(Fraction(0), radius)] * len(self.slice.scalings)
+        multipliers = [ball(Fraction(0), radius * self.unit)] * len(self.slice.scalings)
         product = self.inverse * self.slice.jacobian(box, multipliers)
-        return row_sums(arb_mat(product.nrows(), product.nrows(), 1) - product)
+        return weighted_row_sums(arb_mat(product.nrows(), product.nrows(), 1) - product, self.widths)
 
     def passes(self, radius: Fraction) -> bool:
         """Whether exactly one critical point of the slice lies within the radius, proved; False proves nothing."""
         r = arb(as_fmpq(radius))
-        return all(
-            step + rate * r < r for step, rate in zip(self.step, self.contraction(radius), strict=True)
-        )
+        rows = zip(self.step, self.contraction(radius), self.widths, strict=True)
+        return all(step + rate * r < width * r for step, rate, width in rows)
+
+
+def _curvature(where: Slice, theta: Sequence[Any]) -> Fraction:
+    """The largest entry of the Hessian; 1 where there is none but 0."""
+    return max(
+        (upper(entry) for row in where.hessian(theta) for entry in row), default=Fraction(0)
+    ) or Fraction(1)
+
+
+def _power_of_2(size: Fraction) -> Fraction:
+    """The power of 2 that a number > 0 has the size of."""
+    return Fraction(2) ** (size.numerator.bit_length() - size.denominator.bit_length())
 
 
 def polished(where: Slice, guess: Sequence[Fraction], digits: int, steps: int = 12) -> tuple[Fraction, ...]:
@@ -162,6 +190,6 @@ def polished(where: Slice, guess: Sequence[Fraction], digits: int, steps: int = 
             break
         last = size
     raise NotProvedError(
-        f"the start is not near a critical point: the steps of Newton's method do not shrink (the last is {float(size):.3g}); "
+        f"the start is not near a critical point: the steps of Newton's method do not shrink (the last is {above(size)}); "
         "start from the end of a flow that converged"
     )

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
+from ._decimals import above, below, exactly, leading
 from ._question import Proved, Question
 
 _DIGITS = 20  # significant digits of bounds in sentences
+_LONG = 60  # characters of a quotient that is written out
 
 
 def statement(question: Question, proved: Proved) -> tuple[str, ...]:
     """The sentences of a certificate; every one follows from what is proved."""
-    return (_loss(question), _point(proved), _kind(proved), _value(proved), _products(question, proved))
+    sentences = (
+        _loss(question),
+        _unused(proved),
+        _point(proved),
+        _kind(proved),
+        _value(proved),
+        _products(question, proved),
+    )
+    return tuple(one for one in sentences if one)
 
 
 def _loss(question: Question) -> str:
@@ -24,15 +33,23 @@ def _loss(question: Question) -> str:
     )
 
 
+def _unused(proved: Proved) -> str:
+    if not proved.unused:
+        return ""
+    many = f"{proved.unused} of the weights" if proved.unused > 1 else "one of the weights"
+    return f"It does not depend on {many}; everything that follows is about the others, these being as in the centre."
+
+
 def _point(proved: Proved) -> str:
     if proved.unique_within is None:
         return (
             "The centre is a critical point of L: the gradient there is exactly 0. That there is no other nearby is not "
             "proved."
         )
+    alone = proved.unique_within > proved.radius
     return (
-        f"Exactly one critical point of L with the conserved quantities of the centre lies within {_short(proved.radius)} of "
-        f"it, entry by entry, and no other within {_short(proved.unique_within)}."
+        f"Exactly one critical point of L with the conserved quantities of the centre lies within {exactly(proved.radius)} of "
+        f"it, entry by entry{f', and no other within {below(proved.unique_within)}' if alone else ''}."
     )
 
 
@@ -50,41 +67,20 @@ def _kind(proved: Proved) -> str:
 
 
 def _value(proved: Proved) -> str:
-    low, high = proved.loss
-    return (
-        f"The loss there is {low}."
-        if low == high and len(str(low)) < 60
-        else f"The loss there is {_between(low, high)}."
-    )
+    return f"The loss there is {_between(*proved.loss)}."
 
 
 def _products(question: Question, proved: Proved) -> str:
     if proved.theorem is not None:
-        theorem = "4.3" if question.mask else "4.1"
-        return f"Every a_j b_j is exactly {proved.theorem}, the value of Theorem {theorem} of zheng2024."
-    low, high = min(p[0] for p in proved.products), max(p[1] for p in proved.products)
-    return f"Every a_j b_j is {_between(low, high)}."
+        return f"Every a_j b_j is exactly {proved.theorem}, {question.theorem}."
+    low, high = max(p[0] for p in proved.products), min(p[1] for p in proved.products)
+    if low <= high:  # one number may be all of them; each is known as well as it says
+        widest = max(proved.products, key=lambda p: p[1] - p[0])
+        return f"Every a_j b_j is {_between(*widest)}."
+    return f"The a_j b_j are {'; '.join(_between(*one) for one in proved.products)}."
 
 
 def _between(low: Fraction, high: Fraction) -> str:
-    middle, off = (low + high) / 2, (high - low) / 2
-    return f"{significant(middle, _DIGITS)}…, known to {_short(off)}" if off else f"{middle}"
-
-
-def significant(value: Fraction, digits: int) -> str:
-    """The first digits of a number, cut off."""
-    places = max(digits - len(str(int(abs(value)))), 0)
-    scaled = int(abs(value) * 10**places)
-    text = str(scaled).rjust(places + 1, "0")
-    return ("-" if value < 0 else "") + (f"{text[:-places]}.{text[-places:]}" if places else text)
-
-
-def _short(value: Any) -> str:
-    """A bound from above with one digit, such as 1e-40."""
-    if value == 0:
-        return "0"
-    exponent = len(str(value.numerator)) - len(str(value.denominator)) - 1
-    while value / Fraction(10) ** exponent > 9:
-        exponent += 1
-    mantissa = -(-value // Fraction(10) ** exponent)
-    return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+    if low == high:
+        return str(low) if len(str(low)) < _LONG else f"{leading(low, _DIGITS)}…"
+    return f"{leading((low + high) / 2, _DIGITS)}…, known to {above((high - low) / 2)}"

@@ -13,7 +13,7 @@ from itertools import permutations, product
 import numpy as np
 
 _CLOSE = 0.05
-"""Distance of S/‖S‖ below which two ends are linked; two sign patterns are √(8/d) apart or more."""
+"""Distance of S/‖S‖ below which two ends are linked; two sign patterns are √(8(d − 1))/d apart or more."""
 _CHUNK = 256
 _NOTHING = 1e-9
 _OFF_PATTERN, _NEAR = 1e-2, 0.5

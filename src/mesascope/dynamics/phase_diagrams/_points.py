@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import integer_at_least
-from mesascope.models import LinearAttentionModel
+from mesascope.models import LinearAttentionModel, normalizer_values
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 
@@ -39,18 +40,26 @@ class PhasePoint(NamedTuple):
     def describe(self) -> str:
         """All but the weights, in words that are the same in every process."""
         judged = self.test if isinstance(self.test, tuple) else (self.test,)
-        normalizer = words(self.start.normalizer)
+        normalizer = f"{words(self.start.normalizer)} {self._normalizers(judged)}"
         kind = f"{type(self.start).__name__}(dim={self.start.dim}, normalizer={normalizer})"
         parts = (kind, repr(self.process), repr(self.task), *(repr(part) for part in judged))
         return "; ".join(parts)
 
-    def size(self) -> tuple[float, float]:
-        """Norm and sum of the weights at the start."""
-        vector = np.asarray(real_vector(self.start)[0], float)
-        return float(np.linalg.norm(vector)), float(vector.sum())
+    def _normalizers(self, judged: tuple[Any, ...]) -> str:
+        """A digest of ρ_t: functions of one name, or without one, can be different."""
+        tasks = (part for part in (self.task, *judged) if isinstance(part, NextToken))
+        lengths = np.arange(2, max(task.horizon for task in tasks))
+        return hashlib.sha256(normalizer_values(self.start.normalizer, lengths).tobytes()).hexdigest()[:16]
 
 
 Make = Callable[[Any, Any, Array], Any]
+
+
+def starts(points: Sequence[PhasePoint]) -> np.ndarray:
+    """The weights at all starts, NaN where others have more of them, shape (points, weights)."""
+    vectors = [np.asarray(real_vector(point.start)[0], float) for point in points]
+    longest = max(map(len, vectors))
+    return np.stack([np.pad(one, (0, longest - len(one)), constant_values=np.nan) for one in vectors])
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from mesascope.objectives import Engine
 from mesascope.records import RecordError, canonical_json, read_dataset, write_dataset
 
 from .._parameters import Mask, mask_vector
-from ._points import PhasePoint, Problem, by_structure, problem_of, said_of, stacked
+from ._points import PhasePoint, Problem, by_structure, problem_of, said_of, stacked, starts
 from ._solve import FlowFacts, solve_flows
 
 _ALMOST_NO_TIME = 1e-300
@@ -48,7 +48,7 @@ class Solving:
             "engine": repr(self.engine),
             "until": self.until,
             "mask": [np.asarray(mask).real for mask in masks] if masks else self.mask,
-            "solver": type(self.solver).__name__,
+            "solver": repr(self.solver),
             "rtol": self.rtol,
             "tolerance": self.tolerance,
             "max_steps": self.max_steps,
@@ -106,9 +106,9 @@ class RowFile:
         if not self.path.exists():
             return None
         data = read_dataset(self.path)
-        sizes = np.array([point.size() for point in points])
-        same_start = data["start"].shape == sizes.shape and np.allclose(
-            data["start"], sizes, rtol=1e-9, atol=1e-12
+        begin = starts(points)
+        same_start = data["start"].shape == begin.shape and np.allclose(
+            data["start"], begin, rtol=1e-9, atol=1e-12, equal_nan=True
         )
         if data.attrs.get("row") != self._words(points) or not same_start:
             raise RecordError(
@@ -127,7 +127,7 @@ class RowFile:
             name: (("point", "weight") if name == "end" else ("point",), values)
             for name, values in row.items()
         }
-        variables["start"] = (("point", "size"), np.array([point.size() for point in points]))
+        variables["start"] = (("point", "start weight"), starts(points))
         write_dataset(self.path, variables, {"row": self._words(points)})
 
     def _words(self, points: Sequence[PhasePoint]) -> str:

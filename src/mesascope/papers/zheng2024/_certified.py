@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from itertools import product as signs_of
@@ -16,9 +17,9 @@ from mesascope.dynamics.certificates import (
     NotProvedError,
     Question,
     certify_near,
-    diagonal_places,
+    diagonal_point,
     exact_gradient,
-    prove,
+    prove_exactly,
 )
 from mesascope.models import LinearAttention
 from mesascope.processes import DiagonalUnitary, NextToken
@@ -34,16 +35,7 @@ def _question(law: str, dim: int, horizon: int, **mask: Any) -> Question:
     return Question(DiagonalUnitary(LAWS[law](1), dim), NextToken(horizon), "t-1", **mask)
 
 
-def _rational_limit(question: Question, product: Fraction, signs: Any = None) -> list[Fraction]:
-    """The weights a_j = ±c, b_j = ±1, all else 0."""
-    dim = question.process.dim
-    point = [Fraction(0)] * (6 * dim**2)
-    for n, m, sign in zip(*diagonal_places(dim), signs or [1] * dim, strict=True):
-        point[n], point[m] = sign * product, Fraction(sign)
-    return point
-
-
-def _near(question: Question, point: list[Fraction], digits: int) -> Certificate:
+def _near(question: Question, point: Sequence[Fraction], digits: int) -> Certificate:
     """The certificate of the critical point near rational weights.
 
     Raises:
@@ -61,7 +53,7 @@ def _theorem_41(settings: Settings) -> Finding:
     for law, dim, horizon in settings["cases"]:
         question = _question(law, dim, horizon)
         product = Fraction(theory.limit_product(question.process, question.task))
-        point = _rational_limit(question, product)
+        point = diagonal_point(product, [1] * dim)
         critical = not any(exact_gradient(question, point))
         proved = _near(question, point, settings["digits"]).proved
         minimum = proved.inertia.negative == 0
@@ -99,7 +91,7 @@ def _masked_limit(settings: Settings) -> Finding:
         _question("full-one", dim, horizon),
     )
     product = Fraction(theory.masked_full_one_limit(dim, free.task))
-    point = _rational_limit(free, product)
+    point = diagonal_point(product, [1] * dim)
     critical = not any(exact_gradient(masked, point))
     slope = exact_gradient(free, point)
     cut = 4 * dim**2
@@ -144,7 +136,7 @@ def _signed(settings: Settings) -> Finding:
     found = []
     for signs in signs_of((1, -1), repeat=settings["dim"]):
         try:
-            found.append(prove(question, _rational_limit(question, product, signs), Fraction(0)))
+            found.append(prove_exactly(question, diagonal_point(product, signs)))
         except NotProvedError as error:
             return Finding(str(error), "critical for every choice of signs", None, "refuted")
     losses, kinds = {one.loss[0] for one in found}, {one.inertia for one in found}
@@ -164,11 +156,8 @@ def _gaps(settings: Settings) -> Finding:
         if learned:
             smaller = DiagonalUnitary(LAWS[law](1), learned)
             product = Fraction(theory.limit_product(smaller, question.task))
-        point = [Fraction(0)] * (6 * dim**2)
-        for n, m in list(zip(*diagonal_places(dim), strict=True))[:learned]:
-            point[n], point[m] = product, Fraction(1)
         try:
-            proved = prove(question, point, Fraction(0))
+            proved = prove_exactly(question, diagonal_point(product, [1] * learned + [0] * (dim - learned)))
         except NotProvedError as error:
             return Finding(str(error), "critical for every number of learned coordinates", None, "refuted")
         cases.append((proved.loss[0], proved.inertia))
@@ -248,8 +237,9 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/full-one-limit-certified",
         statement=(
-            "Full-one token without the mask: within 1e-40 of the end of the flow (d = 5, T = 100, a0 = b0 = 0.1) there is "
-            "exactly one critical point with its conserved quantity, a strict minimum but for the scaling."
+            "Full-one token without the mask: within 1e-40 of a centre to which Newton's method leads from the end of the flow "
+            "(d = 5, T = 100, a0 = b0 = 0.1) there is exactly one critical point with the conserved quantity of the centre, a "
+            "strict minimum but for the scaling."
         ),
         source="zheng2024, Proposition 4.2; the limit is derived here",
         settings=both({"dim": 5, "horizon": 100, "start": [0.1, 0.1], "digits": 40}),
@@ -272,8 +262,8 @@ CLAIMS = (
         statement=(
             "Points at which k of d coordinates are learned (a_j = c*_k, b_j = 1 for k coordinates, all else 0) are exactly "
             "critical; for k < d they are saddles, and the loss falls with every coordinate, by a rational gap (Gaussian, "
-            "exact). No other loss is found at critical points from random starts, minima and saddles (quick: d = 2, T = 20, "
-            "32 starts; paper: d = 3, T = 20, 400 starts): none that is known lies below the limit."
+            "exact). No other loss is found, in floating point, at critical points from random starts, minima and saddles "
+            "(quick: d = 2, T = 20, 32 starts; paper: d = 3, T = 20, 400 starts): none that is known lies below the limit."
         ),
         source="zheng2024, is the limit a global minimum?; asked here",
         settings=both(
