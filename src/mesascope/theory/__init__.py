@@ -1,6 +1,7 @@
 """Closed forms and constructions of the literature, one module per paper: pure formulas, derived and not fitted."""
 
 from . import ahn2023 as ahn2023
+from . import fu2024 as fu2024
 from . import giannou2024 as giannou2024
 from . import vladymyrov2024 as vladymyrov2024
 from . import vonoswald2023 as vonoswald2023

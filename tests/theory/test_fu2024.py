@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from mesascope.models import LinearAttentionStack, LinearSelfAttention
+from mesascope.theory import fu2024
+
+
+def answers(dim, steps, alpha, x, y):
+    layers = zip(*fu2024.newton(dim, steps, alpha), strict=True)
+    stack = LinearAttentionStack([LinearSelfAttention(*layer, "1", "examples") for layer in layers])
+    return np.asarray(stack(fu2024.newton_tokens(x, y)))[:, -1, -1]
+
+
+@pytest.mark.parametrize(("dim", "examples", "steps"), [(1, 1, 0), (2, 3, 2), (3, 6, 5)])
+def test_layers_are_newton_iterations(prompts, dim, examples, steps):
+    x, y = prompts(dim, examples)
+    alpha = 1 / (x[:, :-1] ** 2).sum((1, 2)).max() ** 2
+    found = answers(dim, steps, alpha, x, y)
+    assert fu2024.newton(dim, steps, alpha).w_kq.shape == (steps + 2, 1, 3 * dim + 1, 3 * dim + 1)
+    for b in range(len(x)):
+        gram, moments = x[b, :-1].T @ x[b, :-1], x[b, :-1].T @ y[b]
+        inverse = alpha * gram
+        for _ in range(steps):
+            inverse = inverse @ (2 * np.eye(dim) - gram @ inverse)
+        assert found[b] == pytest.approx(x[b, -1] @ inverse @ moments, rel=1e-12, abs=1e-12)
+
+
+def test_many_iterations_are_least_squares(prompts):
+    x, y = prompts(2, 20)
+    found = answers(2, 14, 1 / (x**2).sum((1, 2)).max() ** 2, x, y)
+    for b in range(len(x)):
+        w = np.linalg.lstsq(x[b, :-1], y[b])[0]
+        assert found[b] == pytest.approx(w @ x[b, -1], rel=1e-11, abs=1e-11)
+
+
+def test_the_error_in_eigenvalues():
+    s, alpha = np.array([0.0, 0.3, 1.0, 2.0]), 0.2
+    m = alpha * s
+    for steps in range(6):
+        np.testing.assert_allclose(fu2024.newton_error(s, alpha, steps), 1 - s * m, rtol=1e-12, atol=1e-15)
+        m = m * (2 - s * m)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+def test_equivalent_steps_leave_the_same_error(steps):
+    s, alpha, eta = 0.7, 0.3, 0.4
+    count = fu2024.equivalent_gradient_steps(s, alpha, steps, eta)
+    assert (1 - eta * s) ** count == pytest.approx(float(fu2024.newton_error(s, alpha, steps)), rel=1e-12)
+    assert fu2024.equivalent_gradient_steps(s, alpha, steps + 1, eta) == pytest.approx(2 * count, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: fu2024.newton(0, 1, 0.1), ValueError, "dim must be at least 1"),
+        (lambda: fu2024.newton(2, -1, 0.1), ValueError, "steps must be at least 0"),
+        (lambda: fu2024.newton(2, 1, 0), ValueError, "start must be greater than 0"),
+        (
+            lambda: fu2024.newton_tokens(np.ones((4, 2)), np.ones(4)),
+            ValueError,
+            r"x must have shape \(…, N \+ 1, d\) and y \(…, N\), got \(4, 2\) and \(4,\)",
+        ),
+        (lambda: fu2024.newton_error([1.0], 0.1, 0.5), TypeError, "steps must be an integer"),
+        (
+            lambda: fu2024.equivalent_gradient_steps(1.0, 1.0, 1, 0.5),
+            ValueError,
+            r"start · s² and step_size · s must lie below 1, got 1 and 0.5",
+        ),
+    ],
+)
+def test_bad_arguments(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()
