@@ -50,10 +50,11 @@ def test_a_certificate_is_proved_again(run, certificate):
         ("unique_within", "0.5", "unique_within: states 0.5, and"),
         ("loss", ["0", "0.1"], "loss: states 0 … 0.1, and"),
         ("products", [["0.18", "0.19"], ["0.21", "0.22"]], "products.1: states 0.21 … 0.22, and"),
+        ("loss", ["0", "1e3"], "loss.1: must be a number in quotes such as"),
         ("statement", ["L is convex."], "statement: sentence 1 is not what is proved"),
         ("spec", {"law": "gaussian"}, "spec: dim: missing"),
         ("w_pv", [["1", "2", "3"]], r"w_pv: must have 2 rows of 4 numbers"),
-        ("w_pv", [["1", "two"]], r"w_pv.0.1: String should match pattern"),
+        ("w_pv", [["1", "two"]], "w_pv.0.1: must be a number in quotes such as"),
         ("zero", -1, "zero: Input should be greater than or equal to 0"),
         ("surprise", 1, "surprise: Extra inputs are not permitted"),
     ],
@@ -67,6 +68,8 @@ def test_a_line_that_does_not_hold_is_named(run, certificate, field, value, told
     first = next(
         n for n, line in enumerate(certificate.read_text().splitlines(), 1) if line.startswith(f' "{field}"')
     )
+    # the line of the entry that the message names: lists are written with one entry, or one bracket, a line
+    first += {"products.1": 5, "w_pv.0.1": 3, "loss.1": 2}.get(told.split(":")[0], 0)
     if field != "radius" or value != "0":  # what fails there is the centre
         assert f"{certificate}:{first}: " in ended.err
     assert told in ended.err
@@ -124,6 +127,17 @@ def test_torn_files_are_refused_with_their_line(run, certificate):
 )
 def test_refused(run, spec, changes, told):
     assert told in run("certify", spec({**SPEC, **changes})).refusal
+
+
+def test_nothing_is_lost_or_computed_in_vain(run, spec, certificate, tmp_path):
+    """What is no certificate is not written over, and a file that cannot be written is refused before computing."""
+    given = spec(SPEC)
+    before = given.read_bytes()
+    assert "exists and is no certificate" in run("certify", given, "--out", given).refusal
+    assert given.read_bytes() == before
+    assert "cannot be written to" in run("certify", given, "--out", certificate / "below.json").refusal
+    assert run("certify", spec({**SPEC, "digits": 20}), "--out", certificate, "--json").status == 0
+    assert json.loads(certificate.read_text())["radius"] == "0." + 19 * "0" + "1"
 
 
 def test_one_way_to_say_what_is_asked(run, spec, certificate, tmp_path):

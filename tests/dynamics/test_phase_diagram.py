@@ -1,5 +1,6 @@
 """Phase diagrams against single flows, against closed forms, and what is left of them when they are interrupted."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -171,6 +172,31 @@ def test_flows_that_do_not_end_are_named_and_have_no_numbers():
     assert some.status.item() == "finished" and some.time.item() == 0.5
     exact = zheng2024.diagonal_flow(PROCESS, ms.NextToken(6), 0.1, 0.2)(0.5).product
     assert some.end.values[8] * some.end.values[16] == pytest.approx(float(exact), rel=1e-6)
+
+
+@pytest.mark.slow
+def test_huge_starts_are_not_said_to_have_arrived():
+    """Weights of 1e10 hardly move any more, relative to their size, at a loss that is twice that of the limit."""
+
+    def make(scale, number, key):
+        start = ms.LinearAttention.gaussian(2, scale, key=jax.random.fold_in(key, number))
+        return start, PROCESS, ms.NextToken(6)
+
+    data = phase_diagram(make, {"scale": [0.1, 1e10], "number": [1, 2]})
+    np.testing.assert_array_equal(data.status[0], "converged")
+    np.testing.assert_allclose(data.relative_loss[0], 1.0, rtol=1e-9)
+    np.testing.assert_array_equal(data.status[1], "not resolved")
+    assert np.isnan(data.loss[1]).all()
+
+
+def test_folders_that_are_files_are_refused(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    axes = {"a": [0.5], "horizon": [6]}
+    with pytest.raises(RecordError, match="is a file; name a folder"):
+        phase_diagram(diagonal_starts, axes, folder=tmp_path / "file")
+    (tmp_path / "diagram" / "row-00000.nc").mkdir(parents=True)
+    with pytest.raises(RecordError, match="is a folder, where a row should be"):
+        phase_diagram(diagonal_starts, axes, folder=tmp_path / "diagram")
 
 
 def test_points_of_other_shapes_and_words_share_a_diagram():

@@ -62,8 +62,8 @@ class Certify:
 
         with in_file(file):
             spec = read_spec(file, CertifySpec)
-            if self.out is not None and Path(self.out).is_dir():
-                raise InputError(f"--out {self.out} is a folder; name a file")
+            if self.out is not None:
+                _refuse_output(self.out)
             compute_in_64_bits()
             try:
                 with stopped_by_interrupts():
@@ -77,6 +77,7 @@ class Certify:
             try:
                 write_certificate(self.out, record)
             except RecordError as error:
+                self._show(record)  # minutes of computing are not lost with the file
                 say(f"mesascope certify: {error}")
                 return FAILED
         self._show(record)
@@ -108,3 +109,20 @@ class Certify:
             console.print(sentence, markup=False)
         if self.out is not None:
             print(self.out)
+
+
+def _refuse_output(out: str) -> None:
+    """Refuse, before minutes of computing, what cannot be written or would be lost."""
+    from mesascope.records import CertificateFile, RecordError, prepare_output
+
+    path = Path(out)
+    if path.is_dir():
+        raise InputError(f"--out {out} is a folder; name a file")
+    if path.exists():
+        try:
+            CertificateFile(path)
+        except RecordError:
+            raise InputError(
+                f"--out {out} exists and is no certificate; name another file, or remove it"
+            ) from None
+    prepare_output(path.parent)

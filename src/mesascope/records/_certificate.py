@@ -2,13 +2,14 @@
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from ._files import RecordError, write_text
+from ._json_lines import json_lines
 from ._plain import PlainMapping
 from ._provenance import Provenance
 
@@ -95,8 +96,8 @@ class CertificateFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            self._text = self.path.read_text(encoding="utf-8")
-            content = json.loads(self._text, object_pairs_hook=_without_repetition)
+            text = self.path.read_text(encoding="utf-8")
+            content = json.loads(text, object_pairs_hook=_without_repetition)
         except OSError as error:
             raise RecordError(f"cannot read {self.path}: {error.strerror}; name a certificate") from error
         except json.JSONDecodeError as error:
@@ -104,21 +105,35 @@ class CertificateFile:
                 f"{self.path}:{error.lineno}: no JSON here ({error.msg}); certify again"
             ) from error
         except _RepeatedKeyError as error:
-            raise self.error([str(error)], "stands twice") from None
-        except (UnicodeDecodeError, RecursionError) as error:
-            raise RecordError(f"{self.path}: is no JSON ({error}); certify again") from error
+            line = max(n for path, n in json_lines(text).items() if path[-1:] == error.args)
+            raise RecordError(f"{self.path}:{line}: {error}: stands twice; certify again") from None
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # no text, too deep, or an integer of thousands of digits
+            raise RecordError(f"{self.path}: is no JSON that can be read ({error}); certify again") from error
+        self._lines = json_lines(text)
         try:
             self.record = CertificateRecord.model_validate(content)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise self.error([str(part) for part in first["loc"]], first["msg"]) from None
+            raise self.error([str(part) for part in first["loc"]], _told(first)) from None
 
     def error(self, field: list[str], told: str) -> RecordError:
         """The error of a field: file, line, field, and what is wrong with it."""
         name = ".".join(field) or "the file"
-        return RecordError(f"{self.path}:{self._line(field)}: {name}: {told}; certify again")
+        return RecordError(f"{self.path}:{self._line(tuple(field))}: {name}: {told}; certify again")
 
-    def _line(self, field: list[str]) -> int:
-        """The line of a field, or of the list that it stands in, counted from 1."""
-        at = re.search(rf'^ ?"{re.escape(field[0])}":', self._text, re.MULTILINE) if field else None
-        return 1 + self._text.count("\n", 0, at.start() if at else 0)
+    def _line(self, field: tuple[str, ...]) -> int:
+        """The line of a field, or of what it should stand in, counted from 1."""
+        while field not in self._lines:
+            field = field[:-1]
+        return self._lines[field]
+
+
+def _told(error: ErrorDetails) -> str:
+    if error["type"] == "string_pattern_mismatch":
+        return "must be a number in quotes such as 12, 0.001 or 1/3"
+    if error["type"] == "model_type":
+        return "must be a JSON object as `mesascope certify --out` writes it"
+    return error["msg"]

@@ -114,7 +114,8 @@ def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
     try:
         proved = prove_isolated(question, centre, radius) if radius else prove_exactly(question, centre)
     except NotProvedError as error:
-        raise file.error([error.field or "radius"], str(error)) from None
+        told = f"{error}; spec, w_kq, w_pv and radius do not belong together"
+        raise file.error([error.field or "radius"], told) from None
     _compare(file, _record(question, centre, proved, dict(record.spec)))
     return record
 

@@ -14,7 +14,9 @@ from mesascope.models import LinearAttention
 from mesascope.processes import DiagonalUnitary, NextToken
 
 from .._flow import FlowProgress, gradient_flow
+from .._outcome import Outcome
 from .._parameters import real_vector
+from .._rodas4 import Rodas4
 from ._balls import precision, rounded
 from ._exact_law import require_exact
 from ._exact_point import prove_exactly
@@ -24,6 +26,8 @@ from ._question import Proved, Question, diagonal_places, diagonal_point
 from ._statement import statement
 
 _MOST_DIGITS = 1000
+_EXPLICIT_STEPS = 20_000  # enough wherever the landscape is not flat
+_COARSE = 1e-6  # along what is flat: what is proved does not depend on the way there
 _GUARD_DIGITS = 3  # of the centre, beyond those of the radius
 _NEAR = Fraction(1, 10**6)  # flows come to rest much nearer to where they end
 
@@ -94,9 +98,15 @@ def certify(
     require_exact(process, task)
     question = Question(process, task, model.normalizer, mask)
     _check_masked(question, model)
-    flow = gradient_flow(model, process, task, mask=mask, progress=progress)
+    flow = gradient_flow(model, process, task, mask=mask, progress=progress, max_steps=_EXPLICIT_STEPS)
+    if flow.result is Outcome.STEP_LIMIT:  # a flat landscape
+        flow = gradient_flow(
+            flow.model, process, task, mask=mask, progress=progress, solver=Rodas4(), rtol=_COARSE
+        )
+    if flow.result is Outcome.INTERRUPTED:
+        raise KeyboardInterrupt
     if not flow.converged:
-        raise NotProvedError(f"the flow did not come to rest: {flow.result.message}")
+        raise NotProvedError(f"the flow did not come to rest ({flow.result.value}); take another start")
     return certify_near(question, np.asarray(real_vector(flow.model)[0]), digits)
 
 

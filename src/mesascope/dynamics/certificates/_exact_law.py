@@ -8,6 +8,7 @@ from typing import Any
 
 from mesascope.processes import DiagonalUnitary, Moments, NextToken
 
+_MEANT = 12  # digits that somebody writes down
 _WHOLE = 2**53  # floats below it that are integers are exactly what was written
 
 
@@ -31,18 +32,27 @@ def _refuse_rounded_moments(path: str, law: Moments) -> None:
     """Floats among moments let a law pass that misses existence by rounding; without one the law itself decided exactly."""
     for order, moment in enumerate(law.moments):
         if isinstance(moment, float):
-            raise ValueError(
-                f"{path}.moments[{order}]: {moment!r} is a float; give it exactly, as an integer, a fraction or a string such "
-                f'as "{Fraction(moment).limit_denominator(1000)}"'
-            )
+            raise ValueError(f"{path}.moments[{order}]: {moment!r} is a float; {_mend(moment)}")
+
+
+def _mend(value: float) -> str:
+    """How to give what was probably meant: the shortest decimal, unless it has so many digits that it stands for a root."""
+    meant = Fraction(repr(value))
+    if len(str(meant.numerator).rstrip("0")) <= _MEANT:
+        return (
+            f'give it exactly, as a fraction or a string such as "{meant}", and irrational parameters by the moments of the '
+            "law, if these are rational"
+        )
+    return (
+        "give the moments of the law instead, if these are rational as those of scale √2 are: law.kind = moments; or the exact "
+        "parameter, as a fraction or a string"
+    )
 
 
 def _refuse_floats(path: str, value: Any) -> None:
     if isinstance(value, float) and not (value.is_integer() and abs(value) < _WHOLE):
-        near = Fraction(value).limit_denominator(1000)
         raise ValueError(
-            f"{path}: {value!r} is a float, which stands for a number with 53 bits; give it exactly, as a fraction or a string "
-            f'such as "{near}", and irrational parameters by the moments of the law, if these are rational'
+            f"{path}: {value!r} is a float, which stands for a number with 53 bits; {_mend(value)}"
         )
     if isinstance(value, Moments):
         _refuse_rounded_moments(path, value)

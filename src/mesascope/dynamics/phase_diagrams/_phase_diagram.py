@@ -17,7 +17,7 @@ import jax
 
 from mesascope.core import finite_positive, integer_at_least, named_key
 from mesascope.objectives import Engine
-from mesascope.records import held, remove_leftovers
+from mesascope.records import RecordError, held, remove_leftovers
 
 from .._flow import checked_until
 from .._parameters import Mask
@@ -90,7 +90,8 @@ def phase_diagram(
             and keeps the rows that were solved.
 
     Returns:
-        A data set over the two axes. Numbers are NaN where the flow did not come to its end: `status` says why.
+        A data set over the two axes. Where a flow did not come to its end `loss`, `risk`, both times, `end` and the critical
+        point are NaN, and `status` says why.
 
         - `critical_point`: the number of the critical point reached, 0 being the most frequent: ends that differ by
           (W^KQ, W^PV) → (sW^KQ, W^PV/s) are one, and critical points that move with the parameters stay one;
@@ -98,7 +99,8 @@ def phase_diagram(
         - `loss`, `loss_start`, `limit_loss` (where zheng2024 knows the limit from diagonal starts), `relative_loss` (their
           ratio, `loss/limit_loss`, where that is not 0), `risk` (the loss on the test of the point).
         - `time` at the end, `time_to_reach`: when the loss had fallen by `fraction` of what it falls in all.
-        - `status`: "converged", "finished" (the time asked for), "step limit", "diverged" or "interrupted".
+        - `status`: "converged", "finished" (the time asked for), "step limit", "diverged", "not resolved" (weights so large
+          that the flow crawls, or that rounding hides its end) or "interrupted".
         - `gradient_norm`, `steps`, and `end`, the weights in the coordinates of `real_vector`.
 
     Raises:
@@ -111,6 +113,8 @@ def phase_diagram(
     how = _checked_settings(engine, until, mask, solver, rtol, tolerance, max_steps, fraction)
     points = made_rows(make, grid, named_key(seed, "phase diagram"))
     place = None if folder is None else Path(folder)
+    if place is not None and place.is_file():
+        raise RecordError(f"folder: {place} is a file; name a folder")
     with nullcontext() if place is None else held(place, "diagram"):
         if place is not None:
             remove_leftovers(place)
@@ -157,7 +161,10 @@ class _Running:
         self.rows: dict[int, Row] = {}
         self._grid, self._points, self._how = grid, points, how
         self._seed, self._folder, self._progress = seed, folder, progress
-        self._computed, self._began = 0, time.monotonic()
+        self._computed, self._began = (
+            0,
+            math.nan,
+        )  # began when the first row was done: that one was compiled, too
 
     def solve(self, workers: int) -> None:
         """Solve what is missing, until all is there or somebody asks to stop."""
@@ -177,7 +184,10 @@ class _Running:
                 ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for one in ended:
                     one.result()
-                    self._computed += 1
+                    if math.isnan(self._began):
+                        self._began = time.monotonic()
+                    else:
+                        self._computed += 1
                     self._tell()
                 waiting |= {pool.submit(run, row) for row in islice(missing, len(ended))}
 
@@ -186,7 +196,8 @@ class _Running:
             return None
         first, second = self._grid
         value, others = words(first.values[row]), [words(other) for other in second.values]
-        facts = {**self._how.facts(), "seed": self._seed, first.name: value, second.name: others}
+        axes = {"row": [first.name, value], "columns": [second.name, others]}
+        facts = {**self._how.facts(), "seed": self._seed, **axes}
         return RowFile(self._folder / f"row-{row:05}.nc", facts)
 
     def _read(self, row: int) -> bool:

@@ -105,6 +105,8 @@ class RowFile:
         """
         if not self.path.exists():
             return None
+        if self.path.is_dir():
+            raise RecordError(f"{self.path}: is a folder, where a row should be; choose another folder")
         data = read_dataset(self.path)
         begin = starts(points)
         same_start = data["start"].shape == begin.shape and np.allclose(

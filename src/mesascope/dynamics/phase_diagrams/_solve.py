@@ -32,7 +32,9 @@ _QUINTIC = np.array(
     ]
 )
 
-CONVERGED, FINISHED, STEP_LIMIT, DIVERGED = range(4)
+CONVERGED, FINISHED, STEP_LIMIT, DIVERGED, NOT_RESOLVED = range(5)
+_ROUNDING = 1e-9
+_STEEP = 1e-4  # flows from weights of ordinary size come to rest below 1e-6
 
 
 class FlowFacts(NamedTuple):
@@ -141,19 +143,34 @@ def _solve(
         result == diffrax.RESULTS.max_steps_reached,
     ]
     code = jnp.select(ended, [CONVERGED, FINISHED, STEP_LIMIT], DIVERGED)
+    zero = objective(rebuild(0 * vector)).value
+    slope = gradient(end)
+    steep = jnp.max(matrix_sizes(rebuild(slope)) * matrix_sizes(model))
+    code = jnp.where(_not_resolved(code, loss, steep, zero), NOT_RESOLVED, code)
     finite = jnp.isfinite(end).all() & jnp.isfinite(loss)
     return FlowFacts(
         end=end,
         code=jnp.where(finite, code, DIVERGED),
         loss_start=loss_start,
         loss=loss,
-        loss_zero=objective(rebuild(0 * vector)).value,
+        loss_zero=zero,
         risk=jnp.full_like(loss, jnp.nan) if test is None else test(model).value,
-        gradient_norm=jnp.linalg.norm(gradient(end)),
+        gradient_norm=jnp.linalg.norm(slope),
         time=solution.ts[1][-1],
         steps=solution.stats["num_steps"],
         time_to_reach=_passes(times, heights, fraction * loss + (1 - fraction) * loss_start),
     )
+
+
+def _not_resolved(code: Array, loss: Array, steep: Array, zero: Array) -> Array:
+    """Whether weights are so large that the flow crawls, or that rounding hides what it ends at.
+
+    Next to huge weights W any gradient is slow, though the loss changes by ‖∂L/∂W‖‖W‖ (`steep`) when W changes by its own size.
+    No loss is negative. Along cW^PV the loss is Ac² − Bc + L(0) with A ≥ 0, and B = 2A at a critical point: none lies above
+    L(0).
+    """
+    wrong = (loss > (1 + _ROUNDING) * zero) | (steep > _STEEP * zero)
+    return ((code == CONVERGED) & wrong) | (loss < -_ROUNDING * zero)
 
 
 def _passes(times: Array, heights: Array, target: Array) -> Array:

@@ -16,7 +16,7 @@ from ._axes import PhaseAxis
 from ._ends import Heads, predict_nothing, same_ends, typical_ends, up_to_symmetry
 from ._points import PhasePoint
 from ._rows import Row, Solving
-from ._solve import CONVERGED, DIVERGED, FINISHED, STEP_LIMIT
+from ._solve import CONVERGED, DIVERGED, FINISHED, NOT_RESOLVED, STEP_LIMIT
 
 if TYPE_CHECKING:
     import xarray
@@ -27,6 +27,7 @@ _STATUS = {
     FINISHED: "finished",
     STEP_LIMIT: "step limit",
     DIVERGED: "diverged",
+    NOT_RESOLVED: "not resolved",
     _INTERRUPTED: "interrupted",
 }
 _ATTRIBUTES: dict[str, tuple[str, str]] = {
