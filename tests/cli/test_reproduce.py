@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import sys
 import time
 import weakref
 
@@ -41,6 +42,20 @@ def test_json(run, invented, tmp_path):
     )
     assert (found["preset"], found["folder"]) == ("paper", str(tmp_path))
     assert [path.rpartition("/")[2] for path in found["figures"]] == ["line.pdf", "line.png"]
+
+
+@pytest.mark.parametrize("meant", [(), ("--all",)])
+def test_all_of_them(run, invented, tmp_path, meant):
+    paper = sys.modules["mesascope.papers.invented"]
+    paper.CLAIMS = paper.CLAIMS[:3]  # the fourth interrupts
+    ended = run("reproduce", *meant, "--out", tmp_path, "--json")
+    assert [claim["id"] for claim in ended.json["claims"]] == [claim.id for claim in paper.CLAIMS]
+
+
+def test_all_and_some_exclude_each_other(run, invented):
+    assert (
+        "--all and 'invented/true' exclude each other" in run("reproduce", "invented/true", "--all").refusal
+    )
 
 
 def test_refuted_claims_in_the_table(run, invented, tmp_path):

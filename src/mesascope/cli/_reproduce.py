@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._interrupt import stopped_by_interrupts
-from ._output import DONE, FAILED, compute_in_64_bits, print_json, results, say
+from ._output import DONE, FAILED, InputError, compute_in_64_bits, print_json, results, say
 from ._watch import COLOURS, Watcher
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class Reproduce:
         Positional[tuple[str, ...]], arg(metavar="[PAPER[/CLAIM] ...]", help_behavior_hint="")
     ] = ()
     """Papers or single claims; without any, all of them."""
+    all: FlagCreatePairsOff[bool] = False
+    """Say in so many words that all of them are meant."""
     preset: Literal["quick", "paper"] = "quick"
     """quick: exact computation and small samples; paper: the paper's own settings."""
     out: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")] = None
@@ -41,6 +43,8 @@ class Reproduce:
 
     def run(self) -> int:
         """Check, draw and print; return the exit status."""
+        if self.all and self.claims:
+            raise InputError(f"--all and {self.claims[0]!r} exclude each other; leave out one")
         compute_in_64_bits()
         from mesascope.papers import reproduce
         from mesascope.report import render_run
