@@ -143,3 +143,28 @@ def test_isotropic_inputs_need_no_preconditioner(dim, examples):
 def test_bad_arguments(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("covariance", "examples"), [([[2.0]], 3), ([[2.0, 0.6], [0.6, 0.5]], 1), ([[2.0, 0.6], [0.6, 0.5]], 3)]
+)
+def test_one_layer_loss_against_brute_force(covariance, examples):
+    sigma = np.array(covariance)
+    a = matrices(len(sigma), 1, seed=4)[0]
+    expected = 0.0
+    for x, weight in gaussian_nodes(sigma, examples):
+        bias = a @ x.T @ x / examples - np.eye(len(sigma))
+        expected += weight * np.trace(sigma @ bias @ bias.T) / 2
+    assert ahn2023.one_layer_loss(a, sigma, examples) == pytest.approx(expected, rel=1e-12)
+
+
+def test_one_layer_loss_is_least_at_the_preconditioner():
+    sigma = np.array([[2.0, 0.6], [0.6, 0.5]])
+    best = ahn2023.one_layer_preconditioner(sigma, 4)
+    least = ahn2023.one_layer_loss(best, sigma, 4)
+    for change in matrices(2, 5, seed=5):
+        below, above = (ahn2023.one_layer_loss(best + h * change, sigma, 4) for h in (-1e-4, 1e-4))
+        assert min(below, above) > least
+        assert above - below == pytest.approx(0, abs=1e-11)  # flat there: only rounding is left of the slope
+    with pytest.raises(ValueError, match=r"preconditioner must have the shape \(2, 2\)"):
+        ahn2023.one_layer_loss(np.eye(3), sigma, 4)

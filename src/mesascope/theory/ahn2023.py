@@ -80,3 +80,30 @@ def one_layer_preconditioner(covariance: Any, examples: int) -> np.ndarray:
     sigma, n = covariance_matrix("covariance", covariance), integer_at_least("examples", examples, 1)
     values, vectors = np.linalg.eigh(sigma)
     return (vectors / ((1 + 1 / n) * values + values.sum() / n)) @ vectors.T
+
+
+def one_layer_loss(preconditioner: Any, covariance: Any, examples: int) -> float:
+    r"""Return the population loss of one preconditioned step from $w = 0$.
+
+    $$\tfrac12 E (\hat y - y)^2 = \tfrac12 \mathrm{tr}\, \Sigma A\, E S^2 A^\top - \mathrm{tr}\, \Sigma A \Sigma + \tfrac12
+    \mathrm{tr}\, \Sigma, \qquad E S^2 = (1 + \tfrac1n) \Sigma^2 + \tfrac{\mathrm{tr} \Sigma}n \Sigma,$$
+
+    on the prompts of `one_layer_preconditioner`, where it is least.
+
+    Args:
+        preconditioner: $A$, shape `(d, d)`.
+        covariance: $\Sigma$, symmetric positive definite, shape `(d, d)`.
+        examples: $n \ge 1$.
+
+    Raises:
+        TypeError, ValueError: as `one_layer_preconditioner`; a preconditioner of another shape, or not real and finite.
+
+    Source: derived here, for ahn2023, Theorem 1.
+    """
+    sigma, n = covariance_matrix("covariance", covariance), integer_at_least("examples", examples, 1)
+    a = finite_reals("preconditioner", preconditioner)
+    if a.shape != sigma.shape:
+        raise ValueError(f"preconditioner must have the shape {sigma.shape} of the covariance, got {a.shape}")
+    second = (1 + 1 / n) * sigma @ sigma + np.trace(sigma) / n * sigma
+    squared = np.trace(sigma @ a @ second @ a.T)
+    return float(squared / 2 - np.trace(sigma @ a @ sigma) + np.trace(sigma) / 2)

@@ -1,0 +1,53 @@
+"""Prompt models of constructions, and losses of models on the same test prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import named_key
+from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.objectives import sample_losses, task_length
+from mesascope.processes import FewShot
+from mesascope.theory import Construction
+
+_AT_ONCE = 2000  # prompts whose streams are in memory at the same time
+
+
+def construction_model(construction: Construction) -> PromptModel:
+    """The transformer of a construction of several layers: sums run over the N examples, ρ = N."""
+    layers = [LinearSelfAttention(*layer, "t-1", "examples") for layer in zip(*construction, strict=True)]
+    stack = LinearAttentionStack(layers)
+    return PromptModel(StackedPrompt(stack.width - 1), stack, LastEntry(-1))
+
+
+def layer_weights(model: PromptModel) -> Construction:
+    """Merged weights of every layer of a transformer of linear attention, as float64."""
+    layers = model.network.layers  # type: ignore[attr-defined]  # a LinearAttentionStack
+    merged = ([getattr(layer, name) for layer in layers] for name in ("w_kq", "w_pv"))
+    return Construction(*(np.asarray(jnp.stack(weights), float) for weights in merged))
+
+
+def fresh_losses(
+    models: Mapping[str, Any], process: Any, task: FewShot, count: int, seed: int
+) -> dict[str, np.ndarray]:
+    """½(ŷ − y)² of every model on the same `count` fresh prompts: name → shape (count,).
+
+    Differences of models on the same prompts vary much less than their losses.
+    """
+    prompts = process.sample(named_key(seed, "test prompts"), task_length(task), count)
+    return {name: np.asarray(_losses(model, prompts, task), float) for name, model in models.items()}
+
+
+@eqx.filter_jit
+def _losses(model: Any, prompts: Any, task: FewShot) -> Array:
+    def one(prompt: Any) -> Array:
+        return sample_losses(model, jax.tree.map(lambda a: a[None], prompt), task)[0]
+
+    return jax.lax.map(one, prompts, batch_size=_AT_ONCE)

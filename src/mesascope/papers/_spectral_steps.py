@@ -1,0 +1,28 @@
+"""The loss of steps on isotropic prompts, from the spectra of their Gram matrices, and the best steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mesascope.core import named_key
+
+
+def spectra(process: Any, examples: int, prompts: int, seed: int) -> np.ndarray:
+    """Eigenvalues of S = (1/N) Σ_i x_i x_iᵀ of drawn prompts, shape (prompts, d)."""
+    x = np.asarray(process.sample(named_key(seed, "spectra"), examples, prompts).x)[:, :-1]
+    return np.asarray(np.linalg.eigvalsh(np.einsum("bni,bnj->bij", x, x) / examples))
+
+
+def loss_of_steps(eigenvalues: np.ndarray, step_sizes: Any, curvatures: Any, variance: float) -> float:
+    """½E(ŷ − y)² = ½s² E Σ_k r_k², with the part r_k of w that is not learned along eigenvector k.
+
+    A step of size η moves the labels, and one of curvature γ the inputs: r ← r (1 − η s p²), p ← p (1 − γ s p²), from 1.
+    The query and w are independent of the examples, isotropic, with covariances s² I and I.
+    """
+    residual, scale = np.ones_like(eigenvalues), np.ones_like(eigenvalues)
+    for step_size, curvature in zip(step_sizes, curvatures, strict=True):
+        grown = eigenvalues * scale**2
+        residual, scale = residual * (1 - step_size * grown), scale * (1 - curvature * grown)
+    return float(variance / 2 * np.mean(np.sum(residual**2, -1)))

@@ -1,0 +1,7 @@
+"""Ahn et al. 2023, Transformers Learn to Implement Preconditioned Gradient Descent: its claims and figures."""
+
+from ._deep import CLAIMS as _DEEP
+from ._identities import CLAIMS as _IDENTITIES
+from ._one_layer import CLAIMS as _ONE_LAYER
+
+CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_DEEP)

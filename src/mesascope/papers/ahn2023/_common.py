@@ -1,0 +1,47 @@
+"""What the claims of ahn2023 share: inputs with a rotated covariance, and what is read off trained layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mesascope.models import PromptModel
+from mesascope.processes import FewShot, LinearRegression
+
+from .._claim import Settings
+from .._prompts import layer_weights
+
+PAPER = "ahn2023"
+
+
+def covariance(settings: Settings) -> np.ndarray:
+    """Σ = U diag(λ) Uᵀ with a fixed random rotation U."""
+    values = np.asarray(settings["eigenvalues"], float)
+    draws = np.random.default_rng([settings["seed"], len(values)]).normal(size=(len(values), len(values)))
+    basis, _ = np.linalg.qr(draws)
+    sigma = (basis * values) @ basis.T
+    return np.asarray((sigma + sigma.T) / 2)
+
+
+def data(settings: Settings, prior: str) -> tuple[LinearRegression, FewShot]:
+    """Inputs x ~ N(0, Σ), w ~ N(0, I) or N(0, Σ⁻¹), no noise."""
+    sigma = covariance(settings)
+    return LinearRegression(len(sigma), covariance=sigma, prior=prior), FewShot(settings["examples"])
+
+
+def seeds_of(settings: Settings) -> list[int]:
+    """Seeds of the trained models."""
+    return [settings["seed"] + number for number in range(settings["seeds"])]
+
+
+def preconditioners(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:
+    """A_ℓ and B_ℓ of every layer, shape (L, d, d), in the scale in which P_ℓ = diag(B_ℓ, 1)."""
+    w_kq, w_pv = (weights[:, 0] for weights in layer_weights(model))
+    label = w_pv[:, -1:, -1:]
+    return -np.swapaxes(w_kq[:, :-1, :-1], 1, 2) * label, w_pv[:, :-1, :-1] / label
+
+
+def cosine(one: Any, other: Any) -> float:
+    """Of two matrices as vectors: 1 where one is a positive multiple of the other."""
+    return float(np.sum(one * other) / np.linalg.norm(one) / np.linalg.norm(other))
