@@ -1,0 +1,7 @@
+"""Vladymyrov et al. 2024, Linear Transformers are Versatile In-Context Learners: its claims and figures."""
+
+from ._exact import CLAIMS as _EXACT
+from ._mixed_noise import CLAIMS as _MIXED_NOISE
+from ._one_layer import CLAIMS as _ONE_LAYER
+
+CLAIMS = (*_EXACT, *_ONE_LAYER, *_MIXED_NOISE)

@@ -1,0 +1,81 @@
+"""Ridge regression that knows the noise, that tunes one penalty for all prompts, and that estimates the noise of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+Penalties = Callable[["Examples"], np.ndarray]
+
+
+class Examples(NamedTuple):
+    """Prompts with known noise, seen through the eigenvectors of their Gram matrices.
+
+    Attributes:
+        values: eigenvalues of Σ_i x_i x_iᵀ, shape (prompts, d).
+        cross: Σ_i y_i x_i in the eigenvectors, shape (prompts, d).
+        query: the query in the eigenvectors, shape (prompts, d).
+        sizes: Σ_i y_i², shape (prompts,).
+        noise: σ² of every prompt, shape (prompts,).
+        examples: N.
+    """
+
+    values: np.ndarray
+    cross: np.ndarray
+    query: np.ndarray
+    sizes: np.ndarray
+    noise: np.ndarray
+    examples: int
+
+    @classmethod
+    def of(cls, x: np.ndarray, y: np.ndarray, noise: np.ndarray) -> Examples:
+        """From inputs (prompts, N + 1, d), labels (prompts, N) and σ² (prompts,)."""
+        inputs = x[:, :-1]
+        values, vectors = np.linalg.eigh(np.swapaxes(inputs, 1, 2) @ inputs)
+        cross = np.einsum("bn,bnd,bdk->bk", y, inputs, vectors, optimize=True)
+        query = np.einsum("bd,bdk->bk", x[:, -1], vectors)
+        return cls(values, cross, query, (y**2).sum(1), noise, y.shape[1])
+
+    def answers(self, penalties: np.ndarray) -> np.ndarray:
+        """Ridge regression with a penalty per prompt: shape (prompts,)."""
+        return (self.query * self.cross / (self.values + penalties[:, None])).sum(1)
+
+    def excess(self, answers: np.ndarray) -> np.ndarray:
+        """½(ŷ − oracle)² of every prompt, whose mean is the loss above the oracle's.
+
+        The oracle is the mean of the query's label given prompt and noise, so that it is orthogonal to whatever else is
+        predicted from the prompt.
+        """
+        return (answers - self.answers(self.noise)) ** 2 / 2
+
+
+def constant(tuning: Examples) -> Penalties:
+    """One penalty for all prompts, the best on prompts of its own."""
+    largest = float(tuning.noise.max())
+    best = minimize_scalar(
+        lambda p: float(tuning.excess(tuning.answers(np.full(len(tuning.noise), p))).mean()),
+        bounds=(0, 2 * largest),
+        method="bounded",
+    )
+    return lambda prompts: np.full(len(prompts.noise), best.x)
+
+
+def adaptive(prompts: Examples) -> np.ndarray:
+    """The unbiased estimate of σ² from the residuals of least squares; needs N > d."""
+    left = prompts.sizes - (prompts.cross**2 / prompts.values).sum(1)
+    return np.maximum(left, 0) / (prompts.examples - prompts.values.shape[1])
+
+
+def tuned(tuning: Examples) -> Penalties:
+    """The estimate times a factor, at most a threshold: both the best on prompts of their own, on a grid."""
+    estimate, largest = adaptive(tuning), float(tuning.noise.max())
+    tried = [
+        (factor, most * largest) for factor in np.linspace(0.6, 2.4, 10) for most in np.linspace(0.3, 1.2, 10)
+    ]
+    best = min(
+        tried, key=lambda pair: tuning.excess(tuning.answers(np.minimum(estimate * pair[0], pair[1]))).mean()
+    )
+    return lambda prompts: np.minimum(adaptive(prompts) * best[0], best[1])
