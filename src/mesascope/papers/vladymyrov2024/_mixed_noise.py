@@ -144,7 +144,15 @@ def _figure(settings: Settings, profiles: dict[str, np.ndarray], layers: int) ->
     for series, (name, label) in enumerate(_NAMES.items()):
         values = profiles[name]
         if len(values) > 1:
-            traces.append(Band(x=levels, low=values.min(0), high=values.max(0), label=label, series=series))
+            traces.append(
+                Band(
+                    x=levels,
+                    low=values.min(0),
+                    high=values.max(0),
+                    label=f"{label}, all seeds",
+                    series=series,
+                )
+            )
             label = f"{label}, {layers} layers"
         traces.append(Line(x=levels, y=np.median(values, 0), label=label, series=series))
     panel = Panel(
