@@ -14,8 +14,7 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import finite_positive, integer_at_least
-from mesascope.objectives import Engine, Objective, losses, objective_of
-from mesascope.processes import NextToken
+from mesascope.objectives import Engine, Objective, Task, losses, objective_of
 
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
@@ -82,7 +81,7 @@ class FlowProgress(NamedTuple):
 def gradient_flow(
     model: Model,
     process: Any,
-    task: NextToken,
+    task: Task,
     *,
     engine: Engine | None = None,
     until: float | str = "steady-state",
@@ -105,8 +104,8 @@ def gradient_flow(
 
     Args:
         model: the start, e.g. `LinearAttention.diagonal(5, 0.1, 0.1)`.
-        process: what generates the sequences.
-        task: horizon and weights of the context lengths.
+        process: what generates the sequences, or prompts.
+        task: horizon and weights of the context lengths, or number of examples.
         engine: how the expectation is computed; `ExactMoments()` by default.
         until: flow time > 0, or `"steady-state"`.
         mask: entries whose gradient is masked (see `Mask`).

@@ -58,9 +58,10 @@ class RegressionObjective(Objective):
         """
         require_x64("ExactMoments")
         layer, sign = _checked_layer(model, self.dim)
-        inverse, seen = self._lengths(layer)
-        weights = self.task.weights_array()
-        lengths = np.arange(len(weights))
+        counted = self.task.weights or ((self.task.examples, 1),)
+        lengths, weights = (np.array([float(n) for n in column]) for column in zip(*counted, strict=True))
+        inverse = normalizer_inverses(layer.normalizer, lengths + 1)
+        seen = layer.context != "examples"  # whether the query sees itself
         moments = _moments(*_merged(layer, sign), self.tasks)
         coefficients = np.array(
             [
@@ -74,11 +75,6 @@ class RegressionObjective(Objective):
         )
         value = jnp.asarray(coefficients) @ moments / 2
         return Estimate(value, jnp.zeros_like(value))
-
-    def _lengths(self, layer: Any) -> tuple[np.ndarray, bool]:
-        """1/ρ after 0 … N examples, and whether the query sees itself."""
-        inverse = normalizer_inverses(layer.normalizer, np.arange(1, self.task.examples + 2))
-        return inverse, layer.context != "examples"
 
 
 def regression_objective(process: LinearRegression, task: FewShot) -> RegressionObjective:

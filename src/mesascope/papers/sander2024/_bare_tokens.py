@@ -1,0 +1,160 @@
+"""Bare tokens as the paper has them: their process, the layer of diagonal heads that reads them, and its exact loss."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import Estimate
+from mesascope.dynamics import Flow, gradient_flow
+from mesascope.models import Normalizer
+from mesascope.objectives import Engine, Objective, sample_losses
+from mesascope.processes import Constant, DiagonalUnitary, NextToken, SequenceProcess
+from mesascope.theory import sander2024 as theory
+
+
+class Eigencoordinates(SequenceProcess):
+    """x_{t+1} = diag(λ) x_t from x_1 = (1, …, 1), in the eigenbasis of W.
+
+    Attributes:
+        dim: d, even with `pairs`.
+        pairs: whether the eigenvalues come in conjugate pairs (planes that turn) or are all independent.
+    """
+
+    dim: int = eqx.field(static=True)
+    pairs: bool = eqx.field(static=True)
+
+    @property
+    def angles(self) -> int:
+        """How many eigenvalues are drawn."""
+        return self.dim // 2 if self.pairs else self.dim
+
+    def sample(self, key: Array, horizon: int, batch: int) -> Array:
+        """Independent sequences (batch, horizon, dim)."""
+        return self._completed(
+            DiagonalUnitary(Constant(1.0), self.angles).sample(key, horizon, batch), batch, horizon
+        )
+
+    def every(self, horizon: int) -> Array:
+        """All sequences whose angles are multiples of π/(T − 1): their mean loss is the population loss.
+
+        An entry of an error has exponents −T+3 … T−1 in every λ_j, so that 2T − 2 roots of unity integrate its square.
+        """
+        steps = 2 * horizon - 2
+        angles = np.array(list(product(range(steps), repeat=self.angles))) * 2 * np.pi / steps
+        powers = np.exp(1j * angles[:, None, :] * np.arange(horizon)[:, None])
+        return self._completed(jnp.asarray(powers), len(angles), horizon)
+
+    def _completed(self, drawn: Array, batch: int, horizon: int) -> Array:
+        if not self.pairs:
+            return drawn
+        return jnp.stack([drawn, drawn.conj()], -1).reshape(batch, horizon, self.dim)
+
+    def describe(self) -> str:
+        """Return e.g. `4 eigenvalues in conjugate pairs`."""
+        return f"{self.dim} {'eigenvalues in conjugate pairs' if self.pairs else 'independent eigenvalues'}"
+
+
+class DiagonalHeads(eqx.Module):
+    """x̂_{t+1} = Σ_h Σ_{i≤t} P_ti ⟨x_{t−1}, a_h ⊙ x_i⟩ b_h ⊙ x_i: what `theory.sander2024` treats, for every context length.
+
+    Attributes:
+        a, b: rows a_h and b_h, shape (heads, d), real.
+        positions: P, shape (horizon, horizon), of which the lower triangle is used.
+    """
+
+    a: Array
+    b: Array
+    positions: Array
+
+    @classmethod
+    def gaussian(cls, dim: int, heads: int, horizon: int, scale: float, *, key: Array) -> Self:
+        """Every entry independent N(0, scale²)."""
+        shapes = ((heads, dim), (heads, dim), (horizon, horizon))
+        keys = jax.random.split(key, 3)
+        return cls(*(scale * jax.random.normal(k, shape) for k, shape in zip(keys, shapes, strict=True)))
+
+    def predictions(self, tokens: Array) -> Array:
+        """Tokens (…, t, d) → (…, t − 1, d): the predictions from the contexts of 2 … t tokens."""
+        length = tokens.shape[-2]
+        rows = jnp.tril(self.positions)[1:length, :length]
+        scores = jnp.einsum("...tl,hl,...il->...tih", tokens[..., :-1, :].conj(), self.a, tokens)
+        return jnp.einsum("ti,...tih,hj,...ij->...tj", rows, scores, self.b, tokens)
+
+    def product(self) -> np.ndarray:
+        """C = BᵀA, shape (d, d)."""
+        return np.asarray(self.b.T @ self.a)
+
+    def row(self, context: int) -> np.ndarray:
+        """p_1 … p_t of the context length t."""
+        return np.asarray(self.positions[context - 1, :context])
+
+
+class EverySequence(Objective):
+    """The mean loss of given sequences."""
+
+    tokens: Array
+    task: NextToken = eqx.field(static=True)
+
+    def __call__(self, model: Any) -> Estimate:
+        """Exact, if the sequences are all that occur."""
+        value = jnp.mean(sample_losses(model, self.tokens, self.task))
+        return Estimate(value, jnp.zeros_like(value))
+
+
+class EveryAngle(Engine):
+    """Population losses on `Eigencoordinates` as sums over roots of unity; for few eigenvalues and short sequences."""
+
+    def objective(
+        self, process: Eigencoordinates, task: NextToken, normalizer: Normalizer = "t-1"
+    ) -> EverySequence:
+        """The objective of this process and task; the layer has no normalizer."""
+        return EverySequence(process.every(task.horizon), task)
+
+
+class ClosedForms(Objective):
+    """Σ_T ½ E‖x̂_{T+1} − x_{T+1}‖² by the closed forms, for contexts of 2 … `longest` tokens."""
+
+    pairs: bool = eqx.field(static=True)
+    longest: int = eqx.field(static=True)
+
+    def __call__(self, model: Any) -> Estimate:
+        """Exact."""
+        loss = theory.rotation_polynomial if self.pairs else theory.unitary_polynomial
+        heads = model.b.T @ model.a
+        rows = (model.positions[context - 1, :context] for context in range(2, self.longest + 1))
+        value = sum(loss(heads, row) for row in rows) / 2
+        return Estimate(value, jnp.zeros_like(value))
+
+
+class ByClosedForm(Engine):
+    """Population losses on `Eigencoordinates` by the formulas that `sander2024/losses` compares with `EveryAngle`."""
+
+    def objective(
+        self, process: Eigencoordinates, task: NextToken, normalizer: Normalizer = "t-1"
+    ) -> ClosedForms:
+        """The objective of this process and task, all context lengths counted alike; the layer has no normalizer."""
+        return ClosedForms(process.pairs, task.horizon - 1)
+
+
+def flow_of_heads(
+    process: Eigencoordinates, heads: int, longest: int, scale: float, key: Array, steps: int
+) -> Flow[DiagonalHeads]:
+    """The gradient flow of the exact loss on contexts of 2 … `longest` tokens, from random heads and positions."""
+    start = DiagonalHeads.gaussian(process.dim, heads, longest, scale, key=key)
+    return gradient_flow(
+        start,
+        process,
+        NextToken(longest + 1),
+        engine=ByClosedForm(),
+        rtol=1e-8,
+        tolerance=1e-8,
+        saves=64,
+        max_steps=steps,
+    )

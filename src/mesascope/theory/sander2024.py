@@ -1,0 +1,201 @@
+r"""One linear attention layer on autoregressive tokens, with and without augmentation (sander2024, arXiv 2402.05787).
+
+Setting: $x_{t+1} = W x_t$ with commuting unitary $W = \mathrm{diag}(\lambda)$, the eigenvalues uniform on the circle, and
+$x_1 = (1, \dots, 1)$. *Unitary*: all $\lambda_j$ are independent. *Rotations*: they come in conjugate pairs
+$\lambda_{2k} = \bar\lambda_{2k-1}$, the eigenvalues of planes that turn; $d$ is even, and $\bar\jmath$ is the partner of
+$j$. Bare tokens meet $H$ diagonal heads and learned positions: from the context $x_1, \dots, x_T$
+
+$$\hat x_{T+1} = \sum_{h=1}^H \sum_{t=1}^T p_t\, \langle x_{T-1}, \mathrm{diag}(a_h)\, x_t \rangle\, \mathrm{diag}(b_h)\, x_t,
+\qquad \langle u, v \rangle = \sum_i \bar u_i v_i,$$
+
+which depends on the heads by $C = B^\top A$ alone ($A, B$ with rows $a_h, b_h$), $C_{ji} = \sum_h b_{hj} a_{hi}$.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..core import finite_number, finite_reals, integer_at_least
+
+
+def unitary_loss(heads: Any, positions: Any) -> float:
+    r"""Return the population loss of bare tokens with independent eigenvalues.
+
+    $$E \|\hat x_{T+1} - x_{T+1}\|^2 = (\|p\|^2 - p_{T-1}^2) \|C\|_F^2 + p_{T-1}^2 \|C 1\|^2 - 2 p_T\, \mathrm{tr}\, C + d$$
+
+    Coordinate $j$ of $\hat x_{T+1}$ is $\sum_{t,i} p_t C_{ji} \lambda_i^{t-T+1} \lambda_j^{t-1}$. All its monomials are
+    different, but those of $t = T-1$, where $\lambda_i$ drops out; the one of $t = T, i = j$ is $x_{T+1,j}$.
+
+    Args:
+        heads: $C$, shape `(d, d)`.
+        positions: $p_1, \dots, p_T$, shape `(T,)`, $T \ge 2$.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite, or of another shape.
+
+    Source: derived here. sander2024, section 4 (unitary context matrices), reports it, in the form of the authors' program,
+    with $\|p\|^2 \|C\|_F^2$ as its first term: that counts $p_{T-1}^2 \|C\|_F^2$ once more, and has the same minimisers.
+    """
+    return float(unitary_polynomial(*_checked(heads, positions)))
+
+
+def unitary_polynomial(c: Any, p: Any) -> Any:
+    """Return the polynomial of `unitary_loss`, unchecked: for arrays of any library, in which it may be differentiated."""
+    before = p[-2] ** 2
+    together = before * (c.sum(1) ** 2).sum()
+    return (p @ p - before) * (c**2).sum() + together - 2 * p[-1] * c.trace() + len(c)
+
+
+def rotation_loss(heads: Any, positions: Any) -> float:
+    r"""Return the population loss of bare tokens with conjugate pairs of eigenvalues.
+
+    $$E \|\hat x_{T+1} - x_{T+1}\|^2 = (\|p\|^2 - p_{T-1}^2) \sum_{i \ne \bar\jmath} C_{ji}^2
+    + \sum_j \Bigl( p_{T-1} \sum_i C_{ji} + C_{j \bar\jmath} \sum_{t \ne T-1} p_t \Bigr)^2 - 2 p_T\, \mathrm{tr}\, C + d$$
+
+    The monomials are those of `unitary_loss`; but $i = \bar\jmath$ gives $\lambda_j^{T-2}$ for every $t$, as does $t = T-1$
+    for every $i$: these add up before they are squared.
+
+    Args and errors are those of `unitary_loss`; $d$ is even.
+
+    Source: derived here; agrees with what sander2024, section 4 (orthogonal context matrices), reports.
+    """
+    return float(rotation_polynomial(*_checked(heads, positions)))
+
+
+def rotation_polynomial(c: Any, p: Any) -> Any:
+    """Return the polynomial of `rotation_loss`, unchecked: for arrays of any library, in which it may be differentiated."""
+    swapped = c[np.arange(len(c)), _partners(len(c))]
+    apart = (p @ p - p[-2] ** 2) * ((c**2).sum() - (swapped**2).sum())
+    together = ((p[-2] * c.sum(1) + (p.sum() - p[-2]) * swapped) ** 2).sum()
+    return apart + together - 2 * p[-1] * c.trace() + len(c)
+
+
+def unitary_minimiser(dim: int, context: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return heads and positions with `unitary_loss` 0: $C = c I$, $p_T = 1/c$, all other $p_t = 0$.
+
+    The layer multiplies $x_T$ by $\sum_i \bar x_{T-1,i} x_{T,i}$ coordinate by coordinate. There are no others but for $c$:
+    where the loss is 0, $p_T \ne 0$ and every term that is not $x_{T+1,j}$ has to vanish.
+
+    Args:
+        dim: $d \ge 1$.
+        context: $T \ge 2$.
+        scale: $c \ne 0$.
+
+    Returns:
+        $C$ of shape `(d, d)` and $p$ of shape `(T,)`.
+
+    Raises:
+        TypeError, ValueError: an argument that is no number, or outside of its range.
+
+    Source: sander2024, section 4 (unitary context matrices).
+    """
+    d, p, c = _start(dim, context, scale)
+    p[-1] = 1 / c
+    return c * np.eye(d), p
+
+
+def rotation_minimiser(
+    dim: int, context: int, scale: float = 1.0, swap: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return heads and positions with `rotation_loss` 0.
+
+    $$C = c\, (I + s J), \qquad p_T = \tfrac1c, \qquad p_{T-1} = -\tfrac{s}{(1 + s)\, c}$$
+
+    and all other $p_t = 0$; $J$ exchanges partners. The paper's minimiser is $s = 1$, where $C = c\,
+    \mathrm{blockdiag}(1_{2 \times 2})$ has rank $d/2$ and $p_{T-1} = -\frac1{2c}$: the relation $W^2 = 2 \cos\theta\, W - I$
+    of a plane that turns by $\theta$. All others have rank $d$ ($s = -1$ is none), so that with $d/2 \le H < d$ heads it
+    is the only one.
+
+    Args:
+        dim: $d \ge 2$, even.
+        context: $T \ge 2$.
+        scale: $c \ne 0$.
+        swap: $s \ne -1$.
+
+    Returns:
+        $C$ of shape `(d, d)` and $p$ of shape `(T,)`.
+
+    Raises:
+        TypeError, ValueError: an argument that is no number, or outside of its range.
+
+    Source: $s = 1$: sander2024, section 4 (orthogonal context matrices); the family is derived here.
+    """
+    d, p, c = _start(dim, context, scale)
+    partner, s = _partners(d), float(finite_number("swap", swap))
+    if s == -1:
+        raise ValueError("swap must not be -1: the rows of C would sum to 0, and p_{T-1} would not count")
+    p[-1], p[-2] = 1 / c, -s / ((1 + s) * c)
+    heads = c * np.eye(d)
+    heads[np.arange(d), partner] = c * s
+    return heads, p
+
+
+def unitary_least_loss(dim: int, heads: int) -> int:
+    r"""Return the least `unitary_loss` of $H$ heads, $\max(d - H, 0)$.
+
+    Other positions than $p_T$ only add to the loss, and the best $p_T = \mathrm{tr}\, C / \|C\|_F^2$ leaves $d -
+    (\mathrm{tr}\, C)^2 / \|C\|_F^2 \ge d - \mathrm{rank}\, C$, with equality for orthogonal projections: $d$ heads that are
+    orthogonal to each other are needed.
+
+    Args:
+        dim: $d \ge 1$.
+        heads: $H \ge 1$.
+
+    Raises:
+        TypeError, ValueError: an argument that is no integer ≥ 1.
+
+    Source: derived here; sander2024, section 4, on the orthogonality of heads.
+    """
+    return max(integer_at_least("dim", dim, 1) - integer_at_least("heads", heads, 1), 0)
+
+
+def augmented_step(dim: int, context: int) -> Fraction:
+    r"""Return the step size with which augmented tokens predict $x_{T+1}$ best.
+
+    With $e_t = (0; x_t; x_{t-1})$ one layer is one step of gradient descent from 0 on $\frac12 \sum_{t<T} \|x_{t+1} - W
+    x_t\|^2$, $\hat x_{T+1} = \eta \sum_{t<T} x_{t+1} x_t^* x_T$. Here $E |\hat x_{T+1,j}|^2 = \eta^2 ((T-1)^2 + (d-1)(T-1))$
+    (the terms of $j$ itself are all the same, the others all different) and $E\, \bar x_{T+1,j} \hat x_{T+1,j} = \eta
+    (T-1)$: the best step is
+
+    $$\eta_* = \frac1{T + d - 2}, \qquad \tfrac12 E \|\hat x_{T+1} - x_{T+1}\|^2 = \frac{d (d-1)}{2 (T + d - 2)}.$$
+
+    Args:
+        dim: $d \ge 1$.
+        context: $T \ge 2$.
+
+    Raises:
+        TypeError, ValueError: an argument that is no integer in its range.
+
+    Source: derived here; the construction is that of sander2024, section 3 (augmented tokens, independent eigenvalues).
+    """
+    return Fraction(1, integer_at_least("context", context, 2) + integer_at_least("dim", dim, 1) - 2)
+
+
+def augmented_loss(dim: int, context: int) -> Fraction:
+    """Return the least loss ½E‖x̂ − x‖² of one step on augmented tokens: see `augmented_step`, also for errors."""
+    return Fraction(dim * (dim - 1), 2) * augmented_step(dim, context)
+
+
+def _checked(heads: Any, positions: Any) -> tuple[np.ndarray, np.ndarray]:
+    c, p = finite_reals("heads", heads), finite_reals("positions", positions)
+    if c.ndim != 2 or c.shape[0] != c.shape[1] or c.size == 0:
+        raise ValueError(f"heads must be C = BᵀA of shape (d, d), got {c.shape}")
+    if p.ndim != 1 or len(p) < 2:
+        raise ValueError(
+            f"positions must be the T ≥ 2 entries of one row of the positional matrix, got shape {p.shape}"
+        )
+    return c, p
+
+
+def _partners(dim: int) -> np.ndarray:
+    if dim % 2:
+        raise ValueError(f"dim must be even where eigenvalues come in conjugate pairs, got {dim}")
+    return np.arange(dim) ^ 1
+
+
+def _start(dim: int, context: int, scale: float) -> tuple[int, np.ndarray, float]:
+    c = float(finite_number("scale", scale))
+    if c == 0:
+        raise ValueError("scale must not be 0: c · p_T = 1")
+    return integer_at_least("dim", dim, 1), np.zeros(integer_at_least("context", context, 2)), c

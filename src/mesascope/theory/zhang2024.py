@@ -1,0 +1,204 @@
+r"""One linear attention layer trained by gradient flow on noiseless linear regression (zhang2024, arXiv 2306.09927).
+
+Setting: prompts $(x_i, y_i)$, $i \le N$, and $(x_q, 0)$ with $x \sim N(0, \Lambda)$, $y = w^\top x$, $w \sim N(0, I)$ are the
+columns of $E$; the layer adds $\frac1N W^{PV} E E^\top W^{KQ} E$ over all $N + 1$ tokens, and $\hat y$ is the last entry of
+the query token. From a start $W^{KQ} = \mathrm{diag}(U, 0)$, $W^{PV} = \mathrm{diag}(0, u)$ all other entries stay 0, and
+
+$$\hat y = u\, x_q^\top U^\top \tfrac1N \sum_i x_i y_i, \qquad
+\Gamma = \left(1 + \tfrac1N\right) \Lambda + \tfrac{\mathrm{tr} \Lambda}N I .$$
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..core import (
+    Number,
+    covariance_matrix,
+    finite_number,
+    finite_positive,
+    finite_reals,
+    integer_at_least,
+)
+from ._construction import Construction
+
+
+def layer(matrix: Any, scalar: Number) -> Construction:
+    r"""Return the layer $W^{KQ} = \mathrm{diag}(U, 0)$, $W^{PV} = \mathrm{diag}(0, u)$.
+
+    Args:
+        matrix: $U$, shape `(d, d)`.
+        scalar: $u$.
+
+    Returns:
+        Weights of shape `(1, d + 1, d + 1)`; the sum runs over all tokens, $\rho = N$, and $\hat y$ is read with sign +.
+
+    Raises:
+        TypeError, ValueError: `matrix` is no square matrix of finite real numbers, `scalar` no finite number.
+    """
+    u_matrix = _square("matrix", matrix)
+    dim = len(u_matrix)
+    w_kq, w_pv = np.zeros((2, 1, dim + 1, dim + 1))
+    w_kq[0, :dim, :dim], w_pv[0, dim, dim] = u_matrix, float(finite_number("scalar", scalar))
+    return Construction(w_kq, w_pv)
+
+
+def gamma(covariance: Any, examples: int) -> np.ndarray:
+    r"""Return $\Gamma = (1 + \frac1N) \Lambda + \frac{\mathrm{tr} \Lambda}N I$.
+
+    The second moments $S = \frac1N \sum_i x_i x_i^\top$ of the examples have $E S = \Lambda$ and $E S^2 = \Gamma \Lambda$.
+
+    Args:
+        covariance: $\Lambda$, symmetric positive definite, shape `(d, d)`.
+        examples: $N \ge 1$.
+
+    Raises:
+        TypeError, ValueError: no such matrix, or no integer ≥ 1.
+
+    Source: zhang2024, section 4 (equation for Γ).
+    """
+    lam, n = covariance_matrix("covariance", covariance), integer_at_least("examples", examples, 1)
+    return (1 + 1 / n) * lam + np.trace(lam) / n * np.eye(len(lam))
+
+
+def reduced_flow(matrix: Any, scalar: Number, covariance: Any, examples: int) -> tuple[np.ndarray, float]:
+    r"""Return the velocity of gradient flow in $(U, u)$.
+
+    $$U' = -u^2 \Gamma \Lambda U \Lambda + u \Lambda^2, \qquad
+    u' = -\mathrm{tr}\left( u \Gamma \Lambda U \Lambda U^\top - \Lambda^2 U^\top \right),$$
+
+    minus the gradient of $\frac12 E (\hat y - y)^2 = \frac12 \mathrm{tr} \left( u^2 \Gamma \Lambda U \Lambda U^\top - 2 u
+    \Lambda^2 U^\top + \Lambda \right)$. It conserves $u^2 - \|U\|_F^2$.
+
+    Args:
+        matrix: $U$, shape `(d, d)`.
+        scalar: $u$.
+        covariance: $\Lambda$, as for `gamma`.
+        examples: $N \ge 1$.
+
+    Returns:
+        $U'$, shape `(d, d)`, and $u'$.
+
+    Raises:
+        TypeError, ValueError: as for `layer` and `gamma`, or shapes that differ.
+
+    Source: zhang2024, Lemma on the dynamics of $(U_{11}, u_{-1})$ in the proof of Theorem 4.1; derived here.
+    """
+    u_matrix, u = _square("matrix", matrix), float(finite_number("scalar", scalar))
+    lam, g = covariance_matrix("covariance", covariance), gamma(covariance, examples)
+    if u_matrix.shape != lam.shape:
+        raise ValueError(f"matrix must have the shape {lam.shape} of the covariance, got {u_matrix.shape}")
+    squared = lam @ lam
+    bent = g @ lam @ u_matrix @ lam
+    return u * squared - u**2 * bent, float(np.sum((squared - u * bent) * u_matrix))
+
+
+def flow_limit(covariance: Any, examples: int) -> tuple[np.ndarray, float]:
+    r"""Return where the flow ends from a balanced start, $u^2 = \|U\|_F^2$.
+
+    $$U = \mathrm{tr}(\Gamma^{-2})^{-1/4}\, \Gamma^{-1}, \qquad u = \mathrm{tr}(\Gamma^{-2})^{1/4}$$
+
+    Args and errors are those of `gamma`.
+
+    Returns:
+        $U$, shape `(d, d)`, and $u$.
+
+    Source: zhang2024, Theorem 4.1 (from $U = \sigma \Theta \Theta^\top$, $u = \sigma$, $\|\Theta \Theta^\top\|_F = 1$, where
+        $\sigma^2 \|\Gamma\| \sqrt d < 2$).
+    """
+    return balanced(np.linalg.inv(gamma(covariance, examples)))
+
+
+def balanced(preconditioner: Any) -> tuple[np.ndarray, float]:
+    r"""Return $(U, u)$ with $u U = A$ and $u^2 = \|U\|_F^2$, $u > 0$.
+
+    Args:
+        preconditioner: $A \ne 0$, shape `(d, d)`.
+
+    Raises:
+        TypeError, ValueError: no square matrix of finite real numbers, or zero.
+    """
+    a = _square("preconditioner", preconditioner)
+    scalar = float(np.linalg.norm(a)) ** 0.5
+    if scalar == 0:
+        raise ValueError("preconditioner must not be zero: u and U would both be 0")
+    return a / scalar, scalar
+
+
+def risk(preconditioner: Any, covariance: Any, examples: int) -> float:
+    r"""Return $E (\hat y - y)^2$ of $\hat y = x_q^\top A \frac1M \sum_{i \le M} x_i y_i$ on prompts of $M$ examples.
+
+    $$\mathrm{tr} \left( \Lambda A \Gamma_M \Lambda A^\top - 2 \Lambda A \Lambda + \Lambda \right)$$
+
+    with $\Gamma_M$ of the covariance and length of the *test* prompts. At $A = \Gamma^{-1}$ with the same covariance and $M =
+    N$ it is $\mathrm{tr}(\Lambda - \Lambda^2 \Gamma^{-1})$.
+
+    Args:
+        preconditioner: $A = u U^\top$, shape `(d, d)`.
+        covariance: $\Lambda$ of the test prompts.
+        examples: $M \ge 1$.
+
+    Raises:
+        TypeError, ValueError: as for `gamma`, or shapes that differ.
+
+    Source: derived here; zhang2024, Theorem 4.2 bounds it.
+    """
+    a, lam = _square("preconditioner", preconditioner), covariance_matrix("covariance", covariance)
+    if a.shape != lam.shape:
+        raise ValueError(f"preconditioner must have the shape {lam.shape} of the covariance, got {a.shape}")
+    second = gamma(lam, examples) @ lam
+    return float(np.trace(lam @ a @ second @ a.T - 2 * lam @ a @ lam + lam))
+
+
+def risk_floor(covariance: Any, examples: int) -> float:
+    r"""Return what is left of `risk` on endless test prompts, $\mathrm{tr}\, \Lambda (\Gamma^{-1} \Lambda - I)^2 = O(1/N^2)$.
+
+    Args:
+        covariance: $\Lambda$ of training and test prompts.
+        examples: $N \ge 1$ of the training prompts.
+
+    Raises:
+        TypeError, ValueError: as for `gamma`.
+
+    Source: derived here; zhang2024, Theorem 4.2 (the term that does not vanish as $M \to \infty$).
+    """
+    lam = covariance_matrix("covariance", covariance)
+    off = np.linalg.solve(gamma(lam, examples), lam) - np.eye(len(lam))
+    return float(np.trace(lam @ off @ off.T))
+
+
+def random_covariance_step(first: Number, second: Number, third: Number, dim: int, examples: int) -> float:
+    r"""Return $a$ for which $A = a I$ is best when $\Lambda = \mathrm{diag}(s)$ is drawn for every prompt.
+
+    $$a = \frac{E s^2}{(1 + \frac2N) E s^3 + \frac{d-1}N E s\, E s^2} \longrightarrow \frac{E s^2}{E s^3} \quad (N \to \infty)$$
+
+    for independent, identically distributed $s_1, \dots, s_d$: the loss $\frac12 E\, \mathrm{tr}\, \Lambda (A S - I)(A S -
+    I)^\top$ is least where $E \Lambda A S^2 = E \Lambda S$ with $E(S^2 | \Lambda) = \Gamma \Lambda$. On endless prompts the
+    answer is $x_q^\top a \Lambda w$, on average over $\Lambda$ $\frac{E s^2\, E s}{E s^3}\, x_q^\top w$, and $d (E s - (E
+    s^2)^2 / E s^3)$ of the risk stays: with one layer, a covariance that varies is not learned in context.
+
+    Args:
+        first: $E s > 0$.
+        second: $E s^2$.
+        third: $E s^3$.
+        dim: $d \ge 1$.
+        examples: $N \ge 1$.
+
+    Raises:
+        TypeError, ValueError: a moment that is no positive number, or an integer out of its range.
+
+    Source: derived here; its limit is zhang2024, Theorem 4.3 ($(E \Lambda^2)(E \Lambda^3)^{-1}$).
+    """
+    m1, m2, m3 = (
+        float(finite_positive(name, value))
+        for name, value in (("first", first), ("second", second), ("third", third))
+    )
+    d, n = integer_at_least("dim", dim, 1), integer_at_least("examples", examples, 1)
+    return m2 / ((1 + 2 / n) * m3 + (d - 1) / n * m1 * m2)
+
+
+def _square(name: str, value: Any) -> np.ndarray:
+    matrix = finite_reals(name, value)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
+    return matrix

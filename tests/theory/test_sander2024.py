@@ -1,0 +1,113 @@
+"""Closed forms of sander2024 against sums over roots of unity, written as loops, and against brute force."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from mesascope.theory import sander2024
+
+RNG = np.random.default_rng(0)
+
+
+def sequences(dim, context, pairs):
+    """All sequences x_1 … x_{T+1} whose angles are multiples of 2π/(4T): sums over them are exact."""
+    drawn = dim // 2 if pairs else dim
+    for angles in product(range(4 * context), repeat=drawn):
+        eigenvalues = np.exp(2j * np.pi * np.array(angles) / (4 * context))
+        if pairs:
+            eigenvalues = np.ravel(np.column_stack([eigenvalues, eigenvalues.conj()]))
+        yield np.array([eigenvalues**t for t in range(context + 1)])
+
+
+def loss_of_heads(a, b, positions, pairs):
+    """E‖x̂ − x‖² from the definition, head by head and token by token."""
+    context, dim = len(positions), a.shape[1]
+    total, count = 0.0, 0
+    for x in sequences(dim, context, pairs):
+        predicted = np.zeros(dim, complex)
+        for head_a, head_b in zip(a, b, strict=True):
+            for t in range(context):
+                score = np.vdot(x[context - 2], head_a * x[t])
+                predicted += positions[t] * score * head_b * x[t]
+        total, count = total + np.linalg.norm(predicted - x[context]) ** 2, count + 1
+    return total / count
+
+
+@pytest.mark.parametrize(
+    ("dim", "context", "heads", "pairs"),
+    [(1, 3, 1, False), (2, 2, 1, False), (2, 4, 3, False), (2, 3, 2, True), (4, 2, 3, True), (2, 5, 1, True)],
+)
+def test_losses_are_those_of_the_layer(dim, context, heads, pairs):
+    a, b = RNG.normal(size=(2, heads, dim))
+    positions = RNG.normal(size=context)
+    closed_form = sander2024.rotation_loss if pairs else sander2024.unitary_loss
+    expected = loss_of_heads(a, b, positions, pairs)
+    assert closed_form(b.T @ a, positions) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, -1.202])
+def test_minimisers_have_loss_zero_and_stay_there_to_first_order(scale):
+    for loss, (heads, positions) in (
+        (sander2024.unitary_loss, sander2024.unitary_minimiser(3, 5, scale)),
+        (sander2024.rotation_loss, sander2024.rotation_minimiser(4, 5, scale)),
+        (sander2024.rotation_loss, sander2024.rotation_minimiser(4, 5, scale, 0.3)),
+    ):
+        assert loss(heads, positions) == pytest.approx(0, abs=1e-13)
+        for _ in range(20):
+            moved = heads + 1e-3 * RNG.normal(size=heads.shape), positions + 1e-3 * RNG.normal(size=5)
+            assert 0 < loss(*moved) < 1e-3
+
+
+def test_the_papers_minimisers():
+    heads, positions = sander2024.rotation_minimiser(4, 3, 2.0)
+    np.testing.assert_array_equal(heads, 2 * np.kron(np.eye(2), np.ones((2, 2))))
+    np.testing.assert_array_equal(positions, [0, -0.25, 0.5])
+    heads, positions = sander2024.unitary_minimiser(2, 3, 4.0)
+    np.testing.assert_array_equal(heads, 4 * np.eye(2))
+    np.testing.assert_array_equal(positions, [0, 0, 0.25])
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 5])
+def test_no_weights_of_few_heads_are_below_the_least_loss(heads):
+    dim, least = 4, sander2024.unitary_least_loss(4, heads)
+    for _ in range(200):
+        a, b = RNG.normal(size=(2, heads, dim))
+        c = b.T @ a
+        best = np.zeros(4)
+        best[-1] = np.trace(c) / np.sum(c**2)
+        assert sander2024.unitary_loss(c, best) >= least - 1e-12
+    kept = np.eye(dim)[:heads]
+    assert sander2024.unitary_loss(kept.T @ kept, [0, 0, 1]) == least
+
+
+@pytest.mark.parametrize(("dim", "context"), [(1, 2), (2, 3), (3, 4)])
+def test_the_best_step_by_brute_force(dim, context):
+    answers, targets = [], []
+    for x in sequences(dim, context, False):
+        w = sum(np.outer(x[t + 1], x[t].conj()) for t in range(context - 1))
+        answers.append(w @ x[context - 1])
+        targets.append(x[context])
+    answers, targets = np.array(answers), np.array(targets)
+    best = np.vdot(answers, targets).real / np.vdot(answers, answers).real
+    assert sander2024.augmented_step(dim, context) == Fraction(1, context + dim - 2)
+    assert best == pytest.approx(float(sander2024.augmented_step(dim, context)), rel=1e-12)
+    loss = np.mean(np.sum(np.abs(best * answers - targets) ** 2, 1)) / 2
+    assert loss == pytest.approx(float(sander2024.augmented_loss(dim, context)), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: sander2024.unitary_loss(np.eye(2)[:1], [1, 2]), ValueError, r"shape \(d, d\), got \(1, 2\)"),
+        (lambda: sander2024.unitary_loss(np.eye(2), [1.0]), ValueError, "T ≥ 2 entries"),
+        (lambda: sander2024.rotation_loss(np.eye(3), [1, 2]), ValueError, "must be even"),
+        (lambda: sander2024.unitary_minimiser(2, 3, 0), ValueError, "scale must not be 0"),
+        (lambda: sander2024.rotation_minimiser(2, 3, 1, -1), ValueError, "swap must not be -1"),
+        (lambda: sander2024.augmented_step(2, 1), ValueError, "context must be at least 2"),
+    ],
+)
+def test_what_it_refuses(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
