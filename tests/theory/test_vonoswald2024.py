@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+from mesascope.models import LinearAttentionStack, LinearSelfAttention, MesaLayer
+from mesascope.theory import vonoswald2024
+
+
+def sequence(dim, horizon, batch=2):
+    return np.random.default_rng([dim, horizon]).normal(size=(batch, horizon, dim))
+
+
+def stack(construction):
+    return LinearAttentionStack(
+        [LinearSelfAttention(*layer, "1", "causal") for layer in zip(*construction, strict=True)]
+    )
+
+
+def moments(s, t):
+    """C_t and the Gram matrix of the inputs after t tokens, as sums."""
+    cross, gram = np.zeros((2, s.shape[-1], s.shape[-1]))
+    for i in range(1, t):
+        cross += np.outer(s[i], s[i - 1])
+        gram += np.outer(s[i - 1], s[i - 1])
+    return cross, gram
+
+
+@pytest.mark.parametrize(("dim", "horizon"), [(1, 1), (1, 5), (3, 8)])
+def test_a_layer_is_a_gradient_step_from_any_start(dim, horizon):
+    s = sequence(dim, horizon)
+    start = np.random.default_rng(1).normal(size=(dim, dim))
+    construction = vonoswald2024.gradient_step(start, 0.3)
+    tokens = vonoswald2024.gradient_step_tokens(s, start)
+    stream = np.asarray(stack([weights[None] for weights in construction])(tokens))
+    np.testing.assert_array_equal(stream[..., dim:], tokens[..., dim:])
+    for b in range(len(s)):
+        for t in range(1, horizon + 1):
+            cross, gram = moments(s[b], t)
+            phi = start - 0.3 * (start @ gram - cross)
+            np.testing.assert_allclose(stream[b, t - 1, :dim], phi @ s[b, t - 1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("regularization", [0.1, 2.0])
+def test_a_mesa_layer_is_ridge_regression(regularization):
+    s = sequence(3, 7)
+    factors = vonoswald2024.ridge_factors(3)
+    layer = LinearAttentionStack([MesaLayer(**factors._asdict(), regularization=regularization)])
+    stream = np.asarray(layer(vonoswald2024.gradient_step_tokens(s, np.zeros((3, 3)))))
+    for b in range(len(s)):
+        for t in range(1, 8):
+            cross, gram = moments(s[b], t)
+            answer = cross @ np.linalg.solve(gram + np.eye(3) / regularization, s[b, t - 1])
+            np.testing.assert_allclose(stream[b, t - 1, :3], answer, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 6])
+def test_layers_are_descent_on_the_ridge_problem(layers):
+    dim, ridge, eta = 2, 1.5, 0.05
+    s = sequence(dim, 6)
+    stream = np.asarray(
+        stack(vonoswald2024.ridge_by_layers(dim, layers, eta))(vonoswald2024.ridge_tokens(s, ridge))
+    )
+    for b in range(len(s)):
+        for t in range(1, 7):
+            cross, gram = moments(s[b], t)
+            phi = np.zeros((dim, dim))
+            for _ in range(layers):
+                phi = phi - eta * (phi @ gram - cross + phi / ridge)
+            np.testing.assert_allclose(
+                stream[b, dim + t - 1, :dim], phi @ s[b, t - 1], rtol=1e-12, atol=1e-12
+            )
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (
+            lambda: vonoswald2024.gradient_step(np.ones((2, 3)), 0.1),
+            ValueError,
+            r"start must have shape \(d, d\)",
+        ),
+        (lambda: vonoswald2024.gradient_step(np.eye(2), np.inf), ValueError, "step_size must be finite"),
+        (
+            lambda: vonoswald2024.gradient_step_tokens(np.ones((4, 3)), np.eye(2)),
+            ValueError,
+            r"start must have shape \(d, d\) with the d = 3",
+        ),
+        (lambda: vonoswald2024.ridge_factors(0), ValueError, "dim must be at least 1"),
+        (lambda: vonoswald2024.ridge_by_layers(2, 0, 0.1), ValueError, "layers must be at least 1"),
+        (lambda: vonoswald2024.ridge_tokens(np.ones(3), 1), ValueError, r"sequence must have shape"),
+        (
+            lambda: vonoswald2024.ridge_tokens(np.ones((3, 2)), 0),
+            ValueError,
+            "regularization must be greater",
+        ),
+    ],
+)
+def test_bad_arguments(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()
