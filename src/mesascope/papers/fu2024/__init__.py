@@ -1,0 +1,7 @@
+"""Fu et al. 2024, Transformers Learn to Achieve Second-Order Convergence Rates for In-Context Linear Regression: its claims."""
+
+from ._depth import CLAIMS as _DEPTH
+from ._newton import CLAIMS as _NEWTON
+from ._transformer import CLAIMS as _TRANSFORMER
+
+CLAIMS = (*_NEWTON, *_DEPTH, *_TRANSFORMER)
