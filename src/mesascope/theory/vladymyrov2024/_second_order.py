@@ -32,9 +32,9 @@ def second_order_schedule(least: Number, largest: Number, layers: int) -> Schedu
     \frac{(1 + \sqrt\kappa + \kappa)^3}{\kappa (1 + \sqrt\kappa)^2},$$
 
     where its range has the least condition number: its maximum $4/(27 \gamma)$ lies between. Far from 1 a layer
-    divides $\kappa$ by nearly $27/4$ (of Newton's iterations for the inverse, which square, that is $\log_2
-    \frac{27}4 = 2.75$), near 1 it takes $\kappa - 1$ to $\frac{3}{16}(\kappa - 1)^2$. The step is $\eta_\ell =
-    2/(\nu_\ell + \mu_\ell)$.
+    divides $\kappa$ by nearly $27/4$, as do $\log_2 \frac{27}4 = 2.75$ of Newton's iterations from $\alpha I$, each of
+    which squares $I - \alpha S$; near 1 it takes $\kappa - 1$ to $\frac{3}{16}(\kappa - 1)^2$. The step is
+    $\eta_\ell = 2/(\nu_\ell + \mu_\ell)$.
 
     Args:
         least: $\nu > 0$.
