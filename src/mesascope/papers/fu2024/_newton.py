@@ -109,9 +109,9 @@ def _figure(settings: Settings, iterations: np.ndarray, matched: np.ndarray) -> 
     middle, first = np.median(matched, 0), settings["first"]
     theory_line = middle[first] * 2 ** ((iterations[first:] - iterations[first]) / 2)
     panel = Panel(
-        title=f"d = {settings['dim']}, N = {settings['examples']}, errors after every number of examples",
+        title=f"Similarity of errors, d = {settings['dim']}, N = {settings['examples']}",
         xlabel="Newton iterations",
-        ylabel="gradient steps of the most similar errors",
+        ylabel="most similar gradient steps",
         yscale="log",
         traces=(
             Band(x=iterations, low=matched.min(0), high=matched.max(0), label="all batches", series=0),

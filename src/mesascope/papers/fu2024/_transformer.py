@@ -134,7 +134,10 @@ def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figu
                 **panel,
             ),
         ),
-        caption="Which learner a linear probe reads best off every layer.",
+        caption=(
+            "Which learner a linear probe reads best off every layer. The first layer moves examples together: off it a probe "
+            "reads no learner well."
+        ),
     )
 
 
