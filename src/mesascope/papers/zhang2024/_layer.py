@@ -1,0 +1,60 @@
+"""The paper's layer, its data and its start, in this library's parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mesascope.dynamics import Flow, gradient_flow
+from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.objectives import ExactMoments, population_loss
+from mesascope.processes import FewShot
+from mesascope.theory import Construction
+from mesascope.theory import zhang2024 as theory
+
+from .._runs import settled
+
+PAPER = "zhang2024"
+
+
+def covariance(eigenvalues: Any, seed: int) -> np.ndarray:
+    """A covariance with these eigenvalues, in random axes."""
+    values = np.asarray(eigenvalues, float)
+    axes, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(values), len(values))))
+    return (axes * values) @ axes.T
+
+
+def model_of(construction: Construction) -> PromptModel:
+    """One layer over all tokens, the query included, with ρ = N; ŷ is plus the last entry of the query token."""
+    layer = LinearSelfAttention(*construction, "t-1", "all")
+    return PromptModel(StackedPrompt(layer.width - 1), LinearAttentionStack([layer]), LastEntry(1))
+
+
+def small_start(dim: int, scale: float, seed: int) -> PromptModel:
+    """The paper's start: U = σΘΘᵀ with ‖ΘΘᵀ‖_F = 1 and u = σ, all other entries 0."""
+    theta = np.random.default_rng(seed).normal(size=(dim, dim))
+    product = theta @ theta.T
+    return model_of(theory.layer(scale * product / np.linalg.norm(product), scale))
+
+
+def flow_of(start: PromptModel, process: Any, examples: int) -> Flow[PromptModel]:
+    """The gradient flow of the exact population loss."""
+    return settled(gradient_flow(start, process, FewShot(examples), rtol=1e-9, tolerance=1e-9, saves=256))
+
+
+def weights_of(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:
+    """W^KQ and W^PV, shape (…, d + 1, d + 1), of one model or of a trajectory."""
+    layer: Any = model.network.layers[0]  # type: ignore[attr-defined]  # a LinearAttentionStack
+    return np.asarray(layer.w_kq)[..., 0, :, :], np.asarray(layer.w_pv)[..., 0, :, :]
+
+
+def preconditioner_of(model: PromptModel) -> np.ndarray:
+    """A = u Uᵀ of ŷ = x_qᵀ A (1/N) Σ x_i y_i."""
+    w_kq, w_pv = weights_of(model)
+    return w_pv[-1, -1] * w_kq[:-1, :-1].T
+
+
+def exact_risk(model: PromptModel, process: Any, examples: int) -> float:
+    """E(ŷ − y)² on prompts of this length."""
+    return 2 * float(population_loss(model, process, FewShot(examples), ExactMoments()).value)
