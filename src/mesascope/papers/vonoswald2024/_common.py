@@ -1,0 +1,50 @@
+"""What the claims of vonoswald2024 share: sequences, and losses by context length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax import Array
+
+from mesascope.core import named_key
+from mesascope.processes import Gaussian, NextToken, OrthogonalAR, Rademacher
+
+from .._claim import Settings
+
+PAPER = "vonoswald2024"
+_LAWS = {"gaussian": Gaussian(1.0), "rademacher": Rademacher(1.0)}
+_AT_ONCE = 1000  # sequences whose streams are in memory at the same time
+
+
+def data(settings: Settings) -> tuple[OrthogonalAR, NextToken]:
+    """Sequences s_{t+1} = W s_t + ε with W orthogonal, drawn for every sequence."""
+    process = OrthogonalAR(_LAWS[settings["law"]], settings["dim"], noise=settings["noise"])
+    return process, NextToken(settings["horizon"])
+
+
+def seeds_of(settings: Settings) -> list[int]:
+    """Seeds of the trained models."""
+    return [settings["seed"] + number for number in range(settings["seeds"])]
+
+
+def fresh_sequences(settings: Settings, seed: int) -> Array:
+    """Test sequences, shape (sequences, T, d)."""
+    process, task = data(settings)
+    return process.sample(named_key(seed, "test sequences"), task.horizon, settings["sequences"])
+
+
+def errors_by_length(model: Any, tokens: Array) -> np.ndarray:
+    """‖ŷ_t − s_{t+1}‖²/d of every sequence for t = 2 … T − 1, shape (sequences, T − 2)."""
+    return np.asarray(_errors(model, tokens), float)
+
+
+@eqx.filter_jit
+def _errors(model: Any, tokens: Array) -> Array:
+    def one(sequence: Array) -> Array:
+        missed = model.predictions(sequence[None, :-1])[0] - sequence[2:]
+        return (missed**2).mean(-1)
+
+    return jax.lax.map(one, tokens, batch_size=_AT_ONCE)

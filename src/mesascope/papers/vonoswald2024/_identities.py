@@ -1,0 +1,233 @@
+"""Layers that are a gradient step, ridge regression, or approach it: exact identities and their limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mesascope.core import named_key
+from mesascope.models import LinearAttentionStack, LinearSelfAttention, Looped, MesaLayer
+from mesascope.processes import Gaussian, OrthogonalAR
+from mesascope.records import Figure, Line, Panel
+from mesascope.theory import vonoswald2024 as theory
+
+from .._claim import Claim, Finding, Settings, both, decide, within
+from ._common import PAPER
+
+
+def _sequences(dim: int, horizon: int, settings: Settings) -> np.ndarray:
+    process = OrthogonalAR(Gaussian(1.0), dim, noise=0.1)
+    key = named_key(settings["seed"], "identity", str(dim), str(horizon))
+    return np.asarray(process.sample(key, horizon, settings["sequences"]))
+
+
+def _moments(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """C_t = Σ_{i≤t} s_i s_{i−1}ᵀ and Σ_{i≤t} s_{i−1} s_{i−1}ᵀ for every t, shapes (…, T, d, d)."""
+    before = np.concatenate([np.zeros_like(s[..., :1, :]), s[..., :-1, :]], -2)
+    cross = np.cumsum(s[..., :, None] * before[..., None, :], -3)
+    return cross, np.cumsum(before[..., :, None] * before[..., None, :], -3)
+
+
+def _ridge(s: np.ndarray, regularization: float) -> np.ndarray:
+    """What ridge regression on the first t tokens answers at s_t, shape (…, T, d)."""
+    cross, gram = _moments(s)
+    solved = np.linalg.solve(gram + np.eye(s.shape[-1]) / regularization, s[..., None])
+    return np.asarray((cross @ solved)[..., 0])
+
+
+def _gap(found: Any, expected: np.ndarray) -> float:
+    """The largest difference in units of the largest entry."""
+    return float(np.max(np.abs(np.asarray(found) - expected)) / np.max(np.abs(expected)))
+
+
+def _judged(errors: dict[str, float], settings: Settings) -> Finding:
+    worst = max(errors.values())
+    return Finding(
+        worst, 0.0, settings["tolerance"], within(worst, settings["tolerance"]), {"errors": errors}
+    )
+
+
+def _gradient_step(settings: Settings) -> Finding:
+    """One layer against Φ₀ − η∇L_t(Φ₀)."""
+    errors: dict[str, float] = {}
+    for dim, horizon in settings["cases"]:
+        s = _sequences(dim, horizon, settings)
+        phi = np.random.default_rng([settings["seed"], dim]).normal(size=(dim, dim))
+        eta = settings["step_size"]
+        layer = LinearSelfAttention(*theory.gradient_step(phi, eta), "1", "causal")
+        stream = LinearAttentionStack([layer])(theory.gradient_step_tokens(s, phi))
+        cross, gram = _moments(s)
+        stepped = phi - eta * (phi @ gram - cross)
+        expected = (stepped @ s[..., None])[..., 0]
+        errors[f"d = {dim}, T = {horizon}"] = _gap(stream[..., :dim], expected)
+    return _judged(errors, settings)
+
+
+def _mesa_layer(settings: Settings) -> Finding:
+    """One mesa layer against ridge regression."""
+    errors: dict[str, float] = {}
+    for dim, horizon in settings["cases"]:
+        s = _sequences(dim, horizon, settings)
+        for regularization in settings["regularizations"]:
+            stream = _mesa(dim, regularization)(theory.gradient_step_tokens(s, np.zeros((dim, dim))))
+            errors[f"d = {dim}, T = {horizon}, λ = {regularization:g}"] = _gap(
+                stream[..., :dim], _ridge(s, regularization)
+            )
+    return _judged(errors, settings)
+
+
+def _mesa(dim: int, regularization: float) -> LinearAttentionStack:
+    factors = theory.ridge_factors(dim)
+    return LinearAttentionStack([MesaLayer(**factors._asdict(), regularization=regularization)])
+
+
+def _linear_limit(settings: Settings) -> Finding:
+    """The mesa layer divided by λ against linear attention, as λ → 0."""
+    dim, horizon = settings["dim"], settings["horizon"]
+    s = _sequences(dim, horizon, settings)
+    zero = np.zeros((dim, dim))
+    tokens = theory.gradient_step_tokens(s, zero)
+    layer = LinearSelfAttention(*theory.gradient_step(zero, 1.0), "1", "causal")
+    linear = np.asarray(LinearAttentionStack([layer])(tokens))[..., :dim]
+    gaps = [
+        _gap(_mesa(dim, value)(tokens)[..., :dim] / value, linear) for value in settings["regularizations"]
+    ]
+    slopes = np.diff(np.log(gaps)) / np.diff(np.log(settings["regularizations"]))
+    worst = float(np.max(np.abs(slopes - 1)))
+    return Finding(
+        {"largest_deviation_of_the_order": worst, "difference_at_the_smallest": gaps[-1]},
+        {"largest_deviation_of_the_order": 0.0, "difference_at_the_smallest": 0.0},
+        settings["tolerance"],
+        decide(worst <= settings["tolerance"] and gaps[-1] <= settings["end_tolerance"]),
+        {"regularizations": settings["regularizations"], "differences": gaps, "orders": slopes.tolist()},
+    )
+
+
+def _stack_limit(settings: Settings) -> Finding:
+    """The same layer again and again against the truncated series, and against ridge regression."""
+    dim, horizon, ridge = settings["dim"], settings["horizon"], settings["regularization"]
+    s = _sequences(dim, horizon, settings)
+    cross, gram = _moments(s)
+    system = gram + np.eye(dim) / ridge
+    largest, smallest = (float(pick(np.linalg.eigvalsh(system))) for pick in (np.max, np.min))
+    eta = 1 / largest
+    (layer,) = zip(*theory.ridge_by_layers(dim, 1, eta), strict=True)
+    network = Looped(LinearAttentionStack([LinearSelfAttention(*layer, "1", "causal")]), 1)
+    tokens, wanted = theory.ridge_tokens(s, ridge), _ridge(s, ridge)
+    series, left, bounds = [], [], []
+    for layers in settings["layers"]:
+        answer = np.asarray(network(tokens, loops=layers))[..., dim:, :dim]
+        kept = np.linalg.matrix_power(np.eye(dim) - eta * system, layers)
+        truncated = cross @ np.linalg.solve(system, (np.eye(dim) - kept) @ s[..., None])
+        series.append(_gap(answer, truncated[..., 0]))
+        left.append(_gap(answer, wanted))
+        bounds.append((1 - eta * smallest) ** layers)
+    worst = max(series)
+    return Finding(
+        {"from_the_truncated_series": worst, "from_ridge_at_the_end": left[-1]},
+        {"from_the_truncated_series": 0.0, "from_ridge_at_the_end": 0.0},
+        settings["tolerance"],
+        decide(worst <= settings["tolerance"] and left[-1] <= settings["tolerance"]),
+        {"layers": settings["layers"], "from_the_series": series, "from_ridge": left, "rate": bounds},
+        {"layers-approach-ridge": _figure(settings, left, bounds)},
+    )
+
+
+def _figure(settings: Settings, left: list[float], bounds: list[float]) -> Figure:
+    layers = np.asarray(settings["layers"])
+    shown = np.asarray(left) > settings["tolerance"]
+    return Figure(
+        title="Layers of linear attention approach ridge regression",
+        panels=(
+            Panel(
+                title=f"d = {settings['dim']}, T = {settings['horizon']}, λ = {settings['regularization']:g}",
+                xlabel="layers",
+                ylabel="relative distance from ridge regression",
+                yscale="log",
+                traces=(
+                    Line(x=layers[shown], y=np.asarray(left)[shown], label="network"),
+                    Line(x=layers[shown], y=np.asarray(bounds)[shown], label="$(1 − ηµ)^L$", series="theory"),
+                ),
+            ),
+        ),
+        caption="µ: the smallest eigenvalue of all ridge problems, η the inverse of the largest.",
+    )
+
+
+_CASES: dict[str, Any] = {"cases": [[1, 4], [4, 20], [10, 50]], "sequences": 16, "seed": 0}
+
+CLAIMS = (
+    Claim(
+        id=f"{PAPER}/proposition-1",
+        statement=(
+            "On tokens (Φ₀s_t, s_t, s_{t−1}) one causal layer of linear attention with the weights of Proposition 1 "
+            "writes (Φ₀ − "
+            "η∇L_t(Φ₀)) s_t into the first channel of every token, for any Φ₀ (d ≤ 10, T ≤ 50; both presets)."
+        ),
+        source="vonoswald2024, Proposition 1",
+        settings=both({**_CASES, "step_size": 0.1, "tolerance": 1e-12}),
+        check=_gradient_step,
+        tolerance_reason="an identity: only rounding of double precision, relative to the largest entry",
+    ),
+    Claim(
+        id=f"{PAPER}/mesa-layer-is-ridge",
+        statement=(
+            "With keys s_{i−1}, values s_i and queries s_t a mesa layer answers every token by ridge regression on the "
+            "tokens so "
+            "far, (Σ s_i s_{i−1}ᵀ)(Σ s_{i−1} s_{i−1}ᵀ + I/λ)⁻¹ s_t (d ≤ 10, T ≤ 50, λ = 0.1, 1, 10; both presets)."
+        ),
+        source="vonoswald2024, section on the mesa layer",
+        settings=both({**_CASES, "regularizations": [0.1, 1.0, 10.0], "tolerance": 1e-12}),
+        check=_mesa_layer,
+        tolerance_reason=(
+            "an identity: rounding of double precision, relative to the largest entry; the ridge problems have "
+            "condition numbers "
+            "up to a thousand"
+        ),
+    ),
+    Claim(
+        id=f"{PAPER}/linear-attention-limit",
+        statement=(
+            "As λ → 0 the mesa layer divided by λ becomes linear attention, that is one gradient step from 0: the "
+            "difference falls "
+            "in proportion to λ (d = 4, T = 20, λ from 10⁻³ to 10⁻⁷; both presets)."
+        ),
+        source="vonoswald2024, section on the mesa layer (recovers linear attention); the order is derived here",
+        settings=both(
+            {
+                "dim": 4,
+                "horizon": 20,
+                "sequences": 16,
+                "seed": 0,
+                "regularizations": [1e-3, 1e-4, 1e-5, 1e-6, 1e-7],
+                "tolerance": 0.05,
+                "end_tolerance": 1e-4,
+            }
+        ),
+        check=_linear_limit,
+        tolerance_reason="the order is 1 up to the next power of λ times the Gram matrix, some 10⁻² at the largest λ",
+    ),
+    Claim(
+        id=f"{PAPER}/proposition-2",
+        statement=(
+            "A stack of equal layers of linear attention computes the truncated Neumann series of (SSᵀ + I/λ)⁻¹ s_t "
+            "exactly and, "
+            "in the limit of many layers, ridge regression (d = 4, T = 20, λ = 1, up to 5000 layers; both presets)."
+        ),
+        source="vonoswald2024, Proposition 2; weights with the ridge as tokens are derived here",
+        settings=both(
+            {
+                "dim": 4,
+                "horizon": 20,
+                "sequences": 8,
+                "seed": 0,
+                "regularization": 1.0,
+                "layers": [1, 4, 16, 64, 250, 1000, 5000],
+                "tolerance": 1e-12,
+            }
+        ),
+        check=_stack_limit,
+        tolerance_reason="an identity, and a limit whose rest is e⁻⁴² after 5000 layers: only rounding is left of both",
+    ),
+)
