@@ -16,7 +16,8 @@ from ._sample_losses import Task, check_task
 def population_loss(model: eqx.Module, process: Any, task: Task, engine: Engine | None = None) -> Estimate:
     """L = Σ_{t=2}^{T−1} w_t ½ E‖ŷ_t − x_{t+1}‖² (zheng2024, equation (3), with a weight per context length).
 
-    With discrete tokens or prompts it is the expectation of what `sample_losses` says; only `MonteCarlo` treats these.
+    With discrete tokens or prompts it is the expectation of what `sample_losses` says. `ExactMoments` treats one layer of
+    linear attention on prompts of `LinearRegression`; all others of these need `MonteCarlo`.
 
     Args:
         model: a sequence model; the exact engines need linear attention.
