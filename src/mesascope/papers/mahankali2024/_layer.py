@@ -1,0 +1,51 @@
+"""The paper's layer with random weights, and the step that its weights make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jax import Array
+
+from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.theory import Construction
+from mesascope.theory import mahankali2024 as theory
+
+PAPER = "mahankali2024"
+
+
+def layer_model(construction: Construction) -> PromptModel:
+    """One layer whose sums run over the examples, with ρ = 1."""
+    layer = LinearSelfAttention(*construction, "1", "examples")
+    return PromptModel(StackedPrompt(layer.width - 1), LinearAttentionStack([layer]), LastEntry(-1))
+
+
+def random_layer(dim: int, scale: float, key: Array) -> PromptModel:
+    """Every entry of W^KQ and W^PV independent N(0, scale²)."""
+    drawn = LinearSelfAttention.gaussian(dim + 1, 1, scale, key=key)
+    return layer_model(Construction(np.asarray(drawn.w_kq), np.asarray(drawn.w_pv)))
+
+
+def near_step(dim: int, step: float, noise: float, key: Array) -> PromptModel:
+    """A step of gradient descent with weights of equal size, and relative noise in all of them.
+
+    From noise alone many runs end at local minima of rank one.
+    """
+    size = step**0.5
+    exact, drawn = theory.one_step(dim, 1.0), random_layer(dim, noise, key)
+    layer: Any = drawn.network.layers[0]  # type: ignore[attr-defined]  # a LinearAttentionStack
+    w_kq, w_pv = (np.asarray(weights) for weights in (layer.w_kq, layer.w_pv))
+    return layer_model(Construction(size * (exact.w_kq + w_kq), size * (exact.w_pv + w_pv)))
+
+
+def step_of(model: PromptModel) -> tuple[np.ndarray, float]:
+    """P of ŷ = x_qᵀ P Σ y_i x_i, and what else reaches the prediction, relative to it.
+
+    With u the last row of W^PV and m the last row of W^KQ the rest are the terms of the parts of u on inputs and of m.
+    """
+    layer: Any = model.network.layers[0]  # type: ignore[attr-defined]  # a LinearAttentionStack
+    w_kq, w_pv = np.asarray(layer.w_kq[0], float), np.asarray(layer.w_pv[0], float)
+    u, m = w_pv[-1], w_kq[:, :-1]
+    made = -u[-1] * m[:-1].T
+    others = max(np.abs(u[:-1]).max() / np.abs(u).max(), np.abs(m[-1]).max() / np.abs(m).max())
+    return made, float(others)
