@@ -1,0 +1,153 @@
+r"""Softmax attention on orthonormal features: exact losses and late rates (huang2024, arXiv 2310.05249).
+
+Setting: prompts of $N$ examples with inputs $x_i = v_k$ with probability $p_k$, orthonormal $v_1, \dots, v_K$, labels
+$y_i = w^\top x_i$ with $E w = 0$, $E w w^\top = I$; one layer of softmax attention answers $\hat y = \sum_i \mathrm{softmax}_i
+(x_i^\top Q x_q)\, y_i$. In the basis of the features, with $n_l$ examples of feature $l$ and a query of feature $k$,
+
+$$\hat y = \sum_l A_l w_l, \qquad A_l = \frac{n_l e^{Q_{lk}}}{\sum_m n_m e^{Q_{mk}}}, \qquad
+L = \sum_k p_k L_k, \quad L_k = \tfrac12 E_n \Big[ (1 - A_k)^2 + \sum_{l \ne k} A_l^2 \Big],$$
+
+where $n$ is multinomial: column $k$ of $Q$ enters $L_k$ only, so that every feature is learned on its own, at speed $p_k$.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from ..core import Number, finite_positive, finite_reals, integer_at_least
+
+_MOST_COUNTS = 2_000_000
+
+
+def feature_counts(probabilities: Sequence[Number], examples: int) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return all vectors of counts of $N$ examples and their multinomial probabilities.
+
+    Args:
+        probabilities: $p_1, \dots, p_K$, positive with sum 1.
+        examples: $N \ge 1$.
+
+    Returns:
+        Counts, shape `(M, K)` with $M = \binom{N + K - 1}{K - 1}$, and probabilities, shape `(M,)`.
+
+    Raises:
+        TypeError, ValueError: probabilities that are none, more than two million vectors.
+    """
+    p, n = _checked_probabilities(probabilities), integer_at_least("examples", examples, 1)
+    size = len(p)
+    total = round(float(np.exp(gammaln(n + size) - gammaln(n + 1) - gammaln(size))))
+    if total > _MOST_COUNTS:
+        raise ValueError(
+            f"{size} features and {n} examples have {total} vectors of counts; take fewer of either (at most {_MOST_COUNTS})"
+        )
+    bars = np.array(list(combinations(range(n + size - 1), size - 1)), int).reshape(total, size - 1)
+    ends = np.concatenate([np.full((total, 1), -1), bars, np.full((total, 1), n + size - 1)], 1)
+    counts = np.diff(ends) - 1
+    logarithms = gammaln(n + 1) - gammaln(counts + 1).sum(1) + xlogy(counts, p).sum(1)
+    return counts, np.exp(logarithms)
+
+
+def losses_by_feature(scores: Any, probabilities: Sequence[Number], examples: int) -> np.ndarray:
+    r"""Return $L_1, \dots, L_K$ by summing over all vectors of counts; $L = p^\top (L_1, \dots, L_K)$.
+
+    Args:
+        scores: $Q$ in the basis of the features, entry $(l, k)$ for example $l$ and query $k$, shape `(K, K)`.
+        probabilities: $p$, shape `(K,)`.
+        examples: $N$.
+
+    Raises:
+        TypeError, ValueError: as `feature_counts`; scores of another shape.
+
+    Source: derived here from the setting of huang2024, section 2.
+    """
+    p, q = _checked_probabilities(probabilities), finite_reals("scores", scores)
+    if q.shape != (len(p), len(p)):
+        raise ValueError(f"scores must be {(len(p), len(p))} for {len(p)} features, got {q.shape}")
+    counts, weights = feature_counts(probabilities, examples)
+    losses = []
+    for k in range(len(p)):
+        powers = counts * np.exp(q[:, k] - q[:, k].max())
+        attention = powers / powers.sum(1, keepdims=True)
+        attention[:, k] -= 1
+        losses.append(weights @ np.sum(attention**2, 1) / 2)
+    return np.array(losses)
+
+
+def equal_gap_loss(gap: float, feature: int, probabilities: Sequence[Number], examples: int) -> float:
+    r"""Return $L_k$ where all other features have one score, $\delta$ below that of feature $k$.
+
+    Then $A_k = j e^\delta/(j e^\delta + N - j)$ with the binomial count $j$ of feature $k$, and the others share the rest as
+    they occur, $E \sum_{l \ne k} n_l^2 = (N - j)(1 + (N - j - 1) \rho_k)$ with $\rho_k = \sum_{l \ne k} (p_l/(1 - p_k))^2$:
+
+    $$L_k = \tfrac12 E_j \frac{(N - j)^2 + (N - j)(1 + (N - j - 1) \rho_k)}{(j e^\delta + N - j)^2}.$$
+
+    Args:
+        gap: $\delta$; infinity gives `least_losses`.
+        feature: $k$, from 0.
+        probabilities: $p$, shape `(K,)`, $K \ge 2$.
+        examples: $N$.
+
+    Raises:
+        TypeError, ValueError: as `feature_counts`; a feature that is none, or a single one.
+
+    Source: derived here.
+    """
+    p, n = _checked_probabilities(probabilities), integer_at_least("examples", examples, 1)
+    k = integer_at_least("feature", feature, 0)
+    if len(p) < 2 or k >= len(p):
+        raise ValueError(f"feature must be one of 0 to {len(p) - 1}, of at least two, got {k} of {len(p)}")
+    j = np.arange(n + 1)
+    chances = np.exp(
+        gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1) + xlogy(j, p[k]) + xlogy(n - j, 1 - p[k])
+    )
+    others = np.delete(p, k) / (1 - p[k])
+    rest = n - j
+    top = rest**2 + rest * (1 + (rest - 1) * np.sum(others**2))
+    away = np.exp(-float(gap))
+    # both sides times e^(−2δ), which is finite for every gap ≥ 0; j = 0 does not know the gap
+    shares = np.where(j == 0, top / n**2, top * away**2 / (np.maximum(j, 1) + rest * away) ** 2)
+    return float(chances @ shares / 2)
+
+
+def least_losses(probabilities: Sequence[Number], examples: int) -> np.ndarray:
+    r"""Return what is left of every $L_k$ when attention sees nothing but the matching feature, $\delta \to \infty$.
+
+    $\tfrac12 (1 - p_k)^N (1 + \frac1N (1 + (N - 1) \rho_k))$: the query's feature does not occur among the examples.
+    Unequal scores of the others can lower it a little where they are not balanced.
+
+    Args and errors are those of `equal_gap_loss`. Source: derived here.
+    """
+    size = len(_checked_probabilities(probabilities))
+    return np.array([equal_gap_loss(np.inf, k, probabilities, examples) for k in range(size)])
+
+
+def late_excess(time: Any, features: int) -> np.ndarray:
+    r"""Return $L - L_\infty \simeq \frac{K - 1}{4 t}$, how the gradient flow of $Q$ ends on balanced features.
+
+    With the gap $\delta$, $L_k - L_{k,\infty} \simeq c\, e^{-2\delta}$ for some $c(N, K)$; the flow $Q' = -\nabla L$ moves the
+    diagonal and, $K - 1$ times less, all other entries, $\delta' = \frac1K \frac K{K-1} 2 c e^{-2\delta}$, so that
+    $e^{2\delta} \simeq \frac{4 c t}{K - 1}$ and $c$ cancels: whatever $N$, the loss $\epsilon$ above the least takes time
+    $\frac{K-1}{4\epsilon}$.
+
+    Args:
+        time: flow time $t > 0$, any shape.
+        features: $K \ge 2$.
+
+    Raises:
+        TypeError, ValueError: a time that is not positive, `features` below 2.
+
+    Source: derived here; huang2024, Theorem on balanced features, has time of order $1/\epsilon$ in its last phase.
+    """
+    times = finite_reals("time", time)
+    if np.any(times <= 0):
+        raise ValueError(f"time must be greater than 0, got {times.min():g}")
+    return np.asarray((integer_at_least("features", features, 2) - 1) / (4 * times))
+
+
+def _checked_probabilities(probabilities: Sequence[Number]) -> np.ndarray:
+    p = np.array([float(finite_positive(f"probabilities[{k}]", q)) for k, q in enumerate(probabilities)])
+    if abs(p.sum() - 1) > 1e-9:
+        raise ValueError(f"probabilities must sum to 1, not {p.sum():g}")
+    return p

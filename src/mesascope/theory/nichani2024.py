@@ -1,0 +1,213 @@
+r"""Latent causal graphs and the attention that finds them (nichani2024, arXiv 2402.14735).
+
+Setting: symbols $s_1, \dots, s_T$ out of $S$; position $i$ has at most one parent $p(i) < i$, and $s_i \sim
+\pi(s_{p(i)}, \cdot)$ with a transition matrix $\pi$ drawn for every sequence, its rows independent and
+$\mathrm{Dirichlet}(\alpha, \dots, \alpha)$. The last symbol $s_T$ is uniform, and $s_{T+1} \sim \pi(s_T, \cdot)$ is to be
+predicted. With one-hot tokens $x_i$ two layers of attention give the probabilities
+
+$$c_i = \sum_{j \le i} \mathrm{softmax}_j(A^{(1)}_{ij})\, x_j, \qquad
+f = \sum_{i \le T} \mathrm{softmax}_i(x_T^\top A^{(2)} c_i)\, x_i,$$
+
+the first by positions $A^{(1)} \in \mathbb R^{T \times T}$, the second by symbols $A^{(2)} \in \mathbb R^{S \times S}$.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln
+
+from ..core import Number, finite_number, finite_positive, integer_at_least
+
+Parents = Sequence[int | None]
+
+
+class AttentionScores(NamedTuple):
+    """$A^{(1)}$, shape (T, T), entries above the diagonal without meaning, and $A^{(2)}$, shape (S, S)."""
+
+    positions: np.ndarray
+    symbols: np.ndarray
+
+
+class DisentangledTransformer(NamedTuple):
+    """Weights of two layers of softmax attention on a stream of the blocks token, position, parent's token, answer.
+
+    Attributes:
+        embedding: one-hot symbols into the first block, shape (width, S).
+        positions: one-hot positions in the second block, shape (T, width).
+        layers: for both layers `w_k`, `w_q` (1, key size, width), `w_p` (1, width, S), `w_v` (1, S, width).
+        readout: the last block, shape (S, width).
+    """
+
+    embedding: np.ndarray
+    positions: np.ndarray
+    layers: tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
+    readout: np.ndarray
+
+
+def attention_scores(parents: Parents, states: int, first: Number, second: Number) -> AttentionScores:
+    r"""Return the scores with which attention looks the parent up and then for equal symbols.
+
+    $A^{(1)}_{i, p(i)} = \beta_1$, all others 0, so that roots see all earlier positions and themselves alike; $A^{(2)} =
+    \beta_2 I$.
+
+    Args:
+        parents: for each of the $T$ positions the index of its parent, counted from 0, or `None`.
+        states: $S \ge 1$.
+        first: $\beta_1$.
+        second: $\beta_2$.
+
+    Raises:
+        TypeError, ValueError: numbers that are none, or `states` below 1.
+
+    Source: nichani2024, the construction beside its main theorem.
+    """
+    sharp = float(finite_number("first", first)), float(finite_number("second", second))
+    positions = np.zeros((len(parents), len(parents)))
+    for child, parent in enumerate(parents):
+        if parent is not None:
+            positions[child, parent] = sharp[0]
+    return AttentionScores(positions, sharp[1] * np.eye(integer_at_least("states", states, 1)))
+
+
+def disentangled_transformer(scores: AttentionScores) -> DisentangledTransformer:
+    r"""Return these scores as weights of two layers of softmax attention with residual connections.
+
+    The stream has $S + T + 2S$ entries: the token, its position, what the first layer attends to, what the second does.
+    Keys and queries are scaled by the root of the key size, which attention divides by.
+
+    Source: nichani2024, the disentangled transformer, whose layers append what they read.
+    """
+    size, states = len(scores.positions), len(scores.symbols)
+    token, place, copied, answer = np.split(
+        np.eye(3 * states + size), np.cumsum([states, size, states]), axis=0
+    )
+    first = {
+        "w_k": place[None],
+        "w_q": size**0.5 * (scores.positions.T @ place)[None],
+        "w_p": copied.T[None],
+        "w_v": token[None],
+    }
+    second = {
+        "w_k": copied[None],
+        "w_q": states**0.5 * (scores.symbols.T @ token)[None],
+        "w_p": answer.T[None],
+        "w_v": token[None],
+    }
+    return DisentangledTransformer(token.T, place, (first, second), answer)
+
+
+def matched_frequencies(parents: Parents, symbols: Any, states: int, sharpness: Number) -> np.ndarray:
+    r"""Return the probabilities of `attention_scores` with $\beta_1 = \infty$, counted instead of attended.
+
+    $$f_b = \frac{\sum_i e^{\beta m_i} [s_i = b]}{\sum_i e^{\beta m_i}}, \qquad m_i = [s_{p(i)} = s_T],$$
+
+    and for roots the share of $s_T$ among $s_1, \dots, s_i$. With $N_b$ how often $b$ followed $s_T$, $n = \sum_b N_b$
+    and without roots, $f_b = (N_b + e^{-\beta} M_b)/(n + e^{-\beta} M)$ where $M_b$ counts all other positions with $b$:
+    frequencies, drawn to those of all symbols as a prior draws them to uniform ones.
+
+    Args:
+        parents: as in `attention_scores`.
+        symbols: $s_1, \dots, s_T$ from 0 to $S - 1$, shape `(..., T)`.
+        states: $S$.
+        sharpness: $\beta$.
+
+    Returns:
+        $f$, shape `(..., S)`.
+
+    Raises:
+        TypeError, ValueError: symbols that are none, or as many as there are positions.
+
+    Source: derived here, for the construction of nichani2024.
+    """
+    s, m = _checked_symbols(parents, symbols, integer_at_least("states", states, 1))
+    hits = s == s[..., -1:]
+    matches = np.cumsum(hits, -1) / np.arange(1, s.shape[-1] + 1)
+    for child, parent in enumerate(parents):
+        if parent is not None:
+            matches[..., child] = hits[..., parent]
+    weights = np.exp(
+        float(finite_number("sharpness", sharpness)) * (matches - matches.max(-1, keepdims=True))
+    )
+    sums = np.stack([np.sum(weights * (s == b), -1) for b in range(m)], -1)
+    return np.asarray(sums / sums.sum(-1, keepdims=True))
+
+
+def posterior_mean(parents: Parents, symbols: Any, states: int, alpha: Number) -> np.ndarray:
+    r"""Return the posterior mean of $\pi(s_T, \cdot)$ given the transitions along the graph.
+
+    $$\hat\pi_b = \frac{N_b + \alpha}{n + S \alpha}$$
+
+    It is the Bayes predictor where roots are drawn independently of $\pi$. Roots from the stationary distribution of
+    $\pi$ tell a little more, which it does not use.
+
+    Args:
+        parents: as in `attention_scores`.
+        symbols: $s_1, \dots, s_T$, shape `(..., T)`.
+        states: $S$.
+        alpha: $\alpha > 0$.
+
+    Returns:
+        $\hat\pi$, shape `(..., S)`.
+
+    Raises:
+        TypeError, ValueError: as `matched_frequencies`, and for $\alpha \le 0$.
+
+    Source: nichani2024 (Bayes predictor); the Dirichlet prior is conjugate.
+    """
+    s, m = _checked_symbols(parents, symbols, integer_at_least("states", states, 1))
+    children = [i for i, parent in enumerate(parents) if parent is not None]
+    sources = [parent for parent in parents if parent is not None]
+    matched = s[..., sources] == s[..., -1:]
+    counts = np.stack([np.sum(matched & (s[..., children] == b), -1) for b in range(m)], -1)
+    raised = counts + float(finite_positive("alpha", alpha))
+    return np.asarray(raised / raised.sum(-1, keepdims=True))
+
+
+def posterior_loss(observations: int, states: int, alpha: Number) -> float:
+    r"""Return the expected $-\log$ probability that the posterior mean gives the next symbol of a row, in nats.
+
+    After $n$ independent draws of a row $\pi(a, \cdot) \sim \mathrm{Dirichlet}(\alpha, \dots, \alpha)$ the number of one
+    symbol is beta-binomial with parameters $n$, $\alpha$, $(S-1)\alpha$:
+
+    $$L_n = -S \sum_{j=0}^n P(N = j)\, \frac{j + \alpha}{n + S\alpha} \log \frac{j + \alpha}{n + S\alpha},$$
+
+    from $L_0 = \log S$ down to `entropy_of_rows`.
+
+    Args:
+        observations: $n \ge 0$.
+        states: $S \ge 2$.
+        alpha: $\alpha > 0$.
+
+    Raises:
+        TypeError, ValueError: a number out of its range.
+
+    Source: derived here (the Bayes predictor's loss that nichani2024 compares with).
+    """
+    n, m = integer_at_least("observations", observations, 0), integer_at_least("states", states, 2)
+    a = float(finite_positive("alpha", alpha))
+    j = np.arange(n + 1)
+    log_binomial = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1)
+    probabilities = np.exp(log_binomial + betaln(j + a, n - j + (m - 1) * a) - betaln(a, (m - 1) * a))
+    predicted = (j + a) / (n + m * a)
+    return float(-m * np.sum(probabilities * predicted * np.log(predicted)))
+
+
+def entropy_of_rows(states: int, alpha: Number) -> float:
+    r"""Return $E H(\pi(a, \cdot)) = \psi(S\alpha + 1) - \psi(\alpha + 1)$, the loss of knowing $\pi$, in nats.
+
+    Args and errors are those of `posterior_loss`, whose limit for $n \to \infty$ it is. Source: derived here.
+    """
+    a, m = float(finite_positive("alpha", alpha)), integer_at_least("states", states, 2)
+    return float(digamma(m * a + 1) - digamma(a + 1))
+
+
+def _checked_symbols(parents: Parents, symbols: Any, states: int) -> tuple[np.ndarray, int]:
+    s = np.asarray(symbols)
+    if not np.issubdtype(s.dtype, np.integer):
+        raise TypeError(f"symbols must be integers from 0 to {states - 1}, got {s.dtype}")
+    if s.ndim < 1 or s.shape[-1] != len(parents):
+        raise ValueError(f"symbols must be (..., {len(parents)}), one for every position, got {s.shape}")
+    if s.size and (s.min() < 0 or s.max() >= states):
+        raise ValueError(f"symbols must lie in 0 to {states - 1}, got {s.min()} to {s.max()}")
+    return s, states

@@ -1,0 +1,84 @@
+"""Closed forms of huang2024 against drawn prompts, enumeration of prompts, and integration of the flow."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from mesascope.theory import huang2024 as theory
+
+P = (0.5, 0.3, 0.2)
+
+
+def _by_prompts(scores, p, examples):
+    """L_k by summing over all K^N prompts, with attention computed example by example."""
+    losses = np.zeros(len(p))
+    for prompt in itertools.product(range(len(p)), repeat=examples):
+        chance = np.prod([p[i] for i in prompt])
+        for k in range(len(p)):
+            weights = np.exp([scores[i, k] for i in prompt])
+            answer = np.zeros(len(p))
+            np.add.at(answer, list(prompt), weights / weights.sum())
+            losses[k] += chance * np.sum((answer - np.eye(len(p))[k]) ** 2) / 2
+    return losses
+
+
+def test_counts_say_the_same_as_prompts():
+    scores = np.random.default_rng(0).normal(size=(3, 3))
+    assert theory.losses_by_feature(scores, P, 5) == pytest.approx(_by_prompts(scores, P, 5), rel=1e-13)
+
+
+def test_probabilities_of_counts_are_a_distribution_with_the_right_mean():
+    counts, chances = theory.feature_counts(P, 9)
+    assert len(counts) == 55 and chances.sum() == pytest.approx(1, abs=1e-13)
+    assert chances @ counts == pytest.approx(9 * np.array(P), rel=1e-13)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.7, 3.0, 20.0])
+def test_one_gap_needs_one_binomial_sum(gap):
+    summed = theory.losses_by_feature(gap * np.eye(3), P, 7)
+    closed = [theory.equal_gap_loss(gap, k, P, 7) for k in range(3)]
+    assert closed == pytest.approx(summed, rel=1e-12)
+
+
+def test_what_is_left_is_that_the_feature_does_not_occur():
+    assert theory.least_losses(P, 6) == pytest.approx(
+        theory.losses_by_feature(40 * np.eye(3), P, 6), rel=1e-12
+    )
+    n, rho = 6, (0.3**2 + 0.2**2) / 0.5**2
+    assert theory.least_losses(P, n)[0] == pytest.approx(0.5**n * (1 + (1 + (n - 1) * rho) / n) / 2)
+
+
+@pytest.mark.parametrize(("features", "examples"), [(2, 6), (4, 12)])
+def test_the_flow_of_the_gap_ends_as_the_law_says(features, examples):
+    p = [1 / features] * features
+
+    def speed(_, gap):
+        slope = (
+            theory.equal_gap_loss(gap[0] + 1e-5, 0, p, examples)
+            - theory.equal_gap_loss(gap[0] - 1e-5, 0, p, examples)
+        ) / 2e-5
+        return [-slope / (features - 1)]
+
+    end = 1e6
+    gap = solve_ivp(speed, (0, end), [0.0], rtol=1e-9, atol=1e-10, method="LSODA").y[0, -1]
+    excess = theory.equal_gap_loss(gap, 0, p, examples) - theory.least_losses(p, examples)[0]
+    # the next order is e^−δ ~ t^−½ of it
+    assert excess / theory.late_excess(end, features) == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: theory.feature_counts((0.5, 0.6), 3), ValueError, "sum to 1"),
+        (lambda: theory.feature_counts((0.1,) * 10, 100), ValueError, "take fewer"),
+        (lambda: theory.losses_by_feature(np.eye(2), P, 3), ValueError, "scores"),
+        (lambda: theory.equal_gap_loss(1.0, 3, P, 3), ValueError, "feature"),
+        (lambda: theory.late_excess(0.0, 3), ValueError, "time"),
+        (lambda: theory.late_excess(1.0, 1), ValueError, "features"),
+    ],
+)
+def test_bad_input_is_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

@@ -1,0 +1,108 @@
+"""Closed forms of nichani2024 against quadrature, enumeration and draws."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import beta
+
+from mesascope.theory import nichani2024 as theory
+
+TREE = (None, 0, 0, 2, None, 3, None)
+
+
+def _attended(scores, symbols):
+    """Both layers of attention as loops over positions, straight from the definition."""
+    tokens = np.eye(len(scores.symbols))[list(symbols)]
+    copied = []
+    for i in range(len(tokens)):
+        weights = np.exp(scores.positions[i, : i + 1])
+        copied.append(weights @ tokens[: i + 1] / weights.sum())
+    weights = np.array([np.exp(tokens[-1] @ scores.symbols @ c) for c in copied])
+    return weights @ tokens / weights.sum()
+
+
+def test_counting_is_attending():
+    rng = np.random.default_rng(0)
+    for sharpness in (0.0, 1.5, 8.0):
+        scores = theory.attention_scores(TREE, 3, 60.0, sharpness)  # e^-60 of the weight misses the parent
+        for symbols in rng.integers(0, 3, (20, len(TREE))):
+            counted = theory.matched_frequencies(TREE, symbols, 3, sharpness)
+            assert np.max(np.abs(counted - _attended(scores, symbols))) < 1e-14
+
+
+def test_frequencies_are_drawn_to_those_of_the_other_positions():
+    parents, symbols = (None, 0, 1, 2, 3, 4), np.array([0, 1, 1, 0, 2, 1])
+    # after the last symbol 1 come 1 and 0; the other positions hold 0 (the root), 1 (after 0), 2 (after 0), 1 (after 2)
+    pull = np.exp(-2.0)
+    expected = np.array([1 + pull, 1 + 2 * pull, pull]) / (2 + 4 * pull)
+    assert theory.matched_frequencies(parents, symbols, 3, 2.0) == pytest.approx(expected, abs=1e-15)
+
+
+def test_weights_hold_the_scores_and_append_what_they_read():
+    scores = theory.attention_scores(TREE, 3, 2.0, 5.0)
+    weights = theory.disentangled_transformer(scores)
+    stream = (np.eye(3)[[0, 1, 2, 0, 1, 2, 0]] @ weights.embedding.T) + weights.positions
+    first, second = weights.layers
+    read = np.einsum("hkw,iw,hkv,tv->ti", first["w_k"], stream, first["w_q"], stream) / len(TREE) ** 0.5
+    assert np.max(np.abs(read - scores.positions)) < 1e-15
+    assert np.array_equal(np.einsum("haw,hwb->ab", second["w_k"], first["w_p"]), np.eye(3))
+    assert np.array_equal(np.einsum("aw,hwb->ab", weights.readout, second["w_p"]), np.eye(3))
+    assert not np.any(np.einsum("aw,hwb->ab", weights.readout, first["w_p"]))
+
+
+def test_posterior_mean_is_the_mean_over_the_prior_when_roots_tell_nothing():
+    """Two symbols, rows Beta: quadrature of both rows against counts, for a root of given symbol."""
+    parents, alpha = (None, 0, 1, None), 0.7
+    for symbols in itertools.product(range(2), repeat=4):
+        counts = np.zeros((2, 2))
+        for child, parent in enumerate(parents):
+            if parent is not None:
+                counts[symbols[parent], symbols[child]] += 1
+        row = counts[symbols[-1]]
+
+        def likelihood(p, row=row):
+            return p ** row[1] * (1 - p) ** row[0] * beta.pdf(p, alpha, alpha)
+
+        over = quad(lambda p: p * likelihood(p), 0, 1)[0] / quad(likelihood, 0, 1)[0]
+        found = theory.posterior_mean(parents, np.array(symbols), 2, alpha)
+        assert found == pytest.approx([1 - over, over], abs=1e-7)  # the density is infinite at both ends
+
+
+@pytest.mark.parametrize(("states", "alpha"), [(2, 1.0), (3, 0.3), (10, 0.1)])
+def test_posterior_loss_is_that_of_drawn_rows(states, alpha):
+    rng = np.random.default_rng(states)
+    draws, observations = 40_000, 4
+    rows = rng.dirichlet([alpha] * states, draws)
+    counts = rng.multinomial(observations, rows)
+    predicted = (counts + alpha) / (observations + states * alpha)
+    losses = -np.sum(rows * np.log(predicted), 1)
+    error = losses.std() / draws**0.5
+    assert abs(losses.mean() - theory.posterior_loss(observations, states, alpha)) < 4.5 * error
+    entropies = -np.sum(rows * np.log(np.maximum(rows, 1e-300)), 1)
+    assert abs(entropies.mean() - theory.entropy_of_rows(states, alpha)) < 4.5 * entropies.std() / draws**0.5
+
+
+def test_posterior_loss_falls_from_guessing_to_knowing():
+    losses = [theory.posterior_loss(n, 10, 0.1) for n in (0, 1, 2, 5, 20, 100, 20_000)]
+    assert losses[0] == pytest.approx(np.log(10), rel=1e-13)
+    assert all(a > b for a, b in itertools.pairwise(losses))
+    # (S − 1)/(2n) is what estimating a row costs
+    assert losses[-1] == pytest.approx(theory.entropy_of_rows(10, 0.1), abs=9 / 40_000)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: theory.posterior_mean(TREE, np.zeros(7), 3, 0.1), TypeError, "integers"),
+        (lambda: theory.posterior_mean(TREE, np.zeros(6, int), 3, 0.1), ValueError, r"\(..., 7\)"),
+        (lambda: theory.matched_frequencies(TREE, np.full(7, 3), 3, 1.0), ValueError, "0 to 2"),
+        (lambda: theory.posterior_mean(TREE, np.zeros(7, int), 3, 0), ValueError, "alpha"),
+        (lambda: theory.posterior_loss(-1, 3, 0.1), ValueError, "observations"),
+        (lambda: theory.attention_scores(TREE, 0, 1, 1), ValueError, "states"),
+    ],
+)
+def test_bad_input_is_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
