@@ -1,0 +1,9 @@
+"""Von Oswald et al. 2023, Transformers Learn In-Context by Gradient Descent: its claims and figures."""
+
+from ._constructions import CLAIMS as _CONSTRUCTIONS
+from ._interleaved import CLAIMS as _INTERLEAVED
+from ._looped import CLAIMS as _LOOPED
+from ._named import CLAIMS as _NAMED
+from ._one_layer import CLAIMS as _ONE_LAYER
+
+CLAIMS = (*_CONSTRUCTIONS, *_ONE_LAYER, *_NAMED, *_LOOPED, *_INTERLEAVED)

@@ -1,0 +1,101 @@
+"""Layers of linear attention that are steps of gradient descent, and of GD++: exact identities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mesascope.core import named_key
+from mesascope.learners import (
+    GradientDescent,
+    GradientDescentPlusPlus,
+    Learner,
+    predictions,
+    prompt_examples,
+)
+from mesascope.processes import LinearRegression
+from mesascope.theory import Construction
+from mesascope.theory import vonoswald2023 as theory
+
+from .._claim import Claim, Finding, Settings, both, within
+from .._prompts import construction_model
+from ._common import PAPER, relative_error
+
+
+def _gradient_descent(settings: Settings) -> Finding:
+    """Layers beside the learner."""
+    step = settings["step_size"]
+    return _identity(
+        settings,
+        lambda dim, layers: theory.gradient_descent(dim, [step] * layers),
+        lambda layers: GradientDescent(step, steps=layers),
+    )
+
+
+def _plus_plus(settings: Settings) -> Finding:
+    """Layers beside the learner."""
+    step, curvature = settings["step_size"], settings["curvature"]
+    return _identity(
+        settings,
+        lambda dim, layers: theory.gradient_descent_plus_plus(dim, [step] * layers, [curvature] * layers),
+        lambda layers: GradientDescentPlusPlus(step, curvature, steps=layers),
+    )
+
+
+def _identity(settings: Settings, construct: Any, learner: Any) -> Finding:
+    errors = {
+        f"d = {dim}, N = {examples}, {layers} layers": _error(
+            construct(dim, layers), learner(layers), dim, examples, settings
+        )
+        for dim, examples, layers in settings["cases"]
+    }
+    worst = max(errors.values())
+    return Finding(
+        worst, 0.0, settings["tolerance"], within(worst, settings["tolerance"]), {"errors": errors}
+    )
+
+
+def _error(
+    construction: Construction, learner: Learner, dim: int, examples: int, settings: Settings
+) -> float:
+    """The largest difference of their predictions, in units of the largest prediction."""
+    key = named_key(settings["seed"], "identity", str(dim), str(examples))
+    x, y = LinearRegression(dim, noise=0.5).sample(key, examples, settings["prompts"])
+    answers = np.asarray(predictions(learner, *prompt_examples(x, y)))[:, -1, 0]
+    return relative_error(np.asarray(construction_model(construction)(x, y[:, :-1])), answers)
+
+
+_CASES: dict[str, Any] = {
+    "cases": [[1, 1, 1], [3, 6, 2], [10, 10, 1], [10, 10, 5], [10, 25, 12], [20, 40, 3]],
+    "step_size": 0.2,
+    "prompts": 64,
+    "seed": 0,
+    "tolerance": 1e-12,
+}
+
+CLAIMS = (
+    Claim(
+        id=f"{PAPER}/proposition-1",
+        statement=(
+            "L layers of linear attention with the weights of Proposition 1 answer every prompt as L steps of gradient descent "
+            "on the in-context least-squares problem do (d ≤ 20, N ≤ 40, L ≤ 12, noisy Gaussian prompts; both presets)."
+        ),
+        source="vonoswald2023, Proposition 1",
+        settings=both(_CASES),
+        check=_gradient_descent,
+        tolerance_reason="an identity: only rounding of double precision, relative to the largest prediction",
+    ),
+    Claim(
+        id=f"{PAPER}/gd-plus-plus",
+        statement=(
+            "L layers that also write into the inputs answer every prompt as L steps of GD++ do, x_j ← (I − γS) x_j "
+            "beside each "
+            "gradient step (d ≤ 20, N ≤ 40, L ≤ 12, noisy Gaussian prompts; both presets)."
+        ),
+        source="vonoswald2023, GD++ (section on curvature correction, appendix)",
+        settings=both({**_CASES, "curvature": 0.1}),
+        check=_plus_plus,
+        tolerance_reason="an identity: only rounding of double precision, relative to the largest prediction",
+    ),
+)
