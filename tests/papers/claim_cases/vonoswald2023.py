@@ -61,7 +61,8 @@ CASES = {
         },
         scaled(_named, "best_step_size", 1.15),
     ),
-    "vonoswald2023/looped-gd-plus-plus": Case({"prompts": 3000, "tasks": 200}, less_curved),
+    # the quick preset as it is: at smaller size some seeds end at a loss above that of gradient descent
+    "vonoswald2023/looped-gd-plus-plus": Case({}, less_curved),
     "vonoswald2023/interleaved-tokens": Case(
         {"width": 16, "steps": 900, "tasks": 1000, "loss": 3.0}, without_positions
     ),
