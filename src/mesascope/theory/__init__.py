@@ -4,6 +4,7 @@ from . import ahn2023 as ahn2023
 from . import fu2024 as fu2024
 from . import giannou2024 as giannou2024
 from . import huang2024 as huang2024
+from . import kim2024 as kim2024
 from . import mahankali2024 as mahankali2024
 from . import nichani2024 as nichani2024
 from . import sander2024 as sander2024

@@ -1,0 +1,6 @@
+"""Kim and Suzuki 2024, Transformers Learn Nonlinear Features In Context: its claims and figures."""
+
+from ._fixed_features import CLAIMS as _FIXED_FEATURES
+from ._trained import CLAIMS as _TRAINED
+
+CLAIMS = (*_FIXED_FEATURES, *_TRAINED)

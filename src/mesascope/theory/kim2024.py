@@ -1,0 +1,192 @@
+r"""Linear attention on features: the best attention for given ones, and what they are worth (kim2024, arXiv 2402.01258).
+
+Setting: labels $y = v^\top f(x)$ with targets $f : \mathbb R^d \to \mathbb R^k$ that all prompts share and $v$ drawn for
+every prompt, $E v = 0$, $E v v^\top = \tau I$; a network makes features $h(x) \in \mathbb R^m$ and linear attention answers
+
+$$\hat y = \frac1N \sum_{i \le N} y_i\, h(x_i)^\top W h(x_q).$$
+
+With $S = E h h^\top$, $M = E f h^\top$, $F = E f f^\top$ and $R = E |f|^2 h h^\top$ the loss is quadratic in $W$,
+
+$$\tfrac12 E (\hat y - y_q)^2 = \tau \big( \tfrac12 \mathrm{tr} F - \mathrm{tr}\, M W M^\top + \tfrac12
+\mathrm{tr}\, G W S W^\top \big), \qquad G = (1 - \tfrac1N) M^\top M + \tfrac1N R.$$
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import Number, finite_positive, finite_reals, integer_at_least
+
+_SMALLEST = (
+    1e-12  # eigenvalues of the Gram matrix below this part of the largest are features that repeat others
+)
+
+
+class FeatureMoments(NamedTuple):
+    """What the loss knows of features and targets: S (m, m), M (k, m), F (k, k), R (m, m)."""
+
+    gram: np.ndarray
+    cross: np.ndarray
+    targets: np.ndarray
+    weighted: np.ndarray
+
+
+def feature_moments(features: Any, targets: Any, weights: Any = None) -> FeatureMoments:
+    r"""Return the moments of features and targets on finitely many inputs.
+
+    Args:
+        features: $h(x_p)$, shape `(P, m)`.
+        targets: $f(x_p)$, shape `(P, k)`.
+        weights: probabilities of the inputs, shape `(P,)`; all alike if left out.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite, or do not fit.
+    """
+    h, f = finite_reals("features", features), finite_reals("targets", targets)
+    if h.ndim != 2 or f.ndim != 2 or len(h) != len(f) or h.size == 0 or f.size == 0:
+        raise ValueError(f"features must be (P, m) and targets (P, k), got {h.shape} and {f.shape}")
+    p = np.full(len(h), 1 / len(h)) if weights is None else finite_reals("weights", weights)
+    if p.shape != (len(h),):
+        raise ValueError(f"weights must be ({len(h)},), one for every input, got {p.shape}")
+    weighted = p[:, None] * h
+    size = np.sum(f**2, 1)
+    return FeatureMoments(
+        weighted.T @ h, (p[:, None] * f).T @ h, (p[:, None] * f).T @ f, (size[:, None] * weighted).T @ h
+    )
+
+
+def attention_loss(attention: Any, moments: FeatureMoments, examples: int, variance: Number = 1) -> float:
+    r"""Return the population loss $\tfrac12 E (\hat y - y_q)^2$ of attention $W$ after $N$ examples.
+
+    Args:
+        attention: $W$, shape `(m, m)`.
+        moments: $S, M, F, R$.
+        examples: $N \ge 1$.
+        variance: $\tau > 0$.
+
+    Raises:
+        TypeError, ValueError: an attention of another shape, or numbers out of their range.
+
+    Source: derived here from the setting of kim2024, section 2.
+    """
+    w = finite_reals("attention", attention)
+    if w.shape != moments.gram.shape:
+        raise ValueError(f"attention must be {moments.gram.shape} for these features, got {w.shape}")
+    power = np.trace(_memory(moments, examples) @ w @ moments.gram @ w.T)
+    agreement = np.trace(moments.cross @ w @ moments.cross.T)
+    tau = float(finite_positive("variance", variance))
+    return float(tau * (np.trace(moments.targets) / 2 - agreement + power / 2))
+
+
+def optimal_attention(moments: FeatureMoments, examples: int) -> np.ndarray:
+    r"""Return the attention that is best for given features.
+
+    $$W_* = G^{-1} M^\top M\, S^{-1}$$
+
+    where the gradient $G W S - M^\top M$ vanishes; for $N \to \infty$, with as many features as targets or fewer, it is
+    $S^{-1}$: least squares in the features. Of several best ones the smallest.
+
+    Args and errors are those of `attention_loss`. Source: derived here.
+    """
+    product = moments.cross.T @ moments.cross
+    inverse = np.linalg.pinv(_memory(moments, examples), _SMALLEST, hermitian=True)
+    return np.asarray(inverse @ product @ np.linalg.pinv(moments.gram, _SMALLEST, hermitian=True))
+
+
+def optimal_loss(moments: FeatureMoments, examples: int, variance: Number = 1) -> float:
+    r"""Return the loss of `optimal_attention`, $\frac\tau2 (\mathrm{tr} F - \mathrm{tr}\, M^\top M\, W_*)$.
+
+    Args and errors are those of `attention_loss`. Source: derived here.
+    """
+    agreement = np.trace(moments.cross @ optimal_attention(moments, examples) @ moments.cross.T)
+    return float(float(finite_positive("variance", variance)) * (np.trace(moments.targets) - agreement) / 2)
+
+
+def distance_from_span(moments: FeatureMoments) -> float:
+    r"""Return the part of the targets outside of the span of the features, $1 - \mathrm{tr}(M S^{-1} M^\top)/\mathrm{tr} F$.
+
+    Half of $\tau\, \mathrm{tr} F$ times it is the loss of `optimal_attention` for $N \to \infty$: with endless context features
+    matter by their span only.
+
+    Args:
+        moments: $S, M, F$.
+
+    Source: derived here; the objective over features that kim2024 studies.
+    """
+    inverse = np.linalg.pinv(moments.gram, _SMALLEST, hermitian=True)
+    return float(1 - np.trace(moments.cross @ inverse @ moments.cross.T) / np.trace(moments.targets))
+
+
+def relu_kernel(first: Any, second: Any) -> np.ndarray:
+    r"""Return $E\,\mathrm{relu}(a^\top x)\,\mathrm{relu}(b^\top x)$ for $x \sim N(0, I)$, the arc-cosine kernel of degree 1.
+
+    $$\frac{|a| |b|}{2 \pi} (\sin \theta + (\pi - \theta) \cos \theta), \qquad \theta = \angle(a, b)$$
+
+    Args:
+        first: vectors $a$, shape `(m, d)`, none 0.
+        second: vectors $b$, shape `(k, d)`, none 0.
+
+    Returns:
+        Shape `(m, k)`.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite, or do not fit.
+
+    Source: Cho and Saul 2009 (arc-cosine kernels); used here for the features of kim2024.
+    """
+    a, b = finite_reals("first", first), finite_reals("second", second)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise ValueError(f"first and second must be (m, d) and (k, d), got {a.shape} and {b.shape}")
+    sizes = np.linalg.norm(a, axis=1)[:, None] * np.linalg.norm(b, axis=1)
+    if np.any(sizes == 0):
+        raise ValueError("first and second must not hold the vector 0, whose feature vanishes")
+    cosine = np.clip(a @ b.T / sizes, -1, 1)
+    angle = np.arccos(cosine)
+    return np.asarray(sizes / (2 * np.pi) * (np.sin(angle) + (np.pi - angle) * cosine))
+
+
+def relu_span_loss(vectors: Any, targets: Any, ridge: Number = 1e-9) -> tuple[float, np.ndarray]:
+    r"""Return how far ReLU targets are from the span of ReLU features, and the gradient in the features.
+
+    $\ell(w) = 1 - \mathrm{tr}\, M (S + r I)^{-1} M^\top/\mathrm{tr} F$ with the kernels $S, M, F$ of features
+    $\mathrm{relu}(\hat w_j^\top x)$, $\hat w = w/|w|$, and targets $\mathrm{relu}(v_i^\top x)$, $x \sim N(0, I)$: the loss
+    left by the best attention with endless context (`distance_from_span`), exactly but for $r$.
+
+    Args:
+        vectors: $w$, shape `(m, d)`, none 0.
+        targets: $v$, shape `(k, d)`, none 0.
+        ridge: $r > 0$, so that features may coincide.
+
+    Returns:
+        $\ell \in (0, 1)$ and $\partial \ell / \partial w$, shape `(m, d)`.
+
+    Raises:
+        TypeError, ValueError: as `relu_kernel`.
+
+    Source: derived here; $\partial_b E\,\mathrm{relu}(a^\top x)\,\mathrm{relu}(b^\top x) = \frac1{2\pi} (|a| \sin\theta\,
+    \hat b + (\pi - \theta) a)$.
+    """
+    w = finite_reals("vectors", vectors)
+    sizes = np.linalg.norm(w, axis=-1, keepdims=True)
+    unit, v = w / np.where(sizes == 0, 1, sizes), finite_reals("targets", targets)
+    gram, cross = relu_kernel(unit, unit), relu_kernel(v, unit)
+    total = float(np.trace(relu_kernel(v, v)))
+    solved = np.linalg.solve(gram + float(finite_positive("ridge", ridge)) * np.eye(len(w)), cross.T)
+    slope = 2 * (_kernel_slopes(unit, solved @ solved.T, unit) - _kernel_slopes(v, solved.T, unit)) / total
+    tangent = slope - np.sum(slope * unit, 1, keepdims=True) * unit
+    return float(1 - np.sum(cross * solved.T) / total), tangent / sizes
+
+
+def _kernel_slopes(a: np.ndarray, weights: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Σ_i weights_ij ∂κ(a_i, b_j)/∂b_j for unit vectors b, shape (m, d)."""
+    sizes = np.linalg.norm(a, axis=1)
+    cosine = np.clip(a @ b.T / sizes[:, None], -1, 1)
+    angle = np.arccos(cosine)
+    radial = np.sum(weights * sizes[:, None] * np.sin(angle), 0)
+    return np.asarray((radial[:, None] * b + (weights * (np.pi - angle)).T @ a) / (2 * np.pi))
+
+
+def _memory(moments: FeatureMoments, examples: int) -> np.ndarray:
+    """G = E g gᵀ/τ of what the examples leave behind, g = (1/N) Σ y_i h(x_i)."""
+    n = integer_at_least("examples", examples, 1)
+    return np.asarray((1 - 1 / n) * moments.cross.T @ moments.cross + moments.weighted / n)

@@ -1,0 +1,103 @@
+"""Closed forms of kim2024 against enumerated prompts, drawn prompts and quadrature."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from mesascope.theory import kim2024 as theory
+
+RNG = np.random.default_rng(0)
+H, F = RNG.normal(size=(4, 3)), RNG.normal(size=(4, 2))
+WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
+MOMENTS = theory.feature_moments(H, F, WEIGHTS)
+
+
+def _enumerated_loss(attention, examples, tau):
+    """Every prompt of the four inputs; v is one of ±√(kτ) e_j, whose sign does not matter."""
+    total = 0.0
+    for *prompt, query in itertools.product(range(4), repeat=examples + 1):
+        chance = np.prod(WEIGHTS[[*prompt, query]])
+        for j in range(2):
+            y = np.sqrt(2 * tau) * F[:, j]
+            answer = sum(y[i] * H[i] @ attention @ H[query] for i in prompt) / examples
+            total += chance / 2 * (answer - y[query]) ** 2 / 2
+    return total
+
+
+@pytest.mark.parametrize("examples", [1, 3])
+def test_the_loss_is_that_of_all_prompts(examples):
+    attention = RNG.normal(size=(3, 3))
+    expected = _enumerated_loss(attention, examples, 0.7)
+    assert theory.attention_loss(attention, MOMENTS, examples, 0.7) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("examples", [1, 3, 50])
+def test_no_attention_near_it_is_better(examples):
+    best = theory.optimal_attention(MOMENTS, examples)
+    least = theory.optimal_loss(MOMENTS, examples, 0.7)
+    assert theory.attention_loss(best, MOMENTS, examples, 0.7) == pytest.approx(least, rel=1e-12)
+    for step in RNG.normal(size=(20, 3, 3)) * 0.1:
+        sides = [theory.attention_loss(best + sign * step, MOMENTS, examples, 0.7) for sign in (1, -1)]
+        assert min(sides) > least
+        assert sides[0] == pytest.approx(sides[1], rel=1e-9)  # no slope
+
+
+def test_endless_context_leaves_the_distance_from_the_span():
+    left = np.trace(MOMENTS.targets) / 2 * theory.distance_from_span(MOMENTS)
+    assert theory.optimal_loss(MOMENTS, 10**7) == pytest.approx(left, rel=1e-4)  # what 1/N leaves
+    mixed = theory.feature_moments(H @ RNG.normal(size=(3, 3)), F, WEIGHTS)
+    assert theory.distance_from_span(mixed) == pytest.approx(theory.distance_from_span(MOMENTS), rel=1e-9)
+    inside = theory.feature_moments(H, H[:, :2] @ RNG.normal(size=(2, 2)), WEIGHTS)
+    assert theory.distance_from_span(inside) == pytest.approx(0, abs=1e-12)
+    assert theory.optimal_attention(inside, 10**9)[:2, :2].shape == (2, 2)
+
+
+def test_relu_kernel_is_its_integral():
+    a, b = np.array([[1.0, 0.5]]), np.array([[-0.3, 2.0]])
+
+    # in polar coordinates the radius gives E r² = 2, and the angle a mean over the circle
+    angle = np.linspace(0, 2 * np.pi, 200_001)[:-1]
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    expected = 2 * np.mean(np.maximum(a @ circle, 0) * np.maximum(b @ circle, 0))
+    assert theory.relu_kernel(a, b)[0, 0] == pytest.approx(expected, abs=1e-9)  # kinks: the grid squared
+    assert theory.relu_kernel(a, a)[0, 0] == pytest.approx(np.sum(a**2) / 2, rel=1e-14)
+    assert theory.relu_kernel(a, -a)[0, 0] == pytest.approx(0, abs=1e-15)
+
+
+def test_the_loss_of_relu_features_has_its_gradient_and_vanishes_on_the_targets():
+    targets, vectors = RNG.normal(size=(3, 4)), RNG.normal(size=(5, 4))
+    value, slope = theory.relu_span_loss(vectors, targets)
+    moments = theory.FeatureMoments(
+        theory.relu_kernel(vectors, vectors),
+        theory.relu_kernel(targets, vectors),
+        theory.relu_kernel(targets, targets),
+        np.zeros((5, 5)),
+    )
+    assert value == pytest.approx(theory.distance_from_span(moments), abs=1e-7)  # the ridge
+    for place in np.ndindex(vectors.shape):
+        moved = np.zeros_like(vectors)
+        moved[place] = 1e-5
+        difference = (
+            theory.relu_span_loss(vectors + moved, targets)[0]
+            - theory.relu_span_loss(vectors - moved, targets)[0]
+        ) / 2e-5
+        assert slope[place] == pytest.approx(difference, abs=1e-8)  # the third derivative times 10⁻¹⁰
+    assert theory.relu_span_loss(3 * targets, targets)[0] == pytest.approx(0, abs=1e-7)  # the ridge
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: theory.feature_moments(H, F[:3]), ValueError, "features"),
+        (lambda: theory.feature_moments(H, F, [1.0]), ValueError, "weights"),
+        (lambda: theory.attention_loss(np.eye(2), MOMENTS, 3), ValueError, "attention"),
+        (lambda: theory.optimal_attention(MOMENTS, 0), ValueError, "examples"),
+        (lambda: theory.optimal_loss(MOMENTS, 3, 0), ValueError, "variance"),
+        (lambda: theory.relu_kernel(np.zeros((1, 2)), np.eye(2)), ValueError, "vector 0"),
+        (lambda: theory.relu_kernel(np.eye(3), np.eye(2)), ValueError, "first and second"),
+    ],
+)
+def test_bad_input_is_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
