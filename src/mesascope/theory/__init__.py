@@ -2,6 +2,7 @@
 
 from . import ahn2023 as ahn2023
 from . import fu2024 as fu2024
+from . import gatmiry2024 as gatmiry2024
 from . import giannou2024 as giannou2024
 from . import huang2024 as huang2024
 from . import kim2024 as kim2024

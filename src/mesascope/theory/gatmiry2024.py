@@ -1,0 +1,237 @@
+r"""One layer of linear attention in a loop: steps of gradient descent with one preconditioner (gatmiry2024, arXiv 2410.08292).
+
+Setting: prompts with $x_i \sim N(0, \Sigma)$, $w \sim N(0, \Sigma^{-1})$, $y_i = w^\top x_i$, $n$ examples and a query
+$(x_q, 0)$; one layer with weights $A$, shape `(d, d)`, and $u$, shape `(d,)`, is applied $L$ times, and the prediction is
+minus the label entry of the query. With $S = \frac1n \sum_i x_i x_i^\top$ the loss is
+
+$$L(A, u) = E (\hat y - y)^2 = E \|(I - M \hat S)^L\|_F^2 + E \|((I - M \hat S)^L - I)\, \Sigma^{1/2} u\|^2, \qquad
+M = \Sigma^{1/2} A \Sigma^{1/2}, \quad \hat S = \Sigma^{-1/2} S \Sigma^{-1/2},$$
+
+without the factor ½ that losses of the library have. $n \hat S$ is a Wishart matrix whatever $\Sigma$ is; the second term
+is least at $u = 0$ for every $A$ (derived here).
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from ..core import covariance_matrix, finite_number, finite_reals, integer_at_least
+from ._construction import Construction
+from ._wishart import wishart_mean
+
+
+def looped_layer(preconditioner: Any, direction: Any = None) -> Construction:
+    r"""Return the layer whose loops are steps of preconditioned gradient descent.
+
+    $Q = -\mathrm{diag}(A^\top, 0)$ and $P$ with the last row $(u^\top, 1)$ and zeros else, with a residual connection, a
+    sum over the $n$ examples only and $\rho = n$: label entries go $y_j \leftarrow y_j - x_j^\top A \frac1n \sum_i x_i
+    (y_i + u^\top x_i)$, inputs stay. At $u = 0$ a loop is $w \leftarrow w - A \nabla \frac1{2n} \sum_i (w^\top x_i -
+    y_i)^2$ from $w = 0$.
+
+    Args:
+        preconditioner: $A$, shape `(d, d)`, symmetric or not.
+        direction: $u$, shape `(d,)`; 0 if left out.
+
+    Returns:
+        Weights of one layer, shape `(1, d + 1, d + 1)`.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite, or of another shape.
+
+    Source: gatmiry2024, section 2 (looped linear attention with shared $A$ and $u$); the transpose is for $A$ without symmetry.
+    """
+    a = _square(preconditioner)
+    dim = len(a)
+    u = _direction(direction, dim)
+    w_kq, w_pv = np.zeros((2, 1, dim + 1, dim + 1))
+    w_kq[0, :dim, :dim] = -a.T
+    w_pv[0, dim, :dim], w_pv[0, dim, dim] = u, 1.0
+    return Construction(w_kq, w_pv)
+
+
+def error_after_loops(
+    preconditioner: Any, moments: Any, weights: Any, loops: int, direction: Any = None
+) -> np.ndarray:
+    r"""Return $v_L$, with which $L$ loops of `looped_layer` miss the target of a query: $y - \hat y = x_q^\top v_L$.
+
+    A loop takes $v \leftarrow v - A S (v + u)$ from $v_0 = w$, so that $v_L = (I - A S)^L (w + u) - u$.
+
+    Args:
+        preconditioner: $A$, shape `(d, d)`.
+        moments: $S = \frac1n \sum_i x_i x_i^\top$, shape `(…, d, d)`.
+        weights: $w$, shape `(…, d)`.
+        loops: $L \ge 0$.
+        direction: $u$, shape `(d,)`; 0 if left out.
+
+    Returns:
+        Shape `(…, d)`.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite, or of other shapes; loops that are no integer ≥ 0.
+
+    Source: derived here, for gatmiry2024, section 2.
+    """
+    a, count = _square(preconditioner), integer_at_least("loops", loops, 0)
+    dim = len(a)
+    s, w, u = (
+        finite_reals("moments", moments),
+        finite_reals("weights", weights),
+        _direction(direction, dim),
+    )
+    if s.shape[-2:] != (dim, dim) or w.shape[-1:] != (dim,):
+        raise ValueError(
+            f"moments must have shape (…, {dim}, {dim}) and weights (…, {dim}), got {s.shape} and {w.shape}"
+        )
+    left = np.linalg.matrix_power(np.eye(dim) - a @ s, count)
+    return np.asarray(np.einsum("...ij,...j->...i", left, w + u) - u)
+
+
+def one_loop_loss(preconditioner: Any, covariance: Any, examples: int, direction: Any = None) -> float:
+    r"""Return $L(A, u)$ for one loop.
+
+    $$d - 2\, \mathrm{tr} M + \left(1 + \tfrac{d + 1}n\right) \|M\|_F^2 + \left(1 + \tfrac1n\right) \|M v\|^2 + \tfrac1n
+    \|M\|_F^2 \|v\|^2, \qquad v = \Sigma^{1/2} u,$$
+
+    from $E \hat S B \hat S = (1 + \frac1n) B + \frac{\mathrm{tr} B}n I$ for symmetric $B$.
+
+    Args:
+        preconditioner: $A$, shape `(d, d)`.
+        covariance: $\Sigma$, symmetric positive definite, shape `(d, d)`.
+        examples: $n \ge 1$.
+        direction: $u$, shape `(d,)`; 0 if left out.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite, of another shape, or a $\Sigma$ that is not positive
+            definite; `examples` no integer ≥ 1.
+
+    Source: derived here, for the minimiser of gatmiry2024.
+    """
+    sigma, n = covariance_matrix("covariance", covariance), integer_at_least("examples", examples, 1)
+    a = _square(preconditioner)
+    if a.shape != sigma.shape:
+        raise ValueError(f"preconditioner must have the shape {sigma.shape} of the covariance, got {a.shape}")
+    values, vectors = np.linalg.eigh(sigma)
+    root = (vectors * values**0.5) @ vectors.T
+    m, v = root @ a @ root, root @ _direction(direction, len(a))
+    size = float(np.sum(m**2))
+    first = len(a) - 2 * float(np.trace(m)) + (1 + (len(a) + 1) / n) * size
+    return first + (1 + 1 / n) * float(np.sum((m @ v) ** 2)) + size * float(v @ v) / n
+
+
+def one_loop_minimum(dim: int, examples: int) -> tuple[Fraction, Fraction]:
+    r"""Return $a = \frac n{n + d + 1}$ of the best $A = a \Sigma^{-1}$ for one loop, and its loss $\frac{d(d+1)}{n+d+1}$.
+
+    `one_loop_loss` is strictly convex in $A$ at $u = 0$, and at $A \ne 0$ greater for every other $u$.
+
+    Raises:
+        TypeError, ValueError: a size that is no integer ≥ 1.
+
+    Source: derived here, for the minimiser of gatmiry2024.
+    """
+    d, n = integer_at_least("dim", dim, 1), integer_at_least("examples", examples, 1)
+    return Fraction(n, n + d + 1), Fraction(d * (d + 1), n + d + 1)
+
+
+def multiple_loss(multiple: float, dim: int, examples: int, loops: int) -> float:
+    r"""Return $L(a \Sigma^{-1}, 0) = E \sum_k (1 - a s_k)^{2L}$, with the eigenvalues $s_k$ of $\hat S$, whatever $\Sigma$ is.
+
+    Exact to about 1e-12 of the largest term as long as the mean does not live on rare spectra: $4L \lesssim n + 60$.
+
+    Args:
+        multiple: $a$, finite.
+        dim: $d \ge 1$.
+        examples: $n \ge 1$.
+        loops: $L \ge 1$.
+
+    Raises:
+        TypeError, ValueError: numbers out of range.
+
+    Source: derived here, for gatmiry2024; the mean is `wishart_mean`.
+    """
+    a, n, count = _numbers(multiple, examples, loops)
+    return wishart_mean(lambda s: (1 - a * s / n) ** (2 * count), dim, n)
+
+
+def multiple_slope(multiple: float, dim: int, examples: int, loops: int) -> float:
+    r"""Return $\frac{d}{da} L(a \Sigma^{-1}, 0) = -2L\, E \sum_k s_k (1 - a s_k)^{2L - 1}$.
+
+    By symmetry $\nabla_M L$ is the multiple slope$/d$ of $I$ there: $\|\nabla_M L\|_F^2 = \mathrm{slope}^2/d$.
+
+    Args, raises and source: as `multiple_loss`.
+    """
+    a, n, count = _numbers(multiple, examples, loops)
+    return -2 * count * wishart_mean(lambda s: s / n * (1 - a * s / n) ** (2 * count - 1), dim, n)
+
+
+def best_multiple(dim: int, examples: int, loops: int) -> float:
+    r"""Return the $a$ that minimizes `multiple_loss`, the zero of its increasing slope.
+
+    $\nabla_A L$ vanishes at $A = a \Sigma^{-1}$, $u = 0$, in all directions, not only along multiples. $a \to 1$ for $n \to
+    \infty$.
+
+    Raises:
+        TypeError, ValueError: numbers out of range.
+
+    Source: derived here, for the minimiser of gatmiry2024.
+    """
+    end = 1.0
+    while multiple_slope(end, dim, examples, loops) < 0:
+        end *= 2
+    found = brentq(lambda a: multiple_slope(a, dim, examples, loops), 0.0, end, xtol=1e-12)
+    return float(found)
+
+
+def loss_and_gradient(preconditioner: Any, moments: Any, loops: int) -> tuple[float, np.ndarray]:
+    r"""Return the mean of $\|R^L\|_F^2$, $R = I - M \hat S$, over given $\hat S$, and its gradient in $M$.
+
+    $$\nabla_M \|R^L\|_F^2 = -2 \sum_{j < L} (R^j)^\top R^L (R^{L - 1 - j})^\top \hat S.$$
+
+    Args:
+        preconditioner: $M$, which is $A$ where $\Sigma = I$, shape `(d, d)`; $\nabla_A = \Sigma^{1/2} \nabla_M \Sigma^{1/2}$.
+        moments: $\hat S$ of drawn prompts, shape `(prompts, d, d)`.
+        loops: $L \ge 1$.
+
+    Raises:
+        TypeError, ValueError: arrays that are not real and finite, or of other shapes; loops that are no integer ≥ 1.
+
+    Source: derived here, for gatmiry2024, the gradient in its inequality on gradient dominance.
+    """
+    m, s, count = (
+        _square(preconditioner),
+        finite_reals("moments", moments),
+        integer_at_least("loops", loops, 1),
+    )
+    if s.ndim != 3 or s.shape[1:] != m.shape or not len(s):
+        raise ValueError(f"moments must have shape (prompts, {len(m)}, {len(m)}), got {s.shape}")
+    rest = np.eye(len(m)) - m @ s
+    powers = [np.broadcast_to(np.eye(len(m)), s.shape)]
+    for _ in range(count):
+        powers.append(powers[-1] @ rest)
+    turned = [np.swapaxes(power, 1, 2) for power in powers]
+    moved = sum(turned[j] @ powers[count] @ turned[count - 1 - j] for j in range(count))
+    loss = float(np.mean(np.sum(powers[count] ** 2, (1, 2))))
+    return loss, np.asarray(-2 * np.mean(moved @ s, 0))
+
+
+def _square(preconditioner: Any) -> np.ndarray:
+    a = finite_reals("preconditioner", preconditioner)
+    if a.ndim != 2 or a.shape[0] != a.shape[1] or a.size == 0:
+        raise ValueError(f"preconditioner must have shape (d, d), got {a.shape}")
+    return a
+
+
+def _direction(direction: Any, dim: int) -> np.ndarray:
+    u = np.zeros(dim) if direction is None else finite_reals("direction", direction)
+    if u.shape != (dim,):
+        raise ValueError(f"direction must have shape ({dim},), got {u.shape}")
+    return u
+
+
+def _numbers(multiple: Any, examples: int, loops: int) -> tuple[float, int, int]:
+    return (
+        float(finite_number("multiple", multiple)),
+        integer_at_least("examples", examples, 1),
+        integer_at_least("loops", loops, 1),
+    )
