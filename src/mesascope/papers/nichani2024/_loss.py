@@ -196,7 +196,7 @@ CLAIMS = (
                 "sharpness": [4, 5, 6, 7, 8, 10],
                 "floors": [0.2, 0.1, 0.05, 0.03, 0.01, 0.003],
                 "seed": 0,
-                "sequences": 3000,
+                "sequences": 2000,
                 "last": 0.15,
             },
             lengths=[10, 80, 640, 5120],
