@@ -11,6 +11,7 @@ from ._law import Law
 from ._orthogonal import haar_orthogonal
 from ._process import SequenceProcess, checked_law
 from ._recursion import unroll
+from ._shared import shared
 
 
 class OrthogonalAR(SequenceProcess):
@@ -73,7 +74,7 @@ class OrthogonalAR(SequenceProcess):
 
 def _commuting(key: PRNGKeyArray, basis: int, dim: int, batch: int) -> Float[Array, "batch dim dim"]:
     """U R Uᵀ with the basis U of the seed `basis` and a random rotation R for every sequence."""
-    vectors = haar_orthogonal(named_key(basis, "OrthogonalAR", "basis"), dim, 1)[0]
+    vectors = shared(lambda: haar_orthogonal(named_key(basis, "OrthogonalAR", "basis"), dim, 1)[0])
     one, two = vectors[:, 0::2], vectors[:, 1::2]  # column p of each: the axes of plane p
     angles = 2 * jnp.pi * jax.random.uniform(key, (batch, 1, dim // 2))
     cosine, sine = jnp.cos(angles), jnp.sin(angles)

@@ -10,6 +10,7 @@ from ..core import integer_at_least, named_key
 from ._einsum import einsum
 from ._law import Static
 from ._normal import standard_normal
+from ._shared import shared
 
 
 class Target(Static):
@@ -85,7 +86,8 @@ class RandomFeatures(Target):
 
     def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
         r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""
-        inner = standard_normal(named_key(self.seed, "RandomFeatures"), (x.shape[-1], self.features))
+        shape = (x.shape[-1], self.features)
+        inner = shared(lambda: standard_normal(named_key(self.seed, "RandomFeatures"), shape))
         return jax.nn.relu(einsum("...j,jk->...k", x, inner))
 
     def describe(self) -> str:
