@@ -1,0 +1,8 @@
+"""Gatmiry et al. 2024, Can Looped Transformers Learn to Implement Multi-step Gradient Descent …?: its claims."""
+
+from ._dominance import CLAIMS as _DOMINANCE
+from ._extra_loops import CLAIMS as _EXTRA_LOOPS
+from ._identities import CLAIMS as _IDENTITIES
+from ._minimizer import CLAIMS as _MINIMIZER
+
+CLAIMS = (*_IDENTITIES, *_MINIMIZER, *_EXTRA_LOOPS, *_DOMINANCE)
