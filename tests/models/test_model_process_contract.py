@@ -21,6 +21,7 @@ from mesascope.models import (
     BareTokens,
     ComplexPairs,
     Dense,
+    DiagonalSelfAttention,
     FactoredLinearAttention,
     FactoredLinearSelfAttention,
     FirstBlock,
@@ -221,6 +222,16 @@ MODELS = {
             ),
             Residual(
                 FactoredLinearSelfAttention.gaussian(D + 1, 1, 0.4, key=key("factors"), context="examples")
+            ),
+            LastEntry(),
+        ),
+        PROMPTS,
+    ),
+    "stacked diagonal": Entry(
+        lambda: PromptModel(
+            StackedPrompt(D),
+            LinearAttentionStack(
+                DiagonalSelfAttention.gaussian((D, 1), 0.5, key=key(name)) for name in ("one", "two")
             ),
             LastEntry(),
         ),

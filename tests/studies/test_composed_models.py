@@ -45,6 +45,7 @@ LINEAR = [
     "linear-attention",
     {"kind": "factored-linear-attention", "key_size": 2, "heads": 2},
     {"kind": "mesa", "regularization": 0.5},
+    {"kind": "diagonal-attention", "scale": 0.3},
 ]
 SOFT = [
     {"kind": "softmax-attention", "heads": 1, "norm": True},
@@ -56,7 +57,8 @@ CASES = {
     "complex": (
         {},
         {"embedding": "paired-tokens", "layers": LINEAR, "readout": "first-block"},
-        {"PairedTokens", "LinearAttentionStack", "FactoredLinearSelfAttention", "MesaLayer", "FirstBlock"},
+        {"PairedTokens", "LinearAttentionStack", "FactoredLinearSelfAttention", "MesaLayer", "FirstBlock"}
+        | {"DiagonalSelfAttention"},
         ((2, 3, 2), "complex64"),
     ),
     "real form": (

@@ -63,6 +63,7 @@ class Train:
       interleaved-prompt (width, positions: "learned" or "sinusoidal");
       layers, a list: linear-attention (heads, scale, rho, context),
       factored-linear-attention (and key_size, value_size),
+      diagonal-attention (scale, rho, context),
       softmax-attention (heads, key_size, value_size, context),
       mesa (heads, scale, key_size, value_size, regularization),
       mlp (hidden, activation), layer-norm; each with residual and norm;

@@ -127,6 +127,32 @@ class FactoredLinearSelfAttentionSpec(ContextSpec):
         )
 
 
+class DiagonalSelfAttentionSpec(ContextSpec):
+    """Linear attention with many diagonal heads on two blocks: the last entry of a token, the label of a prompt, and the rest.
+
+    Attributes:
+        scale: standard deviation > 0 of the couplings.
+        rho: the normalizer ρ_t.
+    """
+
+    batch_last: ClassVar = True
+    kind: Literal["diagonal-attention"] = "diagonal-attention"
+    scale: Positive = 0.1
+    rho: Rho = "t-1"
+
+    def build(self, width: int, context: "Context", gain: float, key: "Array") -> "Layer":
+        """Return the layer."""
+        from mesascope.models import DiagonalSelfAttention
+
+        return DiagonalSelfAttention.gaussian(
+            (width - 1, 1) if width > 1 else (1,),
+            float(self.scale),
+            key=key,
+            normalizer=self.rho,
+            context=self.context or context,
+        )
+
+
 class SoftmaxSelfAttentionSpec(ContextSpec):
     """Softmax attention.
 
@@ -229,6 +255,7 @@ class LayerNormSpec(_LayerSpec):
 _KINDS = (
     LinearSelfAttentionSpec,
     FactoredLinearSelfAttentionSpec,
+    DiagonalSelfAttentionSpec,
     SoftmaxSelfAttentionSpec,
     MesaLayerSpec,
     MLPSpec,
@@ -238,6 +265,7 @@ _KINDS = (
 LayerSpec: TypeAlias = Annotated[
     LinearSelfAttentionSpec
     | FactoredLinearSelfAttentionSpec
+    | DiagonalSelfAttentionSpec
     | SoftmaxSelfAttentionSpec
     | MesaLayerSpec
     | MLPSpec
