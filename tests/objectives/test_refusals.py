@@ -51,11 +51,17 @@ def test_models_other_than_linear_attention(engine):
     assert np.isfinite(float(population_loss(Repeat(), PROCESS, TASK, MonteCarlo(10)).value))  # it can
 
 
-@pytest.mark.parametrize("engine", [ExactMoments(), Enumeration()], ids=["exact", "enumeration"])
-def test_processes_other_than_diagonal_unitary(engine):
+TREATED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression, not NextToken on OtherProcess"
+
+
+@pytest.mark.parametrize(
+    ("engine", "treated"),
+    [(ExactMoments(), TREATED), (Enumeration(), "DiagonalUnitary only, not OtherProcess")],
+    ids=["exact", "enumeration"],
+)
+def test_processes_that_an_engine_does_not_treat(engine, treated):
     message = refusal(TypeError, lambda: population_loss(MODEL, OtherProcess(), TASK, engine))
-    name = type(engine).__name__
-    assert message == f"{name} treats DiagonalUnitary only, not OtherProcess; use MonteCarlo"
+    assert message == f"{type(engine).__name__} treats {treated}; use MonteCarlo"
     assert np.isfinite(float(population_loss(MODEL, OtherProcess(), TASK, MonteCarlo(10)).value))
 
 

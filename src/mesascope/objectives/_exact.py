@@ -108,11 +108,11 @@ class ExactMoments(Engine):
         require_x64("ExactMoments")
         if isinstance(process, LinearRegression) and isinstance(task, FewShot):
             return regression_objective(process, task)
-        if not isinstance(process, DiagonalUnitary):
+        if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(
-                f"ExactMoments treats DiagonalUnitary only, not {type(process).__name__}; use MonteCarlo"
+                "ExactMoments treats NextToken on DiagonalUnitary, and FewShot on LinearRegression, not "
+                f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo"
             )
-        assert isinstance(task, NextToken)  # sequences have no other task; verbs check it
         return _exact_objective(process.law, process.dim, task, check_normalizer(normalizer))
 
 

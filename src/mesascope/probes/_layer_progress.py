@@ -148,9 +148,8 @@ class _Errors(NamedTuple):
     def columns(self, one: np.ndarray, other: np.ndarray, size: np.ndarray) -> np.ndarray:
         """For every task the squared distance, the size that it is relative to, and the cosine of errors: (tasks, 3)."""
         first, second = one - self.targets, other - self.targets
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # learners may diverge after more steps than they were fitted at
+        # learners may diverge after more steps than they were fitted at
+        with np.errstate(over="ignore", invalid="ignore"):
             sizes = np.sqrt((squared(first) @ self.weights) * (squared(second) @ self.weights))
             cosine = ratio(inner(first, second) @ self.weights, sizes)
             off = squared(one - other) @ self.weights

@@ -192,14 +192,10 @@ def _outwards(low: Fraction, high: Fraction, places: int) -> tuple[str, str]:
 
 def _written(value: Fraction) -> str:
     """A decimal where it ends, a quotient elsewhere."""
-    twos = fives = 0
-    rest = value.denominator
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest > 1 or places == 0:
+    from mesascope.dynamics.certificates import decimal_places
+
+    places = decimal_places(value)
+    if not places:
         return str(value)
     digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
     return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"

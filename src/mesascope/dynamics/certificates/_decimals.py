@@ -16,13 +16,16 @@ def below(value: Fraction) -> str:
 
 
 def exactly(value: Fraction) -> str:
-    """A value ≥ 0 as a decimal if it is one, else as a quotient."""
+    """A value ≥ 0 as a decimal with an exponent if it is one, else as a quotient."""
+    places = decimal_places(value)
+    return f"{(value * 10**places).numerator}e-{places}" if places else str(value)
+
+
+def decimal_places(value: Fraction) -> int | None:
+    """How many decimal places a number has; None if they do not end."""
     twos, rest = _divided_out(value.denominator, 2)
     fives, rest = _divided_out(rest, 5)
-    if rest != 1 or value.denominator == 1:
-        return str(value)
-    places = max(twos, fives)
-    return f"{(value * 10**places).numerator}e-{places}"
+    return max(twos, fives) if rest == 1 else None
 
 
 def leading(value: Fraction, digits: int) -> str:

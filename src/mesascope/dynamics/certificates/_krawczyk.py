@@ -123,8 +123,9 @@ class Krawczyk:
         """
         theta = [arb(as_fmpq(c)) for c in centre]
         zeros = [arb(0)] * len(where.scalings)
+        jacobian = where.jacobian(theta, zeros)
         try:
-            inverse = exact_inverse(where.jacobian(theta, zeros))
+            inverse = exact_inverse(jacobian)
         except ZeroDivisionError:
             raise NotProvedError(
                 "the Hessian may be singular beyond the scalings: a degenerate critical point, or none; certify another limit, "
@@ -132,7 +133,7 @@ class Krawczyk:
             ) from None
         step = inverse * column(where.system(theta, zeros, theta))
         bounds = tuple(entry.abs_upper() for entry in step.entries())
-        return cls(where, tuple(centre), bounds, inverse, _power_of_2(_curvature(where, theta)))
+        return cls(where, tuple(centre), bounds, inverse, _power_of_2(_curvature(jacobian, len(where.free))))
 
     @property
     def widths(self) -> list[arb]:
@@ -158,11 +159,10 @@ class Krawczyk:
         return all(step + rate * r < width * r for step, rate, width in rows)
 
 
-def _curvature(where: Slice, theta: Sequence[Any]) -> Fraction:
-    """The largest entry of the Hessian; 1 where there is none but 0."""
-    return max(
-        (upper(entry) for row in where.hessian(theta) for entry in row), default=Fraction(0)
-    ) or Fraction(1)
+def _curvature(jacobian: arb_mat, free: int) -> Fraction:
+    """The largest entry of the Hessian, which F′ holds at the centre, where multipliers are 0; 1 where all are 0."""
+    entries = (upper(jacobian[n, m]) for n in range(free) for m in range(free))
+    return max(entries, default=Fraction(0)) or Fraction(1)
 
 
 def _power_of_2(size: Fraction) -> Fraction:

@@ -161,10 +161,8 @@ class _Running:
         self.rows: dict[int, Row] = {}
         self._grid, self._points, self._how = grid, points, how
         self._seed, self._folder, self._progress = seed, folder, progress
-        self._computed, self._began = (
-            0,
-            math.nan,
-        )  # began when the first row was done: that one was compiled, too
+        self._computed = 0
+        self._began = math.nan  # when the first row was done, for which a program was compiled
 
     def solve(self, workers: int) -> None:
         """Solve what is missing, until all is there or somebody asks to stop."""
