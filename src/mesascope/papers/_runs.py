@@ -10,7 +10,7 @@ from jax import Array
 
 from mesascope.dynamics import Descent, Flow, Outcome, Training, train_many
 
-from ._claim import UnsettledError
+from ._claim import Settings, UnsettledError
 
 Model = TypeVar("Model", bound=eqx.Module)
 Run = TypeVar("Run", bound="Flow[Any] | Descent[Any] | Training[Any]")
@@ -28,6 +28,11 @@ def settled(run: Run) -> Run:
     if run.result not in (Outcome.CONVERGED, Outcome.FINISHED):
         raise UnsettledError(f"a run ended with {run.result.value!r}: {run.result.message}")
     return run
+
+
+def seeds_of(settings: Settings) -> list[int]:
+    """The seeds of a claim's models: `seeds` of them, from `seed` on."""
+    return [settings["seed"] + number for number in range(settings["seeds"])]
 
 
 def trained_models(

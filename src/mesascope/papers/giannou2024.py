@@ -15,6 +15,7 @@ from mesascope.theory import Construction
 from mesascope.theory import giannou2024 as theory
 
 from ._claim import Claim, Finding, Settings, both, decide, within
+from ._rotations import rotation
 
 PAPER = "giannou2024"
 
@@ -105,8 +106,7 @@ def _least_squares(settings: Settings) -> Finding:
 
 def _with_condition(dim: int, condition: float, seed: int) -> np.ndarray:
     """Symmetric positive definite, largest eigenvalue 1, the others spread evenly in their logarithms."""
-    rng = np.random.default_rng([seed, dim])
-    basis, _ = np.linalg.qr(rng.normal(size=(dim, dim)))
+    basis = rotation(np.random.default_rng([seed, dim]), dim)
     return (basis * np.geomspace(1 / condition, 1, dim)) @ basis.T
 
 

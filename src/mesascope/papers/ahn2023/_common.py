@@ -11,6 +11,7 @@ from mesascope.processes import FewShot, LinearRegression
 
 from .._claim import Settings
 from .._prompts import layer_weights
+from .._rotations import rotation
 
 PAPER = "ahn2023"
 
@@ -18,8 +19,7 @@ PAPER = "ahn2023"
 def covariance(settings: Settings) -> np.ndarray:
     """Σ = U diag(λ) Uᵀ with a fixed random rotation U."""
     values = np.asarray(settings["eigenvalues"], float)
-    draws = np.random.default_rng([settings["seed"], len(values)]).normal(size=(len(values), len(values)))
-    basis, _ = np.linalg.qr(draws)
+    basis = rotation(np.random.default_rng([settings["seed"], len(values)]), len(values))
     sigma = (basis * values) @ basis.T
     return np.asarray((sigma + sigma.T) / 2)
 
@@ -28,11 +28,6 @@ def data(settings: Settings, prior: str) -> tuple[LinearRegression, FewShot]:
     """Inputs x ~ N(0, Σ), w ~ N(0, I) or N(0, Σ⁻¹), no noise."""
     sigma = covariance(settings)
     return LinearRegression(len(sigma), covariance=sigma, prior=prior), FewShot(settings["examples"])
-
-
-def seeds_of(settings: Settings) -> list[int]:
-    """Seeds of the trained models."""
-    return [settings["seed"] + number for number in range(settings["seeds"])]
 
 
 def preconditioners(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:

@@ -22,9 +22,9 @@ from mesascope.theory import ahn2023 as theory
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
 from .._prompts import construction_model, fresh_losses
-from .._runs import trained_models
+from .._runs import seeds_of, trained_models
 from .._spectral_steps import loss_of_steps, spectra
-from ._common import PAPER, cosine, covariance, data, preconditioners, seeds_of
+from ._common import PAPER, cosine, covariance, data, preconditioners
 
 
 def _sparse(dim: int, layers: int, moves_inputs: bool) -> Construction:

@@ -18,7 +18,7 @@ from mesascope.records import Band, Figure, Line, Panel, Trace
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
-from .._runs import trained_models
+from .._runs import seeds_of, trained_models
 from ._newton import PAPER
 
 
@@ -78,7 +78,7 @@ def _trained(settings: Settings, process: LinearRegression, task: FewShot) -> li
         ),
         process,
         task,
-        [settings["seed"] + number for number in range(settings["seeds"])],
+        seeds_of(settings),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=settings["steps"] // 10, clip=1.0),
         steps=settings["steps"],
         batch=settings["batch"],

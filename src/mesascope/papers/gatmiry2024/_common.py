@@ -24,6 +24,7 @@ from mesascope.processes import LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Settings, UnsettledError
+from .._rotations import rotation
 
 PAPER = "gatmiry2024"
 
@@ -43,7 +44,7 @@ def looped_model(preconditioner: Any, direction: Any, loops: int) -> PromptModel
 def root_of_covariance(settings: Settings) -> np.ndarray:
     """Σ^{1/2} of a rotated Σ with eigenvalues from 0.4 to 2."""
     dim = settings["dim"]
-    axes, _ = np.linalg.qr(np.random.default_rng([settings["seed"], dim]).normal(size=(dim, dim)))
+    axes = rotation(np.random.default_rng([settings["seed"], dim]), dim)
     return np.asarray((axes * np.geomspace(0.4, 2.0, dim) ** 0.5) @ axes.T)
 
 

@@ -17,7 +17,7 @@ from mesascope.theory import huang2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
-from .._runs import trained_models
+from .._runs import seeds_of, trained_models
 from ._model import PAPER, FeatureAttention, process_of
 
 _CONTEXT: Context = "examples"
@@ -31,10 +31,6 @@ def _start(dim: int, key: Array) -> PromptModel:
     return PromptModel(StackedPrompt(dim), layer, LastEntry(1.0))
 
 
-def _seeds(settings: Settings) -> list[int]:
-    return [settings["seed"] + number for number in range(settings["seeds"])]
-
-
 def _layer(settings: Settings) -> Finding:
     """Loss and attention of trained layers on fresh prompts."""
     process, task = OrthonormalFeatures(settings["features"]), FewShot(settings["examples"])
@@ -42,7 +38,7 @@ def _layer(settings: Settings) -> Finding:
         partial(_start, settings["features"]),
         process,
         task,
-        _seeds(settings),
+        seeds_of(settings),
         optimizer=Optimizer("adam", settings["rate"], "cosine"),
         steps=settings["steps"],
         batch=settings["batch"],
@@ -99,7 +95,7 @@ def _sampled_stages(settings: Settings) -> Finding:
             lambda key: FeatureAttention(jnp.zeros((len(p), len(p)))),
             process,
             task,
-            _seeds(settings),
+            seeds_of(settings),
             optimizer=Optimizer("sgd", settings["rate"]),
             steps=steps,
             batch=settings["batch"],

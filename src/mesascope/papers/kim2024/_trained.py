@@ -14,7 +14,7 @@ from mesascope.theory import kim2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
-from .._runs import trained_models
+from .._runs import seeds_of, trained_models
 from ._common import PAPER, feature_model
 
 
@@ -25,12 +25,12 @@ def _start(settings: Settings, key: Array) -> PromptModel:
 
 
 def _trained(process: NonlinearRegression, settings: Settings) -> list[PromptModel]:
-    """One model per seed, in double precision: the targets of a seed are others in single precision."""
+    """One model per seed, in the double precision in which they are judged."""
     return trained_models(
         lambda key: _start(settings, key),
         process,
         FewShot(settings["examples"]),
-        [settings["seed"] + number for number in range(settings["seeds"])],
+        seeds_of(settings),
         optimizer=Optimizer("adam", settings["rate"], "cosine", clip=1.0),
         steps=settings["steps"],
         batch=settings["batch"],

@@ -14,6 +14,7 @@ from mesascope.records import Figure, Line, Panel, Points, Trace
 from mesascope.theory import mahankali2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
+from .._rotations import rotation
 from .._runs import settled
 from ._layer import PAPER, layer_model, near_step, random_layer, step_of
 
@@ -30,7 +31,7 @@ def _anisotropic(settings: Settings) -> Finding:
     rng = np.random.default_rng(settings["seed"])
     cases = []
     for dim, n, noise in settings["cases"]:
-        axes, _ = np.linalg.qr(rng.normal(size=(dim, dim)))
+        axes = rotation(rng, dim)
         cases.append((dim, n, noise, (axes * np.geomspace(0.4, 2.0, dim)) @ axes.T))
     finding, _ = _flows(settings, cases)
     return Finding(**finding)

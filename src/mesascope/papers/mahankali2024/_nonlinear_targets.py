@@ -13,7 +13,7 @@ from mesascope.theory import mahankali2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
-from .._runs import trained_models
+from .._runs import seeds_of, trained_models
 from ._layer import PAPER, layer_model, near_step, step_of
 
 
@@ -26,7 +26,7 @@ def _relu(settings: Settings) -> Finding:
         lambda key: near_step(dim, settings["part"] * best, settings["scale"], key),
         process,
         task,
-        [settings["seed"] + number for number in range(settings["seeds"])],
+        seeds_of(settings),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=20),
         steps=settings["steps"],
         batch=settings["batch"],

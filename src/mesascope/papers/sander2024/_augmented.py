@@ -18,7 +18,7 @@ from mesascope.theory import sander2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
-from .._runs import settled, trained_models
+from .._runs import seeds_of, settled, trained_models
 from ._minimisers import PAPER
 
 
@@ -98,7 +98,7 @@ def _without_commuting(settings: Settings) -> Finding:
     """Trained layers against the best step of gradient descent, and where their weights are."""
     dim, task = settings["dim"], NextToken(settings["horizon"])
     process = OrthogonalAR(Gaussian(dim**-0.5), dim)
-    seeds = [settings["seed"] + number for number in range(settings["seeds"])]
+    seeds = seeds_of(settings)
     models = trained_models(
         lambda key: linear_transformer(dim, 1, scale=settings["scale"], key=key),
         process,

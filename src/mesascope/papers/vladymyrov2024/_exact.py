@@ -14,6 +14,7 @@ from mesascope.theory import vladymyrov2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide, within
 from .._prompts import construction_model
+from .._rotations import rotation
 from ._common import PAPER
 
 
@@ -120,7 +121,7 @@ def _largest_error(dim: int, condition: float, schedule: Any, settings: Settings
     construction = vonoswald2023.gradient_descent_plus_plus(dim, schedule.step_sizes, schedule.curvatures)
     worst = 0.0
     for _ in range(settings["prompts"]):
-        turn, _ = np.linalg.qr(rng.normal(size=(dim, dim)))
+        turn = rotation(rng, dim)
         values = np.concatenate([[1 / condition, 1.0], condition ** -rng.uniform(size=dim - 2)])
         inputs = np.sqrt(dim * values)[:, None] * turn  # N = d examples with S = turnᵀ diag(values) turn
         right = rng.normal(size=dim)

@@ -25,7 +25,7 @@ from mesascope.theory import vladymyrov2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
-from .._runs import trained_models
+from .._runs import seeds_of, trained_models
 from ._common import PAPER
 from ._ridge import Examples, Penalties, adaptive, constant, tuned
 
@@ -58,7 +58,7 @@ def _trained(settings: Settings, layers: int, pairs: Any) -> list[PromptModel]:
         partial(_start, dim, layers, pairs, settings["scale"]),
         LinearRegression(dim, prior=np.eye(dim) / unit**2, noise=noise),
         FewShot(settings["examples"]),
-        [settings["seed"] + number for number in range(settings["seeds"])],
+        seeds_of(settings),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=settings["steps"] // 10, clip=1.0),
         steps=settings["steps"],
         batch=settings["batch"],

@@ -34,11 +34,6 @@ def best_loss(settings: Settings) -> float:
     return float(theory.best_one_step_loss(settings["dim"], settings["examples"], **_law(settings)))
 
 
-def seeds_of(settings: Settings) -> list[int]:
-    """Seeds of the trained models."""
-    return [settings["seed"] + number for number in range(settings["seeds"])]
-
-
 def relative_error(measured: np.ndarray, expected: np.ndarray) -> float:
     """The largest difference in units of the largest entry."""
     return float(np.max(np.abs(measured - expected)) / np.max(np.abs(expected)))

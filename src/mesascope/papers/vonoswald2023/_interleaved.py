@@ -30,8 +30,8 @@ from mesascope.theory import vonoswald2023 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
-from .._runs import trained_models
-from ._common import PAPER, seeds_of
+from .._runs import seeds_of, trained_models
+from ._common import PAPER
 
 
 def _start(settings: Settings, key: Array) -> PromptModel:

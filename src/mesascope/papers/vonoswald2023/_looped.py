@@ -18,9 +18,9 @@ from mesascope.theory import vonoswald2023 as theory
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
 from .._prompts import construction_model, fresh_losses
-from .._runs import trained_models
+from .._runs import seeds_of, trained_models
 from .._spectral_steps import loss_of_steps, spectra
-from ._common import PAPER, data, seeds_of
+from ._common import PAPER, data
 
 
 class _Best(NamedTuple):

@@ -24,8 +24,8 @@ from mesascope.theory import vonoswald2023 as theory
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
 from .._prompts import construction_model, fresh_losses, layer_weights
-from .._runs import trained_models
-from ._common import PAPER, best_loss, best_step_size, data, seeds_of
+from .._runs import seeds_of, trained_models
+from ._common import PAPER, best_loss, best_step_size, data
 
 
 def trained_layers(settings: Settings, steps: int, schedule: str = "cosine") -> list[PromptModel]:

@@ -25,11 +25,6 @@ def data(settings: Settings) -> tuple[OrthogonalAR, NextToken]:
     return process, NextToken(settings["horizon"])
 
 
-def seeds_of(settings: Settings) -> list[int]:
-    """Seeds of the trained models."""
-    return [settings["seed"] + number for number in range(settings["seeds"])]
-
-
 def fresh_sequences(settings: Settings, seed: int) -> Array:
     """Test sequences, shape (sequences, T, d)."""
     process, task = data(settings)

@@ -14,8 +14,8 @@ from mesascope.probes import CopyAttention, copy_attention, draw_problems
 from mesascope.records import Band, Figure, Line, Panel
 
 from .._claim import Claim, Finding, Settings, both, decide
-from .._runs import trained_models
-from ._common import PAPER, data, errors_by_length, fresh_sequences, seeds_of
+from .._runs import seeds_of, trained_models
+from ._common import PAPER, data, errors_by_length, fresh_sequences
 
 
 def _start(settings: Settings, key: Array) -> SequenceModel:

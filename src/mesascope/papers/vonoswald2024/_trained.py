@@ -16,8 +16,8 @@ from mesascope.records import Band, Figure, Line, Panel, Trace
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
-from .._runs import trained_models
-from ._common import PAPER, data, errors_by_length, fresh_sequences, seeds_of
+from .._runs import seeds_of, trained_models
+from ._common import PAPER, data, errors_by_length, fresh_sequences
 
 
 def _trained(make: Callable[[Array], SequenceModel], settings: Settings) -> list[SequenceModel]:

@@ -13,6 +13,7 @@ from mesascope.processes import FewShot
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
+from .._rotations import rotation
 from .._runs import settled
 
 PAPER = "zhang2024"
@@ -21,7 +22,7 @@ PAPER = "zhang2024"
 def covariance(eigenvalues: Any, seed: int) -> np.ndarray:
     """A covariance with these eigenvalues, in random axes."""
     values = np.asarray(eigenvalues, float)
-    axes, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(values), len(values))))
+    axes = rotation(np.random.default_rng(seed), len(values))
     return (axes * values) @ axes.T
 
 

@@ -21,7 +21,7 @@ from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._intervals import mean_interval
-from .._runs import trained_models
+from .._runs import seeds_of, trained_models
 from ._common import PAPER
 
 _LEVELS = np.linspace(0.01, 0.999, 100)
@@ -34,7 +34,7 @@ def _data(settings: Settings) -> tuple[DiagonalUnitary, NextToken]:
 
 def _trained(make: Callable[[Array], SequenceModel], settings: Settings, rate: float) -> list[SequenceModel]:
     process, task = _data(settings)
-    seeds = [settings["seed"] + number for number in range(settings["seeds"])]
+    seeds = seeds_of(settings)
     optimizer = Optimizer("adam", rate, "cosine", warmup=100, clip=1.0)
     return trained_models(
         make,
