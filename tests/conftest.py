@@ -1,10 +1,27 @@
-"""Settings that every test shares: 64-bit arithmetic, Ctrl-C, one hypothesis profile, a bound on compiled programs."""
+"""Settings that every test shares: compiled programs kept and bounded, 64-bit arithmetic, Ctrl-C, one hypothesis profile."""
 
+import atexit
+import os
+import shutil
 import signal
+import tempfile
 from itertools import count
 from pathlib import Path
 
-import jax
+# Most of the time of the tests is compilation, much of it of programs that another test, another worker or a command
+# under test compiled before. They share them through a folder that lives as long as the session. Programs that call
+# back into Python cannot be shared, and equinox's checks at run time do, unless they are told to answer NaN.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    _programs = tempfile.mkdtemp(prefix="mesascope-programs-")
+    atexit.register(shutil.rmtree, _programs, ignore_errors=True)
+    os.environ |= {
+        "JAX_COMPILATION_CACHE_DIR": _programs,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
+        "EQX_ON_ERROR": "nan",
+    }
+
+import jax  # reads the environment
 from hypothesis import HealthCheck, settings
 
 # The library never touches jax's configuration; whoever runs it does, here as in the command line.
