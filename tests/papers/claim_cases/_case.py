@@ -9,18 +9,37 @@ from typing import Any
 
 import pytest
 
+from mesascope.records import Verdict
+
+World = Callable[[pytest.MonkeyPatch], None]
+
 
 @dataclass(frozen=True)
 class Case:
     """How one claim is tested.
 
     Attributes:
-        smoke: what replaces settings of the quick preset, so that the check takes seconds and still verifies.
-        wrong: makes model, data, training or theory wrong; the claim must then be refuted.
+        smoke: what replaces settings of the quick preset, so that the check takes seconds: sizes, no thresholds.
+        wrong: makes model, data, training or theory wrong by little; the claim must then have the verdict `turned`.
+        more: further such worlds, for the other parts of the statement.
+        verdict: that of the right world at small size.
+        turned: that of the wrong ones, another. What the right world refutes, a wrong one may verify.
     """
 
     smoke: Mapping[str, Any]
-    wrong: Callable[[pytest.MonkeyPatch], None]
+    wrong: World
+    more: tuple[World, ...] = ()
+    verdict: Verdict = "verified"
+    turned: Verdict = "refuted"
+
+    def __post_init__(self) -> None:
+        """Refuse a case that proves nothing."""
+        assert self.verdict != self.turned
+
+    @property
+    def worlds(self) -> tuple[World, ...]:
+        """All wrong worlds."""
+        return (self.wrong, *self.more)
 
 
 def cases_of(paper: str) -> dict[str, Case]:
@@ -28,7 +47,7 @@ def cases_of(paper: str) -> dict[str, Case]:
     return dict(import_module(f"{__package__}.{paper}").CASES)
 
 
-def scaled(module: Any, name: str, factor: float) -> Callable[[pytest.MonkeyPatch], None]:
+def scaled(module: Any, name: str, factor: float) -> World:
     """A wrong world in which what the function `module.name` returns is `factor` times what it should be."""
 
     def break_it(patch: pytest.MonkeyPatch) -> None:
