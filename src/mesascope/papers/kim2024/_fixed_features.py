@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import minimize
 from scipy.stats import beta
 
 from mesascope.models import LastEntry, PromptModel, StackedPrompt
-from mesascope.records import Figure, Line, Panel, Rule, Trace
+from mesascope.records import Figure, Line, Panel, Rule, Trace, Verdict
 from mesascope.theory import kim2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, decide
+from .._claim import Claim, Finding, Settings, UnsettledError, all_of, both, decide
+from .._identity import identity, relative_error
+from .._minimized import minimized
+from .._runs import seeds_of
 from ._common import PAPER, attention_layer
 
 
@@ -32,12 +33,9 @@ def _optimal_attention(settings: Settings) -> Finding:
         answer = np.asarray(model(jnp.asarray(x), jnp.asarray(y[:, :-1])))
         loss = float(np.mean((answer - y[:, -1]) ** 2) / 2)
         name = f"P = {inputs}, m = {features}, k = {targets}, N = {examples}"
-        errors[f"{name}: W"] = float(np.max(np.abs(best - solved)) / np.max(np.abs(solved)))
-        errors[f"{name}: loss"] = abs(loss / theory.optimal_loss(moments, examples) - 1)
-    worst = max(errors.values())
-    return Finding(
-        worst, 0.0, settings["tolerance"], decide(worst <= settings["tolerance"]), {"errors": errors}
-    )
+        errors[f"{name}: W"] = relative_error(best, solved)
+        errors[f"{name}: loss"] = relative_error(loss, theory.optimal_loss(moments, examples))
+    return identity(errors, settings)
 
 
 def _all_prompts(h: np.ndarray, f: np.ndarray, examples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -56,50 +54,80 @@ def _least_squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _benign(settings: Settings) -> Finding:
-    """Where descent on the features ends, from many random starts and for several widths."""
-    targets = _targets(settings)
+    """Where descent on the features ends, for several sets of targets and widths, from several random starts each."""
+    sets = seeds_of(settings)
     ends = {
-        m: np.sort([_end(targets, m, n, settings) for n in range(settings["starts"])])
+        m: np.array([[_end(seed, m, n, settings) for n in range(settings["starts"])] for seed in sets])
         for m in settings["widths"]
     }
-    bad = {m: int(np.sum(found > settings["bad"])) for m, found in ends.items()}
-    most = {m: _upper_end(count, settings["starts"]) for m, count in bad.items()}
+    bad = {m: found > settings["bad"] for m, found in ends.items()}
+    failing = {m: int(np.sum(one.any(1))) for m, one in bad.items()}  # sets of targets with a bad start
+    most = {m: _upper_end(count, len(sets)) for m, count in failing.items()}
     narrow, *wide = settings["widths"]
+    parts = {str(m): _rare(failing[m], most[m], settings["most"]) for m in wide}
+    parts[str(narrow)] = decide(failing[narrow] > 0)
     return Finding(
-        {"bad_ends": {str(m): count for m, count in bad.items()}, "upper_end": most[wide[-1]]},
-        {
-            "bad_ends": f"none for width {wide}, some for width {narrow}",
-            "upper_end": f"below {settings['most']}",
-        },
+        {"sets_with_bad_ends": {str(m): count for m, count in failing.items()}},
+        {"sets_with_bad_ends": f"none for width {wide}, some for width {narrow}"},
         None,
-        decide(all(bad[m] == 0 and most[m] < settings["most"] for m in wide) and bad[narrow] > 0),
+        all_of(*parts.values()),
         {
+            "parts": parts,
+            "sets": len(sets),
             "starts": settings["starts"],
+            "bad_ends": {str(m): int(one.sum()) for m, one in bad.items()},
             "upper_ends": {str(m): end for m, end in most.items()},
-            "worst_ends": {str(m): found[-5:].tolist() for m, found in ends.items()},
-            "meaning": "bad: more of the targets than the threshold is outside of the span; upper end: 95 %, Clopper-Pearson",
+            "worst_ends": {str(m): np.sort(found.ravel())[-5:].tolist() for m, found in ends.items()},
+            "meaning": (
+                "bad: more of the targets than the threshold is outside of the span; upper ends: of the probability that "
+                "a set of targets has a bad start, 95 %, Clopper-Pearson"
+            ),
         },
         {"landscape": _figure(ends, settings)},
     )
 
 
-def _targets(settings: Settings) -> np.ndarray:
-    """Vectors v of the targets relu(v·x), shape (k, d)."""
-    rng = np.random.default_rng(settings["target_seed"])
-    return rng.normal(size=(settings["targets"], settings["dim"]))
+def _rare(count: int, upper_end: float, most: float) -> Verdict:
+    """Refuted by one that was seen; with none it depends on how many were looked at."""
+    if count:
+        return "refuted"
+    return "verified" if upper_end < most else "inconclusive"
 
 
-def _end(targets: np.ndarray, width: int, number: int, settings: Settings) -> float:
-    """The loss where quasi-Newton descent ends from one start."""
-    start = _random_features(width, targets.shape[1], settings["seed"], number)
+def _end(seed: int, width: int, number: int, settings: Settings) -> float:
+    """What is left of a set of targets where quasi-Newton descent ends from one start."""
+    shape = (settings["targets"], settings["dim"])
+    targets = np.random.default_rng([seed, settings["targets"]]).normal(size=shape)
+    start = _random_features(width, settings["dim"], seed, number)
+    return theory.relu_span_loss(_descended(start, targets, settings), targets)[0]
+
+
+def _descended(start: np.ndarray, targets: np.ndarray, settings: Settings) -> np.ndarray:
+    """Features, shape (m, d), for targets relu(v·x), v (k, d).
+
+    Raises:
+        UnsettledError: what is left is more than the threshold, and the gradient says that descent has not ended.
+    """
 
     def loss(entries: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = theory.relu_span_loss(entries.reshape(start.shape), targets)
         return value, slope.ravel()
 
-    options: dict[str, Any] = {"maxiter": settings["iterations"], "gtol": 1e-9, "ftol": 1e-15}
-    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    return float(found.fun)
+    # where nothing is left the loss is as steep as its ridge is small, and the gradient tells nothing
+    found = minimized(
+        loss,
+        start.ravel(),
+        np.inf,
+        method="L-BFGS-B",
+        maxiter=settings["iterations"],
+        maxfun=2 * settings["iterations"],
+        gtol=settings["largest_slope"] / 10,
+        ftol=1e-15,
+    )
+    slope = float(np.abs(loss(found.point)[1]).max())
+    if found.value > settings["bad"] and not slope <= settings["largest_slope"]:
+        raise UnsettledError(f"descent ended at {found.value:.1e} with a gradient of {slope:.1e}")
+    return found.point.reshape(start.shape)
 
 
 def _random_features(width: int, dim: int, *seeds: int) -> np.ndarray:
@@ -113,17 +141,21 @@ def _upper_end(count: int, of: int) -> float:
 
 
 def _figure(ends: dict[int, np.ndarray], settings: Settings) -> Figure:
-    shares = np.arange(1, settings["starts"] + 1) / settings["starts"]
     curves: tuple[Trace, ...] = tuple(
-        Line(x=shares, y=np.maximum(found, 1e-10), label=f"{m} features") for m, found in ends.items()
+        Line(
+            x=np.arange(1, found.size + 1) / found.size,
+            y=np.sort(np.maximum(found, 1e-10).ravel()),
+            label=f"{m} features",
+        )
+        for m, found in ends.items()
     )
-    where = f"d = {settings['dim']}, {settings['targets']} targets"
+    where = f"d = {settings['dim']}, {settings['seeds']} sets of {settings['targets']} targets"
     return Figure(
         title="No bad ends once there are more features than targets",
         panels=(
             Panel(
                 title=where,
-                xlabel="share of the starts",
+                xlabel="share of all starts",
                 ylabel="targets outside of the span",
                 yscale="log",
                 traces=(*curves, Rule(value=settings["bad"], label="threshold")),
@@ -153,8 +185,8 @@ CLAIMS = (
         statement=(
             "Under the best attention with endless context, descent on ReLU features (L-BFGS on the exact loss) finds the span "
             "of the targets, to a thousandth, from every start when there are two or four times as many features as targets, "
-            "and not always when there are as many: a start is bad with probability below 0.1 at 95 % (d = 4, four ReLU "
-            "targets; quick: 40 starts; paper: 400 and 0.01)."
+            "and not always when there are as many: a set of targets has a bad start with probability below 0.05 at 95 % (d "
+            "= 4, random sets of four ReLU targets; quick: 100 sets, four starts each; paper: 300 sets, ten starts, 0.01)."
         ),
         source="kim2024, benign landscape of the mean-field loss (qualitative); finite widths are ours",
         settings=both(
@@ -162,19 +194,21 @@ CLAIMS = (
                 "dim": 4,
                 "targets": 4,
                 "widths": [4, 8, 16],
-                "starts": 40,
-                "iterations": 3000,
+                "starts": 4,
+                "iterations": 5000,
+                "largest_slope": 1e-5,
                 "bad": 1e-3,
-                "most": 0.1,
+                "most": 0.05,
                 "seed": 0,
-                "target_seed": 3,
+                "seeds": 100,
             },
-            starts=400,
+            starts=10,
+            seeds=300,
             most=0.01,
         ),
         check=_benign,
         tolerance_reason=(
-            "no distance: counts of starts; good ends lie at some 10⁻⁹, where the ridge holds them, and bad ones leave "
+            "no distance: counts of sets; good ends lie at some 10⁻⁹, where the ridge holds them, and bad ones leave "
             "more than a thousandth"
         ),
     ),
