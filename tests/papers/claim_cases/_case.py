@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mesascope.records import Verdict
+from mesascope.theory import Construction
 
 World = Callable[[pytest.MonkeyPatch], None]
 
@@ -53,5 +54,20 @@ def scaled(module: Any, name: str, factor: float) -> World:
     def break_it(patch: pytest.MonkeyPatch) -> None:
         right = getattr(module, name)
         patch.setattr(module, name, lambda *args, **settings: right(*args, **settings) * factor)
+
+    return break_it
+
+
+def writes_more(module: Any, name: str, share: float = 1e-9) -> World:
+    """A wrong world in which the layers that `module.name` constructs write so much too much."""
+
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        right = getattr(module, name)
+
+        def wrong(*args: Any, **settings: Any) -> Construction:
+            w_kq, w_pv = right(*args, **settings)
+            return Construction(w_kq, w_pv * (1 + share))
+
+        patch.setattr(module, name, wrong)
 
     return break_it
