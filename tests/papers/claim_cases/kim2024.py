@@ -21,20 +21,20 @@ def a_turned_target(patch):
     patch.setattr(_fixed_features, "_descended", wrong)
 
 
-class HalfExchanged(RandomFeatures):
-    """The targets of a seed, but for the last two of four, which are those of another seed."""
+class OneExchanged(RandomFeatures):
+    """The targets of a seed, but for the last, which is that of another seed."""
 
     def feature_values(self, x):
         others = RandomFeatures(self.features, 1000 + self.seed).feature_values(x)
-        return jnp.concatenate([super().feature_values(x)[..., :2], others[..., 2:]], -1)
+        return jnp.concatenate([super().feature_values(x)[..., :-1], others[..., -1:]], -1)
 
 
-def exchanged_targets(patch):
-    """Training sees prompts in which two of the four targets are others than in those that it is judged by."""
+def an_exchanged_target(patch):
+    """Training sees prompts in which one of the four targets is another than in those that it is judged by."""
     right = _trained._trained
 
     def wrong(process, settings, seed):
-        target = HalfExchanged(process.target.features, process.target.seed)
+        target = OneExchanged(process.target.features, process.target.seed)
         return right(NonlinearRegression(process.dim, target), settings, seed)
 
     patch.setattr(_trained, "_trained", wrong)
@@ -45,5 +45,8 @@ CASES = {
         {"cases": [[3, 2, 2, 3]]}, scaled(theory, "optimal_attention", 1 + 1e-9)
     ),
     "kim2024/benign-landscape": Case({"widths": [4, 8], "starts": 1}, a_turned_target),
-    "kim2024/learned-features": Case({"steps": 250, "prompts": 4000, "inputs": 10_000}, exchanged_targets),
+    # three sets of targets differ too much to refute what a single target changes, but it is not verified any more
+    "kim2024/learned-features": Case(
+        {"steps": 300, "prompts": 4000, "inputs": 10_000}, an_exchanged_target, turned="inconclusive"
+    ),
 }
