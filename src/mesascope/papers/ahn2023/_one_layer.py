@@ -169,7 +169,7 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/named",
         statement=(
-            "Asked which algorithm such a layer runs, `identify` names one step of preconditioned gradient descent for "
+            "Asked which algorithm a trained layer runs, `identify` names one step of preconditioned gradient descent for "
             "every seed, among gradient descent, GD++, Newton's method, ridge regression and least squares, and fits the "
             "preconditioner of the closed form to 10 % of its norm (n = 20, rotated covariance; quick: Adam, 1500 steps of "
             "512 prompts, two seeds, 1000 tasks; paper: 10000 steps of 4096 prompts, ten seeds)."
