@@ -50,10 +50,10 @@ def test_every_claim_has_its_case(paper):
 
 @pytest.mark.parametrize("id", CASES)
 def test_the_small_case_keeps_the_thresholds(id):
-    # sizes are integers and lists of them; a threshold that were another would let wrong worlds pass or right ones fail
+    # sizes are integers and lists of them; with another threshold a wrong world would be tested against nothing that counts
     (claim,) = claims(id)
-    kept = {name for name, value in claim.settings["quick"].items() if isinstance(value, float)}
-    assert not kept & set(CASES[id].smoke)
+    numbers = {name for name, value in claim.settings["quick"].items() if isinstance(value, float)}
+    assert not (numbers - {"rate"}) & set(CASES[id].smoke)  # a rate belongs to the training
 
 
 @pytest.mark.parametrize("id", CASES)
