@@ -50,7 +50,9 @@ def _losses_measured(factor):
     return lambda patch: patch.setattr(Examples, "excess", lambda *args: factor * right(*args))
 
 
-SMALL = {"dim": 3, "examples": 5, "layers": 2, "steps": 250, "batch": 128, "prompts": 5000}
+SMALL = {"dim": 3, "examples": 6, "layers": 3, "steps": 300, "batch": 128, "prompts": 10_000}
+
+SHORT = {"steps": 150, "batch": 64, "prompts": 10_000}
 
 CASES = {
     # with an oracle a third of a percent better every entry of the table is met to 1 %, and not only five of six
@@ -62,11 +64,9 @@ CASES = {
         {"prompts": 2}, _curvature_a_tenth_off, (_steps_that_grow_more_slowly,)
     ),
     "vladymyrov2024/one-layer-optimum": Case({"dim": 1, "examples": 3, "starts": 1}, _one_example_more),
-    "vladymyrov2024/two-layers": Case({"seeds": 3, "batch": 128, "prompts": 10_000}, _losses_measured(0.8)),
-    # training that has not come as far decides nothing
-    "vladymyrov2024/three-layers": Case(
-        {"steps": 150, "batch": 64, "prompts": 5000}, _losses_measured(0.25), verdict="inconclusive"
-    ),
+    # training that has not come as far decides nothing; losses far below the table's would refute it
+    "vladymyrov2024/two-layers": Case(SHORT, _losses_measured(0.3), verdict="inconclusive"),
+    "vladymyrov2024/three-layers": Case(SHORT, _losses_measured(0.1), verdict="inconclusive"),
     "vladymyrov2024/mixed-noise": Case(SMALL, _heads_that_do_not_read_labels),
     "vladymyrov2024/tuned-ridge": Case(
         SMALL, _an_estimate_that_is_not_tuned, verdict="refuted", turned="verified"

@@ -92,13 +92,13 @@ _SETTINGS: dict[str, Any] = {
     "steps": 600,
     "batch": 256,
     "seed": 0,
-    "seeds": 2,
+    "seeds": 3,
     "levels": 10,
-    "prompts": 20_000,
+    "prompts": 100_000,
     "tolerance": 0.1,
 }
 _PAPER: dict[str, Any] = {"rate": 0.02, "steps": 50_000, "batch": 2048, "seeds": 5, "prompts": 200_000}
-_SCALE = "quick: σ_max = 5, Adam, {} steps of 256 prompts, two seeds; paper: all six, 50 000 steps of 2048, five seeds"
+_SCALE = "quick: σ_max = 5, Adam, {} steps of 256 prompts, three seeds; paper: all six, 50 000 steps of 2048, five seeds"
 _REASON = (
     "the table holds single trained networks; means of the loss of several layers have heavy tails, so that a tenth is "
     "what both can be known to; ends of the 95 % intervals over seeds; a loss above the table's says only that training "
