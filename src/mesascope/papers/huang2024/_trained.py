@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from mesascope.theory import huang2024 as theory
 from .._claim import Claim, Finding, Settings, all_of, both
 from .._intervals import above, below, mean_interval
 from .._runs import seeds_of, trained_models
+from .._shared import shared
 from ._model import PAPER, FeatureAttention, process_of
 
 
@@ -29,24 +30,17 @@ def _start(dim: int, key: Array) -> PromptModel:
     return PromptModel(StackedPrompt(dim), layer, LastEntry(1.0))
 
 
+@shared("features", "examples", "rate", "steps", "batch", "seed", "seeds")
 def _layers(settings: Settings) -> list[PromptModel]:
     """One trained layer a seed."""
-    names = ("features", "examples", "rate", "steps", "batch")
-    return _trained_once(tuple(seeds_of(settings)), *(settings[name] for name in names))
-
-
-@cache
-def _trained_once(
-    seeds: tuple[int, ...], features: int, examples: int, rate: float, steps: int, batch: int
-) -> list[PromptModel]:
     return trained_models(
-        partial(_start, features),
-        OrthonormalFeatures(features),
-        FewShot(examples),
-        list(seeds),
-        optimizer=Optimizer("adam", rate, "cosine"),
-        steps=steps,
-        batch=batch,
+        partial(_start, settings["features"]),
+        OrthonormalFeatures(settings["features"]),
+        FewShot(settings["examples"]),
+        seeds_of(settings),
+        optimizer=Optimizer("adam", settings["rate"], "cosine"),
+        steps=settings["steps"],
+        batch=settings["batch"],
         held_out=2,
     )
 
