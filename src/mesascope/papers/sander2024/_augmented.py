@@ -58,7 +58,8 @@ def _step(settings: Settings) -> Finding:
 def _flows(settings: Settings) -> dict[int, Flow[LinearAttention]]:
     """Of the diagonal blocks from those of the step, by context length."""
     process = DiagonalUnitary(Constant(1.0), settings["dim"])
-    start = LinearAttention.diagonal(settings["dim"], *settings["start"], "1")
+    a, b = settings["start"]
+    start = LinearAttention.diagonal(settings["dim"], a, b, "1")
     return {
         context: settled(
             gradient_flow(
