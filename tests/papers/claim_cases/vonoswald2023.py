@@ -20,6 +20,15 @@ from . import Case, scaled
 SMALL = {"cases": [[2, 4, 2]], "prompts": 4}
 TRAINED = {"dim": 3, "examples": 5, "recorded": [100, 400], "batch": 256, "prompts": 10_000, "tasks": 400}
 ASKED = {**TRAINED, "asked": 1, "tasks": 200}
+LOOPED = {
+    "dim": 5,
+    "examples": 5,
+    "rate": 0.02,
+    "batch": 256,
+    "recorded": [100, 1200],
+    "prompts": 5000,
+    "tasks": 300,
+}
 INTERLEAVED = {"width": 16, "steps": 900, "seeds": 3, "tasks": 1000}
 ONE_INPUT = {**INTERLEAVED, "dim": 1, "examples": 4, "steps": 700, "rate": 0.006}
 
@@ -93,14 +102,14 @@ def one_step(patch):
     patch.setattr(_interleaved, "trained", constructed)
 
 
-def half_corrected(patch):
-    """What stands for gradient descent corrects half of the curvature."""
+def nearly_corrected(patch):
+    """What stands for gradient descent corrects 95 % of the curvature."""
     right = _looped._best
 
     def changed(eigenvalues, loops):
         best = right(eigenvalues, loops)
         plus = best["GD++"]
-        size, curvature = plus.step_size, plus.curvature / 2
+        size, curvature = plus.step_size, 0.95 * plus.curvature
         return {"GD": plus._replace(step_size=size, curvature=curvature), "GD++": plus}
 
     patch.setattr(_looped, "_best", changed)
@@ -110,7 +119,7 @@ CASES = {
     "vonoswald2023/proposition-1": Case(SMALL, scaled(_constructions, "predictions", 1 + 1e-10)),
     "vonoswald2023/gd-plus-plus": Case(SMALL, curved(1 + 1e-9)),
     "vonoswald2023/trained-loss": Case(
-        TRAINED, scaled(_layers, "best_step_size", 1.15), (scaled(_layers, "best_loss", 1.05),)
+        TRAINED, scaled(_layers, "best_step_size", 1.15), (scaled(_layers, "best_loss", 1.1),)
     ),
     "vonoswald2023/printed-loss": Case({"samples": 10}, scaled(_one_layer, "best_loss", 1.1)),
     "vonoswald2023/sensitivities": Case(TRAINED, scaled(_layers, "best_step_size", 1.2)),
@@ -122,8 +131,7 @@ CASES = {
     "vonoswald2023/named-beside-preconditioners": Case(
         {**ASKED, "learners": ["zero", "gradient-descent", "preconditioned-gradient-descent"]}, preconditioned
     ),
-    # the quick preset as it is: at smaller size some seeds end at a loss above that of gradient descent
-    "vonoswald2023/looped-gd-plus-plus": Case({}, less_curved, (half_corrected,)),
+    "vonoswald2023/looped-gd-plus-plus": Case(LOOPED, less_curved, (nearly_corrected,)),
     "vonoswald2023/interleaved-copying": Case(INTERLEAVED, exchanged_positions),
     "vonoswald2023/interleaved-one-step": Case(ONE_INPUT, one_step, verdict="refuted", turned="verified"),
     "vonoswald2023/interleaved-better": Case(ONE_INPUT, exchanged_positions),
