@@ -52,10 +52,10 @@ def _summary(found):
 
 
 def _paper(paper, found):
-    title = re.search(r"title\s*=\s*\{+(.*?)\}+,?\n", cite(paper)).group(1)
+    title = re.search(r"\btitle\s*=\s*\{+(.*?)\}+,?\n", cite(paper), re.S).group(1)  # not booktitle
     yield f"\n## {paper}\n"
     more = f" [More]({paper}.md)." if (FOLDER / f"{paper}.md").exists() else ""
-    yield f"*{re.sub('[{}]', '', title)}*.{more}\n"
+    yield f"*{' '.join(re.sub('[{}]', '', title).split())}*.{more}\n"
     yield "| claim | quick | paper |"
     yield "|---|---|---|"
     for claim in claims(paper):

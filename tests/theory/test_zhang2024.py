@@ -104,6 +104,18 @@ def test_the_step_for_random_covariances_is_best():
     assert zhang2024.random_covariance_step(1, 3, 15, 7, 10**9) == pytest.approx(0.2, rel=1e-7)
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["other queries", "own queries"])
+def test_the_factors_of_random_covariances_are_those_of_sampled_answers(own):
+    rng = np.random.default_rng(0)
+    s, other = rng.normal(size=(2, 400_000, 2)) ** 2  # E s, E s², E s³ = 1, 3, 15
+    w, z = rng.normal(size=(2, 400_000, 2))
+    query = z * np.sqrt(s if own else other)
+    right, answer = (w * query).sum(1), 3 / 15 * (query * s * w).sum(1)
+    off = (answer - zhang2024.random_covariance_factors(1, 3, 15)[own] * right) * right
+    assert abs(off.mean()) < 4 * off.std() / len(off) ** 0.5  # standard errors
+    assert 0.05 * (right**2).mean() > 4 * off.std() / len(off) ** 0.5  # which tell a twentieth
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -117,6 +129,11 @@ def test_the_step_for_random_covariances_is_best():
             lambda: zhang2024.random_covariance_step(1, 0, 1, 2, 3),
             ValueError,
             "second must be greater than 0",
+        ),
+        (
+            lambda: zhang2024.random_covariance_factors(1, 1, -1),
+            ValueError,
+            "third must be greater than 0",
         ),
     ],
 )

@@ -73,6 +73,14 @@ def decide(holds: bool) -> Verdict:
     return "verified" if holds else "refuted"
 
 
+def all_of(*verdicts: Verdict) -> Verdict:
+    """The verdict on a statement of several parts: refuted with any of them, else inconclusive with any, else verified."""
+    for verdict in ("refuted", "inconclusive"):
+        if verdict in verdicts:
+            return verdict
+    return "verified"
+
+
 def within(error: float, tolerance: float) -> Verdict:
     """Verified when the error is within the tolerance; an error that is not a number refutes."""
     return decide(error <= tolerance)

@@ -17,6 +17,9 @@ from mesascope.objectives import sample_losses, task_length
 from mesascope.processes import FewShot
 from mesascope.theory import Construction
 
+GD_PLUS_PLUS = ((0, 0), (1, 0))
+"""Couplings of diagonal heads for GD++: inputs write into inputs and labels, labels are not read."""
+
 _AT_ONCE = 2000  # prompts whose streams are in memory at the same time
 
 

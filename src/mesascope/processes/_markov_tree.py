@@ -1,6 +1,7 @@
 """Discrete sequences with a latent causal graph."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import equinox as eqx
@@ -107,22 +108,31 @@ class MarkovTree(SequenceProcess):
                 f"horizon must be {self.horizon}, the {len(self.parents)} positions of the graph and the target, "
                 f"got {horizon}"
             )
-        batch = integer_at_least("batch", batch, 1)
-        return jax.vmap(self._sequence)(jax.random.split(key, batch))
-
-    def _sequence(self, key: PRNGKeyArray) -> Int[Array, " horizon"]:
-        transition_key, symbol_key = jax.random.split(key)
-        alphas = jnp.full(self.states, float(self.alpha))
-        transitions = jax.random.dirichlet(transition_key, alphas, (self.states,))
-        # Two virtual symbols, S and S + 1, have the rows that roots and the last symbol of the context are drawn
-        # from, and two virtual positions beyond the sequence hold them.
-        rows = jnp.vstack(
-            [transitions, stationary_distribution(transitions), jnp.full(self.states, 1 / self.states)]
-        )
-        bounds = jnp.cumsum(rows, axis=1)[:, :-1]
+        keys = jax.random.split(key, integer_at_least("batch", batch, 1))
         root, uniform = self.horizon, self.horizon + 1
         sources = [root if parent is None else parent for parent in self.parents]
         sources[-1:] = [uniform, len(self.parents) - 1]
+        return _sequences(keys, jnp.array(sources), self.states, float(self.alpha))
+
+    def describe(self) -> str:
+        """Return e.g. `MarkovTree(T=20, states=10, alpha=0.1)`."""
+        return f"MarkovTree(T={len(self.parents)}, states={self.states}, alpha={show_number(self.alpha)})"
+
+
+@partial(jax.jit, static_argnums=2)
+def _sequences(
+    keys: PRNGKeyArray, sources: Int[Array, " horizon"], states: int, alpha: float
+) -> Int[Array, "batch horizon"]:
+    """One sequence a key. Where every symbol comes from is traced: graphs of one size share a compiled program."""
+    horizon = len(sources)
+
+    def sequence(key: PRNGKeyArray) -> Int[Array, " horizon"]:
+        transition_key, symbol_key = jax.random.split(key)
+        transitions = jax.random.dirichlet(transition_key, jnp.full(states, alpha), (states,))
+        # Two virtual symbols, S and S + 1, have the rows that roots and the last symbol of the context are drawn
+        # from, and two virtual positions beyond the sequence hold them.
+        rows = jnp.vstack([transitions, stationary_distribution(transitions), jnp.full(states, 1 / states)])
+        bounds = jnp.cumsum(rows, axis=1)[:, :-1]
 
         def draw(
             symbols: Int[Array, " positions"], step: tuple[Array, Array, Array]
@@ -131,14 +141,11 @@ class MarkovTree(SequenceProcess):
             symbol = jnp.sum(bounds[symbols[source]] <= share, dtype=jnp.int32)
             return symbols.at[place].set(symbol), None
 
-        shares = jax.random.uniform(symbol_key, (self.horizon,), rows.dtype)
-        start = jnp.array([0] * self.horizon + [self.states, self.states + 1], jnp.int32)
-        steps = (jnp.arange(self.horizon), jnp.array(sources), shares)
-        return jax.lax.scan(draw, start, steps)[0][: self.horizon]
+        shares = jax.random.uniform(symbol_key, (horizon,), rows.dtype)
+        start = jnp.array([0] * horizon + [states, states + 1], jnp.int32)
+        return jax.lax.scan(draw, start, (jnp.arange(horizon), sources, shares))[0][:horizon]
 
-    def describe(self) -> str:
-        """Return e.g. `MarkovTree(T=20, states=10, alpha=0.1)`."""
-        return f"MarkovTree(T={len(self.parents)}, states={self.states}, alpha={show_number(self.alpha)})"
+    return jax.vmap(sequence)(keys)
 
 
 def _checked_alpha(alpha: Number | str) -> Number:

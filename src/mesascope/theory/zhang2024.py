@@ -174,8 +174,8 @@ def random_covariance_step(first: Number, second: Number, third: Number, dim: in
 
     for independent, identically distributed $s_1, \dots, s_d$: the loss $\frac12 E\, \mathrm{tr}\, \Lambda (A S - I)(A S -
     I)^\top$ is least where $E \Lambda A S^2 = E \Lambda S$ with $E(S^2 | \Lambda) = \Gamma \Lambda$. On endless prompts the
-    answer is $x_q^\top a \Lambda w$, on average over $\Lambda$ $\frac{E s^2\, E s}{E s^3}\, x_q^\top w$, and $d (E s - (E
-    s^2)^2 / E s^3)$ of the risk stays: with one layer, a covariance that varies is not learned in context.
+    answer is $x_q^\top a \Lambda w$ (on average: `random_covariance_factors`), and $d (E s - (E s^2)^2 / E s^3)$ of the risk
+    stays: with one layer, a covariance that varies is not learned in context.
 
     Args:
         first: $E s > 0$.
@@ -195,6 +195,29 @@ def random_covariance_step(first: Number, second: Number, third: Number, dim: in
     )
     d, n = integer_at_least("dim", dim, 1), integer_at_least("examples", examples, 1)
     return m2 / ((1 + 2 / n) * m3 + (d - 1) / n * m1 * m2)
+
+
+def random_covariance_factors(first: Number, second: Number, third: Number) -> tuple[float, float]:
+    r"""Return the best multiples of $y = w^\top x_q$ for the answer $x_q^\top a \Lambda w$, $a = E s^2 / E s^3$.
+
+    $$\frac{E s^2\, E s}{E s^3} \quad \text{and} \quad \frac{(E s^2)^2}{E s^3\, E s}$$
+
+    They are $E \hat y y / E y^2$ for a query that does not depend on $\Lambda = \mathrm{diag}(s)$, whatever its law, where
+    $E (\hat y | x_q, w)$ is the first times $y$; and for a query $x_q \sim N(0, \Lambda)$, as in training, where $E \hat y
+    y = a\, d\, E s^2$ and $E y^2 = d\, E s$.
+
+    Args and errors are those of `random_covariance_step`.
+
+    Returns:
+        The first and the second, which is at least the first.
+
+    Source: zhang2024, section 4, has the first ($(E \Lambda^2)(E \Lambda^3)^{-1}(E \Lambda)$); the second is derived here.
+    """
+    m1, m2, m3 = (
+        float(finite_positive(name, value))
+        for name, value in (("first", first), ("second", second), ("third", third))
+    )
+    return m2 * m1 / m3, m2**2 / (m3 * m1)
 
 
 def _square(name: str, value: Any) -> np.ndarray:

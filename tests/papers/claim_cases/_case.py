@@ -9,18 +9,38 @@ from typing import Any
 
 import pytest
 
+from mesascope.records import Verdict
+from mesascope.theory import Construction
+
+World = Callable[[pytest.MonkeyPatch], None]
+
 
 @dataclass(frozen=True)
 class Case:
     """How one claim is tested.
 
     Attributes:
-        smoke: what replaces settings of the quick preset, so that the check takes seconds and still verifies.
-        wrong: makes model, data, training or theory wrong; the claim must then be refuted.
+        smoke: what replaces settings of the quick preset, so that the check takes seconds: sizes, no thresholds.
+        wrong: makes model, data, training or theory wrong by little; the claim must then have the verdict `turned`.
+        more: further such worlds, for the other parts of the statement.
+        verdict: that of the right world at small size.
+        turned: that of the wrong ones, another. What the right world refutes, a wrong one may verify.
     """
 
     smoke: Mapping[str, Any]
-    wrong: Callable[[pytest.MonkeyPatch], None]
+    wrong: World
+    more: tuple[World, ...] = ()
+    verdict: Verdict = "verified"
+    turned: Verdict = "refuted"
+
+    def __post_init__(self) -> None:
+        """Refuse a case that proves nothing."""
+        assert self.verdict != self.turned
+
+    @property
+    def worlds(self) -> tuple[World, ...]:
+        """All wrong worlds."""
+        return (self.wrong, *self.more)
 
 
 def cases_of(paper: str) -> dict[str, Case]:
@@ -28,11 +48,26 @@ def cases_of(paper: str) -> dict[str, Case]:
     return dict(import_module(f"{__package__}.{paper}").CASES)
 
 
-def scaled(module: Any, name: str, factor: float) -> Callable[[pytest.MonkeyPatch], None]:
+def scaled(module: Any, name: str, factor: float) -> World:
     """A wrong world in which what the function `module.name` returns is `factor` times what it should be."""
 
     def break_it(patch: pytest.MonkeyPatch) -> None:
         right = getattr(module, name)
         patch.setattr(module, name, lambda *args, **settings: right(*args, **settings) * factor)
+
+    return break_it
+
+
+def writes_more(module: Any, name: str, share: float = 1e-9) -> World:
+    """A wrong world in which the layers that `module.name` constructs write so much too much."""
+
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        right = getattr(module, name)
+
+        def wrong(*args: Any, **settings: Any) -> Construction:
+            w_kq, w_pv = right(*args, **settings)
+            return Construction(w_kq, w_pv * (1 + share))
+
+        patch.setattr(module, name, wrong)
 
     return break_it

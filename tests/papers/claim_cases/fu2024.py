@@ -1,9 +1,10 @@
 """Small settings and wrong worlds for the claims of fu2024."""
 
-import equinox as eqx
+import numpy as np
 
-from mesascope.models import Stack
+from mesascope.learners import GradientDescent
 from mesascope.papers.fu2024 import _depth, _newton, _transformer
+from mesascope.probes import StepFamily
 
 from ._case import Case, scaled
 
@@ -13,55 +14,50 @@ def _powers_that_grow_linearly(patch):
     patch.setattr(_newton, "_newton", lambda count: _newton.GradientDescent(0.03, 9 + 30 * count))
 
 
-def _layers_that_do_not_move_inputs(patch):
-    """Plain gradient descent, whose layers add to each other and do not multiply."""
-    patch.setattr(_depth, "_PLUS", ((1, 0),))
+def _two_iterations_at_once(patch):
+    """An iteration that is worth two."""
+    right = _newton._newton
+    patch.setattr(_newton, "_newton", lambda count: right(2 * count))
 
 
-def _layers_in_reverse_order(patch):
-    right = _transformer._trained
+def _layers_that_are_three_iterations(patch):
+    """Layers that do advance evenly."""
+    patch.setattr(
+        _depth, "_trained", lambda settings, _: [np.zeros((k + 1, 2)) for k in range(settings["layers"])]
+    )
+    patch.setattr(
+        _depth._Prompts, "of_model", lambda prompts, model: prompts.newton[3 * len(model.network.layers)]
+    )
 
-    def reversed_models(*args):
-        return [
-            eqx.tree_at(lambda m: m.network, model, Stack(model.network.layers[::-1]))
-            for model in right(*args)
-        ]
 
-    patch.setattr(_transformer, "_trained", reversed_models)
+def _descent_for_newton(patch):
+    """What is called Newton's method takes gradient steps, as many as are most like its iterations."""
+
+    def iterations(settings):
+        counts = np.arange(settings["most_iterations"] + 1)
+        steps = np.round(8 * 2 ** (counts / 2)).astype(int)
+        learners = tuple(GradientDescent(settings["step_size"], int(count)) for count in steps)
+        return StepFamily("newton", counts, learners)
+
+    patch.setattr(_transformer, "_iterations", iterations)
 
 
 CASES = {
     "fu2024/newton-layers": Case({"cases": [[3, 6, 2]]}, scaled(_newton.theory, "newton_error", 1 + 1e-9)),
-    "fu2024/gradient-steps": Case(
-        {
-            "dim": 10,
-            "examples": 20,
-            "step_size": 0.06,
-            "most_steps": 600,
-            "batches": 3,
-            "similarity": 0.95,
-            "tolerance": 0.1,
-        },
-        _powers_that_grow_linearly,
+    "fu2024/gradient-steps": Case({"prompts": 30}, _powers_that_grow_linearly),
+    "fu2024/printed-steps": Case(
+        {"step_sizes": [0.02], "batches": 3, "prompts": 30}, _two_iterations_at_once
     ),
     "fu2024/depth": Case(
-        {"dim": 4, "examples": 8, "layers": 2, "training_prompts": 500, "prompts": 200},
-        _layers_that_do_not_move_inputs,
+        {"dim": 4, "examples": 8, "training_prompts": 200, "prompts": 200},
+        _layers_that_are_three_iterations,
+        verdict="refuted",
+        turned="verified",
     ),
     "fu2024/transformer": Case(
-        {
-            "layers": 2,
-            "width": 16,
-            "steps": 400,
-            "batch": 128,
-            "seeds": 4,
-            "tasks": 200,
-            "first": 1,
-            "most_iterations": 4,
-            "most_steps": 32,
-            "factor": 1.5,
-            "similarity": 0.75,
-        },
-        _layers_in_reverse_order,
+        {"layers": 3, "width": 16, "steps": 200, "batch": 32, "tasks": 200, "most_iterations": 16},
+        _descent_for_newton,
+        verdict="refuted",
+        turned="inconclusive",
     ),
 }

@@ -1,5 +1,7 @@
 """How the claims of huang2024 are tested."""
 
+import equinox as eqx
+
 from mesascope.papers.huang2024 import _model, _trained
 from mesascope.processes import OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
@@ -9,28 +11,52 @@ from . import Case, scaled
 SMALL = {"features": 3, "examples": 20}
 
 
-def short_prompts(patch):
-    """A world in which prompts hold a quarter of the examples: many lack the query's feature."""
-    right = theory.feature_counts
-    patch.setattr(theory, "feature_counts", lambda p, examples: right(p, examples // 4))
+def attention_leaks(patch):
+    """A world in which six hundredths of the attention are spread over all examples."""
+    right = _model._CountedLoss.to_features
+
+    def wrong(self, scores):
+        alike = self.counts / self.counts.sum(1, keepdims=True)
+        return 0.94 * right(self, scores) + 0.06 * alike[:, :, None]
+
+    patch.setattr(_model._CountedLoss, "to_features", wrong)
 
 
-def nearly_balanced(module):
-    """A world in which the dominant feature hardly dominates."""
+def noisy_labels(patch):
+    """A world in which the query's label has noise of variance 0.01."""
+    right = _model._CountedLoss.by_feature
+    patch.setattr(_model._CountedLoss, "by_feature", lambda self, scores: right(self, scores) + 0.005)
+
+
+def less_imbalanced(module):
+    """A world in which the others have two thirds of the dominant feature's probability."""
 
     def break_it(patch):
         patch.setattr(
             module,
             "process_of",
-            lambda settings: OrthonormalFeatures(4, probabilities=[0.28, 0.24, 0.24, 0.24]),
+            lambda settings: OrthonormalFeatures(4, probabilities=[0.34, 0.23, 0.22, 0.21]),
         )
 
     return break_it
 
 
-def query_sees_itself(patch):
-    """The query's token (x_q, 0) is among those that it attends to: the best match has no label."""
-    patch.setattr(_trained, "_CONTEXT", "all")
+def changed_layers(part, factor):
+    """Trained layers of which one part is so much larger."""
+
+    def break_it(patch):
+        right = _trained._layers
+
+        def where(model):
+            return getattr(model.network, part)
+
+        patch.setattr(
+            _trained,
+            "_layers",
+            lambda settings: [eqx.tree_at(where, model, factor * where(model)) for model in right(settings)],
+        )
+
+    return break_it
 
 
 CASES = {
@@ -38,9 +64,12 @@ CASES = {
         {"laws": [[0.6, 0.3, 0.1]], "examples": 8, "prompts": 4000},
         scaled(theory, "equal_gap_loss", 1 + 1e-10),
     ),
-    "huang2024/balanced": Case(SMALL, short_prompts),
+    "huang2024/balanced": Case(SMALL, attention_leaks, (noisy_labels,)),
     "huang2024/late-rate": Case({"cases": [[2, 12]]}, scaled(theory, "late_excess", 1.02)),
-    "huang2024/stages": Case({"examples": 25}, nearly_balanced(_model)),
-    "huang2024/trained-layer": Case({"prompts": 4000}, query_sees_itself),
-    "huang2024/sampled-stages": Case({"examples": 25}, nearly_balanced(_trained)),
+    "huang2024/stages": Case({"examples": 25}, less_imbalanced(_model)),
+    # answers a sixth larger; scores three tenths smaller
+    "huang2024/trained-layer": Case(
+        {"batch": 128, "prompts": 4000}, changed_layers("w_p", 7 / 6), (changed_layers("w_k", 0.7),)
+    ),
+    "huang2024/sampled-stages": Case({"examples": 25}, less_imbalanced(_trained)),
 }

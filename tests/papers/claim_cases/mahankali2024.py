@@ -21,7 +21,7 @@ CASES = {
     "mahankali2024/preconditioned-step": Case({"starts": 2}, scaled(theory, "step_size", 1.001)),
     # a step a tenth too long
     "mahankali2024/nonlinear-targets": Case(
-        {"dim": 2, "examples": 6, "seeds": 3, "steps": 500},
+        {"seeds": 6, "steps": 800, "prompts": 20_000},
         scaled(_nonlinear_targets.theory, "relu_step_size", 1.1),
     ),
 }

@@ -1,19 +1,25 @@
 """How the claims of nichani2024 are tested."""
 
-from mesascope.papers.nichani2024 import _graph, _induction, _loss
+import equinox as eqx
+import jax.numpy as jnp
+
+from mesascope.papers.nichani2024 import _graph, _induction, _loss, _model
 from mesascope.processes import MarkovTree
 from mesascope.theory import nichani2024 as theory
 
 from . import Case
 
-SMALL = {"positions": 8, "states": 5, "sequences": 4000}
-TRAINED = {**SMALL, "steps": 150}
+SMALL = {"positions": 12, "sequences": 4000, "seeds": 3}
+TRAINED = {**SMALL, "chosen_on": 1000}
+
+
+def last_child(process):
+    return max(i for i, parent in enumerate(process.parents) if parent is not None)
 
 
 def rewired(process):
     """The same graph but for the last parent, which is another position."""
-    parents = list(process.parents)
-    child = max(i for i, parent in enumerate(parents) if parent is not None)
+    parents, child = list(process.parents), last_child(process)
     parents[child] = parents[child] - 1 if parents[child] else 1
     return MarkovTree(parents, process.states, process.alpha)
 
@@ -23,12 +29,24 @@ def drawn_from_another_graph(patch):
     patch.setattr(_graph, "drawn", lambda process, *args, **more: right(rewired(process), *args, **more))
 
 
-def trained_on_another_graph(module):
+def looks_elsewhere(module):
+    """A world in which trained first layers, at the last position with a parent, look one token further back."""
+
     def break_it(patch):
         right = module.trained
-        patch.setattr(module, "trained", lambda process, settings: right(rewired(process), settings))
+
+        def wrong(processes, settings):
+            pairs = zip(processes, right(processes, settings), strict=True)
+            return [_turned(model, last_child(process)) for process, model in pairs]
+
+        patch.setattr(module, "trained", wrong)
 
     return break_it
+
+
+def _turned(model, child):
+    row = jnp.roll(model.positions[child, : child + 1], -1)
+    return eqx.tree_at(lambda m: m.positions, model, model.positions.at[child, : child + 1].set(row))
 
 
 def sharper(factor):
@@ -51,13 +69,39 @@ def blurred(patch):
     )
 
 
+def blunter(patch):
+    """Trained second layers have two fifths of their scores."""
+    right = _loss.trained
+    patch.setattr(
+        _loss,
+        "trained",
+        lambda processes, settings: [
+            eqx.tree_at(lambda m: m.symbols, model, 0.4 * model.symbols)
+            for model in right(processes, settings)
+        ],
+    )
+
+
+def untrained_where_long(patch):
+    """Models of long sequences are those of the start."""
+    right = _loss.trained
+
+    def wrong(processes, settings):
+        if settings["positions"] <= SMALL["positions"]:
+            return right(processes, settings)
+        return [_model.ReducedTransformer.start(process, settings["floor"]) for process in processes]
+
+    patch.setattr(_loss, "trained", wrong)
+
+
 CASES = {
     "nichani2024/construction": Case({"graphs": [[6, 3, 0]]}, sharper(1 + 1e-9)),
-    "nichani2024/first-gradient": Case(SMALL, drawn_from_another_graph),
-    "nichani2024/adjacency": Case(TRAINED, trained_on_another_graph(_graph)),
-    "nichani2024/trained-loss": Case(
-        {**TRAINED, "sequences": 20_000, "tolerance": 0.03}, trained_on_another_graph(_loss)
+    "nichani2024/first-gradient": Case({**SMALL, "seeds": 1}, drawn_from_another_graph),
+    "nichani2024/adjacency": Case(SMALL, looks_elsewhere(_graph)),
+    "nichani2024/trained-loss": Case({**TRAINED, "sequences": 20_000}, blunter),
+    "nichani2024/trained-approaches-bayes": Case({**TRAINED, "lengths": [12, 24]}, untrained_where_long),
+    "nichani2024/construction-approaches-bayes": Case(
+        {"lengths": [40, 320], "seeds": 3, "chosen_on": 500, "sequences": 4000}, blurred
     ),
-    "nichani2024/bayes-loss": Case({"lengths": [10, 320], "sequences": 2000}, blurred),
-    "nichani2024/induction-head": Case({**TRAINED, "matched": 0.8}, trained_on_another_graph(_induction)),
+    "nichani2024/induction-head": Case({"sequences": 2000}, looks_elsewhere(_induction)),
 }

@@ -3,7 +3,7 @@
 import equinox as eqx
 import numpy as np
 
-from mesascope.papers.sander2024 import _augmented
+from mesascope.papers.sander2024 import _augmented, _rotations
 from mesascope.theory import sander2024 as theory
 
 from . import Case, scaled
@@ -19,15 +19,15 @@ def counted_twice(patch):
     patch.setattr(theory, "unitary_loss", reported)
 
 
-def off_by_a_thousandth(name, place):
-    """One position of the minimiser is 1.001 times what it should be."""
+def off_by(name, place, factor=1.001):
+    """One position of the minimiser is `factor` times what it should be."""
 
     def break_it(patch):
         right = getattr(theory, name)
 
         def wrong(*args):
             heads, positions = right(*args)
-            positions[place] *= 1.001
+            positions[place] *= factor
             return heads, positions
 
         patch.setattr(theory, name, wrong)
@@ -35,30 +35,39 @@ def off_by_a_thousandth(name, place):
     return break_it
 
 
-def three_tenths_too_large(patch):
-    """Trained layers that write 1.3 times what they should."""
-    right = _augmented.trained_models
+def a_quarter_too_large(patch):
+    """Trained layers that write 1.25 times what they should."""
+    right = _augmented._trained
 
-    def wrong(*args, **settings):
+    def wrong(settings):
         return [
-            eqx.tree_at(lambda m: m.network.layers[0].w_pv, model, 1.3 * model.network.layers[0].w_pv)
-            for model in right(*args, **settings)
+            eqx.tree_at(lambda m: m.network.layers[0].w_pv, model, 1.25 * model.network.layers[0].w_pv)
+            for model in right(settings)
         ]
 
-    patch.setattr(_augmented, "trained_models", wrong)
+    patch.setattr(_augmented, "_trained", wrong)
 
+
+def one_head_more(patch):
+    """Flows that should have fewer heads than coordinates have as many."""
+    right = _rotations._ends
+    patch.setattr(_rotations, "_ends", lambda settings: right({**settings, "heads": settings["dim"]}))
+
+
+TURNING = {"dim": 2, "heads": 1, "longest": 3, "starts": 4}
 
 CASES = {
     "sander2024/losses": Case({"contexts": [3]}, counted_twice),
     "sander2024/unitary-minimiser": Case(
-        {"dim": 2, "longest": 3, "fewer": [1]}, off_by_a_thousandth("unitary_minimiser", -1)
+        {"dim": 2, "longest": 3, "fewer": [1]}, off_by("unitary_minimiser", -1)
     ),
-    "sander2024/rotation-minimiser": Case(
-        {"dim": 2, "heads": 1, "longest": 3, "starts": 2}, off_by_a_thousandth("rotation_minimiser", -2)
-    ),
+    "sander2024/rotation-minimiser": Case(TURNING, off_by("rotation_minimiser", -2)),
+    # two thousandths
+    "sander2024/stored-weights": Case({}, off_by("rotation_minimiser", -1, 1.002)),
+    "sander2024/rotation-ends": Case(TURNING, one_head_more),
     # a step a ten-thousandth larger
     "sander2024/augmented-step": Case({"dim": 2, "contexts": [4]}, scaled(theory, "augmented_step", 1.0001)),
     "sander2024/without-commuting": Case(
-        {"dim": 3, "horizon": 6, "steps": 300, "seeds": 3, "sequences": 4000}, three_tenths_too_large
+        {"dim": 3, "horizon": 6, "steps": 300, "seeds": 3, "sequences": 4000}, a_quarter_too_large
     ),
 }

@@ -1,6 +1,7 @@
 """Small settings and wrong worlds for the claims of vladymyrov2024."""
 
 from mesascope.papers.vladymyrov2024 import _exact, _mixed_noise, _one_layer
+from mesascope.papers.vladymyrov2024._ridge import Examples
 from mesascope.theory import Construction
 from mesascope.theory.vladymyrov2024 import _risk
 
@@ -26,30 +27,48 @@ def _one_example_more(patch):
     patch.setattr(_one_layer, "FewShot", lambda examples: right(examples + 1))
 
 
-def _heads_that_do_not_read_labels(patch):
-    right = _mixed_noise._start
+def _steps_that_grow_more_slowly(patch):
+    right = _exact._Prompts.steps_of_descent
     patch.setattr(
-        _mixed_noise,
-        "_start",
-        lambda dim, layers, pairs, scale, key: right(dim, layers, _mixed_noise._PLUS, scale, key),
+        _exact._Prompts, "steps_of_descent", lambda prompts, *limits: right(prompts, *limits) ** 0.9
     )
 
 
+def _heads_that_do_not_read_labels(patch):
+    right, pairs = _mixed_noise._start, _mixed_noise.PAIRS["gd++"]
+    patch.setattr(
+        _mixed_noise, "_start", lambda dim, layers, _, scale, key: right(dim, layers, pairs, scale, key)
+    )
+
+
+def _an_estimate_that_is_not_tuned(patch):
+    patch.setattr(_mixed_noise, "tuned", lambda known: _mixed_noise.adaptive)
+
+
+def _losses_measured(factor):
+    right = Examples.excess
+    return lambda patch: patch.setattr(Examples, "excess", lambda *args: factor * right(*args))
+
+
+SMALL = {"dim": 3, "examples": 6, "layers": 3, "steps": 300, "batch": 128, "prompts": 10_000}
+
+SHORT = {"steps": 150, "batch": 64, "prompts": 10_000}
+
 CASES = {
-    "vladymyrov2024/one-layer-row": Case({}, scaled(_risk, "oracle_loss", 1.01)),
+    # with an oracle a third of a percent better every entry of the table is met to 1 %, and not only five of six
+    "vladymyrov2024/one-layer-row": Case(
+        {}, scaled(_risk, "oracle_loss", 0.997), verdict="refuted", turned="verified"
+    ),
     "vladymyrov2024/linear-models": Case({"cases": [[3, 6, 3, 2]]}, _weights_a_little_off),
-    "vladymyrov2024/second-order": Case({"prompts": 2}, _curvature_a_tenth_off),
+    "vladymyrov2024/second-order": Case(
+        {"prompts": 2}, _curvature_a_tenth_off, (_steps_that_grow_more_slowly,)
+    ),
     "vladymyrov2024/one-layer-optimum": Case({"dim": 1, "examples": 3, "starts": 1}, _one_example_more),
-    "vladymyrov2024/mixed-noise": Case(
-        {
-            "dim": 2,
-            "examples": 6,
-            "layers": 2,
-            "steps": 250,
-            "batch": 128,
-            "prompts": 10_000,
-            "rivals": ["gd++", "constant"],
-        },
-        _heads_that_do_not_read_labels,
+    # training that has not come as far decides nothing; losses far below the table's would refute it
+    "vladymyrov2024/two-layers": Case(SHORT, _losses_measured(0.3), verdict="inconclusive"),
+    "vladymyrov2024/three-layers": Case(SHORT, _losses_measured(0.1), verdict="inconclusive"),
+    "vladymyrov2024/mixed-noise": Case(SMALL, _heads_that_do_not_read_labels),
+    "vladymyrov2024/tuned-ridge": Case(
+        SMALL, _an_estimate_that_is_not_tuned, verdict="refuted", turned="verified"
     ),
 }

@@ -1,6 +1,7 @@
 """How the claims of zhang2024 are tested."""
 
-from mesascope.papers.zhang2024 import _flows, _shifts
+from mesascope.papers.zhang2024 import _flows, _random_covariance, _shifts
+from mesascope.processes import Rademacher
 from mesascope.theory import zhang2024 as theory
 
 from . import Case, scaled
@@ -28,11 +29,42 @@ def shift_of_covariance(patch):
     patch.setattr(_shifts, "Gaussian", lambda scale: right(scale**0.5))
 
 
+def other_factors(apart, same):
+    """A world in which theory has these multiples of the two factors."""
+
+    def break_it(patch):
+        right = theory.random_covariance_factors
+
+        def wrong(*moments):
+            first, second = right(*moments)
+            return apart * first, same * second
+
+        patch.setattr(theory, "random_covariance_factors", wrong)
+
+    return break_it
+
+
+def one_covariance(patch):
+    """All prompts have the same covariance: one factor for all queries."""
+    patch.setattr(_random_covariance, "_SPREADS", {"rademacher": Rademacher})
+    patch.setattr(_random_covariance, "_ends", _random_covariance._ends.__wrapped__)
+
+
 CASES = {
     "zhang2024/reduced-flow": Case({"eigenvalues": [1.0, 0.4], "examples": 4}, larger_gamma(1.001)),
-    "zhang2024/limit": Case({"cases": [[[1.0, 0.5], 3]]}, larger_gamma(1.001)),
+    "zhang2024/limit": Case({"cases": [[[1.0], 3]]}, larger_gamma(1.001)),
     "zhang2024/other-starts": Case({"starts": 2}, other_risk),
-    "zhang2024/test-risk": Case({"eigenvalues": [1.0, 0.4], "lengths": 5}, scaled(theory, "risk", 1.0001)),
-    "zhang2024/covariate-shift": Case({"eigenvalues": [1.0, 0.4], "scales": [1.01]}, shift_of_covariance),
+    "zhang2024/test-risk": Case(
+        {"eigenvalues": [1.0], "examples": [100, 1000], "lengths": 5},
+        scaled(theory, "risk", 1.001),
+        (scaled(theory, "risk_floor", 1.001),),
+    ),
+    "zhang2024/covariate-shift": Case({"eigenvalues": [1.0], "scales": [1.01]}, shift_of_covariance),
     "zhang2024/random-covariance": Case({"dim": 1}, scaled(theory, "random_covariance_step", 1.001)),
+    "zhang2024/random-covariance-factor": Case(
+        {"dim": 1}, other_factors(1.05, 1.0), (other_factors(1.0, 1.001),)
+    ),
+    "zhang2024/random-covariance-as-reported": Case(
+        {"dim": 1}, one_covariance, verdict="refuted", turned="verified"
+    ),
 }

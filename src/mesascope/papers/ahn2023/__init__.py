@@ -3,5 +3,6 @@
 from ._deep import CLAIMS as _DEEP
 from ._identities import CLAIMS as _IDENTITIES
 from ._one_layer import CLAIMS as _ONE_LAYER
+from ._printed import CLAIMS as _PRINTED
 
-CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_DEEP)
+CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_DEEP, *_PRINTED)

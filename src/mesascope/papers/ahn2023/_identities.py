@@ -10,39 +10,41 @@ from mesascope.core import named_key
 from mesascope.processes import LinearRegression
 from mesascope.theory import ahn2023 as theory
 
-from .._claim import Claim, Finding, Settings, both, within
+from .._claim import Claim, Finding, Settings, both
+from .._identity import identity, relative_error
 from .._prompts import construction_model
 from ._common import PAPER
 
 
 def _steps(settings: Settings) -> Finding:
     """Layers with B = 0 against the iteration of w."""
-    return _identity(settings, moves_inputs=0.0)
+    return identity({name: _error(settings, case, 0.0) for name, case in _named(settings["cases"])}, settings)
 
 
 def _with_inputs(settings: Settings) -> Finding:
     """Layers with B ≠ 0 against the iteration of residuals and inputs."""
-    return _identity(settings, moves_inputs=1.0)
+    return identity({name: _error(settings, case, 0.1) for name, case in _named(settings["cases"])}, settings)
 
 
-def _identity(settings: Settings, moves_inputs: float) -> Finding:
-    errors: dict[str, float] = {}
-    for dim, examples, layers in settings["cases"]:
-        key = named_key(settings["seed"], "identity", str(dim), str(examples))
-        x, y = (
-            np.asarray(a) for a in LinearRegression(dim, noise=0.5).sample(key, examples, settings["prompts"])
-        )
-        draws = np.random.default_rng([settings["seed"], dim, layers]).normal(size=(2, layers, dim, dim))
-        a = 0.3 * np.eye(dim) + 0.1 * draws[0] / dim**0.5
-        b = moves_inputs * (0.1 * np.eye(dim) + 0.05 * draws[1] / dim**0.5)
-        model = construction_model(theory.preconditioned_gradient_descent(a, b))
-        expected = _iterated(x, y, a, b)
-        gap = np.max(np.abs(np.asarray(model(x, y[:, :-1])) - expected)) / np.max(np.abs(expected))
-        errors[f"d = {dim}, n = {examples}, {layers} layers"] = float(gap)
-    worst = max(errors.values())
-    return Finding(
-        worst, 0.0, settings["tolerance"], within(worst, settings["tolerance"]), {"errors": errors}
+def _named(cases: list[list[int]]) -> list[tuple[str, list[int]]]:
+    return [
+        (f"d = {dim}, n = {examples}, {layers} layers", [dim, examples, layers])
+        for dim, examples, layers in cases
+    ]
+
+
+def _error(settings: Settings, case: list[int], size: float) -> float:
+    """Layers of random A, and B of the given size, beside the iteration."""
+    dim, examples, layers = case
+    key = named_key(settings["seed"], "identity", str(dim), str(examples))
+    x, y = (
+        np.asarray(a) for a in LinearRegression(dim, noise=0.5).sample(key, examples, settings["prompts"])
     )
+    draws = np.random.default_rng([settings["seed"], dim, layers]).normal(size=(2, layers, dim, dim))
+    a = 0.3 * np.eye(dim) + 0.1 * draws[0] / dim**0.5
+    b = size * (np.eye(dim) + 0.5 * draws[1] / dim**0.5)
+    model = construction_model(theory.preconditioned_gradient_descent(a, b))
+    return relative_error(model(x, y[:, :-1]), _iterated(x, y, a, b))
 
 
 def _iterated(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -14,10 +14,11 @@ from mesascope.learners import GradientDescent, Newton
 from mesascope.models import PromptModel, prompt_transformer
 from mesascope.probes import LayerProgress, StepFamily, draw_problems, layer_streams, probed_progress
 from mesascope.processes import FewShot, LinearRegression
-from mesascope.records import Band, Figure, Line, Panel, Trace
+from mesascope.records import Figure, Panel
 
-from .._claim import Claim, Finding, Settings, both, decide
-from .._intervals import mean_interval
+from .._claim import Claim, Finding, Settings, UnsettledError, all_of, both
+from .._figures import curve
+from .._intervals import above, between, mean_interval
 from .._runs import seeds_of, trained_models
 from ._newton import PAPER
 
@@ -26,48 +27,58 @@ def _transformer(settings: Settings) -> Finding:
     """The numbers of iterations and of gradient steps that every layer is nearest to."""
     process, task = LinearRegression(settings["dim"]), FewShot.every(settings["examples"])
     problems = draw_problems(process, task, settings["tasks"], named_key(settings["seed"], "probed prompts"))
-    newton, descent, alike = [], [], []
+    families = {"newton": _iterations(settings), "gradient_descent": _gradient_steps(settings)}
+    counts: dict[str, list[np.ndarray]] = {name: [] for name in families}
+    alike: dict[str, list[np.ndarray]] = {name: [] for name in families}
     for model in _trained(settings, process, task):
         streams = layer_streams(model, problems)
-        iterations = probed_progress(streams, _iterations(settings), problems)
-        newton.append(_by_layer(iterations))
-        descent.append(_by_layer(probed_progress(streams, _gradient_steps(settings), problems)))
-        alike.append(iterations.similarity.value.max(1)[1:])
-    found, steps, similar = np.array(newton), np.array(descent), np.array(alike)  # (seeds, layers)
+        for name, family in families.items():
+            progress = probed_progress(streams, family, problems)
+            counts[name].append(_by_layer(progress, settings["first"]))
+            alike[name].append(progress.similarity.value.max(1)[1:])
+    newton, descent = np.array(counts["newton"]), np.array(counts["gradient_descent"])  # (seeds, layers)
     first = settings["first"] - 1  # layers before it move the examples together; nothing is predicted yet
-    more = mean_interval(found[:, -1] - found[:, first])
-    times = mean_interval(np.log(steps[:, -1] / steps[:, first]))
-    per_layer, layers = settings["most_per_layer"], found.shape[1] - 1 - first
-    linear = more[1][0] > 0 and more[1][1] <= per_layer * layers
+    more = [mean_interval(column) for column in np.diff(newton[:, first:], axis=1).T]
+    times = [mean_interval(column) for column in np.diff(np.log(descent[:, first:]), axis=1).T]
+    last = {name: np.array(rows)[:, -1] for name, rows in alike.items()}
+    similar = mean_interval(last["newton"])
+    closer = mean_interval(last["newton"] - last["gradient_descent"])
+    parts = {
+        "iterations": all_of(*(between(ends, *settings["per_layer"]) for _, ends in more)),
+        "gradient_steps": all_of(*(above(ends, float(np.log(settings["factor"]))) for _, ends in times)),
+        "similarity": above(similar[1], settings["similarity"]),
+        "nearer_to_newton": above(closer[1], 0.0),
+    }
+    least, most = settings["per_layer"]
     return Finding(
         {
-            "more_iterations": more[0],
-            "times_as_many_gradient_steps": float(np.exp(times[0])),
-            "similarity_of_the_last_layer": float(similar[:, -1].mean()),
+            "more_iterations": [mean for mean, _ in more],
+            "times_as_many_gradient_steps": [float(np.exp(mean)) for mean, _ in times],
+            "similarity_of_the_last_layer": similar[0],
+            "similarity_above_that_of_gradient_descent": closer[0],
         },
         {
-            "more_iterations": f"above 0, at most {per_layer * layers}",
-            "times_as_many_gradient_steps": f"above {settings['factor']}",
+            "more_iterations": f"{least:g} to {most:g} with every layer",
+            "times_as_many_gradient_steps": f"above {settings['factor']} with every layer",
             "similarity_of_the_last_layer": f"above {settings['similarity']}",
+            "similarity_above_that_of_gradient_descent": "above 0",
         },
         None,
-        decide(
-            linear
-            and np.exp(times[1][0]) > settings["factor"]
-            and mean_interval(similar[:, -1])[1][0] > settings["similarity"]
-        ),
+        all_of(*parts.values()),
         {
+            "parts": parts,
             "intervals_95": {
-                "more_iterations": more[1],
-                "times_as_many_gradient_steps": np.exp(times[1]).tolist(),
-                "similarity_of_the_last_layer": mean_interval(similar[:, -1])[1],
+                "more_iterations": [ends for _, ends in more],
+                "times_as_many_gradient_steps": [np.exp(ends).tolist() for _, ends in times],
+                "similarity_of_the_last_layer": similar[1],
+                "similarity_above_that_of_gradient_descent": closer[1],
             },
-            "newton_iterations": found.tolist(),
-            "gradient_steps": steps.tolist(),
-            "similarities": similar.tolist(),
-            "meaning": f"one row per seed, by layer; compared are the last layer and layer {settings['first']}",
+            "newton_iterations": newton.tolist(),
+            "gradient_steps": descent.tolist(),
+            "similarities": {name: np.array(rows).tolist() for name, rows in alike.items()},
+            "meaning": f"one row per seed, by layer; compared from layer {settings['first']} on",
         },
-        {"transformer": _figure(settings, found, steps)},
+        {"transformer": _figure(settings, newton, descent)},
     )
 
 
@@ -103,18 +114,21 @@ def _gradient_steps(settings: Settings) -> StepFamily:
     )
 
 
-def _by_layer(progress: LayerProgress) -> np.ndarray:
-    """The nearest count behind layers 1 … L."""
-    return np.asarray(progress.nearest.steps.value[1:])
+def _by_layer(progress: LayerProgress, first: int) -> np.ndarray:
+    """The nearest count behind layers 1 … L.
+
+    Raises:
+        UnsettledError: from layer `first` on one is the largest of the family, so that more might be nearer.
+    """
+    counts = np.asarray(progress.nearest.steps.value[1:])
+    most = progress.family.steps[-1]
+    if np.any(counts[first - 1 :] == most):
+        raise UnsettledError(f"a layer is nearest to {most} steps of {progress.family.name}, the most tried")
+    return counts
 
 
 def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figure:
     layers = np.arange(1, newton.shape[1] + 1)
-
-    def curve(values: np.ndarray, series: int) -> tuple[Trace, ...]:
-        band = Band(x=layers, low=values.min(0), high=values.max(0), label="all seeds", series=series)
-        return band, Line(x=layers, y=np.median(values, 0), label="median", series=series)
-
     panel: dict[str, Any] = {"xlabel": "layer"}
     setting = f"d = {settings['dim']}, N = {settings['examples']}"
     return Figure(
@@ -123,14 +137,14 @@ def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figu
             Panel(
                 title=f"In Newton iterations, {setting}",
                 ylabel="nearest iteration",
-                traces=curve(newton, 0),
+                traces=curve(layers, newton, "median", 0, "all seeds"),
                 **panel,
             ),
             Panel(
                 title=f"In gradient steps, {setting}",
                 ylabel="nearest number of steps",
                 yscale="log",
-                traces=curve(descent, 1),
+                traces=curve(layers, descent, "median", 1, "all seeds"),
                 **panel,
             ),
         ),
@@ -145,11 +159,12 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/transformer",
         statement=(
-            "In a trained softmax transformer the layers from the second on advance by a few of Newton's iterations "
-            "each, and multiply the number of gradient steps by more than 4 from there to the last, whose errors are "
-            "like those of Newton's method (mean cosine above 0.8; probes read the learners off the layers; quick: d = "
-            "2, N = 6, four layers of width 32, 1500 steps of 64 prompts, three seeds; paper: d = 20, N = 40, twelve "
-            "layers of width 256, 500 000 steps)."
+            "In a trained softmax transformer every layer from the third on is 1.5 to 6 of Newton's iterations further "
+            "than the one before (the paper: about 3) and multiplies the number of gradient steps by more than 1.5; the "
+            "errors of the last are like those of Newton's method (mean cosine above 0.8; paper: 0.99), and more than "
+            "like those of gradient descent (probes read the learners off the layers; quick: d = 2, N = 6, four layers "
+            "of width 32, 1500 steps of 64 prompts, three seeds; paper: d = 20, N = 40, twelve layers of width 256 from "
+            "the fifth on, 500 000 steps)."
         ),
         source="fu2024, section 4 and its table of best-matching steps by layer",
         settings=both(
@@ -165,12 +180,12 @@ CLAIMS = (
                 "seed": 0,
                 "seeds": 3,
                 "tasks": 1000,
-                "most_iterations": 14,
-                "most_steps": 4096,
+                "most_iterations": 40,
+                "most_steps": 16_384,
                 "step_size": 0.05,
                 "first": 2,
-                "most_per_layer": 10,
-                "factor": 4.0,
+                "per_layer": [1.5, 6.0],
+                "factor": 1.5,
                 "similarity": 0.8,
             },
             dim=20,
@@ -181,12 +196,17 @@ CLAIMS = (
             rate=1e-4,
             steps=500_000,
             tasks=4000,
-            most_steps=16_384,
+            most_iterations=100,
+            most_steps=65_536,
             step_size=0.02,
             first=4,
-            similarity=0.98,
+            similarity=0.99,
         ),
         check=_transformer,
-        tolerance_reason="no distance: the ends of the 95 % intervals over seeds must lie beyond the thresholds",
+        tolerance_reason=(
+            "no distance: the ends of the 95 % intervals over seeds must lie beyond the thresholds, half and twice the "
+            "three iterations a layer of the paper, whose gradient steps grow by 1.85 at least (printed cosines: 0.993 "
+            "to 0.994)"
+        ),
     ),
 )

@@ -4,5 +4,6 @@ from ._dominance import CLAIMS as _DOMINANCE
 from ._extra_loops import CLAIMS as _EXTRA_LOOPS
 from ._identities import CLAIMS as _IDENTITIES
 from ._minimizer import CLAIMS as _MINIMIZER
+from ._named import CLAIMS as _NAMED
 
-CLAIMS = (*_IDENTITIES, *_MINIMIZER, *_EXTRA_LOOPS, *_DOMINANCE)
+CLAIMS = (*_IDENTITIES, *_MINIMIZER, *_EXTRA_LOOPS, *_DOMINANCE, *_NAMED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.optimize import minimize
 
 from mesascope.core import named_key
 from mesascope.models import (
@@ -23,7 +23,8 @@ from mesascope.models import (
 from mesascope.processes import LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Settings, UnsettledError
+from .._claim import Settings
+from .._minimized import minimized
 from .._rotations import rotation
 
 PAPER = "gatmiry2024"
@@ -63,9 +64,7 @@ def drawn_moments(settings: Settings, examples: int, prompts: int, name: str) ->
     return np.asarray(np.einsum("bni,bnj->bij", white, white) / examples)
 
 
-def minimizer(
-    moments: np.ndarray, loops: int, seed: int, *, symmetric: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+def minimizer(moments: np.ndarray, loops: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """M = Σ^{1/2}AΣ^{1/2} and v = Σ^{1/2}u of the least loss on drawn prompts, from a random start.
 
     The mean over x_q and w is exact; the logarithm of the loss makes the stopping rule one of relative change.
@@ -73,29 +72,44 @@ def minimizer(
     Raises:
         UnsettledError: BFGS stops where the gradient is not small.
     """
+    return _minimizer(moments, loops, seed, _as_it_is)
+
+
+def symmetric_minimizer(moments: np.ndarray, loops: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """`minimizer` among symmetric M."""
+    return _minimizer(moments, loops, seed, _symmetric_part)
+
+
+def _as_it_is(m: Any) -> Any:
+    return m
+
+
+def _symmetric_part(m: Any) -> Any:
+    return (m + m.T) / 2
+
+
+def _minimizer(
+    moments: np.ndarray, loops: int, seed: int, part: Callable[[Any], Any]
+) -> tuple[np.ndarray, np.ndarray]:
     dim = moments.shape[1]
     rng = np.random.default_rng([seed, loops, dim])
     start = np.concatenate([0.1 * rng.normal(size=dim * dim), 0.3 * rng.normal(size=dim)])
 
     def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, slope = _log_loss(flat, moments, loops, symmetric)
+        loss, slope = _log_loss(flat, moments, loops, part)
         return float(loss), np.asarray(slope)
 
-    found = minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-6, "maxiter": 1000})
-    if not np.abs(found.jac).max() <= 1e-4:
-        raise UnsettledError(f"BFGS ended with a gradient of {np.abs(found.jac).max():.1e}: {found.message}")
-    m = found.x[: dim * dim].reshape(dim, dim)
-    return np.asarray((m + m.T) / 2 if symmetric else m), found.x[dim * dim :]
+    found = minimized(value, start, 1e-4, gtol=1e-6, maxiter=1000).point
+    return np.asarray(part(found[: dim * dim].reshape(dim, dim))), found[dim * dim :]
 
 
 @partial(jax.jit, static_argnums=(2, 3))
-def _log_loss(flat: Array, moments: Array, loops: int, symmetric: bool) -> Any:
+def _log_loss(flat: Array, moments: Array, loops: int, part: Callable[[Any], Any]) -> Any:
     dim = moments.shape[1]
     identity = jnp.eye(dim)
 
     def loss(flat: Array) -> Array:
-        m, v = flat[: dim * dim].reshape(dim, dim), flat[dim * dim :]
-        m = (m + m.T) / 2 if symmetric else m
+        m, v = part(flat[: dim * dim].reshape(dim, dim)), flat[dim * dim :]
         left = jnp.linalg.matrix_power(identity - m @ moments, loops)
         return jnp.log(jnp.mean(jnp.sum(left**2, (1, 2)) + jnp.sum(((left - identity) @ v) ** 2, 1)))
 

@@ -10,8 +10,8 @@ from mesascope.core import named_key
 from mesascope.records import Band, Figure, Line, Panel, Points, Rule
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, decide
-from .._intervals import mean_interval
+from .._claim import Claim, Finding, Settings, all_of, both, decide
+from .._intervals import below, mean_interval
 from ._common import PAPER, drawn_moments, looped_model, minimizer, regression, root_of_covariance
 
 
@@ -28,13 +28,6 @@ def _more(settings: Settings) -> Finding:
     best = theory.best_multiple(settings["dim"], settings["examples"], loops)
     exact = [theory.multiple_loss(best, settings["dim"], settings["examples"], k) for k in range(1, most + 1)]
     turn = 1 + int(np.argmin(exact))
-    holds = (
-        max(interval[1] for _, interval in steps.values()) < 1
-        and twice_interval[1] <= settings["twice"]
-        and late_interval[1] <= settings["twice"]
-        and turn >= 2 * loops
-        and exact[-1] > exact[loops - 1]
-    )
     return Finding(
         {
             "loss_at_twice_the_loops": twice,
@@ -49,7 +42,12 @@ def _more(settings: Settings) -> Finding:
             "exact_loss_after_most_loops": "above 1",
         },
         None,
-        decide(holds),
+        all_of(
+            *(below(interval, 1.0) for _, interval in steps.values()),
+            below(twice_interval, settings["twice"]),
+            below(late_interval, settings["twice"]),
+            decide(turn >= 2 * loops and exact[-1] > exact[loops - 1]),
+        ),
         {
             "intervals_95": {"twice": twice_interval, "median": late_interval, "loop_to_loop": steps},
             "exact_losses_of_the_best_multiple": exact,

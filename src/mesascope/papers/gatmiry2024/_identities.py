@@ -13,7 +13,8 @@ from mesascope.objectives import ExactMoments, population_loss
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, decide, within
+from .._claim import Claim, Finding, Settings, both, decide
+from .._identity import identity, relative_error
 from .._runs import settled
 from ._common import PAPER, layer_stack, looped_model, regression, root_of_covariance
 
@@ -36,12 +37,9 @@ def _loops(settings: Settings) -> Finding:
             "u ≠ 0": (looped_model(a, u, loops), y[:, -1] - np.einsum("bi,bi->b", x[:, -1], left)),
         }
         for name, (model, expected) in pairs.items():
-            gap = np.abs(np.asarray(model(x, y[:, :-1])) - expected).max() / np.abs(expected).max()
-            errors[f"{name}, d = {dim}, n = {examples}, {loops} loops"] = float(gap)
-    worst = max(errors.values())
-    return Finding(
-        worst, 0.0, settings["tolerance"], within(worst, settings["tolerance"]), {"errors": errors}
-    )
+            gap = relative_error(model(x, y[:, :-1]), expected)
+            errors[f"{name}, d = {dim}, n = {examples}, {loops} loops"] = gap
+    return identity(errors, settings)
 
 
 def _weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:

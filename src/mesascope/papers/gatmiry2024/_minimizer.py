@@ -9,46 +9,49 @@ import numpy as np
 from mesascope.records import Figure, Heatmap, Line, Panel, Points, Trace
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, decide
-from .._intervals import mean_interval
-from ._common import PAPER, drawn_moments, minimizer
+from .._claim import Claim, Finding, Settings, all_of, both, within
+from .._intervals import above, below, between, mean_interval
+from ._common import PAPER, drawn_moments, minimizer, symmetric_minimizer
 
 
 def _closeness(settings: Settings) -> Finding:
     """Minimisers on drawn prompts for growing n."""
     dim, counts = settings["dim"], settings["examples"]
-    distances: dict[str, list[tuple[float, list[float]]]] = {}
+    found: dict[str, np.ndarray] = {}  # (counts, sets) for every number of loops
     directions, parts = [], []
     for loops in settings["loops"]:
-        distances[f"{loops}"] = []
-        for examples in counts:
+        found[f"{loops}"] = np.zeros((len(counts), settings["sets"]))
+        for row, examples in enumerate(counts):
             best = theory.best_multiple(dim, examples, loops)
-            found = []
             for number in range(settings["sets"]):
                 moments = drawn_moments(settings, examples, settings["prompts"], f"set {number}")
                 m, v = minimizer(moments, loops, settings["seed"] + number)
-                found.append(float(np.linalg.norm(m - np.eye(dim), 2)))
+                found[f"{loops}"][row, number] = np.linalg.norm(m - np.eye(dim), 2)
                 directions.append(float(np.linalg.norm(v)))
                 parts.append(float(np.linalg.norm((m + m.T) / 2 - best * np.eye(dim), 2)))
-            distances[f"{loops}"].append(mean_interval(found))
-    falls = all(later[1][1] < earlier[1][0] for one in distances.values() for earlier, later in pairwise(one))
-    farthest = max(one[-1][1][1] for one in distances.values())
-    holds = falls and farthest <= settings["closest"] and max(directions) <= settings["tolerance"]
+    distances = {loops: [mean_interval(row) for row in table] for loops, table in found.items()}
+    ratios = [mean_interval(later / earlier) for one in found.values() for earlier, later in pairwise(one)]
+    ends = [one[-1][1] for one in distances.values()]
     return Finding(
         {
-            "distance_at_most_examples": farthest,
-            "distance_falls_with_every_n": falls,
+            "distance_at_most_examples": {loops: one[-1][0] for loops, one in distances.items()},
+            "distance_over_that_at_the_n_before": [ratio for ratio, _ in ratios],
             "largest_u": max(directions),
         },
         {
             "distance_at_most_examples": f"at most {settings['closest']}",
-            "distance_falls_with_every_n": True,
+            "distance_over_that_at_the_n_before": "below 1",
             "largest_u": 0.0,
         },
         settings["tolerance"],
-        decide(holds),
+        all_of(
+            within(max(directions), settings["tolerance"]),
+            *(below(interval, 1.0) for _, interval in ratios),
+            *(below(interval, settings["closest"]) for interval in ends),
+        ),
         {
             "distances_and_intervals_95": distances,
+            "intervals_95_of_the_ratios": [interval for _, interval in ratios],
             "examples": counts,
             "symmetric_part_from_the_best_multiple": max(parts),
             "meaning": "operator norm of Σ^{1/2}AΣ^{1/2} − I by number of loops, at every n; u as ‖Σ^{1/2}u‖",
@@ -87,17 +90,15 @@ def _rotated(settings: Settings) -> Finding:
     matrices: dict[str, list[np.ndarray]] = {"free": [], "symmetric": []}
     for number in range(settings["sets"]):
         moments = drawn_moments(settings, examples, settings["prompts"], f"set {number}")
-        for name, found in ratios.items():
-            m, _ = minimizer(moments, loops, settings["seed"] + number, symmetric=name == "symmetric")
-            found.append(theory.loss_and_gradient(m, fresh, loops)[0] / rival)
+        for name, search in (("free", minimizer), ("symmetric", symmetric_minimizer)):
+            m, _ = search(moments, loops, settings["seed"] + number)
+            ratios[name].append(theory.loss_and_gradient(m, fresh, loops)[0] / rival)
             matrices[name].append(m)
     sizes = [float(np.linalg.norm(m - m.T, 2)) / 2 for m in matrices["free"]]
     spectra = [np.linalg.eigvals(m) for m in matrices["free"]]
     (free, free_interval), (symmetric, symmetric_interval) = (mean_interval(one) for one in ratios.values())
     size, size_interval = mean_interval(sizes)
     low, high = settings["symmetric_within"]
-    holds = free_interval[1] <= settings["free_below"] and low <= symmetric_interval[0]
-    holds = holds and symmetric_interval[1] <= high and size_interval[0] >= settings["antisymmetric"]
     return Finding(
         {"free_loss_ratio": free, "symmetric_loss_ratio": symmetric, "antisymmetric_part": size},
         {
@@ -106,7 +107,11 @@ def _rotated(settings: Settings) -> Finding:
             "antisymmetric_part": f"at least {settings['antisymmetric']}",
         },
         None,
-        decide(holds),
+        all_of(
+            below(free_interval, settings["free_below"]),
+            between(symmetric_interval, low, high),
+            above(size_interval, settings["antisymmetric"]),
+        ),
         {
             "intervals_95": {
                 "free": free_interval,

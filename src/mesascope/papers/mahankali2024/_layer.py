@@ -9,7 +9,6 @@ from jax import Array
 
 from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
 from mesascope.theory import Construction
-from mesascope.theory import mahankali2024 as theory
 
 PAPER = "mahankali2024"
 
@@ -24,18 +23,6 @@ def random_layer(dim: int, scale: float, key: Array) -> PromptModel:
     """Every entry of W^KQ and W^PV independent N(0, scale²)."""
     drawn = LinearSelfAttention.gaussian(dim + 1, 1, scale, key=key)
     return layer_model(Construction(np.asarray(drawn.w_kq), np.asarray(drawn.w_pv)))
-
-
-def near_step(dim: int, step: float, noise: float, key: Array) -> PromptModel:
-    """A step of gradient descent with weights of equal size, and relative noise in all of them.
-
-    From noise alone many runs end at local minima of rank one.
-    """
-    size = step**0.5
-    exact, drawn = theory.one_step(dim, 1.0), random_layer(dim, noise, key)
-    layer: Any = drawn.network.layers[0]  # type: ignore[attr-defined]  # a LinearAttentionStack
-    w_kq, w_pv = (np.asarray(weights) for weights in (layer.w_kq, layer.w_pv))
-    return layer_model(Construction(size * (exact.w_kq + w_kq), size * (exact.w_pv + w_pv)))
 
 
 def step_of(model: PromptModel) -> tuple[np.ndarray, float]:

@@ -16,7 +16,7 @@ from mesascope.theory import mahankali2024 as theory
 from .._claim import Claim, Finding, Settings, both, decide
 from .._rotations import rotation
 from .._runs import settled
-from ._layer import PAPER, layer_model, near_step, random_layer, step_of
+from ._layer import PAPER, layer_model, random_layer, step_of
 
 
 def _isotropic(settings: Settings) -> Finding:
@@ -38,8 +38,8 @@ def _anisotropic(settings: Settings) -> Finding:
 
 
 def _flows(settings: Settings, cases: list[Any]) -> tuple[dict[str, Any], list[tuple[int, float, float]]]:
-    """Flows of every case from several starts: none below the loss of the step, the best ones at its weights."""
-    below, errors, strays, constructed, steps = [], [], [], [], []
+    """Flows of every case from random weights: none below the loss of the step, the lowest ones at its weights."""
+    lowest, errors, strays, constructed, steps = [], [], [], [], []
     ends: dict[str, dict[str, Any]] = {}
     for dim, n, noise, sigma in cases:
         process, task = LinearRegression(dim, None, sigma, "inverse", noise), FewShot(n)
@@ -49,49 +49,49 @@ def _flows(settings: Settings, cases: list[Any]) -> tuple[dict[str, Any], list[t
         constructed.append(
             abs(float(population_loss(built, process, task, ExactMoments()).value) / least - 1)
         )
-        losses, reached = [], 0
-        for number in range(settings["starts"]):
-            key = named_key(settings["seed"], "start", str(dim), str(n), str(number))
-            start = (
-                random_layer(dim, settings["scale"], key)
-                if number
-                else near_step(dim, step / 10, settings["scale"], key)
-            )
-            flow = settled(gradient_flow(start, process, task, rtol=1e-8, tolerance=1e-8, saves=8))
-            losses.append(float(flow.loss[-1]))
-            if number and losses[-1] / least - 1 > settings["tolerance"]:
-                continue  # from random weights it may; from near the step it may not
-            reached += 1
-            found, others = step_of(flow.model)
+        flows = [_flow(number, dim, n, process, task, settings) for number in range(settings["starts"])]
+        losses = [float(flow.loss[-1]) for flow in flows]
+        arrived = [
+            flow.model
+            for flow, loss in zip(flows, losses, strict=True)
+            if loss / min(losses) - 1 <= settings["same"]
+        ]
+        for model in arrived:
+            found, others = step_of(model)
             errors.append(float(np.abs(found @ sigma / step - np.eye(dim)).max()))
             strays.append(others)
             steps.append((n, noise, float(np.trace(found @ sigma)) / dim))
-        below.append(least / min(losses) - 1)
-        ends[f"d={dim}, n={n}, σ={noise}"] = {"losses": losses, "least": least, "reached": reached}
+        lowest.append(min(losses) / least - 1)
+        ends[f"d={dim}, n={n}, σ={noise}"] = {"losses": losses, "least": least, "arrived": len(arrived)}
     measured = {
         "construction": max(constructed),
-        "lowest_loss_below_the_step": max(below),
+        "lowest_loss_over_that_of_the_step": max(lowest, key=abs),
         "error_of_the_step": max(errors),
         "other_weights": max(strays),
     }
     limit = settings["tolerance"]
     return {
         "measured": measured,
-        "expected": {
-            "construction": 0.0,
-            "lowest_loss_below_the_step": "0 or less",
-            "error_of_the_step": 0.0,
-            "other_weights": 0.0,
-        },
+        "expected": dict.fromkeys(measured, 0.0),
         "tolerance": limit,
         "verdict": decide(
-            max(constructed) <= 1e-12 and max(below) <= 1e-12 and max(*errors, *strays) <= limit
+            max(constructed) <= 1e-12
+            and min(lowest) >= -1e-12
+            and max(lowest) <= settings["same"]
+            and max(*errors, *strays) <= limit
         ),
         "details": {
             "ends": ends,
-            "elsewhere": "flows that end above the least loss rest at local minima of rank one",
+            "share_that_arrives": len(errors) / (len(cases) * settings["starts"]),
+            "meaning": "losses relative to that of the step, minus 1; arrived: flows that end at the lowest loss of all",
         },
     }, steps
+
+
+def _flow(number: int, dim: int, n: int, process: Any, task: FewShot, settings: Settings) -> Any:
+    key = named_key(settings["seed"], "start", str(dim), str(n), str(number))
+    start = random_layer(dim, settings["scale"], key)
+    return settled(gradient_flow(start, process, task, rtol=1e-8, tolerance=1e-8, saves=8))
 
 
 def _figure(settings: Settings, steps: list[tuple[int, float, float]]) -> Figure:
@@ -122,38 +122,47 @@ CLAIMS = (
         id=f"{PAPER}/noisy-step",
         statement=(
             "x ~ N(0, I), w ~ N(0, I), label noise σ: no gradient flow of one layer under the exact population loss, from "
-            "random weights or near a tenth of the step, ends below one step of gradient descent with η = 1/(n + d + 1 + σ²); "
-            "the latter, and those that reach its loss, end at it, other weights 0 (quick: d = 2, n = 6 and 12, "
-            "σ = 0.5 and 2, three starts each; paper: d = 5, n = 10 and 50, σ = 0, 1 and 3, twelve starts)."
+            "random weights in all entries, ends below one step of gradient descent with η = 1/(n + d + 1 + σ²); the lowest "
+            "ones, in every case at least one, end at it with all other weights 0 (quick: d = 2, n = 6 with σ = "
+            "0.5 and 2, n = 12 with σ = 0.5, twelve starts each; paper: d = 5, n = 10 and 50, σ = 0, 1 and 3)."
         ),
         source="mahankali2024, Theorem 1; the closed form of the step is derived here",
         settings=both(
             {
-                "cases": [[2, 6, 0.5], [2, 6, 2.0], [2, 12, 0.5], [2, 12, 2.0]],
-                "starts": 3,
+                "cases": [[2, 6, 0.5], [2, 6, 2.0], [2, 12, 0.5]],
+                "starts": 12,
                 "scale": 0.1,
+                "same": 1e-6,
                 "seed": 0,
-                "tolerance": 1e-6,
+                "tolerance": 1e-5,
             },
             cases=[[5, 10, 0.0], [5, 10, 1.0], [5, 10, 3.0], [5, 50, 0.0], [5, 50, 1.0], [5, 50, 3.0]],
-            starts=12,
         ),
         check=_isotropic,
-        tolerance_reason="flows stop where the gradient is 1e-8 of its scale; 1e-12 for two exact losses",
+        tolerance_reason=(
+            "flows stop where the gradient is 1e-8 of its scale, the flattest direction is 100 times flatter; 1e-12 for two "
+            "exact losses; the next loss at which flows rest is 9 % higher or more"
+        ),
     ),
     Claim(
         id=f"{PAPER}/preconditioned-step",
         statement=(
-            "x ~ N(0, Σ), w ~ N(0, Σ⁻¹), label noise σ: no flow ends below the loss of one step with the preconditioner Σ⁻¹, "
-            "ŵ = ηΣ⁻¹Σy_ix_i with the same η, and those from near a tenth of a step, or that reach it, end "
-            "there (quick: d = 2, n = 6, σ = 0.5, four starts, eigenvalues of Σ 0.4 and 2; paper: d = 5, "
-            "n = 10 and 50, σ = 1, twelve starts)."
+            "x ~ N(0, Σ), w ~ N(0, Σ⁻¹), label noise σ: no gradient flow from random weights ends below the loss of one step "
+            "with the preconditioner Σ⁻¹, ŵ = ηΣ⁻¹Σy_ix_i with the same η; the lowest ones, in every case at least one, end "
+            "there (quick: d = 2, n = 6, σ = 0.5, eigenvalues of Σ 0.4 and 2; paper: d = 5, n = 10 and 50, σ = 1; "
+            "twelve starts each)."
         ),
         source="mahankali2024, Theorem 2; the closed form of the step is derived here",
         settings=both(
-            {"cases": [[2, 6, 0.5]], "starts": 4, "scale": 0.1, "seed": 0, "tolerance": 1e-5},
+            {
+                "cases": [[2, 6, 0.5]],
+                "starts": 12,
+                "scale": 0.1,
+                "same": 1e-6,
+                "seed": 0,
+                "tolerance": 1e-5,
+            },
             cases=[[5, 10, 1.0], [5, 50, 1.0]],
-            starts=12,
         ),
         check=_anisotropic,
         tolerance_reason="flows stop where the gradient is 1e-8 of its scale, the flattest direction is 100 times flatter",

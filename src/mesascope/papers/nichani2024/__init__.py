@@ -2,6 +2,7 @@
 
 from ._graph import CLAIMS as _GRAPH
 from ._induction import CLAIMS as _INDUCTION
+from ._lengths import CLAIMS as _LENGTHS
 from ._loss import CLAIMS as _LOSS
 
-CLAIMS = (*_GRAPH, *_LOSS, *_INDUCTION)
+CLAIMS = (*_GRAPH, *_LOSS, *_LENGTHS, *_INDUCTION)

@@ -8,23 +8,24 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
+from mesascope.processes import MarkovTree
 from mesascope.records import Figure, Line, Panel, Points
 
-from .._claim import Claim, Finding, Settings, both, decide
-from .._intervals import mean_interval
-from ._model import PAPER, ReducedTransformer, graph, trained
+from .._claim import Claim, Finding, Settings, all_of, both
+from .._intervals import above, mean_interval
+from ._model import PAPER, ReducedTransformer, trained
 
 
 def _induction(settings: Settings) -> Finding:
     """Attention of trained models on sequences that no chain has made."""
-    process = graph(settings)
     size, states = settings["positions"], settings["states"]
+    chains = [MarkovTree.chain(size, states, settings["alpha"])] * settings["seeds"]
     key = named_key(settings["seed"], "induction")
     symbols = jax.random.randint(key, (settings["sequences"], size), 0, states)
     s = np.asarray(symbols)
     after = np.concatenate([np.zeros((len(s), 1), bool), s[:, :-1] == s[:, -1:]], 1)
     seen = after.any(1)
-    models = trained(process, settings)
+    models = trained(chains, settings)
     on_target = [float(np.mean(np.sum(_last_attention(model, symbols) * after, 1)[seen])) for model in models]
     before = np.array([np.diagonal(model.first_attention(), -1) for model in models])[:, :-1]
     (score, interval), (copied, copied_interval) = mean_interval(on_target), mean_interval(before.mean(1))
@@ -36,7 +37,7 @@ def _induction(settings: Settings) -> Finding:
             "first_layer_to_the_token_before": f"above {settings['copied']}",
         },
         None,
-        decide(interval[0] >= settings["matched"] and copied_interval[0] >= settings["copied"]),
+        all_of(above(interval, settings["matched"]), above(copied_interval, settings["copied"])),
         {
             "intervals_95": {"matched": interval, "copied": copied_interval},
             "each_seed": on_target,
@@ -85,7 +86,6 @@ CLAIMS = (
         source="nichani2024, chains as the special case of induction heads",
         settings=both(
             {
-                "graph": "chain",
                 "positions": 20,
                 "states": 10,
                 "alpha": 0.1,

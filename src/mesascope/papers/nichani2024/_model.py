@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -14,9 +15,10 @@ from jax import Array
 from mesascope.core import named_key
 from mesascope.dynamics import Optimizer
 from mesascope.processes import MarkovTree, NextToken
+from mesascope.theory import nichani2024 as theory
 
 from .._claim import Settings
-from .._runs import trained_models
+from .._runs import seeds_of, trained_models
 
 PAPER = "nichani2024"
 
@@ -62,29 +64,31 @@ def _causal_softmax(scores: Array) -> Array:
     return jax.nn.softmax(jnp.where(visible, scores, -jnp.inf))
 
 
-def graph(settings: Settings) -> MarkovTree:
-    """The process of the claim: a random graph, or the chain."""
+def random_graphs(settings: Settings) -> list[MarkovTree]:
+    """One random graph a seed, numbered like it."""
     size, states, alpha = settings["positions"], settings["states"], settings["alpha"]
-    if settings["graph"] == "chain":
-        return MarkovTree.chain(size, states, alpha)
-    return MarkovTree.random(size, states, alpha, settings["graph"])
+    return [MarkovTree.random(size, states, alpha, seed) for seed in seeds_of(settings)]
 
 
-def trained(process: MarkovTree, settings: Settings) -> list[ReducedTransformer]:
-    """One model per seed, all from the paper's start: seeds differ in their sequences."""
-    names = ("floor", "rate", "steps", "batch", "seed", "seeds")
-    return _trained_once(process, *(settings[name] for name in names))
+def trained(processes: Sequence[MarkovTree], settings: Settings) -> list[ReducedTransformer]:
+    """One model a process, each with a seed of its own, all from the paper's start."""
+    training = [settings[name] for name in ("floor", "rate", "steps", "batch")]
+    seeds: dict[MarkovTree, list[int]] = {}
+    for process, seed in zip(processes, seeds_of(settings), strict=True):
+        seeds.setdefault(process, []).append(seed)
+    models = {process: iter(_trained_once(process, tuple(one), *training)) for process, one in seeds.items()}
+    return [next(models[process]) for process in processes]
 
 
-@cache  # two claims look at the same models
+@cache  # several claims look at the same models
 def _trained_once(
-    process: MarkovTree, floor: float, rate: float, steps: int, batch: int, seed: int, seeds: int
+    process: MarkovTree, seeds: tuple[int, ...], floor: float, rate: float, steps: int, batch: int
 ) -> list[ReducedTransformer]:
     return trained_models(
         lambda key: ReducedTransformer.start(process, floor),
         process,
         NextToken.last(process.horizon),
-        [seed + number for number in range(seeds)],
+        list(seeds),
         optimizer=Optimizer("adam", rate),
         steps=steps,
         batch=batch,
@@ -94,12 +98,7 @@ def _trained_once(
 
 def drawn(process: MarkovTree, count: int, *names: str, seed: int) -> np.ndarray:
     """Fresh sequences with their targets, shape (count, T + 1)."""
-    return np.asarray(_sampled(process, named_key(seed, PAPER, *names), count))
-
-
-@partial(jax.jit, static_argnums=(0, 2))
-def _sampled(process: MarkovTree, key: Array, count: int) -> Array:
-    return process.sample(key, process.horizon, count)
+    return np.asarray(process.sample(named_key(seed, PAPER, *names), process.horizon, count))
 
 
 def cross_entropies(probabilities: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -110,6 +109,18 @@ def cross_entropies(probabilities: np.ndarray, targets: np.ndarray) -> np.ndarra
 def with_floor(frequencies: np.ndarray, floor: float) -> np.ndarray:
     """(f + ε)/(1 + Sε), what the softmax of log(f + ε) is."""
     return (frequencies + floor) / (1 + frequencies.shape[-1] * floor)
+
+
+def posterior_losses(process: MarkovTree, sample: np.ndarray) -> np.ndarray:
+    """−log of what the posterior mean gives the target of every sequence (count, T + 1), in nats."""
+    mean = theory.posterior_mean(process.parents, sample[:, :-1], process.states, process.alpha)
+    return cross_entropies(mean, sample[:, -1])
+
+
+def counted_losses(process: MarkovTree, sample: np.ndarray, sharpness: float, floors: Any) -> np.ndarray:
+    """The same of attention along the graph, with β and every ε, shape (floors, count)."""
+    found = theory.matched_frequencies(process.parents, sample[:, :-1], process.states, sharpness)
+    return np.stack([cross_entropies(with_floor(found, floor), sample[:, -1]) for floor in floors])
 
 
 def model_probabilities(model: ReducedTransformer, symbols: np.ndarray) -> np.ndarray:

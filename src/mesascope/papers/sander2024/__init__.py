@@ -2,5 +2,6 @@
 
 from ._augmented import CLAIMS as _AUGMENTED
 from ._minimisers import CLAIMS as _MINIMISERS
+from ._rotations import CLAIMS as _ROTATIONS
 
-CLAIMS = (*_MINIMISERS, *_AUGMENTED)
+CLAIMS = (*_MINIMISERS, *_ROTATIONS, *_AUGMENTED)

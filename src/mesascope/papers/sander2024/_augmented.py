@@ -9,24 +9,25 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer, gradient_flow
+from mesascope.dynamics import Flow, Optimizer, gradient_flow
 from mesascope.models import LinearAttention, LinearAttentionModel, SequenceModel, linear_transformer
 from mesascope.objectives import sample_losses
 from mesascope.processes import Constant, DiagonalUnitary, Gaussian, NextToken, OrthogonalAR
 from mesascope.records import Figure, Line, Panel, Points, Rule
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, decide
-from .._intervals import mean_interval
+from .._claim import Claim, Finding, Settings, all_of, both, decide
+from .._intervals import above, below, between, mean_interval
 from .._runs import seeds_of, settled, trained_models
-from ._minimisers import PAPER
+from .._shared import shared
+from ._ends import PAPER
 
 
 def _step(settings: Settings) -> Finding:
     """The construction is the step on every sequence, and the flow of the paper's diagonal blocks ends at the best one."""
     dim = settings["dim"]
     process = DiagonalUnitary(Constant(1.0), dim)
-    a, b = settings["start"]
+    flows = _flows(settings)
     exact, losses, distances, steps = [], [], [], {}
     for context in settings["contexts"]:
         best = theory.augmented_step(dim, context)
@@ -34,16 +35,7 @@ def _step(settings: Settings) -> Finding:
         answers = _gradient_step(tokens, float(best))
         built = LinearAttention.diagonal(dim, float(best), 1.0, "1")(tokens)
         exact.append(float(jnp.abs(built - answers).max()))
-        flow = settled(
-            gradient_flow(
-                LinearAttention.diagonal(dim, a, b, "1"),
-                process,
-                NextToken.last(context + 1),
-                mask="off-diagonal",
-                rtol=1e-8,
-                tolerance=1e-8,
-            )
-        )
+        flow = flows[context]
         losses.append(abs(float(flow.loss[-1]) / float(theory.augmented_loss(dim, context)) - 1))
         distances.append(float(jnp.abs(flow.model(tokens) - answers).max()))
         steps[context] = [float(v) for v in np.real(flow.model.products())]
@@ -60,6 +52,22 @@ def _step(settings: Settings) -> Finding:
         {"best_steps": {c: theory.augmented_step(dim, c) for c in steps}, "products_of_the_flow": steps},
         {"augmented-steps": _steps_figure(dim, steps)},
     )
+
+
+@shared("dim", "contexts", "start")
+def _flows(settings: Settings) -> dict[int, Flow[LinearAttention]]:
+    """Of the diagonal blocks from those of the step, by context length."""
+    process = DiagonalUnitary(Constant(1.0), settings["dim"])
+    a, b = settings["start"]
+    start = LinearAttention.diagonal(settings["dim"], a, b, "1")
+    return {
+        context: settled(
+            gradient_flow(
+                start, process, NextToken.last(context + 1), mask="off-diagonal", rtol=1e-8, tolerance=1e-8
+            )
+        )
+        for context in settings["contexts"]
+    }
 
 
 def _gradient_step(tokens: Array, step: float) -> Array:
@@ -97,18 +105,8 @@ def _steps_figure(dim: int, steps: dict[int, list[float]]) -> Figure:
 def _without_commuting(settings: Settings) -> Finding:
     """Trained layers against the best step of gradient descent, and where their weights are."""
     dim, task = settings["dim"], NextToken(settings["horizon"])
-    process = OrthogonalAR(Gaussian(dim**-0.5), dim)
-    seeds = seeds_of(settings)
-    models = trained_models(
-        lambda key: linear_transformer(dim, 1, scale=settings["scale"], key=key),
-        process,
-        task,
-        seeds,
-        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=20, clip=1.0),
-        steps=settings["steps"],
-        batch=settings["batch"],
-        held_out=2,
-    )
+    process = _process(dim)
+    models = _trained(settings)
     tokens = process.sample(named_key(settings["seed"], "test"), task.horizon, settings["sequences"])
     zero = float(jnp.mean(_losses(LinearAttention.diagonal(dim, 0.0, 0.0), tokens, task)))
     one = float(jnp.mean(_losses(LinearAttention.diagonal(dim, 1.0, 1.0), tokens, task)))
@@ -122,12 +120,6 @@ def _without_commuting(settings: Settings) -> Finding:
     ratio, interval = mean_interval(ratios)
     blocks, block_interval = mean_interval(shares)
     other, other_interval = mean_interval(others)
-    holds = (
-        settings["least"] < interval[0]
-        and interval[1] < 1
-        and block_interval[0] > settings["share"]
-        and other_interval[1] < 0
-    )
     return Finding(
         {
             "loss_relative_to_the_best_step": ratio,
@@ -140,7 +132,11 @@ def _without_commuting(settings: Settings) -> Finding:
             "other_term": "below 0",
         },
         None,
-        decide(holds),
+        all_of(
+            between(interval, settings["least"], 1.0),
+            above(block_interval, settings["share"]),
+            below(other_interval, 0.0),
+        ),
         {
             "intervals_95": {"loss": interval, "share": block_interval, "other": other_interval},
             "ratios": ratios,
@@ -149,6 +145,25 @@ def _without_commuting(settings: Settings) -> Finding:
             "other_term": "Σ x_i x_iᵀ x_{t−1}, relative to the step Σ x_i x_{i−1}ᵀ x_t",
         },
         {"without-commuting": _ratio_figure(settings, ratios)},
+    )
+
+
+def _process(dim: int) -> OrthogonalAR:
+    return OrthogonalAR(Gaussian(dim**-0.5), dim)
+
+
+@shared("dim", "horizon", "scale", "rate", "steps", "batch", "seed", "seeds")
+def _trained(settings: Settings) -> list[SequenceModel]:
+    """One trained layer a seed."""
+    return trained_models(
+        lambda key: linear_transformer(settings["dim"], 1, scale=settings["scale"], key=key),
+        _process(settings["dim"]),
+        NextToken(settings["horizon"]),
+        seeds_of(settings),
+        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=20, clip=1.0),
+        steps=settings["steps"],
+        batch=settings["batch"],
+        held_out=2,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from itertools import product
 from typing import Any, Self
 
@@ -23,23 +24,27 @@ class Eigencoordinates(SequenceProcess):
     """x_{t+1} = diag(λ) x_t from x_1 = (1, …, 1), in the eigenbasis of W.
 
     Attributes:
-        dim: d, even with `pairs`.
-        pairs: whether the eigenvalues come in conjugate pairs (planes that turn) or are all independent.
+        dim: d.
     """
 
     dim: int = eqx.field(static=True)
-    pairs: bool = eqx.field(static=True)
 
     @property
+    @abstractmethod
     def angles(self) -> int:
         """How many eigenvalues are drawn."""
-        return self.dim // 2 if self.pairs else self.dim
+
+    @abstractmethod
+    def completed(self, drawn: Array) -> Array:
+        """All coordinates from those of drawn eigenvalues: (batch, horizon, angles) → (batch, horizon, d)."""
+
+    @abstractmethod
+    def loss(self, heads: Any, row: Any) -> Any:
+        """E‖x̂ − x‖² in closed form, differentiable: C, shape (d, d), and the positions of one context length."""
 
     def sample(self, key: Array, horizon: int, batch: int) -> Array:
         """Independent sequences (batch, horizon, dim)."""
-        return self._completed(
-            DiagonalUnitary(Constant(1.0), self.angles).sample(key, horizon, batch), batch, horizon
-        )
+        return self.completed(DiagonalUnitary(Constant(1.0), self.angles).sample(key, horizon, batch))
 
     def every(self, horizon: int) -> Array:
         """All sequences whose angles are multiples of π/(T − 1): their mean loss is the population loss.
@@ -48,17 +53,49 @@ class Eigencoordinates(SequenceProcess):
         """
         steps = 2 * horizon - 2
         angles = np.array(list(product(range(steps), repeat=self.angles))) * 2 * np.pi / steps
-        powers = np.exp(1j * angles[:, None, :] * np.arange(horizon)[:, None])
-        return self._completed(jnp.asarray(powers), len(angles), horizon)
+        return self.completed(jnp.asarray(np.exp(1j * angles[:, None, :] * np.arange(horizon)[:, None])))
 
-    def _completed(self, drawn: Array, batch: int, horizon: int) -> Array:
-        if not self.pairs:
-            return drawn
-        return jnp.stack([drawn, drawn.conj()], -1).reshape(batch, horizon, self.dim)
+
+class IndependentEigenvalues(Eigencoordinates):
+    """Every eigenvalue is drawn."""
+
+    @property
+    def angles(self) -> int:
+        """All d."""
+        return self.dim
+
+    def completed(self, drawn: Array) -> Array:
+        """Nothing is missing."""
+        return drawn
+
+    def loss(self, heads: Any, row: Any) -> Any:
+        """`theory.sander2024.unitary_polynomial`."""
+        return theory.unitary_polynomial(heads, row)
+
+    def describe(self) -> str:
+        """Return e.g. `4 independent eigenvalues`."""
+        return f"{self.dim} independent eigenvalues"
+
+
+class ConjugatePairs(Eigencoordinates):
+    """The eigenvalues of planes that turn; d is even."""
+
+    @property
+    def angles(self) -> int:
+        """One for every plane."""
+        return self.dim // 2
+
+    def completed(self, drawn: Array) -> Array:
+        """Each coordinate followed by its conjugate."""
+        return jnp.stack([drawn, drawn.conj()], -1).reshape(*drawn.shape[:-1], self.dim)
+
+    def loss(self, heads: Any, row: Any) -> Any:
+        """`theory.sander2024.rotation_polynomial`."""
+        return theory.rotation_polynomial(heads, row)
 
     def describe(self) -> str:
         """Return e.g. `4 eigenvalues in conjugate pairs`."""
-        return f"{self.dim} {'eigenvalues in conjugate pairs' if self.pairs else 'independent eigenvalues'}"
+        return f"{self.dim} eigenvalues in conjugate pairs"
 
 
 class DiagonalHeads(eqx.Module):
@@ -119,17 +156,16 @@ class EveryAngle(Engine):
 
 
 class ClosedForms(Objective):
-    """Σ_T ½ E‖x̂_{T+1} − x_{T+1}‖² by the closed forms, for contexts of 2 … `longest` tokens."""
+    """Σ_T ½ E‖x̂_{T+1} − x_{T+1}‖² by the closed form, for contexts of 2 … `longest` tokens."""
 
-    pairs: bool = eqx.field(static=True)
+    process: Eigencoordinates
     longest: int = eqx.field(static=True)
 
     def __call__(self, model: Any) -> Estimate:
         """Exact."""
-        loss = theory.rotation_polynomial if self.pairs else theory.unitary_polynomial
         heads = model.b.T @ model.a
         rows = (model.positions[context - 1, :context] for context in range(2, self.longest + 1))
-        value = sum(loss(heads, row) for row in rows) / 2
+        value = sum(self.process.loss(heads, row) for row in rows) / 2
         return Estimate(value, jnp.zeros_like(value))
 
 
@@ -140,7 +176,7 @@ class ByClosedForm(Engine):
         self, process: Eigencoordinates, task: NextToken, normalizer: Normalizer = "t-1"
     ) -> ClosedForms:
         """The objective of this process and task, all context lengths counted alike; the layer has no normalizer."""
-        return ClosedForms(process.pairs, task.horizon - 1)
+        return ClosedForms(process, task.horizon - 1)
 
 
 def flow_of_heads(

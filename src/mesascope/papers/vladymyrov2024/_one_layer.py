@@ -14,7 +14,7 @@ from mesascope.theory import vladymyrov2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, within
 from .._runs import settled
-from ._common import PAPER
+from ._exact import PAPER
 
 
 def _flow(settings: Settings) -> Finding:

@@ -1,11 +1,15 @@
-"""What the claims of vonoswald2023 share: the data, and how one step of gradient descent does on them."""
+"""What the claims of vonoswald2023 share: the data, how one step of gradient descent does on them, sensitivities."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
 
+from mesascope.models import PromptModel
 from mesascope.processes import FewShot, LinearRegression, Uniform
 from mesascope.theory import vonoswald2023 as theory
 
@@ -34,6 +38,11 @@ def best_loss(settings: Settings) -> float:
     return float(theory.best_one_step_loss(settings["dim"], settings["examples"], **_law(settings)))
 
 
-def relative_error(measured: np.ndarray, expected: np.ndarray) -> float:
-    """The largest difference in units of the largest entry."""
-    return float(np.max(np.abs(measured - expected)) / np.max(np.abs(expected)))
+@eqx.filter_jit
+def query_sensitivities(model: PromptModel, x: Array, y: Array) -> Array:
+    """∂ŷ/∂x_q of prompts (x, y), shape (prompts, d)."""
+
+    def answer(query: Array, inputs: Array, labels: Array) -> Array:
+        return model(jnp.concatenate([inputs, query[None]])[None], labels[None])[0]
+
+    return jax.vmap(jax.grad(answer))(x[:, -1], x[:, :-1], y[:, :-1])

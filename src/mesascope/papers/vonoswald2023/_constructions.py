@@ -18,15 +18,16 @@ from mesascope.processes import LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, Settings, both, within
+from .._claim import Claim, Finding, Settings, both
+from .._identity import identity, relative_error
 from .._prompts import construction_model
-from ._common import PAPER, relative_error
+from ._common import PAPER
 
 
 def _gradient_descent(settings: Settings) -> Finding:
     """Layers beside the learner."""
     step = settings["step_size"]
-    return _identity(
+    return _compared(
         settings,
         lambda dim, layers: theory.gradient_descent(dim, [step] * layers),
         lambda layers: GradientDescent(step, steps=layers),
@@ -36,24 +37,21 @@ def _gradient_descent(settings: Settings) -> Finding:
 def _plus_plus(settings: Settings) -> Finding:
     """Layers beside the learner."""
     step, curvature = settings["step_size"], settings["curvature"]
-    return _identity(
+    return _compared(
         settings,
         lambda dim, layers: theory.gradient_descent_plus_plus(dim, [step] * layers, [curvature] * layers),
         lambda layers: GradientDescentPlusPlus(step, curvature, steps=layers),
     )
 
 
-def _identity(settings: Settings, construct: Any, learner: Any) -> Finding:
+def _compared(settings: Settings, construct: Any, learner: Any) -> Finding:
     errors = {
         f"d = {dim}, N = {examples}, {layers} layers": _error(
             construct(dim, layers), learner(layers), dim, examples, settings
         )
         for dim, examples, layers in settings["cases"]
     }
-    worst = max(errors.values())
-    return Finding(
-        worst, 0.0, settings["tolerance"], within(worst, settings["tolerance"]), {"errors": errors}
-    )
+    return identity(errors, settings)
 
 
 def _error(

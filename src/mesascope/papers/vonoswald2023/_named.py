@@ -2,64 +2,98 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mesascope.probes import identify
 
 from .._claim import Claim, Finding, Settings, both, decide
 from ._common import PAPER, best_step_size, data
-from ._one_layer import PAPER_SIZES, SCALE, TRAINING, trained_layers
+from ._layers import PAPER_SIZES, SCALE, TRAINING, at_the_end
 
 
 def _named(settings: Settings) -> Finding:
-    """`identify` on trained layers."""
-    process, task = data(settings)
-    best = best_step_size(settings)
-    names, steps, distances = [], [], []
-    for model in trained_layers(settings, settings["steps"]):
-        found = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        names.append(found.candidates if found.verdict == "identified" else (found.verdict,))
-        entry = found.entry("gradient-descent")
-        steps.append([float(entry.hyperparameters["step_size"]) / best, int(entry.hyperparameters["steps"])])
-        distances.append(entry.distance)
-    right = all(name == ("gradient-descent",) for name in names) and all(count == 1 for _, count in steps)
-    sizes = [size for size, _ in steps]
+    """`identify` on trained layers: name, number of steps and step size."""
+    found = _asked(settings)
+    sizes = [entry["step_size_over_the_best"] for entry in found]
+    right = all(entry["names"] == ["gradient-descent"] and entry["steps"] == 1 for entry in found)
     near = max(abs(size - 1) for size in sizes) <= settings["tolerance"]
     return Finding(
-        {"names": [" or ".join(name) for name in names], "step_sizes_over_the_best": sizes},
+        {"names": [" or ".join(entry["names"]) for entry in found], "step_sizes_over_the_best": sizes},
         {"names": "gradient-descent, one step", "step_sizes_over_the_best": 1.0},
         settings["tolerance"],
         decide(right and near),
-        {"steps": [count for _, count in steps], "distances": distances, "meaning": "one entry per seed"},
+        {"seeds": found},
     )
 
+
+def _named_among_all(settings: Settings) -> Finding:
+    """`identify` on trained layers, a preconditioner among the learners."""
+    found = _asked(settings)
+    return Finding(
+        {"names": [" or ".join(entry["names"]) for entry in found]},
+        {"names": "gradient-descent, one step"},
+        None,
+        decide(all(entry["names"] == ["gradient-descent"] and entry["steps"] == 1 for entry in found)),
+        {"seeds": found},
+    )
+
+
+def _asked(settings: Settings) -> list[dict[str, Any]]:
+    """What `identify` says about the layer of every seed."""
+    process, task = data(settings)
+    best, told = best_step_size(settings), []
+    for model in at_the_end(settings)[: settings["asked"]]:
+        found = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
+        entry = found.entry("gradient-descent")
+        told.append(
+            {
+                "verdict": found.verdict,
+                "names": list(found.candidates),
+                "steps": int(entry.hyperparameters["steps"]),
+                "step_size_over_the_best": float(entry.hyperparameters["step_size"]) / best,
+                "distances": {one.learner: one.distance for one in found.ranking},
+                "reasons": list(found.reasons),
+            }
+        )
+    return told
+
+
+_ALGORITHMS = [
+    "zero",
+    "average",
+    "gradient-descent",
+    "gradient-descent++",
+    "newton",
+    "least-squares",
+    "ridge",
+]
+_ASKED: dict[str, Any] = {**TRAINING, "asked": 2, "tasks": 1000}
+_PAPER: dict[str, Any] = {**PAPER_SIZES, "asked": 5}
 
 CLAIMS = (
     Claim(
         id=f"{PAPER}/named",
         statement=(
             "Asked which algorithm the trained layer runs, among learners without matrices to fit, `identify` names one "
-            "step of gradient descent for every seed, with the best step size to 2 % "
-            f"({SCALE.format(quick=1000, paper=5000)})."
+            f"step of gradient descent for each of two seeds (paper: five), with the best step size to 2 % ({SCALE})."
         ),
         source="vonoswald2023, section 3: a trained layer is a step of gradient descent",
-        settings=both(
-            {
-                **TRAINING,
-                "seeds": 2,
-                "tasks": 1000,
-                "learners": [
-                    "zero",
-                    "average",
-                    "gradient-descent",
-                    "gradient-descent++",
-                    "newton",
-                    "least-squares",
-                    "ridge",
-                ],
-                "tolerance": 0.02,
-            },
-            **{**PAPER_SIZES, "seeds": 5},
-        ),
+        settings=both({**_ASKED, "learners": _ALGORITHMS, "tolerance": 0.02}, **_PAPER),
         check=_named,
         tolerance_reason="the loss is flat where the step is best: 2 % of the step are 0.04 % of the loss",
+    ),
+    Claim(
+        id=f"{PAPER}/named-beside-preconditioners",
+        statement=(
+            "`identify` names one step of gradient descent for the trained layer also where a step with any "
+            f"preconditioner, d² numbers fitted to the layer's answers, is among the learners ({SCALE})."
+        ),
+        source="vonoswald2023, section 3: a trained layer is a step of gradient descent, and no other algorithm",
+        settings=both({**_ASKED, "learners": [*_ALGORITHMS, "preconditioned-gradient-descent"]}, **_PAPER),
+        check=_named_among_all,
+        tolerance_reason=(
+            "no distance: `identify` calls a learner nearer only where 95 % intervals over tasks say so, and takes a "
+            "preconditioner within 1 % of a multiple of the identity for no other learner"
+        ),
     ),
 )

@@ -1,7 +1,9 @@
 """Von Oswald et al. 2024, Uncovering Mesa-Optimization Algorithms in Transformers: its claims and figures."""
 
 from ._copying import CLAIMS as _COPYING
+from ._depth import CLAIMS as _DEPTH
 from ._identities import CLAIMS as _IDENTITIES
-from ._trained import CLAIMS as _TRAINED
+from ._named import CLAIMS as _NAMED
+from ._one_layer import CLAIMS as _ONE_LAYER
 
-CLAIMS = (*_IDENTITIES, *_TRAINED, *_COPYING)
+CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_DEPTH, *_NAMED, *_COPYING)

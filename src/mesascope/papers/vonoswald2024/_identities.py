@@ -12,7 +12,8 @@ from mesascope.processes import Gaussian, OrthogonalAR
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import vonoswald2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, decide, within
+from .._claim import Claim, Finding, Settings, both, decide
+from .._identity import identity, relative_error
 from ._common import PAPER
 
 
@@ -36,18 +37,6 @@ def _ridge(s: np.ndarray, regularization: float) -> np.ndarray:
     return np.asarray((cross @ solved)[..., 0])
 
 
-def _gap(found: Any, expected: np.ndarray) -> float:
-    """The largest difference in units of the largest entry."""
-    return float(np.max(np.abs(np.asarray(found) - expected)) / np.max(np.abs(expected)))
-
-
-def _judged(errors: dict[str, float], settings: Settings) -> Finding:
-    worst = max(errors.values())
-    return Finding(
-        worst, 0.0, settings["tolerance"], within(worst, settings["tolerance"]), {"errors": errors}
-    )
-
-
 def _gradient_step(settings: Settings) -> Finding:
     """One layer against Φ₀ − η∇L_t(Φ₀)."""
     errors: dict[str, float] = {}
@@ -60,8 +49,8 @@ def _gradient_step(settings: Settings) -> Finding:
         cross, gram = _moments(s)
         stepped = phi - eta * (phi @ gram - cross)
         expected = (stepped @ s[..., None])[..., 0]
-        errors[f"d = {dim}, T = {horizon}"] = _gap(stream[..., :dim], expected)
-    return _judged(errors, settings)
+        errors[f"d = {dim}, T = {horizon}"] = relative_error(stream[..., :dim], expected)
+    return identity(errors, settings)
 
 
 def _mesa_layer(settings: Settings) -> Finding:
@@ -71,10 +60,10 @@ def _mesa_layer(settings: Settings) -> Finding:
         s = _sequences(dim, horizon, settings)
         for regularization in settings["regularizations"]:
             stream = _mesa(dim, regularization)(theory.gradient_step_tokens(s, np.zeros((dim, dim))))
-            errors[f"d = {dim}, T = {horizon}, λ = {regularization:g}"] = _gap(
+            errors[f"d = {dim}, T = {horizon}, λ = {regularization:g}"] = relative_error(
                 stream[..., :dim], _ridge(s, regularization)
             )
-    return _judged(errors, settings)
+    return identity(errors, settings)
 
 
 def _mesa(dim: int, regularization: float) -> LinearAttentionStack:
@@ -91,7 +80,8 @@ def _linear_limit(settings: Settings) -> Finding:
     layer = LinearSelfAttention(*theory.gradient_step(zero, 1.0), "1", "causal")
     linear = np.asarray(LinearAttentionStack([layer])(tokens))[..., :dim]
     gaps = [
-        _gap(_mesa(dim, value)(tokens)[..., :dim] / value, linear) for value in settings["regularizations"]
+        relative_error(_mesa(dim, value)(tokens)[..., :dim] / value, linear)
+        for value in settings["regularizations"]
     ]
     slopes = np.diff(np.log(gaps)) / np.diff(np.log(settings["regularizations"]))
     worst = float(np.max(np.abs(slopes - 1)))
@@ -120,8 +110,8 @@ def _stack_limit(settings: Settings) -> Finding:
         answer = np.asarray(network(tokens, loops=layers))[..., dim:, :dim]
         kept = np.linalg.matrix_power(np.eye(dim) - eta * system, layers)
         truncated = cross @ np.linalg.solve(system, (np.eye(dim) - kept) @ s[..., None])
-        series.append(_gap(answer, truncated[..., 0]))
-        left.append(_gap(answer, wanted))
+        series.append(relative_error(answer, truncated[..., 0]))
+        left.append(relative_error(answer, wanted))
         bounds.append((1 - eta * smallest) ** layers)
     worst = max(series)
     return Finding(

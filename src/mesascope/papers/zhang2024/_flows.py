@@ -23,6 +23,7 @@ from ._layer import (
     model_of,
     preconditioner_of,
     small_start,
+    trained,
     weights_of,
 )
 
@@ -127,9 +128,10 @@ def _limit(settings: Settings) -> Finding:
     errors: dict[str, list[float]] = {"weights": [], "risk": []}
     for number, (eigenvalues, examples) in enumerate(settings["cases"]):
         lam = covariance(eigenvalues, number)
-        dim = len(lam)
-        process = LinearRegression(dim, None, lam)
-        end = flow_of(small_start(dim, settings["scale"], number), process, examples).model
+        process = LinearRegression(len(lam), None, lam)
+        end = trained(
+            {"eigenvalues": eigenvalues, "examples": examples, "scale": settings["scale"], "seed": number}
+        )
         w_kq, w_pv = weights_of(end)
         matrix, scalar = theory.flow_limit(lam, examples)
         wanted = theory.layer(matrix, scalar)

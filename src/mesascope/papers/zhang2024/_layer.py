@@ -9,12 +9,14 @@ import numpy as np
 from mesascope.dynamics import Flow, gradient_flow
 from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
 from mesascope.objectives import ExactMoments, population_loss
-from mesascope.processes import FewShot
+from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
+from .._claim import Settings
 from .._rotations import rotation
 from .._runs import settled
+from .._shared import shared
 
 PAPER = "zhang2024"
 
@@ -44,6 +46,14 @@ def flow_of(start: PromptModel, process: Any, examples: int) -> Flow[PromptModel
     return settled(gradient_flow(start, process, FewShot(examples), rtol=1e-9, tolerance=1e-9, saves=256))
 
 
+@shared("eigenvalues", "examples", "scale", "seed")
+def trained(settings: Settings) -> PromptModel:
+    """The layer at which the flow from the paper's start ends."""
+    lam = covariance(settings["eigenvalues"], settings["seed"])
+    start = small_start(len(lam), settings["scale"], settings["seed"])
+    return flow_of(start, LinearRegression(len(lam), None, lam), settings["examples"]).model
+
+
 def weights_of(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:
     """W^KQ and W^PV, shape (…, d + 1, d + 1), of one model or of a trajectory."""
     layer: Any = model.network.layers[0]  # type: ignore[attr-defined]  # a LinearAttentionStack
@@ -59,3 +69,18 @@ def preconditioner_of(model: PromptModel) -> np.ndarray:
 def exact_risk(model: PromptModel, process: Any, examples: int) -> float:
     """E(ŷ − y)² on prompts of this length."""
     return 2 * float(population_loss(model, process, FewShot(examples), ExactMoments()).value)
+
+
+def factors(layer: PromptModel, process: Any, examples: int) -> tuple[float, float]:
+    """The best multiple of y for ŷ, E ŷy/E y², and the squared correlation of the two, from three exact losses.
+
+    The loss of α ŷ is a parabola in α.
+    """
+    w_kq, w_pv = weights_of(layer)
+    dim = len(w_kq) - 1
+    at = [
+        exact_risk(model_of(theory.layer(w_kq[:dim, :dim], alpha * w_pv[dim, dim])), process, examples)
+        for alpha in (0.0, 1.0, -1.0)
+    ]
+    square, cross = (at[1] + at[2]) / 2 - at[0], (at[2] - at[1]) / 4
+    return cross / at[0], cross**2 / (square * at[0])

@@ -1,0 +1,26 @@
+"""What the figures of several papers are drawn with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mesascope.records import Band, Line
+
+
+def curve(x: Any, values: Any, label: str, series: int, band: str | None = None) -> tuple[Band, Line]:
+    """The range over seeds as a band, and their median as a line.
+
+    Args:
+        x: abscissas, shape (points,).
+        values: one row a seed, shape (seeds, points).
+        label: of the line.
+        series: colour number of both.
+        band: label of the band; None gives both one entry in the legend.
+    """
+    table = np.asarray(values)
+    return (
+        Band(x=x, low=table.min(0), high=table.max(0), label=band or label, series=series),
+        Line(x=x, y=np.median(table, 0), label=label, series=series),
+    )

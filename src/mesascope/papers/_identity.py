@@ -1,0 +1,43 @@
+"""Claims that two computations give one thing: how far they are apart, and the finding over all cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mesascope.records import Figure
+
+from ._claim import Finding, Settings, within
+
+
+def relative_error(found: Any, expected: Any) -> float:
+    """max|found − expected| / max|expected|, NaN where either holds one.
+
+    Args:
+        found: numbers of any shape.
+        expected: as many, not all 0.
+    """
+    right = np.asarray(expected)
+    return float(np.max(np.abs(np.asarray(found) - right)) / np.max(np.abs(right)))
+
+
+def identity(
+    errors: Mapping[str, float],
+    settings: Settings,
+    figures: Mapping[str, Figure] | None = None,
+    **details: Any,
+) -> Finding:
+    """The finding on an identity: its largest error against 0, verified within `settings["tolerance"]`.
+
+    Args:
+        errors: case → error, at least one; one that is NaN refutes.
+        settings: those of the claim.
+        figures: as in `Finding`.
+        **details: what else belongs to the errors.
+    """
+    worst, tolerance = float(np.max(np.abs(list(errors.values())))), settings["tolerance"]
+    return Finding(
+        worst, 0.0, tolerance, within(worst, tolerance), {"errors": dict(errors), **details}, figures or {}
+    )

@@ -1,0 +1,54 @@
+"""Models on their way through one training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from jax import Array
+
+from mesascope.dynamics import load_model, train_many
+
+from ._runs import Model, settled
+
+
+def recorded_models(
+    make: Callable[[Array], Model],
+    process: Any,
+    task: Any,
+    seeds: list[int],
+    recorded: Sequence[int],
+    **settings: Any,
+) -> dict[int, list[Model]]:
+    """Number of steps → one model per seed after so many steps of one training, which ends with the last number.
+
+    Args:
+        make: as for `train_many`.
+        process: as for `train_many`.
+        task: as for `train_many`.
+        seeds: as for `train_many`.
+        recorded: increasing; there is a checkpoint at every multiple of their greatest common divisor.
+        settings: as for `train_many`, without `steps` and checkpoints.
+
+    Raises:
+        KeyboardInterrupt, UnsettledError: as `settled`.
+    """
+    with TemporaryDirectory() as folder:
+        runs = train_many(
+            make,
+            process,
+            task,
+            seeds,
+            steps=recorded[-1],
+            checkpoint=folder,
+            checkpoint_every=gcd(*recorded),
+            **settings,
+        )
+        ends = [(settled(run).model, run.checkpoint or Path(folder)) for run in runs]
+        return {
+            step: [load_model(last.with_name(f"step-{step:09}.checkpoint"), end) for end, last in ends]
+            for step in recorded
+        }

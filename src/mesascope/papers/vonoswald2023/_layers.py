@@ -1,0 +1,86 @@
+"""One layer of linear attention, trained; the claims about it share the training."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jax import Array
+
+from mesascope.dynamics import Optimizer
+from mesascope.models import PromptModel, prompt_linear_transformer
+from mesascope.theory import vonoswald2023 as theory
+
+from .._claim import Settings
+from .._prompts import construction_model, fresh_losses
+from .._recorded import recorded_models
+from .._runs import seeds_of
+from .._shared import shared
+from ._common import best_loss, best_step_size, data
+
+TRAINING: dict[str, Any] = {
+    "dim": 10,
+    "examples": 10,
+    "half_width": 0.5,
+    "rate": 0.03,
+    "batch": 512,
+    "recorded": [20, 40, 60, 100, 200, 400, 1000],
+    "seed": 0,
+    "seeds": 3,
+    "prompts": 20_000,
+}
+PAPER_SIZES: dict[str, Any] = {
+    "batch": 2048,
+    "recorded": [50, 100, 150, 200, 500, 1000, 5000],
+    "rate": 0.01,
+    "seeds": 10,
+    "prompts": 100_000,
+}
+SCALE = (
+    "d = N = 10, inputs uniform on [−½, ½], Adam; quick: 1000 steps of 512 prompts, three seeds; paper: 5000 steps "
+    "of 2048 prompts, ten seeds"
+)
+
+
+@shared("dim", "examples", "half_width", "rate", "batch", "recorded", "seed", "seeds")
+def trained_layers(settings: Settings) -> dict[int, list[PromptModel]]:
+    """Number of training steps → one layer of linear attention per seed."""
+    process, task = data(settings)
+    return recorded_models(
+        partial(_start, settings["dim"]),
+        process,
+        task,
+        seeds_of(settings),
+        settings["recorded"],
+        optimizer=Optimizer("adam", settings["rate"], "cosine", clip=1.0),
+        batch=settings["batch"],
+        held_out=2,
+    )
+
+
+def at_the_end(settings: Settings) -> list[PromptModel]:
+    """The layers at the end of their training."""
+    return trained_layers(settings)[settings["recorded"][-1]]
+
+
+def _start(dim: int, key: Array) -> PromptModel:
+    return prompt_linear_transformer(dim, 1, key=key)
+
+
+def best_step(settings: Settings) -> PromptModel:
+    """The layer that is one step of gradient descent, with the best step size."""
+    return construction_model(theory.gradient_descent(settings["dim"], [best_step_size(settings)]))
+
+
+def loss_above_the_step(models: list[PromptModel], settings: Settings) -> tuple[list[float], float]:
+    """(L(model) − L(step))/L* of every model on prompts of its own, and z of L(step) on all of them against L*."""
+    process, task = data(settings)
+    best, above, steps = best_loss(settings), [], []
+    for number, model in enumerate(models):
+        pair = {"model": model, "step": best_step(settings)}
+        found = fresh_losses(pair, process, task, settings["prompts"], settings["seed"] + number)
+        above.append(float(np.mean(found["model"] - found["step"])) / best)
+        steps.append(found["step"])
+    drawn = np.concatenate(steps)
+    return above, float((drawn.mean() - best) / (drawn.std(ddof=1) / len(drawn) ** 0.5))

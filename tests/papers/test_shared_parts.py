@@ -1,0 +1,82 @@
+"""What papers share: results computed once, identities, curves over seeds, models on their way."""
+
+import jax
+import numpy as np
+import pytest
+
+from mesascope.dynamics import Optimizer, train_many
+from mesascope.models import prompt_linear_transformer
+from mesascope.papers._figures import curve
+from mesascope.papers._identity import identity, relative_error
+from mesascope.papers._recorded import recorded_models
+from mesascope.papers._shared import shared
+from mesascope.processes import FewShot, LinearRegression
+
+
+def test_what_is_shared_is_computed_once_per_settings_and_sees_no_others():
+    asked = []
+
+    @shared("dim", "cases")
+    def squared(settings):
+        asked.append(dict(settings))
+        return settings["dim"] ** 2
+
+    assert [squared({"dim": 3, "cases": [1], "tolerance": t}) for t in (0.1, 0.2)] == [9, 9]
+    assert squared({"dim": 3, "cases": (1,), "tolerance": 0.1}) == 9  # lists and tuples are one in a record
+    assert asked == [{"dim": 3, "cases": [1]}]
+    assert squared({"dim": 4, "cases": [1]}) == 16 and len(asked) == 2
+    assert squared.__wrapped__({"dim": 3, "cases": [1]}) == 9 and len(asked) == 3
+    with pytest.raises(KeyError, match="cases"):
+        squared({"dim": 3})
+
+
+def test_few_results_are_kept_and_failures_are_not():
+    asked = []
+
+    @shared("n")
+    def once(settings):
+        asked.append(settings["n"])
+        if settings["n"] < 0:
+            raise ValueError("negative")
+        return settings["n"]
+
+    for n in [*range(9), 8, 1, 0]:  # eight are kept: 0 went when 8 came
+        once({"n": n})
+    assert asked == [*range(9), 0]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="negative"):
+            once({"n": -1})
+    assert asked[-2:] == [-1, -1]
+
+
+def test_an_identity_is_as_good_as_its_worst_case():
+    settings = {"tolerance": 1e-12}
+    found = identity({"one": 1e-13, "two": -2e-13}, settings, cases=2)
+    assert (found.measured, found.verdict, found.details["cases"]) == (2e-13, "verified", 2)
+    assert identity({"one": 0.0, "two": 2e-12}, settings).verdict == "refuted"
+    for errors in ({"one": 0.0, "two": np.nan}, {"one": np.nan, "two": 0.0}):
+        assert identity(errors, settings).verdict == "refuted"
+
+
+def test_errors_are_relative_to_the_largest_entry():
+    assert relative_error([[1.0, -4.0]], [[1.1, -4.0]]) == pytest.approx(0.1 / 4)
+    assert np.isnan(relative_error([1.0, np.nan], [1.0, 2.0]))
+
+
+def test_a_curve_is_the_median_of_the_seeds_in_the_band_of_all():
+    band, line = curve([1, 2], [[1.0, 5.0], [2.0, 4.0], [9.0, 3.0]], "loss", 3, band="all seeds")
+    assert (band.low, band.high, line.y) == ((1.0, 3.0), (9.0, 5.0), (2.0, 4.0))
+    assert (band.label, line.label, band.series, line.series) == ("all seeds", "loss", 3, 3)
+
+
+def test_models_on_their_way_are_those_of_shorter_trainings():
+    process, task = LinearRegression(2), FewShot(3)
+    settings = {"optimizer": Optimizer("adam", 0.01), "batch": 8, "held_out": 2}
+
+    def make(key):
+        return prompt_linear_transformer(2, 1, key=key)
+
+    (model,) = recorded_models(make, process, task, [5], [4, 6], **settings)[4]
+    (run,) = train_many(make, process, task, [5], steps=4, **settings)
+    pairs = zip(jax.tree.leaves(model), jax.tree.leaves(run.model), strict=True)
+    assert all(np.array_equal(one, other) for one, other in pairs)
