@@ -44,7 +44,10 @@ from ._run import RunDirectory as RunDirectory
 from .store import PlannedRun as PlannedRun
 from .store import RunFolders as RunFolders
 from .store import RunRecord as RunRecord
+from .store import RunRow as RunRow
 from .store import State as State
+from .store import Store as Store
 from .store import StudyAxis as StudyAxis
 from .store import StudyPoint as StudyPoint
 from .store import StudyRecord as StudyRecord
+from .store import open_store as open_store

@@ -104,8 +104,15 @@ class RunFolders:
 
     def ids(self) -> list[str]:
         """The ids of all runs that have a folder, sorted."""
-        parts = _names(self.root / "runs", "[0-9a-f]{2}")
-        return [run for part in parts for run in _names(self.root / "runs" / part, RUN_ID) if run[:2] == part]
+        return [run for part in self.parts() for run in self.ids_of_part(part)]
+
+    def parts(self) -> list[str]:
+        """The first two digits of the runs that have a folder, sorted."""
+        return _names(self.root / "runs", "[0-9a-f]{2}")
+
+    def ids_of_part(self, part: str) -> list[str]:
+        """The ids that begin with these two digits, of runs that have a folder, sorted."""
+        return [run for run in _names(self.root / "runs" / part, RUN_ID) if run[:2] == part]
 
     def plan(self, run: PlannedRun) -> None:
         """Write down what is to be computed, unless it is written down already.
