@@ -75,7 +75,11 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that alone may write: what is read from the folders in it is not older than what is there."""
-    with told(engine.url), engine.connect().execution_options(mesascope_writing=True) as connection, connection.begin():
+    with (
+        told(engine.url),
+        engine.connect().execution_options(mesascope_writing=True) as connection,
+        connection.begin(),
+    ):
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         yield connection

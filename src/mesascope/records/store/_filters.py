@@ -40,6 +40,7 @@ _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
 }
 STATES = ("planned", "running", "done", "failed")
+_SEARCHED = {"spec": RUNS.c.spec, "outcome": RUNS.c.brief}
 _TEXTS = ("kind", "code", "error", "started", "ended")
 _NUMBERS = ("seconds", "attempts")
 _FIELDS = ("state", "study", "id", *_TEXTS, *_NUMBERS, "spec.PATH", "outcome.PATH")
@@ -127,7 +128,7 @@ def _bindable(value: Any) -> Any:
 def _sqlite(
     head: str, path: list[str], compare: Callable[[Any, Any], Any], value: Any
 ) -> ColumnElement[bool]:
-    column = RUNS.c[head]
+    column = _SEARCHED[head]
     # A part of digits may be an index of a list or a name: '$."weights"[3]' or '$."weights"."3"'.
     parts = [[f'."{part}"', f"[{part}]"] if part.isdecimal() else [f'."{part}"'] for part in path]
     each = []
@@ -146,7 +147,7 @@ def _sqlite(
 def _postgresql(
     head: str, path: list[str], compare: Callable[[Any, Any], Any], value: Any
 ) -> ColumnElement[bool]:
-    column, kind_of = RUNS.c[head], func.jsonb_typeof if head == "spec" else func.json_typeof
+    column, kind_of = _SEARCHED[head], func.jsonb_typeof
     steps = cast(literal(path, ARRAY(String)), ARRAY(String))
     there, found = column.op("#>")(steps), column.op("#>>")(steps)
     if isinstance(value, bool):

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ._models import StudyRecord
-from ._schema import PARTS, POINTS, RUNS, STORE, STUDIES
+from ._schema import OUTCOMES, PARTS, POINTS, RUNS, STORE, STUDIES
 
 _CHUNK = 500  # rows in one statement: SQLite takes 32 766 values
 
@@ -24,6 +24,12 @@ def put(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) ->
         column.name: insert.excluded[column.name] for column in table.columns if column.name not in keys
     }
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), list(rows))
+
+
+def put_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Write the rows of runs, with their outcomes."""
+    put(connection, RUNS, [{name: value for name, value in row.items() if name != "outcome"} for row in rows])
+    put(connection, OUTCOMES, [{"run": row["id"], "outcome": row["outcome"]} for row in rows])
 
 
 def drop_runs(connection: Connection, runs: Sequence[str]) -> None:

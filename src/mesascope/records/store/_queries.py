@@ -14,17 +14,18 @@ from ._engine import reading
 from ._filters import Filter, condition, read_filters
 from ._folders import RunFolders
 from ._rows import RunRow
-from ._schema import POINTS, RUNS, STUDIES
+from ._schema import OUTCOMES, POINTS, RUNS, STUDIES
 
-_COLUMNS = [column for column in RUNS.columns if column.name != "written"]
+_COLUMNS = [column for column in RUNS.columns if column.name not in ("brief", "written")]
 
 
 def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int | None) -> list[RunRow]:
     """The runs that all the filters hold for, those that ended last first."""
     read = read_filters(filters)
-    chosen = _where(select(*_COLUMNS), read, engine).order_by(RUNS.c.ended.desc(), RUNS.c.id.desc())
+    joined = select(*_COLUMNS, OUTCOMES.c.outcome).join_from(RUNS, OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
+    chosen = _where(joined, read, engine).order_by(RUNS.c.ended.desc(), RUNS.c.id.desc())
     states = [one for one in read if one.name == "state"]
-    if limit is not None and not states:
+    if limit is not None and not any(map(_by_locks, states)):
         chosen = chosen.limit(limit)
     with reading(engine) as connection:
         rows = connection.execution_options(yield_per=500).execute(chosen)
@@ -34,8 +35,8 @@ def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int
 def count(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> int:
     """The number of runs that all the filters hold for."""
     read = read_filters(filters)
-    if any(one.name == "state" and one.value in ("planned", "running") for one in read):
-        return len(find(engine, folders, filters, None))  # the locks of folders tell these two apart
+    if any(map(_by_locks, read)):
+        return len(find(engine, folders, filters, None))
     with reading(engine) as connection:
         chosen = _where(select(func.count()).select_from(RUNS), read, engine)
         return int(connection.execute(chosen).scalar_one())
@@ -44,10 +45,14 @@ def count(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> int:
 def _where(chosen: Select[Any], filters: Sequence[Filter], engine: Engine) -> Select[Any]:
     """The conditions that the index can judge: of planned and running runs it knows only that they have not ended."""
     for one in filters:
-        undecided = one.name == "state" and one.sign == "!=" and one.value in ("planned", "running")
-        if not undecided:
+        if one.sign == "=" or not _by_locks(one):
             chosen = chosen.where(condition(one, engine.dialect.name))
     return chosen
+
+
+def _by_locks(one: Filter) -> bool:
+    """Whether the locks of the folders decide: to the index, what has not ended is planned."""
+    return one.name == "state" and one.value in ("planned", "running")
 
 
 def _alive(rows: Any, folders: RunFolders, states: Sequence[Filter]) -> Iterator[RunRow]:
@@ -73,10 +78,9 @@ def study_points(
         if row is None:
             known = ", ".join(connection.scalars(select(STUDIES.c.name).order_by(STUDIES.c.name))) or "none"
             raise RecordError(f"no study {study!r} in this store; it has: {known}")
-        joined = POINTS.join(RUNS, RUNS.c.id == POINTS.c.run)
-        chosen = select(POINTS.c.place, POINTS.c.run, RUNS.c.state, RUNS.c.outcome, RUNS.c.code).select_from(
-            joined
-        )
+        joined = POINTS.join(RUNS, RUNS.c.id == POINTS.c.run).join(OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
+        columns = (POINTS.c.place, POINTS.c.run, RUNS.c.state, OUTCOMES.c.outcome, RUNS.c.code)
+        chosen = select(*columns).select_from(joined)
         found = connection.execute(chosen.where(POINTS.c.study == study).order_by(POINTS.c.place)).all()
     return dict(row), [_point(one) for one in found], sorted({one.code for one in found})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,8 @@ from mesascope.records._files import RecordError
 
 if TYPE_CHECKING:
     from ._folders import RunFolders, State
+
+SHORT = 16  # numbers in a list that runs may still be searched by
 
 
 @dataclass(frozen=True)
@@ -42,28 +46,41 @@ class RunRow:
 
 
 def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
-    """The row of a run, from its folder; None where nothing is planned there."""
+    """The row of a run with its outcome, from its folder; None where nothing is planned there."""
     written = record_time(folders, run)
     record = folders.run(run)
     if record is not None:
         shared = ("id", "kind", "state", "code", "spec", "outcome", "attempts", "started", "ended", "seconds")
         error = None if record.error is None else record.error.replace("\0", "\ufffd")
-        return {**{name: getattr(record, name) for name in shared}, "error": error, "written": written}
+        row = {name: getattr(record, name) for name in shared}
+        return {**row, "brief": brief(record.outcome), "error": error, "written": written}
     try:
         planned = folders.planned(run)
     except RecordError:
         return None
     return {
         **{name: getattr(planned, name) for name in ("id", "kind", "code", "spec")},
-        **{"state": "planned", "outcome": {}, "error": None, "attempts": 0},
+        **{"state": "planned", "outcome": {}, "brief": {}, "error": None, "attempts": 0},
         **{"started": "", "ended": "", "seconds": None, "written": written},
     }
 
 
+def brief(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """An outcome without its long lists: what runs are searched by."""
+    shortened = {
+        name: brief(value) if isinstance(value, Mapping) else value for name, value in outcome.items()
+    }
+    return {
+        name: value for name, value in shortened.items() if not isinstance(value, list) or _is_short(value)
+    }
+
+
+def _is_short(values: list[Any]) -> bool:
+    return len(values) <= SHORT and not any(isinstance(value, list | Mapping) for value in values)
+
+
 def record_time(folders: RunFolders, run: str) -> int:
     """When the record of a run was written, in nanoseconds; 0 where there is none. Only ever compared for equality."""
-    import os
-
     try:
         return os.stat(f"{folders.root}/runs/{run[:2]}/{run}/run.json").st_mtime_ns
     except OSError:

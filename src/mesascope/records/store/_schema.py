@@ -26,7 +26,8 @@ STORE = Table(
     Column("folder", Text, nullable=False),
 )
 
-# Outcomes keep the text of their numbers: JSONB would turn 1e22 into an integer and lose the sign of -0.0.
+_SEARCHED = JSON().with_variant(JSONB(), "postgresql")
+
 RUNS = Table(
     "runs",
     TABLES,
@@ -34,8 +35,8 @@ RUNS = Table(
     Column("kind", String(40), nullable=False),
     Column("state", String(10), nullable=False),
     Column("code", Text, nullable=False),
-    Column("spec", JSON().with_variant(JSONB(), "postgresql"), nullable=False),
-    Column("outcome", JSON, nullable=False),
+    Column("spec", _SEARCHED, nullable=False),
+    Column("brief", _SEARCHED, nullable=False),  # the outcome without its long lists
     Column("error", Text),
     Column("attempts", Integer, nullable=False),
     Column("started", String(40), nullable=False),
@@ -45,7 +46,15 @@ RUNS = Table(
         "written", BigInteger, nullable=False
     ),  # time of the file run.json in ns, 0 without: has it changed since?
     Index("runs_by_end", "ended", "id"),
-    Index("runs_by_state", "state", "kind"),
+    Index("runs_by_state", "state", "ended", "id"),
+)
+
+# Apart from what is searched, for they are large; and as text: JSONB would turn 1e22 into an integer and -0.0 into 0.
+OUTCOMES = Table(
+    "outcomes",
+    TABLES,
+    Column("run", String(32), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("outcome", JSON, nullable=False),
 )
 
 STUDIES = Table(

@@ -24,12 +24,13 @@ from ._index import (
     get_studies,
     ids_of_part,
     put,
+    put_runs,
     put_study,
     unfinished,
 )
 from ._paths import empty_trash, study_file
 from ._rows import record_time, row_of
-from ._schema import PARTS, RUNS
+from ._schema import OUTCOMES, PARTS, RUNS
 
 # A folder changed again within the resolution of its time would look as before; one that has rested does not.
 _RESTED = 2 * 10**9  # ns
@@ -44,7 +45,7 @@ def enter(engine: Engine, folders: RunFolders, runs: Iterable[str]) -> None:
 
 def _enter(connection: Connection, folders: RunFolders, runs: Iterable[str]) -> None:
     rows = {run: row_of(folders, run) for run in runs}
-    put(connection, RUNS, [row for row in rows.values() if row is not None])
+    put_runs(connection, [row for row in rows.values() if row is not None])
     drop_runs(connection, [run for run, row in rows.items() if row is None])
 
 
@@ -91,7 +92,8 @@ def differences(engine: Engine, folders: RunFolders) -> list[str]:
     """One line for every way in which the index is not what the folders say."""
     found = []
     with reading(engine) as connection:
-        rows = connection.execute(select(RUNS)).mappings().all()
+        joined = RUNS.outerjoin(OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
+        rows = connection.execute(select(RUNS, OUTCOMES.c.outcome).select_from(joined)).mappings().all()
     for row in rows:
         there = row_of(folders, row["id"])
         # a record written since then is news, which the next command enters

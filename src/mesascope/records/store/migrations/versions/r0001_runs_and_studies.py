@@ -12,6 +12,7 @@ down_revision = None
 
 def upgrade() -> None:
     """Make the tables."""
+    searched = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
     op.create_table(
         "store",
         sa.Column("identity", sa.String(32), primary_key=True),
@@ -23,8 +24,8 @@ def upgrade() -> None:
         sa.Column("kind", sa.String(40), nullable=False),
         sa.Column("state", sa.String(10), nullable=False),
         sa.Column("code", sa.Text, nullable=False),
-        sa.Column("spec", sa.JSON().with_variant(postgresql.JSONB(), "postgresql"), nullable=False),
-        sa.Column("outcome", sa.JSON, nullable=False),
+        sa.Column("spec", searched, nullable=False),
+        sa.Column("brief", searched, nullable=False),
         sa.Column("error", sa.Text),
         sa.Column("attempts", sa.Integer, nullable=False),
         sa.Column("started", sa.String(40), nullable=False),
@@ -33,7 +34,12 @@ def upgrade() -> None:
         sa.Column("written", sa.BigInteger, nullable=False),
     )
     op.create_index("runs_by_end", "runs", ["ended", "id"])
-    op.create_index("runs_by_state", "runs", ["state", "kind"])
+    op.create_index("runs_by_state", "runs", ["state", "ended", "id"])
+    op.create_table(
+        "outcomes",
+        sa.Column("run", sa.String(32), sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("outcome", sa.JSON, nullable=False),
+    )
     op.create_table(
         "studies",
         sa.Column("name", sa.String(100), primary_key=True),
