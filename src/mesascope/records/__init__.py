@@ -51,3 +51,4 @@ from .store import StudyAxis as StudyAxis
 from .store import StudyPoint as StudyPoint
 from .store import StudyRecord as StudyRecord
 from .store import open_store as open_store
+from .store import reindex as reindex

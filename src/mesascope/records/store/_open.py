@@ -46,6 +46,36 @@ def open_store(where: str | os.PathLike[str], index: str | None = None) -> Store
     return _by_folder(folders, read_url(index))
 
 
+def reindex(where: str | os.PathLike[str], index: str | None = None) -> int:
+    """Write the index of a store anew from its folders, also where the file of the index is damaged.
+
+    Args:
+        where: as for `open_store`.
+        index: as for `open_store`.
+
+    Returns:
+        The number of runs.
+
+    Raises:
+        RecordError: as for `open_store`.
+    """
+    from ._urls import DamagedIndexError, is_url, read_url
+
+    try:
+        with open_store(where, index) as store:
+            return store.reindex()
+    except DamagedIndexError:
+        if is_url(where):
+            raise
+        file = (
+            RunFolders(where).root / "index.sqlite" if index is None else Path(read_url(index).database or "")
+        )
+        for part in ("", "-wal", "-shm"):
+            Path(f"{file}{part}").unlink(missing_ok=True)
+    with open_store(where, index) as store:
+        return store.reindex()
+
+
 def _by_folder(folders: RunFolders, url: URL) -> Store:
     from ._engine import make_engine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from mesascope.records._files import RecordError
 from mesascope.records._held import InUseError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray
     from sqlalchemy import Engine
 
-Format = Literal["parquet", "csv", "netcdf", "mlflow", "tensorboard"]
+    from .exporters import Format
 
 
 class Store:
@@ -186,7 +186,7 @@ class Store:
         Args:
             form: parquet and csv: a table, one row a run; netcdf: a study as `to_xarray` gives it; mlflow: runs of an
                 experiment; tensorboard: event files.
-            out: file (parquet, csv, netcdf), folder (tensorboard, mlflow), or tracking URI (mlflow).
+            out: file; of tensorboard a folder; of mlflow a tracking URI, or a file for its own database on SQLite.
             filters: which runs, as for `rows`.
             study: which study; needed by netcdf, and the name of the experiment of mlflow.
 
@@ -196,7 +196,7 @@ class Store:
         Raises:
             RecordError: it cannot be written, or a package is missing; says which extra brings it.
         """
-        from ._export import export
+        from .exporters import export
 
         return export(self, form, out, filters, study)
 

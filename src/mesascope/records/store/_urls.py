@@ -13,6 +13,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mesascope.records._files import RecordError
 
+
+class DamagedIndexError(RecordError):
+    """The file of an index is damaged; `mesascope runs reindex` makes a new one."""
+
+
 _SECRETS = ("password", "sslpassword", "passfile", "oauth_client_secret")
 _DRIVERS = {
     "sqlite": "sqlite",
@@ -76,7 +81,9 @@ def told(url: URL) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         # `from None`: the exception behind it may hold the password, and a traceback would show it.
-        raise RecordError(_line(url, error)) from None
+        line = _line(url, error)
+        damaged = "malformed" in line or "not a database" in line
+        raise (DamagedIndexError if damaged else RecordError)(line) from None
 
 
 def _line(url: URL, error: SQLAlchemyError) -> str:
