@@ -6,8 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from mesascope.records import InUseError, RecordError
 
 from ._attempts import attempts
@@ -23,22 +21,6 @@ _TICK = 0.5  # seconds that are waited for a report
 _LOOK_AGAIN = 1.0  # seconds between looks at what somebody else computes
 _ENTER_EVERY, _ENTER_MANY = 1.0, 500
 _WINDOW = 200  # runs over which the rate is taken
-
-
-class Failure(BaseModel):
-    """Runs that failed alike.
-
-    Attributes:
-        error: why.
-        count: how many.
-        run: the id of one of them.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    error: str
-    count: int
-    run: str
 
 
 class SweepProgress(NamedTuple):
@@ -121,14 +103,6 @@ class Drive:
                 self._store.enter(self._unentered)
             raise
         self._store.enter(self._unentered)
-
-    def failures(self) -> list[Failure]:
-        """The runs that failed, those that did so alike together, most first."""
-        first: dict[str, str] = {}
-        for run, error in self.failed.items():
-            first.setdefault(error, run)
-        counted = Counter(self.failed.values()).most_common()
-        return [Failure(error=error, count=count, run=first[error]) for error, count in counted]
 
     def _give(self) -> None:
         for _ in range(self._runner.room()):

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict
 
 from .._read import read_spec
 from ._clusters import QUEUES, client_of
-from ._drive import Drive, Failure, SweepProgress
+from ._drive import Drive, SweepProgress
 from ._drivers import announced
+from ._failures import Failure, grouped
 from ._prepare import check, open_or_make, prepare, search_folders
 from ._runners import InProcess, Runner
 from ._study import StudySpec
@@ -114,7 +115,7 @@ def sweep(
         done=len(drive.done),
         failed=len(drive.failed),
         reused=len(drive.reused),
-        failures=tuple(drive.failures()),
+        failures=grouped(drive.failed),
         ids=tuple(record.runs),
     )
 
