@@ -130,7 +130,9 @@ if _TYPE_CHECKING:
     from mesascope.processes import StudentT as StudentT
     from mesascope.processes import TwoLayerReLU as TwoLayerReLU
     from mesascope.processes import Uniform as Uniform
+    from mesascope.studies import StudySpec as StudySpec
     from mesascope.studies import load_trained as load_trained
+    from mesascope.studies import sweep as sweep
 
     __version__: str
 
@@ -207,6 +209,7 @@ _HOME = {
     "Stack": "models",
     "StackedPrompt": "models",
     "StudentT": "processes",
+    "StudySpec": "studies",
     "TokenTable": "models",
     "TwoLayerReLU": "processes",
     "Uniform": "processes",
@@ -239,6 +242,7 @@ _HOME = {
     "save_model": "dynamics",
     "stability": "dynamics",
     "step_family": "probes",
+    "sweep": "studies",
     "token_transformer": "models",
     "train": "dynamics",
     "train_many": "dynamics",
