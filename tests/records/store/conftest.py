@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,11 @@ def folders(tmp_path):
 @pytest.fixture(scope="session")
 def server():
     """The address of a PostgreSQL on a socket, without its database; its folder ends with the tests."""
-    pgserver = pytest.importorskip("pgserver", reason="no PostgreSQL for this Python", exc_type=ImportError)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where XDG_RUNTIME_DIR is not set
+        pgserver = pytest.importorskip(
+            "pgserver", reason="no PostgreSQL for this Python", exc_type=ImportError
+        )
     place = Path(tempfile.mkdtemp(prefix="ms-pg-"))  # short: the path of a socket has 100 characters
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     try:
