@@ -199,16 +199,22 @@ class Drive:
                 self._unentered = set()
 
     def _say(self) -> None:
-        counts = {"done": len(self.done), "failed": len(self.failed), "reused": len(self.reused)}
-        left = self._total - sum(counts.values())
-        rate = self._rate()
-        news = {"per_minute": 60 * rate, "seconds_left": left / rate if rate else None}
-        self._announcement.say(**counts, **news)
-        self._tell(
-            SweepProgress(
-                "run", self._total - left, self._total, **counts, **news, dashboard=self._runner.dashboard
-            )  # type: ignore[arg-type]
+        done, failed, reused = len(self.done), len(self.failed), len(self.reused)
+        left, rate = self._total - done - failed - reused, self._rate()
+        now = SweepProgress(
+            stage="run",
+            through=self._total - left,
+            total=self._total,
+            done=done,
+            failed=failed,
+            reused=reused,
+            per_minute=60 * rate,
+            seconds_left=left / rate if rate else None,
+            dashboard=self._runner.dashboard,
         )
+        news = ("done", "failed", "reused", "per_minute", "seconds_left")
+        self._announcement.say(**{name: getattr(now, name) for name in news})
+        self._tell(now)
 
     def _rate(self) -> float:
         """Runs in a second, over the last ones."""

@@ -11,6 +11,7 @@ from .._errors import SpecError
 from ._axes import ZipSpec
 from ._execute import ended, importable
 from ._run_id import planned_run
+from ._runners import SweepError
 from ._study import StudySpec
 
 if TYPE_CHECKING:
@@ -90,13 +91,19 @@ def prepare(study: StudySpec, record: StudyRecord, store: "Store", tell: Tell) -
     """Write down the study and every run of it that is not there.
 
     Raises:
-        RecordError: another study has this name, or the store cannot be written.
+        RecordError: another study has this name, or the index cannot be written.
+        SweepError: the disk is full.
     """
     _refuse_another(store.folders, record)
     kept = _kept(store, record)
     left = [run for run in record.runs if run not in kept]
-    _plan(study, record, store, set(left), tell)
-    store.write_study(record)
+    try:
+        _plan(study, record, store, set(left), tell)
+        store.write_study(record)
+    except RecordError as error:
+        if isinstance(error.__cause__, OSError):
+            raise SweepError(f"{error}; what has ended is kept, and the same command resumes") from error
+        raise
     return Prepared(record, left, kept)
 
 

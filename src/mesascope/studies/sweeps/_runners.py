@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple, Protocol
 
 from ._execute import Ended, MachineError, execute
@@ -90,9 +91,9 @@ def _noticed_interrupts() -> Iterator[list[object]]:
         yield pressed
         return
 
-    def notice(number: int, frame: object) -> None:
+    def notice(number: int, frame: FrameType | None) -> None:
         pressed.append(None)
-        before(number, frame)  # type: ignore[operator]  # callable, see above
+        before(number, frame)
 
     signal.signal(signal.SIGINT, notice)
     try:

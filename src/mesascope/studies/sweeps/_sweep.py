@@ -97,8 +97,7 @@ def sweep(
 
     record = check(spec, tell)
     with ExitStack() as opened:
-        named = isinstance(store, str | os.PathLike)
-        place = opened.enter_context(open_or_make(store, index)) if named else store
+        place = opened.enter_context(_opened(store, index))
         prepared = prepare(spec, record, place, tell)
         if prepared.left:
             tell("start", 0, len(prepared.left))
@@ -132,6 +131,16 @@ def _refuse_settings(scheduler: str, workers: int | None, retries: int) -> None:
         raise ValueError(f"workers must be at least 1, got {workers}")
     if retries < 0:
         raise ValueError(f"retries must not be negative, got {retries}")
+
+
+@contextmanager
+def _opened(store: "Store | str | os.PathLike[str]", index: str | None) -> "Iterator[Store]":
+    """The store; one that was given open stays open."""
+    if isinstance(store, str | os.PathLike):
+        with open_or_make(store, index) as opened:
+            yield opened
+    else:
+        yield store
 
 
 @contextmanager

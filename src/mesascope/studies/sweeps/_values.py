@@ -1,5 +1,6 @@
 """Numbers along an axis, the same ones on every machine: steps in exact decimals, ratios in correctly rounded ones."""
 
+from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Self
@@ -94,7 +95,7 @@ def _decimal(value: Fraction) -> Decimal:
     return _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
-def _alike(found: list[Fraction], given: list[Number]) -> list[Any]:
+def _alike(found: Sequence[Fraction], given: Sequence[Number]) -> list[Any]:
     """All as integers, as exact numbers, or as floats, after what was given."""
     if all(isinstance(one, int) for one in given) and all(one.denominator == 1 for one in found):
         return [int(one) for one in found]
