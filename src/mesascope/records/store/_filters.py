@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     String,
+    Text,
     and_,
     cast,
     collate,
@@ -149,7 +150,7 @@ def _postgresql(
 ) -> ColumnElement[bool]:
     column, kind_of = _SEARCHED[head], func.jsonb_typeof
     steps = cast(literal(path, ARRAY(String)), ARRAY(String))
-    there, found = column.op("#>")(steps), column.op("#>>")(steps)
+    there, found = column.op("#>")(steps), column.op("#>>", return_type=Text())(steps)
     if isinstance(value, bool):
         matches = and_(found == json.dumps(value), compare(literal(0), literal(0)))
         return _when(kind_of(there) == "boolean", matches)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Engine, Row, Select, func, select
+from sqlalchemy import Connection, CursorResult, Engine, Row, Select, func, select
 
 from mesascope.records._files import RecordError
 
@@ -27,9 +27,13 @@ def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int
     states = [one for one in read if one.name == "state"]
     if limit is not None and not any(map(_by_locks, states)):
         chosen = chosen.limit(limit)
-    with reading(engine) as connection:
-        rows = connection.execution_options(yield_per=500).execute(chosen)
+    with reading(engine) as connection, _streamed(connection, chosen) as rows:
         return list(islice(_alive(rows, folders, states), limit))
+
+
+def _streamed(connection: Connection, chosen: Select[Any]) -> CursorResult[Any]:
+    """The rows as they are asked for, not all at once; close it."""
+    return connection.execution_options(yield_per=500).execute(chosen)
 
 
 def count(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> int:

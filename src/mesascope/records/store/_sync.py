@@ -34,6 +34,8 @@ from ._schema import OUTCOMES, PARTS, RUNS
 
 # A folder changed again within the resolution of its time would look as before; one that has rested does not.
 _RESTED = 2 * 10**9  # ns
+# An empty folder may be about to get its plan.
+_ABANDONED = 60 * 10**9  # ns
 
 
 def enter(engine: Engine, folders: RunFolders, runs: Iterable[str]) -> None:
@@ -83,9 +85,10 @@ def clean(folders: RunFolders) -> None:
     remove_leftovers(folders.root)
     empty_trash(folders.root)
     for run in folders.ids():
-        if not folders.is_planned(run):
-            with suppress(OSError):  # it is not empty, or somebody plans it now
-                os.rmdir(folders.folder(run))
+        folder = folders.folder(run)
+        if not folders.is_planned(run) and time.time_ns() - _time(folder) > _ABANDONED:
+            with suppress(OSError):  # it is not empty
+                os.rmdir(folder)
 
 
 def differences(engine: Engine, folders: RunFolders) -> list[str]:
