@@ -124,7 +124,7 @@ def test_every_kind_can_be_swept(study_with, many_losses, tmp_path):
         "record_every": 5,
     }
     asked = {name: train[name] for name in ("process", "examples", "model")}
-    asked |= {"tasks": 40, "search": False, "learners": ["zero", "gradient-descent"]}
+    asked |= {"tasks": 80, "search": False, "learners": ["zero", "gradient-descent"]}
     exact = {**study_with()["base"], "init": {"kind": "diagonal", "a": "1/10", "b": "1/10"}}
     exact |= {"law": {"kind": "rademacher"}, "mask": "off-diagonal"}
     studies = [

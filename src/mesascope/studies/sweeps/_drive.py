@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _TICK = 0.5  # seconds that are waited for a report
 _LOOK_AGAIN = 1.0  # seconds between looks at what somebody else computes
 _ENTER_EVERY, _ENTER_MANY = 1.0, 500
+_MOST_VAIN = 20  # runs in a row whose workers were lost before any was begun
 _WINDOW = 200  # runs over which the rate is taken
 
 
@@ -71,6 +72,7 @@ class Drive:
         self._busy: list[str] = []
         self._looked = 0.0
         self._tries: Counter[str] = Counter()
+        self._vain = 0
         self._unentered: set[str] = set()
         self._entered = time.monotonic()
         self._ends: deque[float] = deque(maxlen=_WINDOW)
@@ -130,6 +132,7 @@ class Drive:
                 self._again(report, attempts(self._store.folders.folder(run)) > before)
 
     def _ended(self, run: str) -> None:
+        self._vain = 0
         self._unentered.add(run)
         self._ends.append(time.monotonic())
 
@@ -152,8 +155,14 @@ class Drive:
         Runs that only waited at a lost worker are not blamed.
         """
         if report.lost and not begun:
+            self._vain += 1
+            if self._vain > max(_MOST_VAIN, 4 * len(self._given)):
+                raise SweepError(
+                    "workers die before they begin a run; look at their logs, and at their memory limit"
+                )
             self._pending.append(report.run)
             return
+        self._vain = 0
         self._tries[report.run] += 1
         if self._tries[report.run] <= self._retries:
             self._pending.append(report.run)
@@ -202,7 +211,7 @@ class Drive:
         done, failed, reused = len(self.done), len(self.failed), len(self.reused)
         left, rate = self._total - done - failed - reused, self._rate()
         now = SweepProgress(
-            stage="run",
+            stage="run" if self._runner.started else "start",
             through=self._total - left,
             total=self._total,
             done=done,

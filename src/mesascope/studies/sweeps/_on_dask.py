@@ -22,10 +22,12 @@ class OnDask:
 
     Attributes:
         dashboard: the address of Dask's own page.
+        started: whether a worker has come.
     """
 
     def __init__(self, client: "Client", root: Path, search: Sequence[str], kind: str) -> None:
         self.dashboard: str | None = client.dashboard_link
+        self.started = False
         self._client, self._root, self._search, self._kind = client, str(root), tuple(search), kind
         self._futures: dict[str, Future] = {}
         self._ended: SimpleQueue[str] = SimpleQueue()
@@ -37,6 +39,7 @@ class OnDask:
         now = time.monotonic()
         if now - self._looked >= _LOOK_EVERY:
             self._threads, self._looked = sum(self._client.nthreads().values()), now
+            self.started |= self._threads > 0
         return max(1, _AHEAD * self._threads) - len(self._futures)
 
     def give(self, run: str) -> None:

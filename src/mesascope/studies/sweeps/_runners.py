@@ -32,9 +32,15 @@ class Report(NamedTuple):
 
 
 class Runner(Protocol):
-    """Where runs are computed. Runs are given to it, and it reports how they ended."""
+    """Where runs are computed. Runs are given to it, and it reports how they ended.
+
+    Attributes:
+        dashboard: address of a page about it, if it has one.
+        started: whether there is somebody to compute.
+    """
 
     dashboard: str | None
+    started: bool
 
     def room(self) -> int:
         """How many more runs it takes now."""
@@ -54,6 +60,7 @@ class InProcess:
 
     def __init__(self, root: Path, search: Sequence[str]) -> None:
         self.dashboard: str | None = None
+        self.started = True
         self._root, self._search = root, tuple(search)
         self._given: list[str] = []
 

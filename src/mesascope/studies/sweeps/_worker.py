@@ -13,7 +13,10 @@ _XLA = "--xla_cpu_multi_thread_eigen=false"
 def work(root: str, run: str, search: Sequence[str] = ()) -> Ended:
     """As `execute`, in a process that belongs to the sweep."""
     compute_alone()
-    return execute(root, run, search=search)
+    sys.path[:0] = [
+        folder for folder in search if folder not in sys.path
+    ]  # to stay: other threads may need them
+    return execute(root, run)
 
 
 def compute_alone() -> None:
