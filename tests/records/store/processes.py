@@ -78,7 +78,7 @@ def fill(root, limit):
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
     for number in range(500):
         try:
-            compute(folders, number, length=1 if number % 2 else 4000)
+            compute(folders, number, length=4000 if number % 4 == 3 else 1)
         except RecordError as error:
             print(error, flush=True)
             return

@@ -6,7 +6,6 @@
     runs/<id[:2]>/<id>/checkpoint/     of a training, kept to go on from
     runs/<id[:2]>/<id>/run.json        sealed RunRecord, written last: it makes the run done or failed
     studies/<name>.json                sealed StudyRecord
-    trash/                             what is being removed
 
 Every file is whole or absent. There is no database in here: workers need none.
 """
@@ -263,10 +262,11 @@ class RunFolders:
             RecordError: something in it leads out of the store, or it cannot be removed.
         """
         folder = self.folder(run)
-        if not folder.is_dir():
-            return
-        refuse_links(folder / ".run.lock")
-        with held(folder, "run"):
+        if self.running(run):
+            raise InUseError(f"run {run} is being computed; stop it first, or leave it out")
+        # Not held meanwhile: a lock needs space, and full disks are what runs are removed for. Who begins it in
+        # this very moment is told when it ends that there is no such run.
+        if folder.is_dir():
             throw_away(self.root, folder)
 
     # Studies

@@ -12,6 +12,8 @@ from mesascope.records._files import RecordError
 
 from ._models import RUN_ID, STUDY_NAME
 
+_REMOVED = ".removed"
+
 
 def run_folder(root: Path, run: str) -> Path:
     """The folder of a run, whether or not it is there.
@@ -65,28 +67,26 @@ def links_outwards(root: Path, folder: Path) -> list[Path]:
 
 
 def throw_away(root: Path, folder: Path) -> None:
-    """Remove a folder of the store: it vanishes at once, by a rename, and is deleted afterwards.
+    """Remove the folder of a run: it vanishes at once, by a rename, and is deleted afterwards. Needs no space on the disk.
 
     Raises:
         RecordError: it holds a symbolic link that leads out of the store, or cannot be removed.
     """
-    trash = root / "trash"
-    refuse_links(trash)
     for link in links_outwards(root, folder):
         raise RecordError(f"{link} is a symbolic link that leads out of the store; remove it, then try again")
-    target = trash / f"{folder.name}-{secrets.token_hex(4)}"
+    target = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_REMOVED}")
     try:
-        trash.mkdir(exist_ok=True)
         os.rename(folder, target)
     except FileNotFoundError:
         return  # somebody else was faster
     except OSError as error:
         raise RecordError(f"{folder} cannot be removed ({error.strerror}); check its permissions") from error
-    shutil.rmtree(target, ignore_errors=True)  # follows no link; what stays behind is emptied later
+    shutil.rmtree(target, ignore_errors=True)  # follows no link; what stays behind is deleted later
 
 
 def empty_trash(root: Path) -> None:
-    """Delete what a killed process has thrown away and not deleted."""
-    trash = root / "trash"
-    refuse_links(trash)
-    shutil.rmtree(trash, ignore_errors=True)
+    """Delete what killed processes have thrown away and not deleted."""
+    refuse_links(root / "runs")
+    for target in (root / "runs").glob(f"*/.*{_REMOVED}"):
+        refuse_links(target.parent)
+        shutil.rmtree(target, ignore_errors=True)

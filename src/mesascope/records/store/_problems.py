@@ -27,7 +27,7 @@ def _links(root: Path) -> Iterator[str]:
 
 def _of_runs(folders: RunFolders) -> Iterator[str]:
     known = folders.ids()
-    lying = {path.name for path in folders.root.glob("runs/*/*")}
+    lying = {path.name for path in folders.root.glob("runs/*/*") if not path.name.startswith(".")}
     for name in sorted(lying - set(known)):
         yield f"{folders.root / 'runs'} holds {name!r}, which is no run in its place; remove it"
     for run in known:
