@@ -4,6 +4,8 @@ import pytest
 
 from mesascope.cli import _sweep
 from mesascope.records import RunFolders
+from mesascope.studies import StudySpec, execute, open_or_make, read_spec
+from mesascope.studies.sweeps._prepare import check, prepare
 
 STUDY = """
 name = "{name}"
@@ -17,14 +19,23 @@ w_kq = [[0, 0], [0.3, 0]]
 w_pv = [[0.7, 0]]
 
 [[axes]]
-path = "law.scale"
+path = "{path}"
 values = [{values}]
 """
 
 
 @pytest.fixture
 def study(spec):
-    return lambda values="1, 2", name="scales": spec(STUDY.format(name=name, values=values), "study.toml")
+    def write(values="1, 2", name="scales", path="law.scale"):
+        return spec(STUDY.format(name=name, values=values, path=path), "study.toml")
+
+    return write
+
+
+@pytest.fixture
+def overflowing(study):
+    """One loss that is a number, and two that are none: it is quadratic in these weights."""
+    return study("[[0.7, 0]], [[1e200, 0]], [[1e201, 0]]", path="w_pv")
 
 
 def test_a_sweep_is_told_and_kept(run, study, tmp_path):
@@ -37,53 +48,49 @@ def test_a_sweep_is_told_and_kept(run, study, tmp_path):
     assert len(RunFolders(tmp_path / "s").ids()) == 3
 
 
-def test_failures_are_told_together(run, study, tmp_path):
-    # the loss is of degree 6 in the scale: it leaves double precision
-    ended = run("sweep", study("1, 1e49, 1e50"), "--store", tmp_path / "s")
+def test_failures_are_told_together(run, overflowing, tmp_path):
+    ended = run("sweep", overflowing, "--store", tmp_path / "s")
     assert ended.status == 1
     told = ended.out.splitlines()
     assert told[0] == "scales: 1 done, 2 failed, 0 reused, of 3 runs"
-    assert told[1].startswith(
-        "2 × the loss or its gradient leaves double precision; use smaller weights  (such"
-    )
-    assert (
-        run("sweep", study("1, 1e49, 1e50"), "--store", tmp_path / "s", "--json").json["failures"][0]["count"]
-        == 2
-    )
+    assert told[1].startswith("2 × the loss or its gradient leaves double precision; use smaller weights")
+    again = run("sweep", overflowing, "--store", tmp_path / "s", "--json")
+    assert [one["count"] for one in again.json["failures"]] == [2]
 
 
-def test_status_says_how_far_it_is(run, study, tmp_path):
+def test_status_says_how_far_it_is(run, study, overflowing, tmp_path):
     store = tmp_path / "s"
-    run("sweep", study("1, 1e50"), "--store", store)
-    ended = run("sweep", study("1, 1e50"), "--store", store, "--status")
+    run("sweep", overflowing, "--store", store)
+    ended = run("sweep", overflowing, "--store", store, "--status")
     assert ended.status == 1
     assert [line.split() for line in ended.out.splitlines()[:5]] == [
         ["study", "scales"],
-        ["planned", "0", "of", "2"],
-        ["running", "0", "of", "2"],
-        ["done", "1", "of", "2"],
-        ["failed", "1", "of", "2"],
+        ["planned", "0", "of", "3"],
+        ["running", "0", "of", "3"],
+        ["done", "1", "of", "3"],
+        ["failed", "2", "of", "3"],
     ]
-    found = run("sweep", study("1, 1e50"), "--store", store, "--status", "--json").json
-    assert (found["total"], found["done"], found["failed"], found["drivers"]) == (2, 1, 1, [])
-    run("sweep", study(name="well"), "--store", store)
-    assert run("sweep", study(name="well"), "--store", store, "--watch").status == 0
+    found = run("sweep", overflowing, "--store", store, "--status", "--json").json
+    assert (found["total"], found["done"], found["failed"], found["drivers"]) == (3, 1, 2, [])
+    well = study(name="well")
+    run("sweep", well, "--store", store)
+    assert run("sweep", well, "--store", store, "--status").status == 0
 
 
 def test_a_watch_ends_with_the_study(run, study, tmp_path, monkeypatch):
-    store, file = tmp_path / "s", study()
-    run("sweep", file, "--store", store)
-    folders = RunFolders(store)
-    (folders.folder(folders.ids()[0]) / "run.json").rename(tmp_path / "run.json")
+    file, folder = study(), tmp_path / "s"
+    spec = read_spec(file, StudySpec)
+    with open_or_make(folder) as store:
+        left = prepare(spec, check(spec, lambda *_: None), store, lambda *_: None).left
     slept = []
 
     def sleep(seconds):
         slept.append(seconds)
-        (tmp_path / "run.json").rename(folders.folder(folders.ids()[0]) / "run.json")
+        execute(folder, left.pop())
 
-    monkeypatch.setattr(_sweep.time, "sleep", sleep)
-    assert run("sweep", file, "--store", store, "--watch").status == 0
-    assert len(slept) == 1
+    monkeypatch.setattr(_sweep, "sleep", sleep)
+    assert run("sweep", file, "--store", folder, "--watch").status == 0
+    assert len(slept) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """`mesascope sweep`."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
@@ -132,7 +132,7 @@ class Sweep:
             found = study_status(store, study.name)
             with Live(_table(found), console=results(), refresh_per_second=4) as live:
                 while found.planned or found.running:
-                    time.sleep(_WATCH_EVERY)
+                    sleep(_WATCH_EVERY)
                     found = study_status(store, study.name)
                     live.update(_table(found))
         return FAILED if found.failed else DONE

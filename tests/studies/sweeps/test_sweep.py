@@ -145,7 +145,7 @@ def test_every_kind_can_be_swept(study_with, many_losses, tmp_path):
     assert list(path.step.values) == [5, 10, 15, 20]
     assert (folders.folder(str(trained.run.values[0])) / "checkpoint").is_dir()
     assert str(named.verdict.values[0]) in ("identified", "ambiguous", "none")
-    assert bool(proved.proved)
+    assert proved.proved.values.tolist() == [True]
     assert np.isfinite(lost.loss).all()
 
 

@@ -21,6 +21,9 @@ _SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,
     "distributed.scheduler.allowed-failures": 0,  # which run killed its worker is told by its folder, not by Dask
     "distributed.scheduler.worker-ttl": None,  # compiling may keep a worker silent for minutes
+    # what Dask watches itself with takes a share of every core
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.gil.enabled": False,
 }
 _CONNECT = "15s"
