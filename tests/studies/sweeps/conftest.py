@@ -9,6 +9,10 @@ import time
 
 import pytest
 
+from mesascope.records import RunFolders
+from mesascope.studies import StudySpec, open_or_make, parse_spec
+from mesascope.studies.sweeps._prepare import check, prepare
+
 FLOW = {
     "law": {"kind": "gaussian", "scale": 1.0},
     "dim": 2,
@@ -103,3 +107,12 @@ def begun():
         }
 
     return read
+
+
+@pytest.fixture
+def planned(study_with, tmp_path):
+    """A store with one planned run, and its id."""
+    study = parse_spec(study_with(), StudySpec)
+    with open_or_make(tmp_path / "s") as store:
+        prepared = prepare(study, check(study, lambda *_: None), store, lambda *_: None)
+    return RunFolders(tmp_path / "s"), prepared.left[0]

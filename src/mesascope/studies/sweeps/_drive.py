@@ -10,7 +10,7 @@ from mesascope.records import InUseError, RecordError
 
 from ._attempts import attempts
 from ._drivers import Announcement
-from ._execute import MACHINE, Stopwatch
+from ._execute import MACHINE, Stopwatch, ended
 from ._prepare import Prepared
 from ._runners import Report, Runner, SweepError
 
@@ -73,6 +73,7 @@ class Drive:
         self._looked = 0.0
         self._tries: Counter[str] = Counter()
         self._vain = 0
+        self._ours: set[str] = set()  # begun for us, by workers that were lost
         self._unentered: set[str] = set()
         self._entered = time.monotonic()
         self._ends: deque[float] = deque(maxlen=_WINDOW)
@@ -141,11 +142,11 @@ class Drive:
         self.failed[run] = (record.error if record is not None else None) or "its record is damaged"
 
     def _keep(self, run: str) -> None:
-        """Take down what somebody else has computed."""
+        """Take down a run that has ended without a report to us."""
         record = self._store.folders.run(run)
         self._unentered.add(run)
         if record is not None and record.state == "done":
-            self.reused.add(run)
+            (self.done if run in self._ours else self.reused).add(run)
         else:
             self._fail(run)
 
@@ -163,6 +164,10 @@ class Drive:
             self._pending.append(report.run)
             return
         self._vain = 0
+        self._ours.add(report.run)
+        if ended(self._store.folders.run(report.run)):  # the worker was lost before it could say so
+            self._keep(report.run)
+            return
         self._tries[report.run] += 1
         if self._tries[report.run] <= self._retries:
             self._pending.append(report.run)
