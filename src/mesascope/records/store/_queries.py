@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Engine, Row, Select, func, select
+from sqlalchemy import Connection, CursorResult, Engine, Select, func, select
 
 from mesascope.records._files import RecordError
 
@@ -86,11 +86,11 @@ def study_points(
         columns = (POINTS.c.place, POINTS.c.run, RUNS.c.state, OUTCOMES.c.outcome, RUNS.c.code)
         chosen = select(*columns).select_from(joined)
         found = connection.execute(chosen.where(POINTS.c.study == study).order_by(POINTS.c.place)).all()
-    return dict(row), [_point(one) for one in found], sorted({one.code for one in found})
-
-
-def _point(row: Row[Any]) -> tuple[int, str, str, dict[str, Any]]:
-    return row.place, row.run, row.state, row.outcome
+    return (
+        dict(row),
+        [(one.place, one.run, one.state, one.outcome) for one in found],
+        sorted({one.code for one in found}),
+    )
 
 
 def study_states(engine: Engine) -> dict[str, dict[str, int]]:

@@ -43,8 +43,8 @@ def _cell(value: Any) -> Any:
 
 def write_parquet(rows: Sequence[RunRow], target: str) -> None:
     """Write the table as Parquet: numbers, texts, and lists of numbers; what has no one type as JSON."""
-    import pyarrow as pa
-    import pyarrow.parquet
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.parquet  # type: ignore[import-untyped]
 
     arrays = {name: _array(pa, column) for name, column in columns(rows).items()}
     with atomic_path(Path(target)) as temporary:

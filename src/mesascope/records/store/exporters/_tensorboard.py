@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def write_tensorboard(store: Store, rows: Sequence[RunRow], target: str) -> None:
     """Write one folder for every run; those that are there stay as they are. TensorFlow is not needed."""
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
+    from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter  # type: ignore[import-untyped]
 
     for row in rows:
         folder, unfinished = Path(target) / row.id, Path(target) / f".{row.id}.unfinished"
@@ -39,8 +39,8 @@ def write_tensorboard(store: Store, rows: Sequence[RunRow], target: str) -> None
 
 def _settings(row: RunRow) -> object:
     from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.plugins.text.metadata import create_summary_metadata
-    from tensorboard.util.tensor_util import make_tensor_proto
+    from tensorboard.plugins.text.metadata import create_summary_metadata  # type: ignore[import-untyped]
+    from tensorboard.util.tensor_util import make_tensor_proto  # type: ignore[import-untyped]
 
     lines = [f"| {name} | {text} |" for name, text in parameters(row).items()]
     table = "\n".join(["| setting | value |", "|---|---|", *lines])
