@@ -21,7 +21,10 @@ def test_kills_at_any_moment_leave_no_torn_run(folders, made, forks):
     interrupted = 0
     for attempt in range(50):
         pid, _ = forks("background", "write_until_killed", folders.root, 1000 * attempt)
-        _wait(folders.folder(made.planned(1000 * attempt).id).exists)
+        first = folders.folder(made.planned(1000 * attempt).id)
+        _wait(
+            (first / "run.json").exists if attempt % 2 else first.exists
+        )  # in its first run, or in a later one
         time.sleep(moments.uniform(0, 0.06))
         os.kill(pid, signal.SIGKILL)
         _wait(partial(_ended, pid))
@@ -83,9 +86,7 @@ def test_eight_processes_write_at_once(folders, made, forks, index):
     _wait(lambda: all(map(_ended, pids)))
     with open_store(folders.root, index) as store:
         rows = store.rows()
-        assert {row.id for row in rows} == {made.planned(number).id for number in range(200)} and len(
-            rows
-        ) == 200
+        assert len(rows) == 96 and {row.id for row in rows} == {made.planned(k).id for k in range(96)}
         assert {row.state for row in rows} == {"done"}
         assert store.verify() == []
 
@@ -130,13 +131,20 @@ def test_a_full_disk_is_told_and_leaves_the_store_whole(small, made, forks):
         assert "cannot" in said[0] and ("free space" in said[0] or "choose another" in said[0]), said
         assert folders.problems() == [] and len(folders.ids()) >= 1
         done = [run for run in folders.ids() if folders.run(run) is not None]
-        try:
-            store.refresh()
-        except RecordError as error:  # there was no room for the index either
-            assert "make room" in str(error) and "\n" not in str(error)
+        while not _refreshed(
+            store
+        ):  # there was no room for the index either: runs are removed until there is
             folders.remove(done.pop())
-        store.refresh()
         assert store.count(["state=done"]) == len(done) >= 1 and store.verify() == []
+
+
+def _refreshed(store):
+    try:
+        store.refresh()
+    except RecordError as error:
+        assert "make room" in str(error) and "\n" not in str(error)
+        return False
+    return True
 
 
 SECRET = "s3cr€t/p@ss word"
