@@ -55,7 +55,7 @@ def driven(study_with, tmp_path):
             prepared = prepare(study, check(study, lambda *_: None), store, lambda *_: None)
             runner = Losing(tmp_path / "s", list(plans))
             with announced(tmp_path / "s", "a-study", "local", None, 1) as announcement:
-                found = Drive(prepared, store, runner, retries, announcement, lambda _: None)
+                found = Drive(prepared, store, runner, "me", retries, announcement, lambda _: None)
                 found.run()
         return found
 
@@ -82,9 +82,14 @@ def test_a_run_that_waited_at_lost_workers_is_not_blamed(driven):
 
 
 def test_a_worker_that_is_lost_after_its_work_has_done_it(driven, tmp_path):
-    found = driven(execute, retries=0)
+    found = driven(lambda root, run: execute(root, run, driver="me"), retries=0)
     assert (len(found.done), found.reused, found.failed) == (1, set(), {})
     assert RunFolders(tmp_path / "s").finished(*found.done).attempts == 1
+
+
+def test_what_somebody_else_has_done_is_reused(driven):
+    found = driven(lambda root, run: execute(root, run, driver="other"))
+    assert (found.done, len(found.reused)) == (set(), 1)
 
 
 def test_workers_that_never_begin_end_the_sweep(driven):

@@ -118,7 +118,7 @@ def test_every_kind_can_be_swept(study_with, many_losses, tmp_path):
     studies = [
         {"name": "t", "kind": "train", "base": train, "axes": [{"path": "seed", "seeds": 2}]},
         {"name": "i", "kind": "identify", "base": asked, "axes": [{"path": "seed", "seeds": 1}]},
-        {"name": "c", "kind": "certify", "base": exact},
+        {"name": "c", "kind": "certify", "base": exact, "axes": [{"path": "horizon", "values": [5]}]},
         many_losses(2),
     ]
     for data in studies:

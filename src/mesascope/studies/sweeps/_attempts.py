@@ -13,8 +13,8 @@ from mesascope.records import RecordError
 _FILE = "attempts.jsonl"
 
 
-def begin_attempt(folder: Path) -> int:
-    """Write down that an attempt begins here and now; return how many there are.
+def begin_attempt(folder: Path, driver: str = "") -> int:
+    """Write down that an attempt begins here and now, for this driver; return how many there are.
 
     Raises:
         RecordError: it cannot be written.
@@ -22,6 +22,7 @@ def begin_attempt(folder: Path) -> int:
     line = {
         "pid": os.getpid(),
         "host": os.uname().nodename,
+        "driver": driver,
         "begun": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
     try:
@@ -42,3 +43,11 @@ def attempts(folder: Path) -> int:
             return sum(1 for _ in file)
     except OSError:
         return 0
+
+
+def last_driver(folder: Path) -> str:
+    """For whom the last attempt was begun."""
+    try:
+        return str(json.loads((folder / _FILE).read_bytes().splitlines()[-1])["driver"])
+    except (OSError, ValueError, IndexError, KeyError):  # none, or torn by a full disk
+        return ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mesascope.records import InUseError, RecordError
 
-from ._attempts import attempts
+from ._attempts import attempts, last_driver
 from ._drivers import Announcement
 from ._execute import MACHINE, Stopwatch, ended
 from ._prepare import Prepared
@@ -61,11 +61,12 @@ class Drive:
         prepared: Prepared,
         store: "Store",
         runner: Runner,
+        driver: str,
         retries: int,
         announcement: Announcement,
         tell: Callable[[SweepProgress], None],
     ) -> None:
-        self._store, self._runner, self._retries = store, runner, retries
+        self._store, self._runner, self._driver, self._retries = store, runner, driver, retries
         self._announcement, self._tell = announcement, tell
         self._total = len(prepared.left) + len(prepared.kept)
         self._pending, self._given = deque(prepared.left), dict[str, int]()
@@ -73,7 +74,6 @@ class Drive:
         self._looked = 0.0
         self._tries: Counter[str] = Counter()
         self._vain = 0
-        self._ours: set[str] = set()  # begun for us, by workers that were lost
         self._unentered: set[str] = set()
         self._entered = time.monotonic()
         self._ends: deque[float] = deque(maxlen=_WINDOW)
@@ -146,7 +146,9 @@ class Drive:
         record = self._store.folders.run(run)
         self._unentered.add(run)
         if record is not None and record.state == "done":
-            (self.done if run in self._ours else self.reused).add(run)
+            # ours, where its worker was lost before the report had come
+            ours = last_driver(self._store.folders.folder(run)) == self._driver
+            (self.done if ours else self.reused).add(run)
         else:
             self._fail(run)
 
@@ -164,7 +166,6 @@ class Drive:
             self._pending.append(report.run)
             return
         self._vain = 0
-        self._ours.add(report.run)
         if ended(self._store.folders.run(report.run)):  # the worker was lost before it could say so
             self._keep(report.run)
             return

@@ -48,6 +48,7 @@ def execute(
     run: str,
     *,
     search: Sequence[str] = (),
+    driver: str = "",
     stopped: Callable[[], bool] = lambda: False,
 ) -> Ended:
     """Compute a planned run, unless it has ended before, and record how it ended.
@@ -59,6 +60,7 @@ def execute(
         root: the folder of the store.
         run: its id.
         search: folders in which modules of functions are found.
+        driver: for whom; it is written down with the attempt.
         stopped: whether somebody has pressed Ctrl-C: whatever is raised then says nothing about the run.
 
     Raises:
@@ -79,7 +81,7 @@ def execute(
             if ended(folders.run(run)):
                 return "kept"
             with importable(search):
-                return _compute(folders, folders.planned(run), stopped)
+                return _compute(folders, folders.planned(run), driver, stopped)
     except InUseError:
         return "busy"
 
@@ -89,10 +91,10 @@ def ended(record: RunRecord | None) -> bool:
     return record is not None and (record.state == "done" or record.outcome.get("failure") != MACHINE)
 
 
-def _compute(folders: RunFolders, planned: PlannedRun, stopped: Callable[[], bool]) -> Ended:
+def _compute(folders: RunFolders, planned: PlannedRun, driver: str, stopped: Callable[[], bool]) -> Ended:
     spec = _read(planned)
     folder = folders.folder(planned.id)
-    watch = Stopwatch(begin_attempt(folder))
+    watch = Stopwatch(begin_attempt(folder, driver))
     trace = None
     try:
         found = compute(spec, folder)

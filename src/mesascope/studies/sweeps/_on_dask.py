@@ -25,10 +25,11 @@ class OnDask:
         started: whether a worker has come.
     """
 
-    def __init__(self, client: "Client", root: Path, search: Sequence[str], kind: str) -> None:
+    def __init__(self, client: "Client", root: Path, search: Sequence[str], kind: str, driver: str) -> None:
         self.dashboard: str | None = client.dashboard_link
         self.started = False
-        self._client, self._root, self._search, self._kind = client, str(root), tuple(search), kind
+        self._client, self._kind = client, kind
+        self._what = (str(root), tuple(search), driver)
         self._futures: dict[str, Future] = {}
         self._ended: SimpleQueue[str] = SimpleQueue()
         self._submitted = 0
@@ -46,7 +47,8 @@ class OnDask:
         """Submit one run."""
         self._submitted += 1
         key = f"{self._kind}-{run}-{self._submitted}"
-        future = self._client.submit(work, self._root, run, self._search, key=key, pure=False)
+        root, search, driver = self._what
+        future = self._client.submit(work, root, run, search, driver, key=key, pure=False)
         self._futures[run] = future
         future.add_done_callback(lambda _: self._ended.put(run))
 
@@ -80,7 +82,7 @@ class OnDask:
         if isinstance(error, OtherCodeError):
             raise SweepError(f"a worker has other code: {error}")
         raise SweepError(
-            f"a worker cannot run it: {type(error).__name__}: {error}; workers need mesascope and the folder {self._root}"
+            f"a worker cannot run it: {type(error).__name__}: {error}; workers need mesascope and the folder {self._what[0]}"
         )
 
     def cancel(self) -> None:

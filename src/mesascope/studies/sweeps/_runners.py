@@ -58,10 +58,10 @@ class Runner(Protocol):
 class InProcess:
     """This process, one run after the other."""
 
-    def __init__(self, root: Path, search: Sequence[str]) -> None:
+    def __init__(self, root: Path, search: Sequence[str], driver: str) -> None:
         self.dashboard: str | None = None
         self.started = True
-        self._root, self._search = root, tuple(search)
+        self._root, self._search, self._driver = root, tuple(search), driver
         self._given: list[str] = []
 
     def room(self) -> int:
@@ -79,7 +79,9 @@ class InProcess:
         run = self._given.pop()
         with _noticed_interrupts() as pressed:
             try:
-                found = execute(self._root, run, search=self._search, stopped=lambda: bool(pressed))
+                found = execute(
+                    self._root, run, search=self._search, driver=self._driver, stopped=lambda: bool(pressed)
+                )
                 return [Report(run, found)]
             except MachineError as error:
                 return [Report(run, None, str(error))]

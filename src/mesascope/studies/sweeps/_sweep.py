@@ -1,6 +1,7 @@
 """All runs of a study, wherever there are workers."""
 
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -102,11 +103,12 @@ def sweep(
         if prepared.left:
             tell("start", 0, len(prepared.left))
         which = scheduler if prepared.left else IN_PROCESS  # nothing to do needs no cluster
-        runner = opened.enter_context(_runner(which, workers, place, spec))
+        driver = secrets.token_hex(8)
+        runner = opened.enter_context(_runner(which, workers, place, spec, driver))
         announcement = opened.enter_context(
             announced(place.folders.root, spec.name, scheduler, runner.dashboard, len(record.runs))
         )
-        drive = Drive(prepared, place, runner, retries, announcement, show)
+        drive = Drive(prepared, place, runner, driver, retries, announcement, show)
         drive.run()
     return SweepResult(
         study=spec.name,
@@ -144,12 +146,14 @@ def _opened(store: "Store | str | os.PathLike[str]", index: str | None) -> "Iter
 
 
 @contextmanager
-def _runner(scheduler: str, workers: int | None, store: "Store", study: StudySpec) -> Iterator[Runner]:
+def _runner(
+    scheduler: str, workers: int | None, store: "Store", study: StudySpec, driver: str
+) -> Iterator[Runner]:
     root, search = store.folders.root, search_folders(study)
     if scheduler == IN_PROCESS:
-        yield InProcess(root, search)
+        yield InProcess(root, search, driver)
         return
     from ._on_dask import OnDask
 
     with client_of(scheduler, workers) as client:
-        yield OnDask(client, root, search, study.kind)
+        yield OnDask(client, root, search, study.kind, driver)

@@ -10,13 +10,13 @@ _THREADS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 _XLA = "--xla_cpu_multi_thread_eigen=false"
 
 
-def work(root: str, run: str, search: Sequence[str] = ()) -> Ended:
+def work(root: str, run: str, search: Sequence[str] = (), driver: str = "") -> Ended:
     """As `execute`, in a process that belongs to the sweep."""
     compute_alone()
     sys.path[:0] = [
         folder for folder in search if folder not in sys.path
     ]  # to stay: other threads may need them
-    return execute(root, run)
+    return execute(root, run, driver=driver)
 
 
 def compute_alone() -> None:
