@@ -48,6 +48,10 @@ def compute(folders, number, length=50):
     return plan.id
 
 
+def nothing():
+    """Let the server notice which processes have ended."""
+
+
 def write_until_killed(root, first):
     """Compute and enter runs, in files of many sizes, and studies of them, until a kill ends it."""
     from mesascope.records import StudyAxis, StudyPoint, StudyRecord
@@ -90,7 +94,11 @@ if __name__ == "__main__":
     import sqlalchemy.dialects.sqlite  # noqa: F401
     import xarray  # noqa: F401
 
+    background = set()
     for line in sys.stdin:
+        background = {
+            pid for pid in background if os.waitpid(pid, os.WNOHANG) == (0, 0)
+        }  # a zombie counts as alive
         awaited, name, *arguments = line.split()
         child = os.fork()
         if child == 0:
@@ -104,6 +112,7 @@ if __name__ == "__main__":
                 traceback.print_exc()
             os._exit(status)
         if awaited == "background":
+            background.add(child)
             print(child, flush=True)
         else:
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

@@ -22,9 +22,7 @@ def test_kills_at_any_moment_leave_no_torn_run(folders, made, forks):
     for attempt in range(50):
         pid, _ = forks("background", "write_until_killed", folders.root, 1000 * attempt)
         first = folders.folder(made.planned(1000 * attempt).id)
-        _wait(
-            (first / "run.json").exists if attempt % 2 else first.exists
-        )  # in its first run, or in a later one
+        _wait((first / "run.json").exists if attempt % 2 else first.exists)  # its first run, or a later one
         time.sleep(moments.uniform(0, 0.06))
         os.kill(pid, signal.SIGKILL)
         _wait(partial(_ended, pid))
@@ -39,6 +37,7 @@ def test_kills_at_any_moment_leave_no_torn_run(folders, made, forks):
             else:
                 assert not (folders.folder(run) / "run.json").exists()
     assert folders.problems() == []
+    forks("await", "nothing")
     with open_store(folders.root) as store:
         assert store.verify() == []
         assert store.count(["state=done"]) == sum(folders.run(run) is not None for run in folders.ids()) >= 10
@@ -82,11 +81,11 @@ def test_removal_that_is_killed_is_finished_by_the_next_verify(folders, made, mo
 def test_eight_processes_write_at_once(folders, made, forks, index):
     """All of them also make the index, which is not there yet."""
     address = index or "-"
-    pids = [forks("background", "write_many", folders.root, address, 12 * k, 12)[0] for k in range(8)]
+    pids = [forks("background", "write_many", folders.root, address, 6 * k, 6)[0] for k in range(8)]
     _wait(lambda: all(map(_ended, pids)))
     with open_store(folders.root, index) as store:
         rows = store.rows()
-        assert len(rows) == 96 and {row.id for row in rows} == {made.planned(k).id for k in range(96)}
+        assert len(rows) == 48 and {row.id for row in rows} == {made.planned(k).id for k in range(48)}
         assert {row.state for row in rows} == {"done"}
         assert store.verify() == []
 
