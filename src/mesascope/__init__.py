@@ -130,7 +130,11 @@ if _TYPE_CHECKING:
     from mesascope.processes import StudentT as StudentT
     from mesascope.processes import TwoLayerReLU as TwoLayerReLU
     from mesascope.processes import Uniform as Uniform
+    from mesascope.records import Store as Store
+    from mesascope.records import open_store as open_store
+    from mesascope.studies import StudySpec as StudySpec
     from mesascope.studies import load_trained as load_trained
+    from mesascope.studies import sweep as sweep
 
     __version__: str
 
@@ -206,7 +210,9 @@ _HOME = {
     "Sparse": "processes",
     "Stack": "models",
     "StackedPrompt": "models",
+    "Store": "records",
     "StudentT": "processes",
+    "StudySpec": "studies",
     "TokenTable": "models",
     "TwoLayerReLU": "processes",
     "Uniform": "processes",
@@ -231,6 +237,7 @@ _HOME = {
     "logit_lens": "probes",
     "looped_linear_transformer": "models",
     "mesa_transformer": "models",
+    "open_store": "records",
     "phase_diagram": "dynamics",
     "population_loss": "objectives",
     "prompt_linear_transformer": "models",
@@ -239,6 +246,7 @@ _HOME = {
     "save_model": "dynamics",
     "stability": "dynamics",
     "step_family": "probes",
+    "sweep": "studies",
     "token_transformer": "models",
     "train": "dynamics",
     "train_many": "dynamics",

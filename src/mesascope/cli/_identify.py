@@ -73,7 +73,7 @@ class Identify:
         figures = None if self.figures is None else Path(self.figures).absolute()
         file, given = self._question()
         try:
-            with stopped_by_interrupts(), _others_print_aside(), _shown_progress() as show:
+            with stopped_by_interrupts(), others_print_aside(), _shown_progress() as show:
                 record = self._ask(file, given, figures, show)
         except FailedFlowError as error:
             say(f"mesascope identify: {error}")
@@ -133,7 +133,7 @@ def _draw(record: "IdentificationRecord", figures: Path | None) -> list[str]:
 
 
 @contextmanager
-def _others_print_aside() -> Iterator[None]:
+def others_print_aside() -> Iterator[None]:
     """Send to standard error what the code of others prints: standard output is for the result."""
     if sys.stdout is None:  # closed, and its descriptor may be that of another file
         yield

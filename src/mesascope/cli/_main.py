@@ -11,6 +11,7 @@ from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, say
 
 _KEPT = {
     "mesascope reproduce": "; finished claims are kept, and the same command resumes",
+    "mesascope sweep": "; runs that have ended are kept, and the same command resumes",
     "mesascope train": "; checkpoints are kept, and the same command resumes",
 }
 

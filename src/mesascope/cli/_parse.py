@@ -1,11 +1,11 @@
 """From the command line to a command: tyro's parser, with every complaint on one line."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from difflib import get_close_matches
 from io import StringIO
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, Protocol, Union, get_type_hints
 
 import tyro
 from tyro.conf import Positional, subcommand
@@ -18,6 +18,8 @@ from ._identify import Identify
 from ._loss import Loss
 from ._output import InputError
 from ._reproduce import Reproduce
+from ._runs import RUNS, Runs
+from ._sweep import Sweep
 from ._train import Train
 
 COMMANDS = {
@@ -28,25 +30,29 @@ COMMANDS = {
     "train": Train,
     "identify": Identify,
     "certify": Certify,
+    "sweep": Sweep,
+    "runs": Runs,
     "cite": Cite,
 }
+_PARTS: dict[str, dict[str, type[Any]]] = {"runs": RUNS}
+"""Commands that are made of several, by their names."""
 
 
-def _named(name: str) -> Any:
-    """The subcommand's name and, for the list of all, the first line of its help."""
-    return subcommand(name, description=(COMMANDS[name].__doc__ or "").partition("\n")[0])
+class AnyCommand(Protocol):
+    """A command: options and arguments that were read."""
+
+    def run(self) -> int:
+        """Do it; return the exit status."""
 
 
-Command: TypeAlias = (
-    Annotated[Reproduce, _named("reproduce")]
-    | Annotated[Claims, _named("claims")]
-    | Annotated[Loss, _named("loss")]
-    | Annotated[Flow, _named("flow")]
-    | Annotated[Train, _named("train")]
-    | Annotated[Identify, _named("identify")]
-    | Annotated[Certify, _named("certify")]
-    | Annotated[Cite, _named("cite")]
-)
+def _union(commands: Mapping[str, type[Any]]) -> Any:
+    """What the parser chooses from: names and, for the list of all, the first lines of their help."""
+    named = (
+        Annotated[kind, subcommand(name, description=(kind.__doc__ or "").partition("\n")[0])]
+        for name, kind in commands.items()
+    )
+    return Union[tuple(named)]  # noqa: UP007 — made of a tuple
+
 
 _ABOUT = """\
 Laboratory for mesa-optimization: exact training dynamics of in-context learners.
@@ -59,34 +65,50 @@ _RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
 _HELP = " " * 10  # so far right stands the help text of an option
 
 
-def parse(arguments: Sequence[str]) -> Reproduce | Claims | Loss | Flow | Train | Identify | Certify | Cite:
+def parse(arguments: Sequence[str]) -> AnyCommand:
     """Return the command that the arguments spell.
 
     Raises:
         InputError: they spell none.
         SystemExit: help or a shell completion was asked for, and printed.
     """
+    name, rest = _chosen(arguments, COMMANDS, "mesascope", _ABOUT)
+    if name not in _PARTS:
+        return _read(COMMANDS[name], f"mesascope {name}", rest)
+    program = f"mesascope {name}"
+    part, rest = _chosen(rest, _PARTS[name], program, COMMANDS[name].__doc__ or "")
+    return _read(_PARTS[name][part], f"{program} {part}", rest)
+
+
+def _chosen(
+    arguments: Sequence[str], commands: Mapping[str, type[Any]], program: str, about: str
+) -> tuple[str, list[str]]:
+    """Which of the commands is meant, and its own arguments."""
     if not arguments:
-        raise InputError(f"give a command: {', '.join(COMMANDS)}; mesascope --help explains them")
+        raise InputError(f"give a command: {', '.join(commands)}; {program} --help explains them")
     name, *rest = arguments
     if name.startswith("-"):
         if name in ("-h", "--help") or name.startswith("--tyro-"):
-            tyro.cli(Command, prog="mesascope", description=_ABOUT, args=list(arguments))
+            tyro.cli(_union(commands), prog=program, description=about, args=list(arguments))
         raise InputError(
-            f"unknown option {name!r}; options come after the command, mesascope --help lists them"
+            f"unknown option {name!r}; options come after the command, {program} --help lists them"
         )
-    if name not in COMMANDS:
-        raise InputError(f"unknown command {name!r}; {_nearest(name, list(COMMANDS))}")
-    kind = COMMANDS[name]
+    if name not in commands:
+        raise InputError(f"unknown command {name!r}; {_nearest(name, list(commands))}")
+    return name, rest
+
+
+def _read(kind: type[Any], program: str, arguments: list[str]) -> AnyCommand:
+    """One command with its arguments."""
     complaint = StringIO()
     try:
         with redirect_stderr(complaint):
             command: Any
-            command, left = tyro.cli(kind, prog=f"mesascope {name}", args=rest, return_unknown_args=True)
+            command, left = tyro.cli(kind, prog=program, args=arguments, return_unknown_args=True)
     except SystemExit as stop:
         if stop.code in (None, 0):
             raise
-        raise InputError(f"{_condense(complaint.getvalue())}; see mesascope {name} --help") from None
+        raise InputError(f"{_condense(complaint.getvalue())}; see {program} --help") from None
     if left:
         if not left[0].startswith("-"):
             raise InputError(f"unknown argument {left[0]!r}; give it before the options, or drop it")

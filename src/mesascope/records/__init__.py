@@ -41,3 +41,14 @@ from ._provenance import Provenance as Provenance
 from ._provenance import code_version as code_version
 from ._provenance import provenance as provenance
 from ._run import RunDirectory as RunDirectory
+from .store import PlannedRun as PlannedRun
+from .store import RunFolders as RunFolders
+from .store import RunRecord as RunRecord
+from .store import RunRow as RunRow
+from .store import State as State
+from .store import Store as Store
+from .store import StudyAxis as StudyAxis
+from .store import StudyPoint as StudyPoint
+from .store import StudyRecord as StudyRecord
+from .store import open_store as open_store
+from .store import reindex as reindex

@@ -47,7 +47,9 @@ def write_dataset(
         try:
             marked.to_netcdf(temporary, engine="netcdf4", auto_complex=True, encoding=encoding)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise RecordError(f"cannot write {path}: {error}; store numbers and strings only") from error
+            full = "HDF error" in str(error)  # all that the library says of a disk that takes no more
+            mend = "free space or choose another output folder" if full else "store numbers and strings only"
+            raise RecordError(f"cannot write {path}: {error}; {mend}") from error
 
 
 def read_dataset(path: Path) -> "xarray.Dataset":

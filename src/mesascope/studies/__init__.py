@@ -86,3 +86,15 @@ from ._train_result import TrainResult as TrainResult
 from ._trained import load_trained as load_trained
 from ._training_run import TrainingRun as TrainingRun
 from ._training_runs import TrainingRuns as TrainingRuns
+from .sweeps import Driver as Driver
+from .sweeps import Failure as Failure
+from .sweeps import StudySpec as StudySpec
+from .sweeps import StudyStatus as StudyStatus
+from .sweeps import SweepError as SweepError
+from .sweeps import SweepProgress as SweepProgress
+from .sweeps import SweepResult as SweepResult
+from .sweeps import compute_alone as compute_alone
+from .sweeps import execute as execute
+from .sweeps import open_or_make as open_or_make
+from .sweeps import study_status as study_status
+from .sweeps import sweep as sweep

@@ -14,6 +14,7 @@ from ._problem import Problem, ProblemSpec
 if TYPE_CHECKING:
     from mesascope.dynamics import Descent, Flow
 
+_ENDS = 2  # points of a path of which nothing else is asked
 _RTOL = 1e-11
 _FLOW_ONLY = ("until", "tolerance", "max_steps", "solver")
 _DESCENT_ONLY = ("lr", "steps")
@@ -148,17 +149,27 @@ class FlowSpec(ProblemSpec):
             SpecError: as for `build`, or the engine cannot treat the problem.
             ValueError: 64-bit mode is off (exact engines).
         """
+        return self.follow(progress)[0]
+
+    def follow(
+        self, progress: Callable[[FlowProgress], None] | None = None, *, saves: int = _ENDS
+    ) -> "tuple[FlowResult, Flow[Any] | Descent[Any]]":
+        """As `run`, which keeps the end only: also the path, of which at most `saves` points are kept.
+
+        Raises:
+            SpecError, ValueError: as for `run`.
+        """
         problem = self.build()
         model, process, task, engine = problem
         with at("engine"):
             engine.objective(process, task, model.normalizer)
         limit, reason = theory_limit(problem, self.mask, drawn=self.init.kind == "gaussian")
         solve = self._solve_flow if self.method == "flow" else self._descend
-        end, time, steps = solve(problem, progress)
-        return FlowResult(
+        end, loss, time, steps = solve(problem, progress, saves)
+        result = FlowResult(
             w_kq=end.model.w_kq.tolist(),
             w_pv=end.model.w_pv.tolist(),
-            loss=float(end.loss[-1]),
+            loss=loss,
             product=end.model.products().tolist(),
             limit_product=limit,
             limit_reason=reason,
@@ -169,13 +180,17 @@ class FlowSpec(ProblemSpec):
             result=end.result.value,
             message=end.result.message,
         )
+        return result, end
 
     def _solve_flow(
-        self, problem: Problem, progress: Callable[[FlowProgress], None] | None
-    ) -> "tuple[Flow[Any], float, int]":
+        self, problem: Problem, progress: Callable[[FlowProgress], None] | None, saves: int
+    ) -> "tuple[Flow[Any], float, float, int]":
         import diffrax
+        import jax
+        import numpy as np
 
         from mesascope.dynamics import gradient_flow
+        from mesascope.objectives import losses
 
         model, process, task, engine = problem
         until = "steady-state" if self.until is None else self.until
@@ -190,15 +205,17 @@ class FlowSpec(ProblemSpec):
             rtol=_RTOL,
             tolerance=1e-10 if self.tolerance is None else float(self.tolerance),
             max_steps=self.max_steps or 100_000,
-            saves=2,  # only the end is asked for
+            saves=saves,
             progress=progress
             and (lambda now: progress(FlowProgress(now.time, now.steps, now.gradient_norm, None))),
         )
-        return flow, flow.time, flow.stats["steps"]
+        # of the two ends, however many points were kept: one program, and one last digit
+        ends = jax.tree.map(lambda weight: np.asarray(weight)[[0, -1]], flow.trajectory)
+        return flow, float(losses(flow.objective, ends)[-1]), flow.time, flow.stats["steps"]
 
     def _descend(
-        self, problem: Problem, progress: Callable[[FlowProgress], None] | None
-    ) -> "tuple[Descent[Any], float, int]":
+        self, problem: Problem, progress: Callable[[FlowProgress], None] | None, saves: int
+    ) -> "tuple[Descent[Any], float, float, int]":
         from mesascope.dynamics import descend
 
         model, process, task, engine = problem
@@ -211,9 +228,9 @@ class FlowSpec(ProblemSpec):
             steps=steps,
             engine=engine,
             mask=self.mask,
-            saves=100 if progress else 2,
+            saves=100 if progress else saves,
             progress=progress
             and (lambda taken, loss: progress(FlowProgress(taken * rate, taken, None, loss))),
         )
         taken = int(descent.steps[-1])
-        return descent, taken * rate, taken
+        return descent, float(descent.loss[-1]), taken * rate, taken

@@ -1,0 +1,330 @@
+"""`mesascope runs list|show|compare|export|rm|reindex|verify`."""
+
+from __future__ import annotations
+
+import json as json_text
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import FlagCreatePairsOff, Positional, arg
+
+from ._interrupt import stopped_by_interrupts
+from ._output import DONE, FAILED, InputError, print_json, results
+
+if TYPE_CHECKING:
+    from mesascope.records import RunRow, Store
+
+_SIGNS = ("=", "<", ">")
+_COLOURS = {"done": "green", "failed": "red", "running": "yellow", "planned": "dim"}
+
+StoreOption = Annotated[str, arg(metavar="DIR|URL")]
+IndexOption = Annotated[str | None, arg(metavar="URL", help_behavior_hint="")]
+Filters = Annotated[Positional[tuple[str, ...]], arg(metavar="[FILTER ...]", help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """List, show, compare, export, remove and verify the runs of a store."""
+
+    def run(self) -> int:
+        """Never chosen: one of its parts is."""
+        raise InputError(f"give one of {', '.join(RUNS)}; mesascope runs --help explains them")
+
+
+@contextmanager
+def _opened(store: str, index: str | None) -> Iterator[Store]:
+    from mesascope.records import open_store
+
+    with stopped_by_interrupts(), open_store(store, index) as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class List:
+    """List runs, those that ended last first.
+
+    A FILTER is NAME=VALUE, or has !=, <, <=, >, >= in quotes; all have to hold.
+
+    - state: planned, running, done, failed
+    - kind, study, code, error, started, ended, seconds, attempts
+    - id: how it begins
+    - spec.init.a, outcome.loss: any path in specification or outcome
+    """
+
+    store: StoreOption
+    """Folder of the store, or the URL of its index."""
+    filters: Filters = ()
+    """Which runs: state=done study=NAME 'spec.init.a<0.1' …"""
+    index: IndexOption = None
+    """Database of the index; by default DIR/index.sqlite."""
+    limit: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
+    """How many at most; by default 50 for people and all as JSON."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: runs, a list of id, status, kind, spec, outcome, error, attempts,
+    started, ended, seconds, code."""
+
+    def run(self) -> int:
+        """Print; return the exit status."""
+        if self.limit is not None and self.limit < 1:
+            raise InputError(f"--limit is {self.limit}; give a number from 1")
+        with _opened(self.store, self.index) as store:
+            if self.json:
+                print_json({"runs": [_plain(row) for row in store.rows(self.filters, self.limit)]})
+                return DONE
+            most = self.limit or 50
+            rows = store.rows(self.filters, most + 1)
+            total = len(rows) if len(rows) <= most else store.count(self.filters)
+        _print_rows(rows[:most], total)
+        return DONE
+
+
+@dataclass(frozen=True)
+class Show:
+    """Show one run: what was planned, what came of it, and where its files lie."""
+
+    id: Annotated[Positional[str], arg(metavar="ID")]
+    """The run's id, or how it begins."""
+    store: StoreOption
+    """Folder of the store, or the URL of its index."""
+    index: IndexOption = None
+    """Database of the index; by default DIR/index.sqlite."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: id, status, kind, spec, outcome, error, traceback, attempts, started,
+    ended, seconds, code, provenance, files, folder."""
+
+    def run(self) -> int:
+        """Print; return the exit status."""
+        with _opened(self.store, self.index) as store:
+            row = store.find(self.id)
+            record = store.folders.run(row.id)
+            found = _plain(row) | {
+                "traceback": record and record.traceback,
+                "provenance": record and record.provenance.model_dump(),
+                "files": record.files if record else {},
+                "folder": str(store.folders.folder(row.id)),
+            }
+        if self.json:
+            print_json(found)
+        else:
+            _print_run(found)
+        return DONE
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare runs: every path of specification and outcome that differs between them."""
+
+    ids: Annotated[Positional[tuple[str, ...]], arg(metavar="ID ID [ID ...]", help_behavior_hint="")]
+    """Ids of runs, or how they begin."""
+    store: StoreOption
+    """Folder of the store, or the URL of its index."""
+    index: IndexOption = None
+    """Database of the index; by default DIR/index.sqlite."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: ids, and differences: path, and its value in each run."""
+
+    def run(self) -> int:
+        """Print; return the exit status."""
+        with _opened(self.store, self.index) as store:
+            found = store.compare(self.ids)
+            ids = [store.find(one).id for one in self.ids]
+        if self.json:
+            print_json({"ids": ids, "differences": found})
+            return DONE
+        console = results()
+        for path, values in found.items():
+            console.print(path, style="bold", markup=False)
+            for run, value in zip(ids, values, strict=True):
+                console.print(f"  {run[:12]}  {_short(value, 60)}", markup=False)
+        if not found:
+            console.print("they do not differ")
+        return DONE
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write runs in the form of another program."""
+
+    store: StoreOption
+    """Folder of the store, or the URL of its index."""
+    format: Literal["parquet", "csv", "netcdf", "mlflow", "tensorboard"]
+    """netcdf: a study as labelled arrays; the others: a table, a line or a folder for every run."""
+    out: Annotated[str, arg(metavar="PATH")]
+    """File; of tensorboard a folder; of mlflow a tracking URI, or a file for its database."""
+    filters: Filters = ()
+    """Which runs, as for list."""
+    study: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
+    """The study; netcdf needs it, of mlflow it names the experiment."""
+    index: IndexOption = None
+    """Database of the index; by default DIR/index.sqlite."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: out."""
+
+    def run(self) -> int:
+        """Write; return the exit status."""
+        with _opened(self.store, self.index) as store:
+            out = str(store.export(self.format, self.out, self.filters, self.study))
+        if self.json:
+            print_json({"out": out})
+        else:
+            print(out)
+        return DONE
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Remove runs with all their files, unless one is being computed now."""
+
+    store: StoreOption
+    """Folder of the store, or the URL of its index."""
+    which: Annotated[Positional[tuple[str, ...]], arg(metavar="[ID|FILTER ...]", help_behavior_hint="")] = ()
+    """Ids of runs, or how they begin; or filters, as for list."""
+    all: FlagCreatePairsOff[bool] = False
+    """Say in so many words that all of them are meant."""
+    index: IndexOption = None
+    """Database of the index; by default DIR/index.sqlite."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: removed, a list of ids."""
+
+    def run(self) -> int:
+        """Remove; return the exit status."""
+        filters = [one for one in self.which if any(sign in one for sign in _SIGNS)]
+        if filters and len(filters) < len(self.which):
+            raise InputError("give either ids or filters of what to remove, not both")
+        if self.all == bool(self.which):
+            raise InputError("name the runs to remove by ids or filters, or give --all and no names")
+        with _opened(self.store, self.index) as store:
+            if self.all or filters:
+                chosen = [row.id for row in store.rows(filters)]
+            else:
+                chosen = [store.find(one).id for one in self.which]
+            store.remove(chosen)
+        if self.json:
+            print_json({"removed": chosen})
+        else:
+            print(f"{len(chosen)} removed")
+        return DONE
+
+
+@dataclass(frozen=True)
+class Reindex:
+    """Write the index anew from the folders of the runs."""
+
+    store: StoreOption
+    """Folder of the store, or the URL of its index."""
+    index: IndexOption = None
+    """Database of the index; by default DIR/index.sqlite."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: runs, their number."""
+
+    def run(self) -> int:
+        """Rebuild; return the exit status."""
+        from mesascope.records import reindex
+
+        with stopped_by_interrupts():
+            runs = reindex(self.store, self.index)
+        if self.json:
+            print_json({"runs": runs})
+        else:
+            print(f"{runs} runs in the index")
+        return DONE
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Read every file and row, and tell what is torn, changed, or out of place.
+
+    Exit status: 0 all is as it should be, 1 it is not.
+    """
+
+    store: StoreOption
+    """Folder of the store, or the URL of its index."""
+    index: IndexOption = None
+    """Database of the index; by default DIR/index.sqlite."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: runs, their number, and problems, a list of sentences."""
+
+    def run(self) -> int:
+        """Verify; return the exit status."""
+        with _opened(self.store, self.index) as store:
+            problems = store.verify()
+            runs = store.count()
+        if self.json:
+            print_json({"runs": runs, "problems": problems})
+        else:
+            for problem in problems:
+                print(problem)
+            print(f"{runs} runs, {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
+        return FAILED if problems else DONE
+
+
+RUNS: dict[str, type[Any]] = {
+    "list": List,
+    "show": Show,
+    "compare": Compare,
+    "export": Export,
+    "rm": Remove,
+    "reindex": Reindex,
+    "verify": Verify,
+}
+
+
+def _plain(row: RunRow) -> dict[str, Any]:
+    """A run for a script."""
+    names = ("kind", "spec", "outcome", "error", "attempts", "started", "ended", "seconds", "code")
+    return {"id": row.id, "status": row.state, **{name: getattr(row, name) for name in names}}
+
+
+def _print_rows(rows: list[RunRow], total: int) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = results()
+    table = Table("id", "status", "kind", "seconds", "outcome", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for row in rows:
+        status = Text(row.state, style=_COLOURS[row.state])
+        seconds = "" if row.seconds is None else f"{row.seconds:.2f}"
+        table.add_row(
+            row.id[:12], status, row.kind, seconds, Text(_summary(row), overflow="ellipsis", no_wrap=True)
+        )
+    if rows:
+        console.print(table)
+    more = f", {len(rows)} shown; --limit shows more" if total > len(rows) else ""
+    console.print(f"{total} run{'' if total == 1 else 's'}{more}")
+
+
+def _summary(row: RunRow) -> str:
+    """What came of a run, in a few words."""
+    if row.error is not None:
+        return row.error
+    found = {name: value for name, value in row.outcome.items() if isinstance(value, int | float | str)}
+    return "  ".join(f"{name} {_short(value, 24)}" for name, value in found.items())
+
+
+def _print_run(found: dict[str, Any]) -> None:
+    console = results()
+    for name, value in found.items():
+        if value in (None, {}, ""):
+            continue
+        console.print(name, style="bold", end="  " if name != "traceback" else "\n")
+        if isinstance(value, dict):
+            console.print()
+            for key, one in value.items():
+                console.print(f"  {key}  {_short(one, 66 - len(key))}", markup=False)
+        else:
+            console.print(str(value), markup=False, soft_wrap=True)
+
+
+def _short(value: Any, width: int) -> str:
+    """Write a value briefly, numbers to six digits."""
+    text = (
+        f"{value:.6g}"
+        if isinstance(value, float)
+        else value
+        if isinstance(value, str)
+        else json_text.dumps(value)
+    )
+    return text if len(text) <= width else f"{text[: max(width - 1, 8)]}…"

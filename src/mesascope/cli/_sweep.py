@@ -1,0 +1,218 @@
+"""`mesascope sweep`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import FlagCreatePairsOff, Positional, arg
+
+from ._identify import others_print_aside
+from ._interrupt import held_interrupts, stopped_by_interrupts
+from ._output import DONE, FAILED, InputError, in_file, print_json, progress, results, say
+
+if TYPE_CHECKING:
+    from mesascope.studies import Failure, StudySpec, StudyStatus, SweepProgress, SweepResult
+
+_WATCH_EVERY = 2.0  # seconds
+_MOST_FAILURES = 10
+_STAGES = {"check": "check points", "plan": "write plans", "start": "start workers", "run": "run"}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Compute a study: one run, and what changes in it along axes.
+
+    Runs that are in the store are not computed again: the same command resumes.
+
+    Fields of SPEC:
+
+    - name: of the study
+    - kind: what a run is: flow, train, identify, certify or loss
+    - base: a table, the specification of such a run
+    - axes: tables, the study being their product; each has a path, such as
+      "init.a", and one of
+      values (a list; {label = …, value = …} names a value),
+      range (start, stop, and step or count), log_range (start, stop, count),
+      seeds (a list, or n for 0 … n − 1);
+      or zip (a list of axes that change together); and a name, if it shall have
+      another one
+    - subset, if not all points: a table with kind random (count, seed) or
+      grid (every)
+
+    Exit status: 0 every run is done, 1 a run failed, 2 bad input.
+    """
+
+    spec: Annotated[Positional[str], arg(metavar="SPEC")]
+    """TOML or JSON file with name, kind, base, axes; - reads standard input."""
+    store: Annotated[str, arg(metavar="DIR|URL")]
+    """Folder of the store, made if there is none; or the URL of its index."""
+    index: Annotated[str | None, arg(metavar="URL", help_behavior_hint="")] = None
+    """URL of the index, such as postgresql://USER@HOST/DATABASE, if not a file in DIR; the password belongs into
+    PGPASSWORD or ~/.pgpass."""
+    scheduler: Annotated[str, arg(metavar="WHERE")] = "in-process"
+    """in-process, local (processes of this machine), tcp://HOST:PORT (of a Dask scheduler), slurm, pbs or lsf
+    (jobs, as ~/.config/dask/jobqueue.yaml describes them)."""
+    workers: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
+    """Processes to start: of local by default one per GPU, or else per core."""
+    retries: Annotated[int, arg(metavar="N")] = 2
+    """How often to try a run again whose worker was lost, or that could not read or write a file."""
+    status: FlagCreatePairsOff[bool] = False
+    """Compute nothing; say how far the study is, whoever computes it."""
+    watch: FlagCreatePairsOff[bool] = False
+    """As --status, again and again until all runs have ended."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: study, total, done, failed, reused, failures, ids; with --status: study, total,
+    planned, running, done, failed, per_minute, seconds_left, failures, drivers."""
+
+    def run(self) -> int:
+        """Check the input, then sweep or look; return the exit status."""
+        from mesascope.studies import StudySpec, read_spec
+
+        if self.watch and self.json:
+            raise InputError("--json prints once and --watch again and again; use --status --json")
+        with in_file(self.spec):
+            study = read_spec(self.spec, StudySpec)
+        if self.watch:
+            return self._watch(study)
+        return self._status(study) if self.status else self._sweep(study)
+
+    def _sweep(self, study: "StudySpec") -> int:
+        from mesascope.studies import SpecError, SweepError, compute_alone, sweep
+
+        if self.scheduler == "in-process":
+            with held_interrupts():
+                compute_alone()
+        try:
+            with stopped_by_interrupts(), others_print_aside(), _shown_progress() as show:
+                result = sweep(
+                    study,
+                    self.store,
+                    self.scheduler,
+                    self.workers,
+                    self.retries,
+                    show,
+                    index=self.index,
+                )
+        except SpecError as error:
+            raise SpecError(error.what, error.path, self._file) from error
+        except SweepError as error:
+            say(f"mesascope sweep: {error}")
+            return FAILED
+        if self.json:
+            print_json(result.model_dump())
+        else:
+            _print(result)
+        return DONE if result.succeeded else FAILED
+
+    @property
+    def _file(self) -> str:
+        return "standard input" if self.spec == "-" else self.spec
+
+    def _status(self, study: "StudySpec") -> int:
+        from mesascope.records import open_store
+        from mesascope.studies import study_status
+
+        with open_store(self.store, self.index) as store:
+            found = study_status(store, study.name)
+        if self.json:
+            print_json(found.model_dump())
+        else:
+            results().print(_table(found))
+        return FAILED if found.failed else DONE
+
+    def _watch(self, study: "StudySpec") -> int:
+        from rich.live import Live
+
+        from mesascope.records import open_store
+        from mesascope.studies import study_status
+
+        with open_store(self.store, self.index) as store:
+            found = study_status(store, study.name)
+            with Live(_table(found), console=results(), refresh_per_second=4) as live:
+                while found.planned or found.running:
+                    sleep(_WATCH_EVERY)
+                    found = study_status(store, study.name)
+                    live.update(_table(found))
+        return FAILED if found.failed else DONE
+
+
+@contextmanager
+def _shown_progress() -> "Iterator[Callable[[SweepProgress], None] | None]":
+    """A bar on terminals, nothing elsewhere."""
+    console = progress()
+    if console.quiet:
+        yield None
+        return
+    from rich import progress as rich
+
+    columns = (
+        rich.SpinnerColumn(),
+        rich.TextColumn("{task.description}", markup=False),
+        rich.BarColumn(bar_width=20),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[news]}", markup=False),
+    )
+    told: list[str] = []
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, news="")
+
+        def show(now: "SweepProgress") -> None:
+            if now.dashboard and now.dashboard not in told:
+                told.append(now.dashboard)
+                console.print(f"dashboard {now.dashboard}", markup=False, soft_wrap=True)
+            bar.update(
+                task, description=_STAGES[now.stage], completed=now.through, total=now.total, news=_news(now)
+            )
+
+        yield show
+
+
+def _news(now: "SweepProgress") -> str:
+    parts = [f"{now.per_minute:.0f} a minute"] if now.per_minute else []
+    parts += [f"{_duration(now.seconds_left)} left"] if now.seconds_left else []
+    parts += [f"{now.failed} failed"] if now.failed else []
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _print(result: "SweepResult") -> None:
+    console = results()
+    console.print(result.study, style="bold green" if result.succeeded else "bold red", end="")
+    counts = f"{result.done} done, {result.failed} failed, {result.reused} reused, of {result.total} runs"
+    console.print(f": {counts}", markup=False)
+    for line in _failure_lines(result.failures):
+        console.print(line, markup=False)
+
+
+def _failure_lines(failures: "tuple[Failure, ...]") -> list[str]:
+    lines = [f"{one.count} × {one.error}  (such as run {one.run})" for one in failures[:_MOST_FAILURES]]
+    more = len(failures) - _MOST_FAILURES
+    return [*lines, f"and {more} other reasons"] if more > 0 else lines
+
+
+def _table(found: "StudyStatus") -> Any:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("study", found.study)
+    for state in ("planned", "running", "done", "failed"):
+        table.add_row(state, f"{getattr(found, state)} of {found.total}")
+    if found.drivers:
+        table.add_row("rate", f"{found.per_minute:.0f} runs a minute")
+    if found.seconds_left is not None:
+        table.add_row("left", _duration(found.seconds_left))
+    for one in found.drivers:
+        table.add_row("driver", f"{one.host}, process {one.pid}, {one.scheduler}")
+        if one.dashboard:
+            table.add_row("dashboard", one.dashboard)
+    return Group(table, *map(Text, _failure_lines(found.failures)))

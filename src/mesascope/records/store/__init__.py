@@ -1,0 +1,13 @@
+"""The store of runs: folders that are the truth, and an index that finds runs in them."""
+
+from ._folders import RunFolders as RunFolders
+from ._folders import State as State
+from ._models import PlannedRun as PlannedRun
+from ._models import RunRecord as RunRecord
+from ._models import StudyAxis as StudyAxis
+from ._models import StudyPoint as StudyPoint
+from ._models import StudyRecord as StudyRecord
+from ._open import open_store as open_store
+from ._open import reindex as reindex
+from ._rows import RunRow as RunRow
+from ._store import Store as Store

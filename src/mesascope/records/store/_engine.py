@@ -1,0 +1,85 @@
+"""Connections to the index: SQLite and PostgreSQL, read by many and written by one at a time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy.pool import NullPool
+
+from ._urls import told
+
+_PATIENCE = 60  # seconds to wait for another writer
+_LOCK = 0x6D657361  # "mesa": the advisory lock of whoever writes to an index on PostgreSQL
+
+
+def make_engine(url: URL) -> Engine:
+    """An engine for this URL; nothing is connected yet."""
+    common: dict[str, Any] = {"json_serializer": _dump, "hide_parameters": True}
+    if url.get_backend_name() != "sqlite":
+        # pre-ping: a server that was restarted is connected to again
+        return create_engine(
+            url, pool_size=2, pool_pre_ping=True, connect_args={"connect_timeout": 10}, **common
+        )
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": _PATIENCE}, **common)
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _dump(value: Any) -> str:
+    # PostgreSQL has no character NUL
+    return json.dumps(value, allow_nan=False).replace("\\u0000", "\\ufffd")
+
+
+def _set_up(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # transactions begin by `_begin`, not where the driver thinks fit
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = NORMAL")  # after a loss of power the folders mend the index
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        _to_wal(connection)
+
+
+def _to_wal(connection: Any) -> None:
+    """Switch to write-ahead logging, which SQLite refuses at once while others open the file, whatever the timeout."""
+    import sqlite3
+
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def _begin(connection: Connection) -> None:
+    # IMMEDIATE: a transaction that reads first and writes later would fail where two meet
+    writing = connection.get_execution_options().get("mesascope_writing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that sees the index as it is at one moment."""
+    with told(engine.url), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that alone may write: what is read from the folders in it is not older than what is there."""
+    with (
+        told(engine.url),
+        engine.connect().execution_options(mesascope_writing=True) as connection,
+        connection.begin(),
+    ):
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        yield connection

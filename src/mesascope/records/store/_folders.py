@@ -1,0 +1,340 @@
+"""The folders of a store, which are the truth about its runs.
+
+    store.json                         what this is
+    runs/<id[:2]>/<id>/planned.json    sealed PlannedRun, written before anything is computed
+    runs/<id[:2]>/<id>/trajectory.nc   labelled arrays; run.json holds its digest
+    runs/<id[:2]>/<id>/checkpoint/     of a training, kept to go on from
+    runs/<id[:2]>/<id>/run.json        sealed RunRecord, written last: it makes the run done or failed
+    studies/<name>.json                sealed StudyRecord
+
+Every file is whole or absent. There is no database in here: workers need none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from mesascope.records._dataset import Variables, read_dataset, write_dataset
+from mesascope.records._files import RecordError, prepare_output, remove_leftovers
+from mesascope.records._held import InUseError, held
+from mesascope.records._sealed import read_sealed, write_sealed
+
+from ._models import RUN_ID, STUDY_NAME, PlannedRun, RunRecord, StudyRecord
+from ._paths import refuse_links, run_folder, study_file, throw_away
+
+if TYPE_CHECKING:
+    import xarray
+
+_STORE, _PLANNED, _RUN, _STUDY = (f"mesascope.{kind}/1" for kind in ("store", "planned-run", "run", "study"))
+_TRAJECTORY = "trajectory.nc"
+
+State = Literal["planned", "running", "done", "failed"]
+
+
+class _StoreFile(BaseModel):
+    """What makes a folder a store; the identity is that of no other store, wherever the folder is moved to."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    identity: str
+
+
+class RunFolders:
+    """The runs of a store, as files.
+
+    Any number of processes may use the same folders at once. `holding` a run keeps others from computing it.
+
+    Attributes:
+        root: the store's folder.
+        identity: what tells this store from every other, also after it was moved.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        """Open a store that is there.
+
+        Raises:
+            RecordError: the folder is none, or is damaged.
+        """
+        self.root = Path(root).absolute()
+        file = self.root / "store.json"
+        if not file.exists():
+            raise RecordError(f"{root} is no store of runs; `mesascope sweep` makes one, or check the path")
+        self.identity = read_sealed(file, _STORE, _StoreFile).identity
+
+    @classmethod
+    def create(cls, root: str | os.PathLike[str]) -> RunFolders:
+        """Make the folder a store, or take up the one that is there.
+
+        Raises:
+            RecordError: it cannot be made or written to, or holds other things.
+        """
+        folder = Path(root)
+        if (folder / "store.json").exists():
+            return cls(folder)
+        prepare_output(folder)
+        with _alone(folder):
+            if not (folder / "store.json").exists():
+                _refuse_others(folder)
+                write_sealed(folder / "store.json", _STORE, _StoreFile(identity=secrets.token_hex(16)))
+        return cls(folder)
+
+    def __repr__(self) -> str:
+        return f"RunFolders({str(self.root)!r})"
+
+    # Runs
+
+    def folder(self, run: str) -> Path:
+        """The folder of a run, whether or not it is there.
+
+        Raises:
+            ValueError: `run` is no id.
+            RecordError: a symbolic link stands in its way.
+        """
+        return run_folder(self.root, run)
+
+    def ids(self) -> list[str]:
+        """The ids of all runs that have a folder, sorted."""
+        return [run for part in self.parts() for run in self.ids_of_part(part)]
+
+    def parts(self) -> list[str]:
+        """The first two digits of the runs that have a folder, sorted."""
+        return _names(self.root / "runs", "[0-9a-f]{2}")
+
+    def ids_of_part(self, part: str) -> list[str]:
+        """The ids that begin with these two digits, of runs that have a folder, sorted."""
+        return [run for run in _names(self.root / "runs" / part, RUN_ID) if run[:2] == part]
+
+    def plan(self, run: PlannedRun) -> None:
+        """Write down what is to be computed, unless it is written down already.
+
+        Raises:
+            RecordError: it cannot be written, or another run has this id.
+        """
+        try:
+            there = self.planned(run.id)
+        except RecordError:  # absent, or torn
+            write_sealed(self.folder(run.id) / "planned.json", _PLANNED, run)
+            return
+        if there != run:
+            raise RecordError(f"{self.folder(run.id)} is of another run; remove it, or choose another store")
+
+    def planned(self, run: str) -> PlannedRun:
+        """Read what is to be computed.
+
+        Raises:
+            RecordError: nothing is planned under this id, or the file is damaged.
+        """
+        return read_sealed(self.folder(run) / "planned.json", _PLANNED, PlannedRun)
+
+    def is_planned(self, run: str) -> bool:
+        """Whether a run is written down here."""
+        return (self.folder(run) / "planned.json").exists()
+
+    @contextmanager
+    def holding(self, run: str) -> Iterator[None]:
+        """Keep a planned run to oneself while the block computes it.
+
+        What a killed process has left half-written is removed first.
+
+        Raises:
+            InUseError: somebody else computes it now; says who.
+            RecordError: it is not planned.
+        """
+        folder = self.folder(run)
+        self.planned(run)
+        refuse_links(folder / ".run.lock")
+        with held(folder, "run"):
+            if not self.is_planned(run):  # removed a moment ago, before it was held
+                raise RecordError(f"run {run} was removed; plan it again")
+            remove_leftovers(folder)
+            yield
+
+    def finish(self, record: RunRecord, data: xarray.Dataset | Variables | None = None) -> RunRecord:
+        """Store what a run gave: its arrays, then the record that makes it done or failed. Hold the run meanwhile.
+
+        A run that is done stays as it is: computed again, it would give the same.
+
+        Args:
+            record: of the run; its `files` are filled in here.
+            data: labelled arrays, as for `RunDirectory.write_data`.
+
+        Returns:
+            The record as it lies in the store.
+
+        Raises:
+            RecordError: it cannot be written, or another run was planned.
+        """
+        there = self.run(record.id)
+        if there is not None and there.state == "done":
+            return there
+        planned = self.planned(record.id)
+        if (planned.kind, planned.spec, planned.code) != (record.kind, record.spec, record.code):
+            raise RecordError(f"the record of run {record.id} is not of the run that was planned")
+        folder = self.folder(record.id)
+        # A record of an earlier attempt goes first: it must never stand beside the arrays of this one.
+        (folder / "run.json").unlink(missing_ok=True)
+        files = {}
+        if data is not None:
+            write_dataset(folder / _TRAJECTORY, data)
+            files[_TRAJECTORY] = _digest(folder / _TRAJECTORY)
+        else:
+            (folder / _TRAJECTORY).unlink(missing_ok=True)
+        finished = record.model_copy(update={"files": files})
+        write_sealed(folder / "run.json", _RUN, finished)
+        return finished
+
+    def run(self, run: str) -> RunRecord | None:
+        """Read the record of a run, or None where it has not ended (or its record is damaged: see `problems`)."""
+        try:
+            return self.finished(run)
+        except RecordError:
+            return None
+
+    def finished(self, run: str) -> RunRecord:
+        """Read the record of a run that has ended.
+
+        Raises:
+            RecordError: it has not ended, or its record is damaged.
+        """
+        folder = self.folder(run)
+        record = read_sealed(folder / "run.json", _RUN, RunRecord)
+        if record.id != run:
+            raise RecordError(f"{folder / 'run.json'} is the record of run {record.id}; remove it")
+        for name in record.files:
+            if name != _TRAJECTORY or not (folder / name).is_file() or (folder / name).is_symlink():
+                raise RecordError(f"{folder / name} is missing; remove the run and compute it again")
+        return record
+
+    def trajectory(self, run: str) -> xarray.Dataset:
+        """Read the labelled arrays of a run, wholly into memory.
+
+        Raises:
+            RecordError: it has none, or they are not those that its record was written with.
+        """
+        record = self.finished(run)
+        if _TRAJECTORY not in record.files:
+            raise RecordError(f"run {run} has no arrays; its record holds all that it gave")
+        file = self.folder(run) / _TRAJECTORY
+        if _digest(file) != record.files[_TRAJECTORY]:
+            raise RecordError(f"{file} was changed after it was written; remove the run and compute it again")
+        return read_dataset(file)
+
+    def running(self, run: str) -> bool:
+        """Whether somebody computes this run now."""
+        lock = self.folder(run) / ".run.lock"
+        try:
+            descriptor = os.open(lock, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        except OSError:
+            return False  # none holds it; a lock that was left by a kill is asked below
+        try:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except (ImportError, OSError):
+            return False
+        finally:
+            os.close(descriptor)
+        return False
+
+    def state(self, run: str) -> State:
+        """The state of a run that is planned."""
+        record = self.run(run)
+        if record is not None:
+            return record.state
+        return "running" if self.running(run) else "planned"
+
+    def remove(self, run: str) -> None:
+        """Remove a run's folder.
+
+        Raises:
+            InUseError: somebody computes it now.
+            RecordError: something in it leads out of the store, or it cannot be removed.
+        """
+        folder = self.folder(run)
+        if self.running(run):
+            raise InUseError(f"run {run} is being computed; stop it first, or leave it out")
+        # Not held meanwhile: a lock needs space, and full disks are what runs are removed for. Who begins it in
+        # this very moment is told when it ends that there is no such run.
+        if folder.is_dir():
+            throw_away(self.root, folder)
+
+    # Studies
+
+    def write_study(self, study: StudyRecord) -> None:
+        """Store a study, in place of what had its name.
+
+        Raises:
+            RecordError: it cannot be written.
+        """
+        write_sealed(study_file(self.root, study.name), _STUDY, study)
+
+    def study(self, name: str) -> StudyRecord:
+        """Read a study.
+
+        Raises:
+            RecordError: there is none of this name, or it is damaged.
+        """
+        file = study_file(self.root, name)
+        if not file.exists():
+            known = ", ".join(self.studies()) or "none"
+            raise RecordError(f"no study {name!r} in {self.root}; it has: {known}")
+        study = read_sealed(file, _STUDY, StudyRecord)
+        if study.name != name:
+            raise RecordError(f"{file} is the study {study.name!r}; give the file its name")
+        return study
+
+    def studies(self) -> list[str]:
+        """The names of the studies, sorted."""
+        files = _names(self.root / "studies", rf"{STUDY_NAME}\.json")
+        return [name.removesuffix(".json") for name in files]
+
+    def problems(self) -> list[str]:
+        """One line for everything in the folders that is torn, was changed, or does not belong there."""
+        from ._problems import problems
+
+        return problems(self)
+
+
+def _names(folder: Path, pattern: str) -> list[str]:
+    """The names in a folder that are of this form, sorted; none where there is no such folder."""
+    with suppress(FileNotFoundError):
+        return sorted(name for name in os.listdir(folder) if re.fullmatch(pattern, name))
+    return []
+
+
+def _refuse_others(folder: Path) -> None:
+    """Refuse a folder that holds other things."""
+    others = (name for name in os.listdir(folder) if not name.startswith(".") and name != "lost+found")
+    if other := min(others, default=""):
+        raise RecordError(f"{folder} holds {other!r} and is no store; name a new or an empty folder")
+
+
+def _digest(file: Path) -> str:
+    with open(file, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until nobody else makes a store of this folder."""
+    import time
+
+    for _ in range(200):
+        try:
+            with held(folder, "store"):
+                yield
+                return
+        except InUseError:
+            time.sleep(0.05)
+    raise RecordError(f"{folder}: somebody else has been making a store of it for 10 s; try again")

@@ -1,0 +1,103 @@
+"""What is written into the index and read from it, in transactions that others open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Table, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ._models import StudyRecord
+from ._schema import OUTCOMES, PARTS, POINTS, RUNS, STORE, STUDIES
+
+_CHUNK = 500  # rows in one statement: SQLite takes 32 766 values
+
+
+def put(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert rows, or overwrite those that have their keys."""
+    if not rows:
+        return
+    insert = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+    keys = [column.name for column in table.primary_key]
+    values = {
+        column.name: insert.excluded[column.name] for column in table.columns if column.name not in keys
+    }
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), list(rows))
+
+
+def put_runs(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    """Write the rows of runs, with their outcomes."""
+    put(connection, RUNS, [{name: value for name, value in row.items() if name != "outcome"} for row in rows])
+    put(connection, OUTCOMES, [{"run": row["id"], "outcome": row["outcome"]} for row in rows])
+
+
+def drop_runs(connection: Connection, runs: Sequence[str]) -> None:
+    """Remove the rows of these runs, if they are there."""
+    for chunk in chunks(sorted(runs)):
+        connection.execute(delete(RUNS).where(RUNS.c.id.in_(chunk)))
+
+
+def put_study(connection: Connection, study: StudyRecord, written: int) -> None:
+    """Write a study and its points in place of what had its name."""
+    connection.execute(delete(POINTS).where(POINTS.c.study == study.name))
+    plain = study.model_dump(mode="json", include={"name", "kind", "spec", "axes"})
+    put(connection, STUDIES, [{**plain, "written": written}])
+    sizes = [axis.size for axis in study.axes]
+    points = [
+        {"study": study.name, "place": _number(point.place, sizes), "run": point.run}
+        for point in study.points
+    ]
+    for chunk in chunks(points):
+        connection.execute(POINTS.insert(), list(chunk))
+
+
+def _number(place: Sequence[int], sizes: Sequence[int]) -> int:
+    number = 0
+    for at, size in zip(place, sizes, strict=True):
+        number = number * size + at
+    return number
+
+
+def drop_study(connection: Connection, name: str) -> None:
+    """Remove a study and its points."""
+    connection.execute(delete(POINTS).where(POINTS.c.study == name))
+    connection.execute(delete(STUDIES).where(STUDIES.c.name == name))
+
+
+def put_store(connection: Connection, identity: str, folder: str) -> None:
+    """Write down whose index this is, and where that lies."""
+    connection.execute(delete(STORE))
+    connection.execute(STORE.insert(), [{"identity": identity, "folder": folder}])
+
+
+def get_store(connection: Connection) -> tuple[str, str] | None:
+    """Whose index this is, and where that lies: identity and folder."""
+    row = connection.execute(select(STORE.c.identity, STORE.c.folder)).first()
+    return None if row is None else (row.identity, row.folder)
+
+
+def get_parts(connection: Connection) -> dict[str, int]:
+    """When each folder of runs was last changed, as the index knows it."""
+    return {row.part: row.written for row in connection.execute(select(PARTS))}
+
+
+def get_studies(connection: Connection) -> dict[str, int]:
+    """The names of the studies, with the times of their files."""
+    return {row.name: row.written for row in connection.execute(select(STUDIES.c.name, STUDIES.c.written))}
+
+
+def ids_of_part(connection: Connection, part: str) -> set[str]:
+    """The runs whose ids begin so."""
+    return set(connection.scalars(select(RUNS.c.id).where(RUNS.c.id >= part, RUNS.c.id < part + "g")))
+
+
+def unfinished(connection: Connection) -> dict[str, int]:
+    """The runs that are not done, with the times of their records."""
+    chosen = select(RUNS.c.id, RUNS.c.written).where(RUNS.c.state.in_(("planned", "failed")))
+    return {row.id: row.written for row in connection.execute(chosen)}
+
+
+def chunks(items: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    """Cut a sequence into pieces that one statement takes."""
+    return (items[at : at + _CHUNK] for at in range(0, len(items), _CHUNK))

@@ -1,0 +1,155 @@
+"""What a store holds: a run that is planned, a run that has ended, and a study of many runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from mesascope.records._plain import PlainMapping
+from mesascope.records._provenance import Provenance
+
+# Also the names of folders and files: nothing in them can lead out of the store, or fold two names into one.
+RUN_ID = r"[0-9a-f]{32}"
+STUDY_NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
+
+RunId = Annotated[str, StringConstraints(pattern=rf"^{RUN_ID}$")]
+StudyName = Annotated[str, StringConstraints(pattern=rf"^{STUDY_NAME}$")]
+Label = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PlannedRun(_Record):
+    """What is to be computed, written down before anything is.
+
+    Attributes:
+        id: 32 hexadecimal digits, a digest of kind, spec and code: the same id is the same run.
+        kind: which computation: flow, train, identify, certify, loss.
+        spec: its specification, defaults filled in, as a file would write it.
+        code: the version of the code that its numbers depend on.
+    """
+
+    id: RunId
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    spec: PlainMapping
+    code: str
+
+
+class RunRecord(_Record):
+    """A run that has ended.
+
+    Times of day are for people; durations come from a clock that never goes backwards.
+
+    Attributes:
+        id, kind, spec, code: as planned; see `PlannedRun`.
+        state: `done` or `failed`.
+        outcome: what was found: numbers, strings, nested lists of numbers.
+        error: why it failed, in one line; None where it is done.
+        traceback: where it failed.
+        attempts: how many times it was begun, ≥ 1.
+        started, ended: UTC times, ISO 8601.
+        seconds: duration of the last attempt, ≥ 0.
+        provenance: versions, commit and platform.
+        files: SHA-256 of every file beside this record that belongs to it, by name.
+    """
+
+    id: RunId
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    spec: PlainMapping
+    code: str
+    state: Literal["done", "failed"]
+    outcome: PlainMapping = {}
+    error: str | None = None
+    traceback: str | None = None
+    attempts: Annotated[int, Field(ge=1)] = 1
+    started: str
+    ended: str
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    provenance: Provenance
+    files: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if (self.state == "failed") != (self.error is not None):
+            raise ValueError("a failed run says why in `error`, one that is done has none")
+        return self
+
+
+class StudyAxis(_Record):
+    """One dimension of a study.
+
+    Attributes:
+        name: of the dimension.
+        labels: the value at every place along it: its coordinate. Empty where only `coordinates` label it.
+        coordinates: further coordinates along the same dimension, by name: of axes that are zipped.
+    """
+
+    name: Annotated[str, StringConstraints(pattern=r"^[^/\s][^/]{0,99}$")]
+    labels: tuple[Label, ...] = ()
+    coordinates: dict[str, tuple[Label, ...]] = {}
+
+    @property
+    def size(self) -> int:
+        """The number of places along this dimension."""
+        return len(self.labels or next(iter(self.coordinates.values()), ()))
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        lengths = {len(one) for one in self.coordinates.values()} | {self.size}
+        if lengths == {0} or len(lengths) > 1:
+            raise ValueError(f"axis {self.name!r}: its coordinates need one length, at least 1")
+        if self.name in self.coordinates:
+            raise ValueError(f"axis {self.name!r}: its own coordinate is `labels`")
+        return self
+
+
+class StudyPoint(_Record):
+    """A place in a study, and the run that fills it.
+
+    Attributes:
+        run: the run's id.
+        place: index along every axis.
+    """
+
+    run: RunId
+    place: tuple[int, ...]
+
+
+class StudyRecord(_Record):
+    """Which runs make a study, and where in it.
+
+    Attributes:
+        name: lower-case letters, digits, '.', '_' and '-'.
+        kind: of its runs.
+        spec: the study as its file wrote it.
+        axes: its dimensions.
+        points: the places that are filled, not necessarily all; two may share a run.
+    """
+
+    name: StudyName
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    spec: PlainMapping
+    axes: tuple[StudyAxis, ...]
+    points: tuple[StudyPoint, ...]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        names = [name for axis in self.axes for name in (axis.name, *axis.coordinates)]
+        if len(set(names)) != len(names):
+            raise ValueError("two axes or coordinates have the same name")
+        sizes = [axis.size for axis in self.axes]
+        for point in self.points:
+            inside = (0 <= at < size for at, size in zip(point.place, sizes, strict=False))
+            if len(point.place) != len(sizes) or not all(inside):
+                raise ValueError(f"place {point.place} of run {point.run} lies outside the axes")
+        if len({point.place for point in self.points}) != len(self.points):
+            raise ValueError("two runs have the same place")
+        return self
+
+    @property
+    def runs(self) -> list[str]:
+        """The ids of its runs, each once."""
+        return list(dict.fromkeys(point.run for point in self.points))

@@ -1,0 +1,92 @@
+"""Where things lie in a store: names that are checked, and folders that no symbolic link leads out of."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from pathlib import Path
+
+from mesascope.records._files import RecordError
+
+from ._models import RUN_ID, STUDY_NAME
+
+_REMOVED = ".removed"
+
+
+def run_folder(root: Path, run: str) -> Path:
+    """The folder of a run, whether or not it is there.
+
+    Raises:
+        ValueError: `run` is no id.
+        RecordError: a symbolic link stands in its way.
+    """
+    if not re.fullmatch(RUN_ID, run):
+        raise ValueError(f"run id {run!r}: an id has 32 hexadecimal digits; `mesascope runs list` shows them")
+    folder = root / "runs" / run[:2] / run
+    refuse_links(folder, folder.parent, folder.parent.parent)
+    return folder
+
+
+def study_file(root: Path, name: str) -> Path:
+    """The file of a study, whether or not it is there.
+
+    Raises:
+        ValueError: `name` cannot be one.
+        RecordError: a symbolic link stands in its way.
+    """
+    if not re.fullmatch(STUDY_NAME, name):
+        raise ValueError(f"study name {name!r}: use lower-case letters, digits, '.', '_' and '-'")
+    file = root / "studies" / f"{name}.json"
+    refuse_links(file.parent)
+    return file
+
+
+def refuse_links(*paths: Path) -> None:
+    """Refuse symbolic links where the store expects its own folders and files.
+
+    Raises:
+        RecordError: one of them is a link.
+    """
+    for path in paths:
+        if path.is_symlink():
+            raise RecordError(f"{path} is a symbolic link; a store follows none: put the folder itself there")
+
+
+def links_outwards(root: Path, folder: Path) -> list[Path]:
+    """The symbolic links in a folder of the store that lead out of the store."""
+    inside = root.resolve()
+    found = []
+    for at, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(at, name)
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                found.append(path)
+    return sorted(found)
+
+
+def throw_away(root: Path, folder: Path) -> None:
+    """Remove the folder of a run: it vanishes at once, by a rename, and is deleted afterwards. Needs no space on the disk.
+
+    Raises:
+        RecordError: it holds a symbolic link that leads out of the store, or cannot be removed.
+    """
+    for link in links_outwards(root, folder):
+        raise RecordError(f"{link} is a symbolic link that leads out of the store; remove it, then try again")
+    target = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_REMOVED}")
+    try:
+        os.rename(folder, target)
+    except FileNotFoundError:
+        return  # somebody else was faster
+    except OSError as error:
+        raise RecordError(f"{folder} cannot be removed ({error.strerror}); check its permissions") from error
+    shutil.rmtree(target, ignore_errors=True)  # follows no link; what stays behind is deleted later
+
+
+def empty_trash(root: Path) -> None:
+    """Delete what killed processes have thrown away and not deleted."""
+    refuse_links(root / "runs")
+    for target in (root / "runs").glob(f"*/.*{_REMOVED}"):
+        refuse_links(target.parent)
+        shutil.rmtree(target, ignore_errors=True)

@@ -1,0 +1,68 @@
+"""What is wrong in the folders of a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mesascope.records._files import RecordError
+
+from ._paths import links_outwards
+
+if TYPE_CHECKING:
+    from ._folders import RunFolders
+
+
+def problems(folders: RunFolders) -> list[str]:
+    """One line for everything that is torn, was changed, or does not belong where it is."""
+    return [*_links(folders.root), *_of_runs(folders), *_of_studies(folders)]
+
+
+def _links(root: Path) -> Iterator[str]:
+    for link in links_outwards(root, root):
+        yield f"{link} is a symbolic link that leads out of the store; remove it"
+
+
+def _of_runs(folders: RunFolders) -> Iterator[str]:
+    known = folders.ids()
+    lying = {path.name for path in folders.root.glob("runs/*/*") if not path.name.startswith(".")}
+    for name in sorted(lying - set(known)):
+        yield f"{folders.root / 'runs'} holds {name!r}, which is no run in its place; remove it"
+    for run in known:
+        try:
+            yield from _of_run(folders, run)
+        except RecordError as error:
+            yield str(error)
+
+
+def _of_run(folders: RunFolders, run: str) -> Iterator[str]:
+    there = _files(folders.folder(run))
+    if "planned.json" not in there:
+        if there:
+            yield f"{folders.folder(run)} holds {min(there)!r} and no plan; remove it: mesascope runs rm {run}"
+        return  # an empty folder is what remains of a process that was killed while it planned
+    planned = folders.planned(run)
+    if planned.id != run:
+        yield f"{folders.folder(run) / 'planned.json'} is the plan of run {planned.id}; remove the run"
+    if "run.json" not in there:
+        return
+    record = folders.finished(run)
+    if (record.kind, record.spec, record.code) != (planned.kind, planned.spec, planned.code):
+        yield f"{folders.folder(run) / 'run.json'} is not the record of the run that was planned; remove the run"
+    if record.files:
+        folders.trajectory(run)
+
+
+def _files(folder: Path) -> set[str]:
+    """What a run's folder holds, without locks and what is being written."""
+    return {name for name in os.listdir(folder) if not name.startswith(".")}
+
+
+def _of_studies(folders: RunFolders) -> Iterator[str]:
+    for name in folders.studies():
+        try:
+            folders.study(name)
+        except RecordError as error:
+            yield str(error)

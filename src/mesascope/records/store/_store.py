@@ -1,0 +1,231 @@
+"""A store of runs: folders that are the truth, and an index that finds runs in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from mesascope.records._files import RecordError
+from mesascope.records._held import InUseError
+
+from ._flat import flat
+from ._folders import RunFolders
+from ._models import StudyAxis, StudyRecord
+from ._rows import RunRow
+
+if TYPE_CHECKING:
+    import xarray
+    from sqlalchemy import Engine
+
+    from .exporters import Format
+
+
+class Store:
+    """The runs of a store, and the index that finds them. `open_store` opens one.
+
+    Any number of processes may use a store at once, with one index or several: what an index holds can be read from the folders
+    again at any time.
+
+    Attributes:
+        folders: the runs as files.
+        index: the URL of the index, without a password.
+    """
+
+    def __init__(self, folders: RunFolders, engine: Engine) -> None:
+        from ._urls import shown
+
+        self.folders = folders
+        self.index = shown(engine.url)
+        self._engine = engine
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.folders.root)!r}, index={self.index!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections to the index; a later use opens new ones."""
+        self._engine.dispose()
+
+    # Into the index
+
+    def enter(self, runs: Iterable[str]) -> None:
+        """Bring the index up to what the folders of these runs say; many runs are one transaction each 500.
+
+        Raises:
+            RecordError: the index cannot be written. The runs are in their folders all the same.
+        """
+        from ._sync import enter
+
+        enter(self._engine, self.folders, runs)
+
+    def write_study(self, study: StudyRecord) -> None:
+        """Store a study in its file and in the index, in place of what had its name.
+
+        Raises:
+            RecordError: it cannot be written.
+        """
+        from ._sync import enter_studies
+
+        self.folders.write_study(study)
+        enter_studies(self._engine, self.folders, [study.name])
+
+    def refresh(self) -> None:
+        """Enter what others have written into the folders since this store was opened."""
+        from ._sync import refresh
+
+        refresh(self._engine, self.folders)
+
+    def reindex(self) -> int:
+        """Write the whole index anew from the folders, and remove what killed processes have left half-done.
+
+        Returns:
+            The number of runs.
+        """
+        from ._sync import rebuild
+
+        rebuild(self._engine, self.folders)
+        return self.count()
+
+    # Out of the index
+
+    def rows(self, filters: Sequence[str] = (), limit: int | None = None) -> list[RunRow]:
+        """The runs that all the filters hold for, those that ended last first.
+
+        Args:
+            filters: such as `state=done`, `kind=flow`, `study=NAME`, `id=3f` (how it begins), `spec.init.a<=0.1`,
+                `outcome.converged=true`; the signs are =, !=, <, <=, >, >=.
+            limit: how many at most; None for all.
+
+        Raises:
+            RecordError: a filter cannot be read, or the index cannot.
+        """
+        from ._queries import find
+
+        return find(self._engine, self.folders, filters, limit)
+
+    def count(self, filters: Sequence[str] = ()) -> int:
+        """The number of runs that all the filters hold for."""
+        from ._queries import count
+
+        return count(self._engine, self.folders, filters)
+
+    def find(self, beginning: str) -> RunRow:
+        """The one run whose id begins so.
+
+        Raises:
+            RecordError: there is none, or there are several.
+        """
+        found = self.rows([f"id={beginning}"], limit=2)
+        if len(found) != 1:
+            many = "several runs begin" if found else "no run begins"
+            raise RecordError(f"{many} with {beginning!r}; `mesascope runs list` shows their ids")
+        return found[0]
+
+    def compare(self, runs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+        """What differs between runs: path → its value in each of them, None where it has none.
+
+        Args:
+            runs: ids, or how they begin; at least two.
+
+        Raises:
+            RecordError: one of them is not there.
+        """
+        if len(runs) < 2:
+            raise RecordError("give at least two runs to compare")
+        rows = [self.find(run) for run in runs]
+        facts = [
+            {"kind": row.kind, "state": row.state, "code": row.code}
+            | flat(row.spec, "spec")
+            | flat(row.outcome, "outcome")
+            for row in rows
+        ]
+        paths = dict.fromkeys(path for one in facts for path in one)
+        table = {path: tuple(one.get(path) for one in facts) for path in paths}
+        return {path: values for path, values in table.items() if any(value != values[0] for value in values)}
+
+    def to_xarray(self, study: str) -> xarray.Dataset:
+        """The outcomes of a study's runs over its axes, as one labelled data set.
+
+        Args:
+            study: its name.
+
+        Returns:
+            Variables `run` (id) and `state` (empty text where no run fills the place), and one for every name in the outcomes:
+            numbers with NaN where there are none, texts as objects, arrays of one shape with dimensions of their own. What
+            has no one shape or type is left out and named in the attribute `left_out`. Attributes `study`, `kind`, `code`,
+            `spec`, `mesascope` say where it comes from.
+
+        Raises:
+            RecordError: there is no such study.
+        """
+        from ._labelled import labelled, study_attributes
+        from ._queries import study_points
+
+        row, points, codes = study_points(self._engine, study)
+        axes = [StudyAxis.model_validate(axis) for axis in row["axes"]]
+        return labelled(axes, points, study_attributes(study, row["kind"], row["spec"], codes))
+
+    def studies(self) -> dict[str, dict[str, int]]:
+        """How many runs of every study are in each state: name → state → number."""
+        from ._queries import study_states
+
+        return study_states(self._engine)
+
+    def export(
+        self, form: Format, out: str | os.PathLike[str], filters: Sequence[str] = (), study: str | None = None
+    ) -> Path | str:
+        """Write runs in the form of another program.
+
+        Args:
+            form: parquet and csv: a table, one row a run; netcdf: a study as `to_xarray` gives it; mlflow: runs of an
+                experiment; tensorboard: event files.
+            out: file; of tensorboard a folder; of mlflow a tracking URI, or a file for its own database on SQLite.
+            filters: which runs, as for `rows`.
+            study: which study; needed by netcdf, and the name of the experiment of mlflow.
+
+        Returns:
+            Where it was written.
+
+        Raises:
+            RecordError: it cannot be written, or a package is missing; says which extra brings it.
+        """
+        from .exporters import export
+
+        return export(self, form, out, filters, study)
+
+    # Health
+
+    def remove(self, runs: Iterable[str]) -> int:
+        """Remove runs: their folders, then their rows.
+
+        Raises:
+            InUseError: one of them is being computed; then none is removed.
+            RecordError: a folder holds something that leads out of the store.
+        """
+        chosen = sorted(set(runs))
+        for run in chosen:
+            if self.folders.running(run):
+                raise InUseError(f"run {run} is being computed; stop it first, or leave it out")
+        removed = 0
+        try:
+            for run in chosen:
+                self.folders.remove(run)
+                removed += 1
+        finally:
+            self.enter(chosen[: removed + 1])
+        return removed
+
+    def verify(self) -> list[str]:
+        """Read every file of the store and every row of its index; one line for each that is not as it should be."""
+        from ._sync import clean, differences, refresh
+
+        clean(self.folders)
+        refresh(self._engine, self.folders)
+        return [*self.folders.problems(), *differences(self._engine, self.folders)]

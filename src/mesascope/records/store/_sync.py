@@ -1,0 +1,148 @@
+"""Keeping the index what the folders say.
+
+The folders of runs are read while the index is held for writing: what is written last was seen last, whoever writes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from sqlalchemy import Connection, Engine, select
+
+from mesascope.records._files import RecordError, remove_leftovers
+
+from ._engine import reading, writing
+from ._folders import RunFolders
+from ._index import (
+    chunks,
+    drop_runs,
+    drop_study,
+    get_parts,
+    get_studies,
+    ids_of_part,
+    put,
+    put_runs,
+    put_study,
+    unfinished,
+)
+from ._paths import empty_trash, study_file
+from ._rows import record_time, row_of
+from ._schema import OUTCOMES, PARTS, RUNS
+
+# A folder changed again within the resolution of its time would look as before; one that has rested does not.
+_RESTED = 2 * 10**9  # ns
+# An empty folder may be about to get its plan.
+_ABANDONED = 60 * 10**9  # ns
+
+
+def enter(engine: Engine, folders: RunFolders, runs: Iterable[str]) -> None:
+    """Bring the rows of these runs up to their folders: written where there is one, removed where there is none."""
+    for chunk in chunks(sorted(set(runs))):
+        with writing(engine) as connection:
+            _enter(connection, folders, chunk)
+
+
+def _enter(connection: Connection, folders: RunFolders, runs: Iterable[str]) -> None:
+    rows = {run: row_of(folders, run) for run in runs}
+    put_runs(connection, [row for row in rows.values() if row is not None])
+    drop_runs(connection, [run for run, row in rows.items() if row is None])
+
+
+def refresh(engine: Engine, folders: RunFolders) -> None:
+    """Enter what has changed in the folders since the index last agreed with them.
+
+    Looked at are the times of the 256 folders that hold runs, of the records of runs that are not done, and of
+    studies. A record of a done run that was tampered with is not noticed here, but by `verify`.
+    """
+    with reading(engine) as connection:
+        parts, waiting, studies = get_parts(connection), unfinished(connection), get_studies(connection)
+    for part in sorted({*folders.parts(), *parts}):
+        if parts.get(part) != _time(f"{folders.root}/runs/{part}"):
+            _enter_part(engine, folders, part, everything=False)
+    enter(engine, folders, (run for run, written in waiting.items() if record_time(folders, run) != written))
+    for name in sorted({*folders.studies(), *studies}):
+        if studies.get(name) != _time(study_file(folders.root, name)):
+            _enter_study(engine, folders, name)
+
+
+def rebuild(engine: Engine, folders: RunFolders) -> None:
+    """Write every row anew from the folders, and clean up after processes that were killed."""
+    clean(folders)
+    with reading(engine) as connection:
+        parts, studies = get_parts(connection), get_studies(connection)
+        parts |= dict.fromkeys((run[:2] for run in connection.scalars(select(RUNS.c.id))), 0)
+    for part in sorted({*folders.parts(), *parts}):
+        _enter_part(engine, folders, part, everything=True)
+    for name in sorted({*folders.studies(), *studies}):
+        _enter_study(engine, folders, name)
+
+
+def clean(folders: RunFolders) -> None:
+    """Remove what killed processes have left: temporary files, things thrown away, folders without a plan."""
+    remove_leftovers(folders.root)
+    empty_trash(folders.root)
+    for run in folders.ids():
+        folder = folders.folder(run)
+        if not folders.is_planned(run) and time.time_ns() - _time(folder) > _ABANDONED:
+            with suppress(OSError):  # it is not empty
+                os.rmdir(folder)
+
+
+def differences(engine: Engine, folders: RunFolders) -> list[str]:
+    """One line for every way in which the index is not what the folders say."""
+    found = []
+    with reading(engine) as connection:
+        joined = RUNS.outerjoin(OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
+        rows = connection.execute(select(RUNS, OUTCOMES.c.outcome).select_from(joined)).mappings().all()
+    for row in rows:
+        there = row_of(folders, row["id"])
+        # a record written since then is news, which the next command enters
+        if there != dict(row) and record_time(folders, row["id"]) == row["written"]:
+            found.append(row["id"])
+    unknown = [run for run in folders.ids() if folders.is_planned(run)]
+    missing = sorted(set(unknown) - {row["id"] for row in rows})
+    mend = "build it anew: mesascope runs reindex"
+    told = (
+        [f"the index differs from the folder of run {found[0]} ({len(found)} such); {mend}"] if found else []
+    )
+    if missing and row_of(folders, missing[0]) is not None:
+        told.append(f"the index lacks run {missing[0]} ({len(missing)} such); {mend}")
+    return told
+
+
+def _enter_part(engine: Engine, folders: RunFolders, part: str, *, everything: bool) -> None:
+    with writing(engine) as connection:
+        written = _time(f"{folders.root}/runs/{part}")  # before the folder is read: later changes show
+        there, known = set(folders.ids_of_part(part)), ids_of_part(connection, part)
+        _enter(connection, folders, sorted(there | known if everything else there ^ known))
+        rested = written and time.time_ns() - written > _RESTED
+        put(connection, PARTS, [{"part": part, "written": written if rested else 0}])
+
+
+def _enter_study(engine: Engine, folders: RunFolders, name: str) -> None:
+    with writing(engine) as connection:
+        written = _time(study_file(folders.root, name))
+        try:
+            study = folders.study(name)
+        except RecordError:  # removed, or damaged: then `problems` tells
+            drop_study(connection, name)
+        else:
+            rested = time.time_ns() - written > _RESTED
+            put_study(connection, study, written if rested else 0)
+
+
+def enter_studies(engine: Engine, folders: RunFolders, names: Sequence[str]) -> None:
+    """Bring these studies up to their files."""
+    for name in names:
+        _enter_study(engine, folders, name)
+
+
+def _time(path: object) -> int:
+    """When something was last changed, in nanoseconds; 0 where it is absent. Only ever compared for equality."""
+    try:
+        return os.stat(str(path)).st_mtime_ns
+    except OSError:
+        return 0

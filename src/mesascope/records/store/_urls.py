@@ -1,0 +1,117 @@
+"""Addresses of databases: read, and told without their passwords."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from mesascope.records._files import RecordError
+
+
+class DamagedIndexError(RecordError):
+    """The file of an index is damaged; `mesascope runs reindex` makes a new one."""
+
+
+_SECRETS = ("password", "sslpassword", "passfile", "oauth_client_secret")
+_DRIVERS = {
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+
+
+def is_url(where: object) -> bool:
+    """Whether this is the URL of a database, not a folder."""
+    return isinstance(where, str) and re.match(r"[A-Za-z][\w+.-]*://", where) is not None
+
+
+def read_url(text: str) -> URL:
+    """The URL of an index.
+
+    Raises:
+        RecordError: it is none, or of a database that is not supported; a password is not repeated.
+    """
+    try:
+        url = make_url(text)
+    except (SQLAlchemyError, ValueError):
+        raise RecordError(
+            "the URL of the index cannot be read; write postgresql://USER@HOST:PORT/DATABASE, and characters such as "
+            "@ and / in a password as %40 and %2F"
+        ) from None
+    driver = _DRIVERS.get(url.drivername)
+    if driver is None:
+        raise RecordError(
+            f"an index on {url.drivername!r} is not supported; use postgresql://… or sqlite:///…"
+        )
+    if driver == "sqlite" and (url.database or ":memory:") == ":memory:":
+        raise RecordError("an index on SQLite needs a file: sqlite:////folder/index.sqlite")
+    return url.set(drivername=driver)
+
+
+def sqlite_url(file: Path) -> URL:
+    """The URL of an index in a file."""
+    return URL.create("sqlite", database=str(file))
+
+
+def shown(url: URL) -> str:
+    """A URL as it may be printed and recorded: without passwords."""
+    query = {name: value for name, value in url.query.items() if name not in _SECRETS}
+    bare = URL.create(
+        url.drivername.partition("+")[0], url.username, None, url.host, url.port, url.database, query
+    )
+    return bare.render_as_string(hide_password=False)  # it has none
+
+
+@contextmanager
+def told(url: URL) -> Iterator[None]:
+    """Tell what a database complains about in one line, without the passwords of its URL.
+
+    Raises:
+        RecordError: in place of what SQLAlchemy or a driver raises.
+    """
+    try:
+        yield
+    except SQLAlchemyError as error:
+        # `from None`: the exception behind it may hold the password, and a traceback would show it.
+        line = _line(url, error)
+        damaged = "malformed" in line or "not a database" in line
+        raise (DamagedIndexError if damaged else RecordError)(line) from None
+
+
+def _line(url: URL, error: SQLAlchemyError) -> str:
+    cause = getattr(error, "orig", None) or error
+    said = " ".join(str(cause).split())
+    for secret in _secrets(url):
+        said = said.replace(secret, "***")
+    return f"index {shown(url)}: {said}; {_mend(url, said)}"
+
+
+def _secrets(url: URL) -> list[str]:
+    plain = [str(url.password)] if url.password else []
+    for name in _SECRETS:
+        value = url.query.get(name, ())
+        plain += [value] if isinstance(value, str) else value
+    forms = {
+        form for secret in plain for form in (secret, quote(secret, safe=""), quote_plus(secret)) if form
+    }
+    return sorted(forms, key=len, reverse=True)
+
+
+def _mend(url: URL, said: str) -> str:
+    if "disk is full" in said or "No space left" in said or "disk I/O error" in said:
+        return "make room; the runs themselves are whole, and the next command enters them"
+    if "malformed" in said or "not a database" in said:
+        return "build it anew: mesascope runs reindex"
+    if "locked" in said:
+        return "another process has been writing for a minute; try again"
+    if url.drivername == "sqlite":
+        return "check that its folder is there and writable"
+    return "check address, user and password (PGPASSWORD or ~/.pgpass keep it off the command line)"

@@ -1,0 +1,4 @@
+"""Runs in the forms of other programs; what only some users have is imported when it is asked for."""
+
+from ._export import Format as Format
+from ._export import export as export

@@ -1,0 +1,89 @@
+"""From the rows of a store to a file, a folder or a tracking server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from mesascope.records._dataset import write_dataset
+from mesascope.records._files import RecordError
+
+from ._mlflow import write_mlflow
+from ._tables import write_csv, write_parquet
+from ._tensorboard import write_tensorboard
+
+if TYPE_CHECKING:
+    from mesascope.records.store._rows import RunRow
+    from mesascope.records.store._store import Store
+
+Format = Literal["parquet", "csv", "netcdf", "mlflow", "tensorboard"]
+
+_OF_ROWS: dict[str, Callable[[Sequence[RunRow], str], None]] = {"parquet": write_parquet, "csv": write_csv}
+
+
+def export(
+    store: Store, form: Format, out: str | os.PathLike[str], filters: Sequence[str], study: str | None
+) -> Path | str:
+    """Write runs in the form of another program; see `Store.export`."""
+    target = os.fspath(out)
+    if not target.strip():
+        raise RecordError("the output of an export is empty; name a file or a folder")
+    if form == "netcdf":
+        return _netcdf(store, target, filters, study)
+    chosen = [*filters, *([] if study is None else [f"study={study}"])]
+    rows = store.rows(chosen)
+    if not rows:
+        raise RecordError(
+            "no run is as the filters say, nothing was written; mesascope runs list shows what there is"
+        )
+    with _explained(form, target):
+        match form:
+            case "mlflow":
+                write_mlflow(store, _ended(rows), target, study or "mesascope")
+            case "tensorboard":
+                write_tensorboard(store, _ended(rows), target)
+            case _:
+                _OF_ROWS[form](rows, target)
+    return target if "://" in target else Path(target)
+
+
+def _netcdf(store: Store, target: str, filters: Sequence[str], study: str | None) -> Path:
+    if study is None or filters:
+        raise RecordError("netcdf holds one study as a whole: name it with --study, and leave out filters")
+
+    import numpy as np
+
+    data = store.to_xarray(study)
+    for name, variable in data.variables.items():
+        if (
+            variable.dtype.kind == "O"
+        ):  # texts with NaN, or labels of several types: NetCDF has one type in a variable
+            texts = np.array(
+                ["" if one != one else str(one) for one in variable.values.ravel()], dtype=object
+            )
+            data[name] = (variable.dims, texts.reshape(variable.shape))
+    write_dataset(Path(target), data)
+    return Path(target)
+
+
+def _ended(rows: Sequence[RunRow]) -> list[RunRow]:
+    """The runs that have anything to show."""
+    return [row for row in rows if row.state in ("done", "failed")]
+
+
+@contextmanager
+def _explained(form: str, target: str) -> Iterator[None]:
+    """Say which extra brings a package that is missing, and what cannot be written."""
+    try:
+        yield
+    except ImportError as error:
+        raise RecordError(
+            f"exporting to {form} needs the package {error.name}; pip install 'mesascope[exporters]'"
+        ) from error
+    except OSError as error:
+        raise RecordError(
+            f"cannot write {target}: {error.strerror or error}; choose another place"
+        ) from error

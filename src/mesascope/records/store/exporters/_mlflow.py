@@ -1,0 +1,105 @@
+"""Runs as runs of an MLflow experiment."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mesascope.records._files import RecordError
+
+from ._scalars import curves, metrics, parameters
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
+
+    from mesascope.records.store._rows import RunRow
+    from mesascope.records.store._store import Store
+
+_LONGEST = 6000  # characters of a parameter that MLflow takes
+
+
+def write_mlflow(store: Store, rows: Sequence[RunRow], target: str, experiment: str) -> None:
+    """Log the runs that MLflow does not have yet.
+
+    Args:
+        store: of the runs.
+        rows: the runs.
+        target: tracking URI, or a file that becomes MLflow's own database on SQLite.
+        experiment: its name; made if there is none.
+
+    Raises:
+        RecordError: MLflow cannot reach the target, or refuses something.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # MLflow's own use of SQLAlchemy
+        from mlflow.exceptions import MlflowException
+
+        try:
+            with _quiet():
+                _write(store, rows, target, experiment)
+        except MlflowException as error:
+            said = " ".join(error.message.split())
+            raise RecordError(f"MLflow at {_bare(target)}: {said[:200]}; check the tracking URI") from None
+
+
+def _bare(target: str) -> str:
+    """A tracking URI without a password."""
+    return re.sub(r"(?<=://)[^/@]*@", "", target)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep MLflow from telling how it makes its tables."""
+    logger = logging.getLogger("mlflow")
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _write(store: Store, rows: Sequence[RunRow], target: str, experiment: str) -> None:
+    from mlflow.tracking import MlflowClient
+
+    file = None if "://" in target else Path(target).absolute()
+    client = MlflowClient(target if file is None else f"sqlite:///{file}")
+    found = client.get_experiment_by_name(experiment)
+    artifacts = None if file is None else (file.parent / "artifacts").as_uri()
+    at = client.create_experiment(experiment, artifacts) if found is None else found.experiment_id
+    there = _finished(client, at)
+    for row in rows:
+        if row.id not in there:
+            _log(store, client, at, row)
+
+
+def _finished(client: MlflowClient, experiment: str) -> set[str]:
+    """The runs that were logged wholly: those of an export that was killed are logged again."""
+    found: set[str] = set()
+    token = None
+    while True:
+        page = client.search_runs([experiment], "attributes.status != 'RUNNING'", page_token=token)
+        found |= {run.data.tags.get("mesascope_id", "") for run in page}
+        token = page.token
+        if not token:
+            return found
+
+
+def _log(store: Store, client: MlflowClient, experiment: str, row: RunRow) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    tags = {"mesascope_id": row.id, "kind": row.kind, "state": row.state, "code": row.code}
+    run = client.create_run(experiment, run_name=row.id[:12], tags=tags).info.run_id
+    numbers = [Metric(name, value, 0, 0) for name, value in metrics(row).items()]
+    numbers += [Metric(f"trajectory.{name}", value, 0, place) for name, place, value in curves(store, row)]
+    settings = [Param(name, text[:_LONGEST]) for name, text in parameters(row).items()]
+    for many in range(0, max(len(numbers), len(settings), 1), 100):  # MLflow takes 100 parameters at once
+        client.log_batch(run, numbers[many : many + 100], settings[many : many + 100], ())
+    if row.error is not None:
+        client.log_batch(run, tags=[RunTag("error", row.error[:_LONGEST])])
+    client.set_terminated(run, "FAILED" if row.state == "failed" else "FINISHED")

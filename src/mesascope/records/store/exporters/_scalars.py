@@ -1,0 +1,41 @@
+"""What programs that watch runs show of one: its settings as texts, its results as numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from mesascope.records.store._flat import flat
+
+if TYPE_CHECKING:
+    from mesascope.records.store._rows import RunRow
+    from mesascope.records.store._store import Store
+
+_STEPS = ("step", "steps", "time")
+
+
+def parameters(row: RunRow) -> dict[str, str]:
+    """The settings of a run, as texts."""
+    return {name: _text(value) for name, value in flat(row.spec).items()}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def metrics(row: RunRow) -> dict[str, float]:
+    """The numbers of its outcome."""
+    found = flat(row.outcome).items()
+    return {name: float(value) for name, value in found if isinstance(value, int | float)}
+
+
+def curves(store: Store, row: RunRow) -> Iterator[tuple[str, int, float]]:
+    """The numbers along its trajectory: name, place along it, value."""
+    record = store.folders.run(row.id)
+    if record is None or not record.files:
+        return
+    for name, variable in store.folders.trajectory(row.id).variables.items():
+        if variable.ndim == 1 and variable.dtype.kind in "bif" and name not in _STEPS:
+            for place, value in enumerate(variable.values.tolist()):
+                yield str(name), place, float(value)

@@ -1,0 +1,1 @@
+"""How an index of an older version becomes one of this version: Alembic's revisions."""

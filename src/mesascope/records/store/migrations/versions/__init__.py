@@ -1,0 +1,1 @@
+"""One file for every revision of the tables."""

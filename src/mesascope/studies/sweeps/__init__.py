@@ -1,0 +1,15 @@
+"""Studies: a specification of many runs, computed wherever there are workers, kept in a store."""
+
+from ._drive import SweepProgress as SweepProgress
+from ._drivers import Driver as Driver
+from ._execute import execute as execute
+from ._failures import Failure as Failure
+from ._prepare import open_or_make as open_or_make
+from ._runners import SweepError as SweepError
+from ._status import StudyStatus as StudyStatus
+from ._status import study_status as study_status
+from ._study import Point as Point
+from ._study import StudySpec as StudySpec
+from ._sweep import SweepResult as SweepResult
+from ._sweep import sweep as sweep
+from ._worker import compute_alone as compute_alone

@@ -1,0 +1,281 @@
+"""Axes of a study: what changes from run to run, and what its values are called."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias
+
+from pydantic import (
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from mesascope.records import canonical_json, plain
+
+from .._base import Spec, as_list, written
+from .._errors import first_error, show, show_text, wrong
+from ._values import MOST_POINTS, LogRangeSpec, RangeSpec
+
+Label: TypeAlias = int | float | str
+Place: TypeAlias = tuple[str | int, ...]
+
+_LABELLED = {"label", "value"}
+_PATH = re.compile(r"(?=.{1,80}$)[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+_STUDY = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")  # a name of a file
+
+
+class Setting(NamedTuple):
+    """One field of a run.
+
+    Attributes:
+        path: the field, outermost name first.
+        value: what it becomes.
+        place: where in the axis that is written.
+    """
+
+    path: tuple[str, ...]
+    value: Any
+    place: Place
+
+
+class Choice(NamedTuple):
+    """One place along an axis.
+
+    Attributes:
+        labels: what it is called, for every field that changes.
+        settings: the fields that change.
+    """
+
+    labels: tuple[Label, ...]
+    settings: tuple[Setting, ...]
+
+
+def plain_value(value: Any) -> Any:
+    """A value as TOML and JSON files hold them."""
+    try:
+        return plain(as_list(value))
+    except (TypeError, ValueError) as error:
+        raise wrong(str(error)) from None
+
+
+def _values(value: Any) -> tuple[Any, ...]:
+    given = plain_value(value)
+    if not isinstance(given, list) or not given:
+        raise wrong(f"must be a list of values, got {show(given)}")
+    if len(given) > MOST_POINTS:
+        raise wrong(f"has {len(given)} entries, at most {MOST_POINTS} are taken")
+    return tuple(given)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise wrong(
+            f"must be letters, digits and ._+- (at most 80, a letter or digit first), got {show(value)}"
+        )
+    return value
+
+
+def _study_name(value: Any) -> str:
+    if not isinstance(value, str) or not _STUDY.fullmatch(value):
+        raise wrong(
+            f"must be lower-case letters, digits, '.', '_' and '-' (at most 80, a letter or digit first), got {show(value)}"
+        )
+    return value
+
+
+Name: TypeAlias = Annotated[str, PlainValidator(_name)]
+StudyName: TypeAlias = Annotated[str, PlainValidator(_study_name)]
+
+
+def _seeds(value: Any) -> tuple[int, ...] | int:
+    given = as_list(value)
+    if isinstance(given, bool) or not isinstance(given, int | list | tuple):
+        raise wrong(f"must be how many, or a list of them, got {show(given)}")
+    if isinstance(given, int):
+        if not 1 <= given <= MOST_POINTS:
+            raise wrong(f"must be 1 … {MOST_POINTS} seeds, or a list of them, got {given}")
+        return given
+    if not given:
+        raise wrong("must have at least 1 entry")
+    for i, seed in enumerate(given):
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+            raise wrong(f"must be an integer 0 … 2**32 - 1, got {show(seed)}", i)
+    return tuple(given)
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str) or not _PATH.fullmatch(value):
+        raise wrong(f"must name a field of base, such as 'init.a', got {show(value)}")
+    return value
+
+
+class AxisSpec(Spec):
+    """One field of base that changes, with exactly one of values, range, log_range and seeds.
+
+    Attributes:
+        path: the field: names joined by dots, places in lists as numbers: "init.a", "law.parts.0.probability".
+        values: what it becomes; a table `{label = …, value = …}` gives a value its label.
+        range: equally spaced numbers.
+        log_range: numbers with equal ratios.
+        seeds: a list, or n for 0 … n − 1.
+        name: of the dimension, by default the path.
+    """
+
+    path: Annotated[str, PlainValidator(_path)]
+    values: Annotated[tuple[Any, ...] | None, PlainValidator(_values), PlainSerializer(written)] = None
+    range: RangeSpec | None = None
+    log_range: LogRangeSpec | None = None
+    seeds: Annotated[int | tuple[int, ...] | None, PlainValidator(_seeds), PlainSerializer(written)] = None
+    name: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        sources = ("values", "range", "log_range", "seeds")
+        given = [source for source in sources if getattr(self, source) is not None]
+        if len(given) != 1:
+            told = "none is given" if not given else f"{' and '.join(given)} are given"
+            raise wrong(f"needs exactly one of {', '.join(sources)}; {told}")
+        labels = [choice.labels[0] for choice in self.choices()]
+        if len(set(labels)) < len(labels):
+            place = _first_repeated(labels)
+            raise wrong(
+                f"{show(labels[place])} stands twice; keep one, or tell them apart: {{label = …, value = …}}",
+                given[0],
+                *([place] if given[0] == "values" else []),
+            )
+        return self
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The fields that change."""
+        return (self.path,)
+
+    @property
+    def dimension(self) -> str:
+        """What the axis is called."""
+        return self.name or self.path
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """What the labels along the axis are called, one name for every field that changes."""
+        return (self.dimension,)
+
+    def choices(self) -> list[Choice]:
+        """The places along the axis."""
+        path = tuple(self.path.split("."))
+        return [Choice((label,), (Setting(path, value, place),)) for label, value, place in self._labelled()]
+
+    def _labelled(self) -> list[tuple[Label, Any, Place]]:
+        if self.values is not None:
+            return [(*_label(value), ("values", i)) for i, value in enumerate(self.values)]
+        if self.seeds is not None:
+            seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
+            return [(seed, seed, ("seeds",)) for seed in seeds]
+        name, source = ("range", self.range) if self.range is not None else ("log_range", self.log_range)
+        assert source is not None  # _one_source
+        return [(value, value, (name,)) for value in source.numbers()]
+
+
+def _first_repeated(labels: Sequence[Label]) -> int:
+    places = {label: i for i, label in reversed(list(enumerate(labels)))}  # the first of each
+    return next(i for i, label in enumerate(labels) if places[label] < i)
+
+
+def _label(value: Any) -> tuple[Label, Any]:
+    """The label of a value, and the value without it."""
+    if isinstance(value, Mapping):
+        if set(value) == _LABELLED:
+            label = value["label"]
+            if not isinstance(label, str | int | float):
+                raise wrong(f"must be a string or a number, got {show(label)}", "label")
+            return (str(label).lower() if isinstance(label, bool) else label), value["value"]
+        return str(value["kind"] if set(value) == {"kind"} else canonical_json(value)), value
+    if isinstance(value, bool) or value is None:
+        return show(value), value
+    return (canonical_json(value) if isinstance(value, list) else value), value
+
+
+class ZipSpec(Spec):
+    """Several fields that change together, along one dimension.
+
+    Attributes:
+        zip: axes of equal length.
+        name: of the dimension, by default the names of the axes, joined by "+".
+    """
+
+    zip: Annotated[tuple[AxisSpec, ...], Field(min_length=2)]
+    name: Name | None = None
+
+    @model_validator(mode="after")
+    def _dimension_is_no_coordinate(self) -> Self:
+        if self.name in self.coordinates:
+            raise wrong(f"{self.name} is the name of one of its axes already; choose another", "name")
+        return self
+
+    @model_validator(mode="after")
+    def _equally_long(self) -> Self:
+        lengths = [len(axis.choices()) for axis in self.zip]
+        for i, length in enumerate(lengths):
+            if length != lengths[0]:
+                raise wrong(f"has {length} values, but axis 0 of the zip has {lengths[0]}", "zip", i)
+        return self
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The fields that change."""
+        return tuple(axis.path for axis in self.zip)
+
+    @property
+    def dimension(self) -> str:
+        """What the axis is called."""
+        return self.name or "+".join(axis.dimension for axis in self.zip)
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """What the labels along the axis are called, one name for every field that changes."""
+        return tuple(axis.dimension for axis in self.zip)
+
+    def choices(self) -> list[Choice]:
+        """The places along the axis."""
+        columns = [axis.choices() for axis in self.zip]
+        return [
+            Choice(
+                tuple(one.labels[0] for one in row),
+                tuple(
+                    setting._replace(place=("zip", i, *setting.place))
+                    for i, one in enumerate(row)
+                    for setting in one.settings
+                ),
+            )
+            for row in zip(*columns, strict=True)
+        ]
+
+
+def _axis(value: Any, info: ValidationInfo) -> AxisSpec | ZipSpec:
+    if isinstance(value, AxisSpec | ZipSpec):
+        return value
+    kind: type[AxisSpec] | type[ZipSpec]
+    kind = ZipSpec if isinstance(value, Mapping) and "zip" in value else AxisSpec
+    try:
+        return kind.model_validate(value, context=info.context)
+    except ValidationError as error:
+        first = first_error(error, value)
+        raise wrong(first.what, *first.path) from None
+
+
+AxisOrZip: TypeAlias = Annotated[
+    AxisSpec | ZipSpec, PlainValidator(_axis), PlainSerializer(lambda axis: axis.model_dump(mode="json"))
+]
+
+
+def shown(choice: Choice) -> str:
+    """A place along an axis for messages: `init.a = 0.1, init.b = 2`."""
+    pairs = (
+        f"{'.'.join(setting.path)} = {show_text(str(label))}"
+        for setting, label in zip(choice.settings, choice.labels, strict=True)
+    )
+    return ", ".join(pairs)

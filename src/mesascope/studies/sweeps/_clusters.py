@@ -1,0 +1,144 @@
+"""Dask clusters: processes of this machine, a scheduler that is there, jobs of a queue."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ._gpus import environments, visible_gpus
+from ._runners import SweepError
+from ._worker import alone
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster"}
+"""Batch systems, and what dask-jobqueue calls them."""
+LOOPBACK = "127.0.0.1"
+
+_SETTINGS = {
+    "distributed.scheduler.worker-saturation": 1.0,
+    "distributed.scheduler.allowed-failures": 0,  # which run killed its worker is told by its folder, not by Dask
+    "distributed.scheduler.worker-ttl": None,  # compiling may keep a worker silent for minutes
+    # what Dask watches itself with takes a share of every core
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.gil.enabled": False,
+}
+_CONNECT = "15s"
+
+
+@contextmanager
+def client_of(scheduler: str, workers: int | None) -> "Iterator[Client]":
+    """Connect to a scheduler, and start what is needed for it; all that was started ends with the block.
+
+    Args:
+        scheduler: "local", an address such as "tcp://HOST:PORT", "slurm", "pbs" or "lsf".
+        workers: how many processes to start; of a scheduler that is there, none.
+
+    Raises:
+        SweepError: it cannot be reached or started.
+        ValueError: workers of a foreign scheduler; a package is missing.
+    """
+    if "://" in scheduler:
+        with _there(scheduler) as client:
+            yield client
+        return
+    with _settings(), _cluster(scheduler, workers) as cluster:
+        from distributed import Client
+
+        with Client(cluster, set_as_default=False) as client:
+            yield client
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    import dask
+
+    with dask.config.set(_SETTINGS):
+        yield
+
+
+@contextmanager
+def _there(address: str) -> "Iterator[Client]":
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=_CONNECT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise SweepError(
+            f"no scheduler answers at {address}; start one (dask scheduler), or check the address"
+        ) from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _cluster(scheduler: str, workers: int | None) -> Iterator[Any]:
+    cluster = _local(workers) if scheduler == "local" else _queue(scheduler, workers)
+    with cluster:
+        yield cluster
+
+
+def _local(workers: int | None) -> Any:
+    """Processes of this machine: one per accelerator, or else one per core, each with one thread."""
+    from distributed import Nanny, Scheduler, SpecCluster
+    from distributed.system import MEMORY_LIMIT
+
+    gpus = visible_gpus()
+    count = workers or len(gpus) or _cores()
+    options = {
+        "host": LOOPBACK,
+        "nthreads": 1,
+        "memory_limit": MEMORY_LIMIT // count,
+        "preload": ["mesascope.studies.sweeps._preload"],
+        "silence_logs": logging.CRITICAL,
+    }
+    processes = {
+        i: {"cls": Nanny, "options": {**options, "env": {**alone(), **environment}}}
+        for i, environment in enumerate(environments(count, gpus))
+    }
+    head = {"host": LOOPBACK, "port": 0, "dashboard_address": f"{LOOPBACK}:0"}
+    return SpecCluster(
+        workers=processes,
+        scheduler={"cls": Scheduler, "options": head},
+        silence_logs=logging.CRITICAL,
+        name="mesascope",
+    )
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _queue(scheduler: str, workers: int | None) -> Any:
+    """Jobs of a batch system, as ~/.config/dask/jobqueue.yaml describes them."""
+    import dask
+
+    if workers is None:
+        raise ValueError(f"--scheduler {scheduler} needs --workers: how many processes to ask the queue for")
+    try:
+        import dask_jobqueue
+    except ImportError:
+        raise ValueError(
+            f"--scheduler {scheduler} needs dask-jobqueue; install it: pip install 'mesascope[cluster]'"
+        ) from None
+    told = dask.config.get(f"jobqueue.{scheduler}", {})
+    options = dict(told.get("scheduler-options") or {})
+    if not told.get("interface") and not {"host", "interface"} & set(options):
+        options["host"] = LOOPBACK  # nodes reach a scheduler only where the configuration says so
+    options.setdefault("dashboard_address", f"{LOOPBACK}:0")
+    prologue = [f"export {name}='{value}'" for name, value in alone().items()]
+    try:
+        cluster = getattr(dask_jobqueue, QUEUES[scheduler])(
+            scheduler_options=options,
+            job_script_prologue=[*(told.get("job-script-prologue") or []), *prologue],
+            silence_logs=logging.CRITICAL,
+        )
+        cluster.scale(workers)
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        raise SweepError(
+            f"no {scheduler} cluster can be started ({error}); check ~/.config/dask/jobqueue.yaml"
+        ) from error
+    return cluster

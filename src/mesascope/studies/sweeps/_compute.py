@@ -1,0 +1,152 @@
+"""One run of every kind: its numbers for the record, its path as labelled arrays, and why it failed, if it did."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._base import Spec
+from .._certify import CertifySpec
+from .._flow import FlowSpec
+from .._identify import IdentifySpec
+from .._loss import LossSpec
+from .._train import TrainSpec
+
+if TYPE_CHECKING:
+    from mesascope.dynamics import Descent, Flow
+
+_SAVES = 32
+"""Points of a path that are kept, at most."""
+_MOST_ENTRIES = 4096
+"""Entries of weights that a record holds; larger ones are the end of the path."""
+
+
+class Computed(NamedTuple):
+    """What a run gives.
+
+    Attributes:
+        outcome: numbers, strings and lists of them, for the record.
+        data: name → (dimensions, values): the path; None where there is none.
+        error: why it failed; None where it did not.
+    """
+
+    outcome: dict[str, Any]
+    data: Mapping[str, tuple[Any, Any]] | None = None
+    error: str | None = None
+
+
+def compute(spec: Spec, folder: Path) -> Computed:
+    """Run a specification; `folder` keeps the checkpoints of a training, which goes on from those that are there.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted; there is nothing to record.
+        Exception: what the library raises.
+    """
+    return _COMPUTE[type(spec)](spec, folder)
+
+
+def _flow(spec: FlowSpec, folder: Path) -> Computed:
+    result, path = spec.follow(saves=_SAVES)
+    error = _ending(result)
+    outcome = result.model_dump()
+    if 6 * spec.dim**2 > _MOST_ENTRIES:
+        del outcome["w_kq"], outcome["w_pv"]
+    return Computed(outcome, _path(path), error)
+
+
+def _path(path: "Flow[Any] | Descent[Any]") -> dict[str, tuple[Any, Any]]:
+    import numpy as np
+
+    from mesascope.dynamics import Descent
+
+    along, places = ("step", path.steps) if isinstance(path, Descent) else ("time", path.times)
+    losses = path.loss if isinstance(path, Descent) else _losses(path)
+    return {
+        along: (along, np.asarray(places)),
+        "loss": (along, np.asarray(losses)),
+        "w_kq": ((along, "row", "column"), np.asarray(path.trajectory.w_kq)),
+        "w_pv": ((along, "output", "column"), np.asarray(path.trajectory.w_pv)),
+    }
+
+
+def _losses(flow: "Flow[Any]") -> Any:
+    """Along a path of any length, by one program: the length is part of what is compiled."""
+    import jax
+    import numpy as np
+
+    from mesascope.objectives import losses
+
+    count = len(flow.times)
+    places = np.minimum(np.arange(_SAVES + 1), count - 1)
+    points = jax.tree.map(lambda weight: np.asarray(weight)[places], flow.trajectory)
+    return np.asarray(losses(flow.objective, points))[:count]
+
+
+def _train(spec: TrainSpec, folder: Path) -> Computed:
+    result = spec.run(folder / "checkpoint")
+    error = _ending(result)
+    outcome = result.model_dump(exclude={"losses", "evaluations", "checkpoint"})
+    data: dict[str, tuple[Any, Any]] = {
+        "step": ("step", [one.steps for one in result.losses]),
+        "loss": ("step", [one.loss for one in result.losses]),
+    }
+    if result.evaluations:
+        data |= {
+            "evaluation_step": ("evaluation_step", [one.steps for one in result.evaluations]),
+            "evaluation_loss": ("evaluation_step", [one.loss for one in result.evaluations]),
+            "evaluation_standard_error": (
+                "evaluation_step",
+                [one.standard_error for one in result.evaluations],
+            ),
+        }
+    if result.checkpoint is not None:
+        outcome["checkpoint"] = Path(result.checkpoint).name
+    return Computed(outcome, data, error)
+
+
+def _ending(result: Any) -> str | None:
+    """Why a flow or a training failed.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted, and kept what it had.
+    """
+    if result.result == "interrupted":
+        raise KeyboardInterrupt
+    return None if result.succeeded else f"{result.result}: {result.message}"
+
+
+def _identify(spec: IdentifySpec, folder: Path) -> Computed:
+    run = spec.build()
+    record = run.record(run.identify())
+    best = record.ranking[0]
+    ranking = [entry.model_dump(mode="json") for entry in record.ranking]
+    return Computed(
+        {
+            "verdict": record.verdict,
+            "candidates": list(record.candidates),
+            "learner": best.learner,
+            "distance": best.distance,
+            "interval": list(best.interval),
+            "ranking": ranking,
+            "reasons": list(record.reasons),
+        }
+    )
+
+
+def _certify(spec: CertifySpec, folder: Path) -> Computed:
+    record = spec.run()
+    return Computed({"proved": True, **record.model_dump(mode="json", exclude={"provenance", "spec"})})
+
+
+def _loss(spec: LossSpec, folder: Path) -> Computed:
+    result = spec.run()
+    error = None if result.finite else "the loss or its gradient leaves double precision; use smaller weights"
+    return Computed(result.model_dump(), None, error)
+
+
+_COMPUTE: dict[type[Spec], Callable[[Any, Path], Computed]] = {
+    FlowSpec: _flow,
+    TrainSpec: _train,
+    IdentifySpec: _identify,
+    CertifySpec: _certify,
+    LossSpec: _loss,
+}

@@ -1,0 +1,239 @@
+"""The loop of a driver: give runs to where they are computed, and take down how they end."""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from mesascope.records import InUseError, RecordError
+
+from ._attempts import attempts, last_driver
+from ._drivers import Announcement
+from ._execute import MACHINE, Stopwatch, ended
+from ._prepare import Prepared
+from ._runners import Report, Runner, SweepError
+
+if TYPE_CHECKING:
+    from mesascope.records import Store
+
+_TICK = 0.5  # seconds that are waited for a report
+_LOOK_AGAIN = 1.0  # seconds between looks at what somebody else computes
+_ENTER_EVERY, _ENTER_MANY = 1.0, 500
+_MOST_VAIN = 20  # runs in a row whose workers were lost before any was begun
+_WINDOW = 200  # runs over which the rate is taken
+
+
+class SweepProgress(NamedTuple):
+    """How far a sweep is.
+
+    Attributes:
+        stage: "check" (points), "plan" (folders), "start" (workers) or "run".
+        through, total: points or runs that are through with it, and all.
+        done, failed, reused: runs computed now, that failed, that were there.
+        per_minute: runs that end in a minute, now.
+        seconds_left: until all have ended; None where it cannot be told.
+        dashboard: address of Dask's page.
+    """
+
+    stage: str
+    through: int
+    total: int
+    done: int = 0
+    failed: int = 0
+    reused: int = 0
+    per_minute: float = 0.0
+    seconds_left: float | None = None
+    dashboard: str | None = None
+
+
+class Drive:
+    """One sweep under way.
+
+    Attributes:
+        done: ids computed now.
+        failed: why every run that failed did.
+        reused: ids that were done before, or by somebody else.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        store: "Store",
+        runner: Runner,
+        driver: str,
+        retries: int,
+        announcement: Announcement,
+        tell: Callable[[SweepProgress], None],
+    ) -> None:
+        self._store, self._runner, self._driver, self._retries = store, runner, driver, retries
+        self._announcement, self._tell = announcement, tell
+        self._total = len(prepared.left) + len(prepared.kept)
+        self._pending, self._given = deque(prepared.left), dict[str, int]()
+        self._busy: list[str] = []
+        self._looked = 0.0
+        self._tries: Counter[str] = Counter()
+        self._vain = 0
+        self._unentered: set[str] = set()
+        self._entered = time.monotonic()
+        self._ends: deque[float] = deque(maxlen=_WINDOW)
+        self.done: set[str] = set()
+        self.reused = {run for run, state in prepared.kept.items() if state == "done"}
+        self.failed: dict[str, str] = {}
+        for run in prepared.kept.keys() - self.reused:
+            self._keep(run)
+
+    def run(self) -> None:
+        """Until every run has ended.
+
+        Raises:
+            KeyboardInterrupt: somebody pressed Ctrl-C; what has ended is kept and in the index.
+            SweepError: it cannot go on.
+        """
+        try:
+            self._say()
+            while self._pending or self._given or self._busy:
+                self._give()
+                reports = self._runner.reports(_TICK)
+                for report in reports:
+                    self._take(report)
+                self._look_again()
+                self._enter()
+                self._say()
+        except BaseException:
+            self._runner.cancel()
+            with suppress(RecordError):  # the folders have it all
+                self._store.enter(self._unentered)
+            raise
+        self._store.enter(self._unentered)
+
+    def _give(self) -> None:
+        for _ in range(self._runner.room()):
+            if not self._pending:
+                return
+            run = self._pending.popleft()
+            self._given[run] = attempts(self._store.folders.folder(run))
+            self._runner.give(run)
+
+    def _take(self, report: Report) -> None:
+        run = report.run
+        before = self._given.pop(run)
+        match report.ended:
+            case "done":
+                self.done.add(run)
+                self._ended(run)
+            case "failed":
+                self._fail(run)
+                self._ended(run)
+            case "kept":
+                self._keep(run)
+            case "busy":
+                self._busy.append(run)
+            case None:
+                self._again(report, attempts(self._store.folders.folder(run)) > before)
+
+    def _ended(self, run: str) -> None:
+        self._vain = 0
+        self._unentered.add(run)
+        self._ends.append(time.monotonic())
+
+    def _fail(self, run: str) -> None:
+        record = self._store.folders.run(run)
+        self.failed[run] = (record.error if record is not None else None) or "its record is damaged"
+
+    def _keep(self, run: str) -> None:
+        """Take down a run that has ended without a report to us."""
+        record = self._store.folders.run(run)
+        self._unentered.add(run)
+        if record is not None and record.state == "done":
+            # ours, where its worker was lost before the report had come
+            ours = last_driver(self._store.folders.folder(run)) == self._driver
+            (self.done if ours else self.reused).add(run)
+        else:
+            self._fail(run)
+
+    def _again(self, report: Report, begun: bool) -> None:
+        """Try a run again that nothing came of; at last, it has failed.
+
+        Runs that only waited at a lost worker are not blamed.
+        """
+        if report.lost and not begun:
+            self._vain += 1
+            if self._vain > max(_MOST_VAIN, 4 * len(self._given)):
+                raise SweepError(
+                    "workers die before they begin a run; look at their logs, and at their memory limit"
+                )
+            self._pending.append(report.run)
+            return
+        self._vain = 0
+        if ended(self._store.folders.run(report.run)):  # the worker was lost before it could say so
+            self._keep(report.run)
+            return
+        self._tries[report.run] += 1
+        if self._tries[report.run] <= self._retries:
+            self._pending.append(report.run)
+            return
+        try:
+            self._record_failure(report)
+        except InUseError:  # somebody else tries it now
+            self._busy.append(report.run)
+        except RecordError as error:
+            raise SweepError(f"{error}; what has ended is kept, and the same command resumes") from error
+
+    def _record_failure(self, report: Report) -> None:
+        folders, run = self._store.folders, report.run
+        short, _, trace = report.error.partition("\n")
+        if report.lost:
+            short += f" {self._tries[run]} times while it computed this (killed, or out of memory)"
+        with folders.holding(run):
+            watch = Stopwatch(attempts(folders.folder(run)))
+            record = watch.record(folders.planned(run), {"failure": MACHINE}, short, trace or None)
+            folders.finish(record)
+        self._fail(run)
+        self._ended(run)
+
+    def _look_again(self) -> None:
+        """Put back what was busy and is not any more."""
+        now = time.monotonic()
+        idle = not self._given and not self._pending
+        if not self._busy or (now - self._looked < _LOOK_AGAIN and not idle):
+            return
+        if idle:
+            time.sleep(_LOOK_AGAIN / 5)
+        self._looked = now
+        busy, self._busy = self._busy, []
+        for run in busy:
+            (self._busy if self._store.folders.running(run) else self._pending).append(run)
+
+    def _enter(self) -> None:
+        now = time.monotonic()
+        if self._unentered and (now - self._entered > _ENTER_EVERY or len(self._unentered) >= _ENTER_MANY):
+            self._entered = now
+            with suppress(RecordError):  # the database may be back at the end; the folders have it all
+                self._store.enter(self._unentered)
+                self._unentered = set()
+
+    def _say(self) -> None:
+        done, failed, reused = len(self.done), len(self.failed), len(self.reused)
+        left, rate = self._total - done - failed - reused, self._rate()
+        now = SweepProgress(
+            stage="run" if self._runner.started else "start",
+            through=self._total - left,
+            total=self._total,
+            done=done,
+            failed=failed,
+            reused=reused,
+            per_minute=60 * rate,
+            seconds_left=left / rate if rate else None,
+            dashboard=self._runner.dashboard,
+        )
+        news = ("done", "failed", "reused", "per_minute", "seconds_left")
+        self._announcement.say(**{name: getattr(now, name) for name in news})
+        self._tell(now)
+
+    def _rate(self) -> float:
+        """Runs in a second, over the last ones."""
+        if len(self._ends) < 2:
+            return 0.0
+        spent = time.monotonic() - self._ends[0]
+        return (len(self._ends) - 1) / spent if spent > 0 else 0.0

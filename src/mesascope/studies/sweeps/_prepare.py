@@ -1,0 +1,167 @@
+"""Before a sweep: every point checked, every run written down, and what is there already."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from mesascope.records import RecordError, RunFolders, StudyAxis, StudyPoint, StudyRecord, open_store
+
+from .._errors import SpecError
+from ._axes import ZipSpec
+from ._execute import ended, importable
+from ._run_id import planned_run
+from ._runners import SweepError
+from ._study import StudySpec
+
+if TYPE_CHECKING:
+    from mesascope.records import Store
+
+Tell: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is under way, and how many of how many are through."""
+
+
+class Prepared(NamedTuple):
+    """A study in its store, ready to be computed.
+
+    Attributes:
+        record: the study.
+        left: ids of the runs that have not ended, in the order of the points.
+        kept: ids of those that have, with their records' states.
+    """
+
+    record: StudyRecord
+    left: list[str]
+    kept: dict[str, str]
+
+
+def search_folders(study: StudySpec) -> tuple[str, ...]:
+    """Where modules of functions are found: beside the specification, and here."""
+    return tuple(dict.fromkeys((str(study.folder), os.getcwd())))
+
+
+def check(study: StudySpec, tell: Tell) -> StudyRecord:
+    """Check every point, and return the study with the ids of its runs. Nothing is written.
+
+    Raises:
+        SpecError: a point cannot be run.
+    """
+    points = []
+    with importable(search_folders(study)):
+        for i, point in enumerate(study.points()):
+            try:
+                run = planned_run(study.kind, point.spec).id
+            except RecordError as error:
+                raise SpecError(str(error), ("base",)) from error
+            points.append(StudyPoint.model_construct(run=run, place=point.place))
+            if i % 1000 == 0:
+                tell("check", i, study.size)
+    return StudyRecord(
+        name=study.name,
+        kind=study.kind,
+        spec=study.model_dump(mode="json"),
+        axes=tuple(_axes(study)),
+        points=tuple(points),
+    )
+
+
+def _axes(study: StudySpec) -> Iterator[StudyAxis]:
+    for axis, choices in zip(study.axes, study.choices, strict=True):
+        columns = [tuple(choice.labels[k] for choice in choices) for k in range(len(axis.paths))]
+        if isinstance(axis, ZipSpec):
+            yield StudyAxis(
+                name=axis.dimension, coordinates=dict(zip(axis.coordinates, columns, strict=True))
+            )
+        else:
+            yield StudyAxis(name=axis.dimension, labels=columns[0])
+
+
+def open_or_make(where: str | os.PathLike[str], index: str | None = None) -> "Store":
+    """Open a store, after making it of a folder that is none yet.
+
+    Raises:
+        RecordError: as for `open_store`.
+    """
+    if "://" not in str(where):
+        RunFolders.create(where)
+    return open_store(where, index)
+
+
+def prepare(study: StudySpec, record: StudyRecord, store: "Store", tell: Tell) -> Prepared:
+    """Write down the study and every run of it that is not there.
+
+    Raises:
+        RecordError: another study has this name, or the index cannot be written.
+        SweepError: the disk is full.
+    """
+    _refuse_another(store.folders, record)
+    kept = _kept(store, record)
+    left = [run for run in record.runs if run not in kept]
+    try:
+        _plan(study, record, store, set(left), tell)
+        store.write_study(record)
+    except RecordError as error:
+        if isinstance(error.__cause__, OSError):
+            raise SweepError(f"{error}; what has ended is kept, and the same command resumes") from error
+        raise
+    return Prepared(record, left, kept)
+
+
+def _refuse_another(folders: RunFolders, record: StudyRecord) -> None:
+    """Refuse to put a study in the place of one that it neither repeats nor extends."""
+    if record.name not in folders.studies():
+        return
+    there = folders.study(record.name)
+    if there.spec != record.spec and not set(there.runs) <= set(record.runs):
+        raise RecordError(
+            f"the store has another study {record.name!r}, whose runs are not all in this one; give this one another name"
+        )
+
+
+def _kept(store: "Store", record: StudyRecord) -> dict[str, str]:
+    """The runs that need not be computed, and their states."""
+    known = store.folders.studies()
+    wanted = set(record.runs)
+    found: dict[str, str] = {}
+    if record.name in known:  # the index has just been brought up to the folders
+        for row in store.rows([f"study={record.name}", "state=done"]):
+            if row.id in wanted and _has_record(store.folders, row.id):
+                found[row.id] = "done"
+    for run in wanted - found.keys():
+        one = store.folders.run(run) if _has_record(store.folders, run) else None
+        if one is not None and ended(one):
+            found[run] = one.state
+    return found
+
+
+def _has_record(folders: RunFolders, run: str) -> bool:
+    return Path(folders.folder(run), "run.json").exists()
+
+
+def _plan(study: StudySpec, record: StudyRecord, store: "Store", left: set[str], tell: Tell) -> None:
+    missing = {run for run in left if not _is_readable(store.folders, run)}
+    written: set[str] = set()
+    if missing:
+        with importable(search_folders(study)):
+            for point in record.points:
+                if point.run in missing and point.run not in written:
+                    if len(written) % 100 == 0:
+                        tell("plan", len(written), len(missing))
+                    planned = planned_run(study.kind, study.point(point.place).spec)
+                    if planned.id != point.run:
+                        raise RecordError(
+                            "files that the study reads changed meanwhile; give the command again"
+                        )
+                    store.folders.plan(planned)
+                    written.add(point.run)
+    store.enter(written)
+
+
+def _is_readable(folders: RunFolders, run: str) -> bool:
+    if not folders.is_planned(run):
+        return False
+    try:
+        folders.planned(run)
+    except RecordError:  # torn
+        return False
+    return True

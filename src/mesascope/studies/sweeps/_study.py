@@ -1,0 +1,200 @@
+"""A study: one specification of a run, and the axes along which it changes."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import PlainSerializer, PlainValidator, PrivateAttr, ValidationInfo, model_validator
+
+from .._base import Spec, written
+from .._errors import SpecError, show, wrong
+from .._read import parse_spec
+from .._train import TrainSpec
+from ._axes import AxisOrZip, Choice, Setting, StudyName, plain_value, shown
+from ._kinds import SPECS, Kind
+from ._subset import SubsetSpec
+from ._values import MOST_POINTS
+
+
+def _base(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise wrong(f"must be a table with the fields of a run, got {show(value)}")
+    return plain_value(value)
+
+
+class Point(NamedTuple):
+    """One run of a study.
+
+    Attributes:
+        place: its place along every axis.
+        spec: what is run.
+    """
+
+    place: tuple[int, ...]
+    spec: Spec
+
+
+class StudySpec(Spec):
+    """A study: a run, and what changes in it.
+
+    The points are the product of all axes, the last one running fastest, or a subset of it.
+
+    Attributes:
+        name: of the study, in its store.
+        kind: what a run is: "flow" (descents too), "train", "identify", "certify" or "loss".
+        base: the specification of a run of that kind; fields that are axes may be left out.
+        axes: what changes.
+        subset: which of the points, if not all: random (count, seed) or grid (every).
+    """
+
+    name: StudyName
+    kind: Kind
+    base: Annotated[dict[str, Any], PlainValidator(_base), PlainSerializer(written)]
+    axes: tuple[AxisOrZip, ...] = ()
+    subset: SubsetSpec | None = None
+    _folder: Path = PrivateAttr(default=Path())
+
+    @model_validator(mode="after")
+    def _know_the_folder(self, info: ValidationInfo) -> Self:
+        self._folder = Path((info.context or {}).get("folder", ".")).absolute()
+        return self
+
+    @model_validator(mode="after")
+    def _axes_differ(self) -> Self:
+        paths: dict[tuple[str, ...], int] = {}
+        names: dict[str, int] = {}
+        for i, axis in enumerate(self.axes):
+            for path in axis.paths:
+                steps = tuple(path.split("."))
+                for known in paths:
+                    if known[: len(steps)] == steps[: len(known)]:
+                        raise wrong(f"{path} changes along axis {paths[known]} already; keep one", "axes", i)
+                paths[steps] = i
+            for name in {axis.dimension, *axis.coordinates}:
+                if name in names:
+                    raise wrong(f"is called {name} as axis {names[name]} is; give it another name", "axes", i)
+            names |= {name: i for name in (axis.dimension, *axis.coordinates)}
+        return self
+
+    @model_validator(mode="after")
+    def _few_enough(self) -> Self:
+        if self.size > MOST_POINTS:
+            count = prod(self.shape)
+            raise wrong(
+                f"{' × '.join(map(str, self.shape))} = {count} points are more than {MOST_POINTS}; take fewer values, or "
+                'subset = {kind = "random", count = …}',
+                "axes",
+            )
+        return self
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths of files start."""
+        return self._folder
+
+    @cached_property
+    def choices(self) -> tuple[tuple[Choice, ...], ...]:
+        """The places along every axis."""
+        found = []
+        for axis in self.axes:
+            all_of_it = axis.choices()
+            kept = range(len(all_of_it)) if self.subset is None else self.subset.thinned(len(all_of_it))
+            found.append(tuple(all_of_it[i] for i in kept))
+        return tuple(found)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many places every axis has."""
+        return tuple(map(len, self.choices))
+
+    @property
+    def size(self) -> int:
+        """How many points there are."""
+        size = prod(self.shape)
+        return (
+            min(size, self.subset.count) if self.subset is not None and self.subset.kind == "random" else size
+        )
+
+    def places(self) -> Iterator[tuple[int, ...]]:
+        """The places of all points."""
+        size = prod(self.shape)
+        for point in range(size) if self.subset is None else self.subset.chosen(size):
+            place = []
+            for length in reversed(self.shape):
+                point, at = divmod(point, length)
+                place.append(at)
+            yield tuple(reversed(place))
+
+    def point(self, place: tuple[int, ...]) -> Point:
+        """Return one point, checked.
+
+        Raises:
+            SpecError: it cannot be run; says where in the study the reason stands, and which point it is.
+        """
+        chosen = [choices[at] for choices, at in zip(self.choices, place, strict=True)]
+        data: Any = self.base
+        for i, choice in enumerate(chosen):
+            for setting in choice.settings:
+                data = _with(data, setting.path, setting.value, ("axes", i, *setting.place))
+        try:
+            spec = parse_spec(data, SPECS[self.kind], folder=self._folder)
+            if isinstance(spec, TrainSpec) and spec.seeds is not None:
+                raise SpecError(
+                    'makes several runs of one; drop it, and add an axis: path = "seed", seeds = …',
+                    ("seeds",),
+                )
+        except SpecError as error:
+            raise _located(error, chosen) from None
+        return Point(place, spec)
+
+    def points(self) -> Iterator[Point]:
+        """All points, checked one by one.
+
+        Raises:
+            SpecError: as for `point`.
+        """
+        return map(self.point, self.places())
+
+
+def _with(table: Any, path: tuple[str, ...], value: Any, place: tuple[str | int, ...], done: int = 0) -> Any:
+    """A copy of a table, with one field changed."""
+    if done == len(path):
+        return value
+    step = path[done]
+    if isinstance(table, list):
+        if not (step.isascii() and step.isdigit() and int(step) < len(table)):
+            where = ".".join(path[:done])
+            raise SpecError(
+                f"{where} has the entries 0 … {len(table) - 1}, and no {step!r}", (*place[:2], "path")
+            )
+        inner = _with(table[int(step)], path, value, place, done + 1)
+        return [*table[: int(step)], inner, *table[int(step) + 1 :]]
+    if table is None and done:
+        table = {}
+    if not isinstance(table, dict):
+        where = ".".join(path[:done])
+        raise SpecError(
+            f"{where} is {show(table)} in base, no table with a {step}; write it as one", (*place[:2], "path")
+        )
+    return {**table, step: _with(table.get(step), path, value, place, done + 1)}
+
+
+def _located(error: SpecError, chosen: list[Choice]) -> SpecError:
+    """The error of a point, in the terms of the study."""
+    which = ", ".join(map(shown, chosen))
+    what = f"{error.what} (at {which})" if which else error.what
+    for i, choice in enumerate(chosen):
+        for setting in choice.settings:
+            if error.path == setting.path[:-1] and error.what.startswith(
+                f"unknown field {setting.path[-1]!r}"
+            ):
+                return SpecError(what, ("axes", i, *setting.place[:-2], "path"))
+            if _begins(error.path, setting):
+                return SpecError(what, ("axes", i, *setting.place, *error.path[len(setting.path) :]))
+    return SpecError(what, ("base", *error.path))
+
+
+def _begins(path: tuple[str | int, ...], setting: Setting) -> bool:
+    return tuple(map(str, path[: len(setting.path)])) == setting.path

@@ -1,0 +1,72 @@
+"""Some of the points of a study: drawn at random, or a coarser grid."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from .._base import Seed, Spec, kinds
+from ._values import Length
+
+
+class RandomSubsetSpec(Spec):
+    """Points drawn without repetition, every one as likely as any other.
+
+    Attributes:
+        count: how many; at most all of them are taken.
+        seed: of the draw, 0 when left out.
+    """
+
+    kind: Literal["random"] = "random"
+    count: Length
+    seed: Seed = 0
+
+    def thinned(self, length: int) -> range:
+        """The places of an axis that may occur: all."""
+        return range(length)
+
+    def chosen(self, size: int) -> Iterator[int]:
+        """The points among `size`, in their order."""
+        if self.count >= size:
+            yield from range(size)
+        elif 2 * self.count <= size:
+            yield from sorted(self._drawn(self.count, size))
+        else:
+            left_out = self._drawn(size - self.count, size)
+            yield from (point for point in range(size) if point not in left_out)
+
+    def _drawn(self, count: int, size: int) -> set[int]:
+        """So many of 0 … size − 1, by digests: no library decides which, so that they stay the same for ever."""
+        found: set[int] = set()
+        for i in range(2**63):
+            if len(found) == count:
+                break
+            digest = hashlib.sha256(f"mesascope subset {self.seed} {i}".encode()).digest()
+            found.add(int.from_bytes(digest, "big") % size)
+        return found
+
+
+class GridSubsetSpec(Spec):
+    """Every k-th value of every axis, the first included.
+
+    Attributes:
+        every: k.
+    """
+
+    kind: Literal["grid"] = "grid"
+    every: Length
+
+    def thinned(self, length: int) -> range:
+        """The places of an axis that are left."""
+        return range(0, length, self.every)
+
+    def chosen(self, size: int) -> Iterator[int]:
+        """The points among `size`: all, the axes being thinned."""
+        yield from range(size)
+
+
+SubsetSpec: TypeAlias = Annotated[
+    RandomSubsetSpec | GridSubsetSpec, Field(discriminator="kind"), kinds("random", "grid")
+]
+"""Some of the points, told apart by `kind`."""

@@ -1,0 +1,159 @@
+"""All runs of a study, wherever there are workers."""
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from .._read import read_spec
+from ._clusters import QUEUES, client_of
+from ._drive import Drive, SweepProgress
+from ._drivers import announced
+from ._failures import Failure, grouped
+from ._prepare import check, open_or_make, prepare, search_folders
+from ._runners import InProcess, Runner
+from ._study import StudySpec
+
+if TYPE_CHECKING:
+    from mesascope.records import Store
+
+IN_PROCESS, LOCAL = "in-process", "local"
+
+
+class SweepResult(BaseModel):
+    """What a sweep gives.
+
+    Attributes:
+        study: its name.
+        total: its runs: points that mean the same are one.
+        done: runs computed now.
+        failed: runs that failed, now or before.
+        reused: runs that were done before, or by somebody else meanwhile.
+        failures: the reasons, those that are alike together.
+        ids: of all runs, in the order of the points.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    study: str
+    total: int
+    done: int
+    failed: int
+    reused: int
+    failures: tuple[Failure, ...]
+    ids: tuple[str, ...]
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether every run is done."""
+        return not self.failed
+
+
+def sweep(
+    study: StudySpec | str | os.PathLike[str],
+    store: "Store | str | os.PathLike[str]",
+    scheduler: str = IN_PROCESS,
+    workers: int | None = None,
+    retries: int = 2,
+    progress: Callable[[SweepProgress], None] | None = None,
+    *,
+    index: str | None = None,
+) -> SweepResult:
+    """Compute the runs of a study that are not in the store yet.
+
+    Every run ends by itself: one that raises, diverges or kills its worker is recorded as failed, and the others go on. Whoever
+    is killed, workers or this process, the same call goes on where they were. Several may sweep one study at once: no run is
+    computed twice.
+
+    Args:
+        study: the study, or the file of its specification.
+        store: an open store; or its folder, which is made if there is none; or the URL of its index.
+        scheduler: "in-process"; "local": processes of this machine, one for every GPU or else for every core; the address of a
+            Dask scheduler, "tcp://HOST:PORT"; or "slurm", "pbs" or "lsf": jobs, as Dask's own configuration describes them.
+        workers: how many processes, of "local" and jobs.
+        retries: how often a run is tried again whose worker was lost, or that could not read or write a file.
+        progress: called with a `SweepProgress` now and then.
+        index: URL of the index, where store is a folder; by default a file in it.
+
+    Raises:
+        SpecError: a point of the study cannot be run; nothing is computed then.
+        RecordError: the store cannot be used, or has another study of this name.
+        SweepError: the scheduler cannot be reached, or its workers cannot run mesascope, or the disk is full.
+        ValueError: 64-bit mode is off (in-process); workers or retries that make no sense.
+        KeyboardInterrupt: Ctrl-C; what has ended is kept.
+    """
+    _refuse_settings(scheduler, workers, retries)
+    if scheduler == IN_PROCESS:
+        from mesascope.core import require_x64
+
+        require_x64("a sweep in this process")
+    spec = study if isinstance(study, StudySpec) else read_spec(study, StudySpec)
+    show = progress or (lambda _: None)
+
+    def tell(stage: str, through: int, total: int) -> None:
+        show(SweepProgress(stage, through, total))
+
+    record = check(spec, tell)
+    with ExitStack() as opened:
+        place = opened.enter_context(_opened(store, index))
+        prepared = prepare(spec, record, place, tell)
+        if prepared.left:
+            tell("start", 0, len(prepared.left))
+        which = scheduler if prepared.left else IN_PROCESS  # nothing to do needs no cluster
+        driver = secrets.token_hex(8)
+        runner = opened.enter_context(_runner(which, workers, place, spec, driver))
+        announcement = opened.enter_context(
+            announced(place.folders.root, spec.name, scheduler, runner.dashboard, len(record.runs))
+        )
+        drive = Drive(prepared, place, runner, driver, retries, announcement, show)
+        drive.run()
+    return SweepResult(
+        study=spec.name,
+        total=len(record.runs),
+        done=len(drive.done),
+        failed=len(drive.failed),
+        reused=len(drive.reused),
+        failures=grouped(drive.failed),
+        ids=tuple(record.runs),
+    )
+
+
+def _refuse_settings(scheduler: str, workers: int | None, retries: int) -> None:
+    known = (IN_PROCESS, LOCAL, *QUEUES)
+    if scheduler not in known and not scheduler.startswith(("tcp://", "tls://")):
+        raise ValueError(
+            f"scheduler {scheduler!r} is unknown; use one of {', '.join(known)}, tcp://HOST:PORT"
+        )
+    if workers is not None and (scheduler not in known or scheduler == IN_PROCESS):
+        raise ValueError(f"workers are not started for scheduler {scheduler!r}; drop it, or use 'local'")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    if retries < 0:
+        raise ValueError(f"retries must not be negative, got {retries}")
+
+
+@contextmanager
+def _opened(store: "Store | str | os.PathLike[str]", index: str | None) -> "Iterator[Store]":
+    """The store; one that was given open stays open."""
+    if isinstance(store, str | os.PathLike):
+        with open_or_make(store, index) as opened:
+            yield opened
+    else:
+        yield store
+
+
+@contextmanager
+def _runner(
+    scheduler: str, workers: int | None, store: "Store", study: StudySpec, driver: str
+) -> Iterator[Runner]:
+    root, search = store.folders.root, search_folders(study)
+    if scheduler == IN_PROCESS:
+        yield InProcess(root, search, driver)
+        return
+    from ._on_dask import OnDask
+
+    with client_of(scheduler, workers) as client:
+        yield OnDask(client, root, search, study.kind, driver)

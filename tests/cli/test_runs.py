@@ -1,0 +1,242 @@
+"""`mesascope runs …`."""
+
+import csv
+import hashlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+from mesascope.cli import main
+from mesascope.records import (
+    PlannedRun,
+    RunFolders,
+    RunRecord,
+    StudyAxis,
+    StudyPoint,
+    StudyRecord,
+    provenance,
+    read_dataset,
+)
+
+PARTS = ("list", "show", "compare", "export", "rm", "reindex", "verify")
+
+
+@pytest.fixture(scope="module")
+def origin():
+    return provenance()
+
+
+@pytest.fixture
+def store(tmp_path, origin):
+    """A store of four done runs, a failed and a planned one, and a study of them."""
+    folders = RunFolders.create(tmp_path / "store")
+    points = []
+    for number in range(6):
+        run = hashlib.sha256(str(number).encode()).hexdigest()[:32]
+        spec = {"dim": 5, "init": {"a": number / 10}}
+        folders.plan(PlannedRun(id=run, kind="flow", spec=spec, code="1"))
+        failed = {"error": "the flow diverged", "traceback": "Traceback …"} if number == 4 else {}
+        record = RunRecord(
+            id=run,
+            kind="flow",
+            spec=spec,
+            code="1",
+            state="failed" if failed else "done",
+            outcome={} if failed else {"loss": 0.5 * number, "nan": float("nan"), "w": [[1.0, 2.0]]},
+            started="2026-01-01T00:00:00Z",
+            ended=f"2026-01-01T00:00:0{number}Z",
+            seconds=1.5,
+            provenance=origin,
+            **failed,
+        )
+        if number < 5:
+            folders.finish(record, {"time": ("time", [0.0, 1.0]), "loss": ("time", [1.0, 0.5])})
+        points.append(StudyPoint(run=run, place=(number,)))
+    axes = (StudyAxis(name="init.a", labels=tuple(number / 10 for number in range(6))),)
+    folders.write_study(StudyRecord(name="six", kind="flow", spec={}, axes=axes, points=tuple(points)))
+    return folders
+
+
+def test_list(run, store):
+    listed = run("runs", "list", "--store", store.root, "--json").json["runs"]
+    assert [one["status"] for one in listed] == ["failed", "done", "done", "done", "done", "planned"]
+    assert {"id", "status", "kind", "spec", "outcome", "error"} <= set(listed[0])
+    assert listed[1]["spec"] == {"dim": 5, "init": {"a": 0.3}} and listed[1]["outcome"]["nan"] == "nan"
+    found = run("runs", "list", "state=done", "spec.init.a>0.1", "--store", store.root, "--json").json["runs"]
+    assert [one["spec"]["init"]["a"] for one in found] == [0.3, 0.2]
+    assert (
+        len(run("runs", "list", "study=six", "--limit", "2", "--json", "--store", store.root).json["runs"])
+        == 2
+    )
+    told = run("runs", "list", "--store", store.root, "--limit", "3")
+    assert told.status == 0 and "the flow diverged" in told.out and "6 runs, 3 shown" in told.out
+    assert max(map(len, told.out.splitlines())) <= 80
+
+
+def test_show(run, store):
+    done, failed = (hashlib.sha256(text).hexdigest()[:32] for text in (b"0", b"4"))
+    found = run("runs", "show", done[:9], "--store", store.root, "--json").json
+    assert found["id"] == done and found["status"] == "done" and list(found["files"]) == ["trajectory.nc"]
+    assert found["provenance"]["mesascope"] and found["folder"] == str(store.folder(done))
+    told = run("runs", "show", failed, "--store", store.root)
+    assert told.status == 0 and "Traceback …" in told.out and "the flow diverged" in told.out
+
+
+def test_compare(run, store):
+    ids = [hashlib.sha256(str(k).encode()).hexdigest()[:32] for k in (1, 2)]
+    found = run("runs", "compare", *ids, "--store", store.root, "--json").json
+    assert found == {"ids": ids, "differences": {"spec.init.a": [0.1, 0.2], "outcome.loss": [0.5, 1.0]}}
+    assert "spec.init.a" in run("runs", "compare", *ids, "--store", store.root).out
+    assert "at least two" in run("runs", "compare", ids[0], "--store", store.root).refusal
+
+
+def test_remove(run, store):
+    told = run("runs", "rm", "--store", store.root).refusal
+    assert "name the runs to remove by ids or filters, or give --all" in told
+    assert "not both" in run("runs", "rm", "state=done", store.ids()[0], "--store", store.root).refusal
+    assert "--all" in run("runs", "rm", "state=done", "--all", "--store", store.root).refusal
+    assert len(store.ids()) == 6
+    held = store.ids()[2]
+    with store.holding(held):
+        assert "is being computed" in run("runs", "rm", "--all", "--store", store.root).refusal
+    assert len(store.ids()) == 6
+    assert len(run("runs", "rm", "state=failed", "--store", store.root, "--json").json["removed"]) == 1
+    assert run("runs", "rm", store.ids()[0][:8], "--store", store.root).out == "1 removed\n"
+    assert len(run("runs", "list", "--store", store.root, "--json").json["runs"]) == 4
+    assert run("runs", "rm", "--all", "--store", store.root).out == "4 removed\n" and store.ids() == []
+
+
+def test_verify_and_reindex(run, store):
+    assert run("runs", "verify", "--store", store.root).out == "6 runs, no problems\n"
+    file = store.folder(store.ids()[0]) / "planned.json"
+    file.write_bytes(file.read_bytes()[:40])
+    ended = run("runs", "verify", "--store", store.root, "--json")
+    assert ended.status == 1 and len(ended.json["problems"]) == 1 and "is torn" in ended.json["problems"][0]
+    (store.root / "index.sqlite").write_bytes(b"rubbish" * 1000)
+    assert "mesascope runs reindex" in run("runs", "list", "--store", store.root).refusal
+    assert run("runs", "reindex", "--store", store.root, "--json").json == {"runs": 6}
+    assert len(run("runs", "list", "--store", store.root, "--json").json["runs"]) == 6
+
+
+def test_export_of_tables_and_arrays(run, store, tmp_path):
+    import pyarrow.parquet
+
+    def export(form, out, *more):
+        return run("runs", "export", *more, "--format", form, "--out", tmp_path / out, "--store", store.root)
+
+    assert export("csv", "runs.csv", "state=done").out == f"{tmp_path / 'runs.csv'}\n"
+    with open(tmp_path / "runs.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 4 and [row["spec.init.a"] for row in rows] == ["0.3", "0.2", "0.1", "0.0"]
+    assert json.loads(rows[0]["outcome.w"]) == [[1.0, 2.0]]
+    export("parquet", "runs.parquet")
+    table = pyarrow.parquet.read_table(tmp_path / "runs.parquet").to_pydict()
+    assert table["outcome.loss"] == [None, 1.5, 1.0, 0.5, 0.0, None] and table["outcome.w"][1] == [[1.0, 2.0]]
+    assert table["outcome.nan"][1] != table["outcome.nan"][1]
+    assert export("netcdf", "six.nc", "--study", "six").status == 0
+    data = read_dataset(tmp_path / "six.nc")
+    assert data["loss"].values[:4].tolist() == [0, 0.5, 1, 1.5] and data["state"].values[5] == "planned"
+    assert "name it with --study" in export("netcdf", "none.nc").refusal
+    assert "nothing was written" in export("csv", "none.csv", "spec.dim=6").refusal
+    assert not (tmp_path / "none.csv").exists()
+
+
+@pytest.mark.slow
+def test_export_to_mlflow_and_tensorboard(run, store, tmp_path):
+    """Twice: what is there already is not written again."""
+    for _ in range(2):
+        for form in ("mlflow", "tensorboard"):
+            ended = run("runs", "export", "--format", form, "--out", tmp_path / form, "--store", store.root)
+            assert ended.status == 0 and ended.err == ""
+    import sqlite3
+
+    connection = sqlite3.connect(tmp_path / "mlflow")
+    assert connection.execute("SELECT count(*), count(DISTINCT run_uuid) FROM runs").fetchone() == (5, 5)
+    assert dict(connection.execute("SELECT status, count(*) FROM runs GROUP BY status")) == {
+        "FINISHED": 4,
+        "FAILED": 1,
+    }
+    metrics = connection.execute("SELECT value FROM metrics WHERE key = 'loss' ORDER BY value").fetchall()
+    assert [value for (value,) in metrics] == [0, 0.5, 1, 1.5]
+    curve = connection.execute(
+        "SELECT DISTINCT step, value FROM metrics WHERE key = 'trajectory.loss' ORDER BY step"
+    )
+    assert curve.fetchall() == [(0, 1.0), (1, 0.5)]
+    assert ("0.2",) in connection.execute("SELECT value FROM params WHERE key = 'init.a'").fetchall()
+    connection.close()
+
+    from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
+
+    folders = sorted((tmp_path / "tensorboard").iterdir())
+    assert len(folders) == 5
+    chosen = tmp_path / "tensorboard" / hashlib.sha256(b"3").hexdigest()[:32]
+    (file,) = chosen.iterdir()
+    values = [value for event in LegacyEventFileLoader(str(file)).Load() for value in event.summary.value]
+    assert [value.simple_value for value in values if value.tag == "loss"] == [1.5, 1.0, 0.5]
+    assert any(value.tag.startswith("settings") for value in values)
+
+
+@pytest.mark.parametrize(
+    ("form", "package"), [("parquet", "pyarrow"), ("mlflow", "mlflow"), ("tensorboard", "tensorboard")]
+)
+def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monkeypatch, form, package):
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    told = run("runs", "export", "--format", form, "--out", tmp_path / "out", "--store", store.root).refusal
+    assert (
+        f"exporting to {form} needs the package {package}" in told
+        and "pip install 'mesascope[exporters]'" in told
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "give a command: list, show, compare, export, rm, reindex, verify; mesascope runs --help"),
+        (("lst",), "unknown command 'lst'; did you mean list?"),
+        (("--json",), "unknown option '--json'; options come after the command"),
+        (("list",), "Missing from mesascope runs list: --store DIR|URL; see mesascope runs list --help"),
+        (("list", "--store", "none"), "none is no store of runs"),
+        (("list", "--store", "STORE", "--lmit", "3"), "unknown option '--lmit'; did you mean --limit?"),
+        (("list", "--store", "STORE", "--limit", "0"), "--limit is 0; give a number from 1"),
+        (("list", "sate=done", "--store", "STORE"), "filter 'sate=done': filter by one of state, study"),
+        (("show", "fffffff", "--store", "STORE"), "no run begins with 'fffffff'"),
+        (("show", "../x", "--store", "STORE"), "an id, or how it begins, is made of hexadecimal digits"),
+        (("export", "--store", "STORE", "--format", "xls", "--out", "x"), "invalid choice 'xls'"),
+        (("list", "--store", "STORE", "--index", "oracle://x"), "is not supported; use postgresql://"),
+        (("list", "--store", "postgresql://me:hidden@127.0.0.1:1/x"), "index postgresql://me@127.0.0.1:1/x"),
+    ],
+)
+def test_refused(run, store, tmp_path, monkeypatch, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    refusal = run("runs", *(store.root if one == "STORE" else one for one in arguments)).refusal
+    assert told in refusal and "hidden" not in refusal
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_help_is_80_columns_wide(capsys, part):
+    with pytest.raises(SystemExit):
+        main(["runs", part, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines[1:])) <= 80 and "--json" in "".join(lines)  # the first line is the usage
+
+
+def test_help_loads_nothing_heavy():
+    code = """
+import sys
+from mesascope.cli import main
+for arguments in (["runs", "--help"], ["runs", "list", "--help"]):
+    try:
+        main(arguments)
+    except SystemExit as end:
+        assert not end.code
+sys.exit(", ".join({"jax", "numpy", "pydantic", "sqlalchemy", "xarray"} & set(sys.modules)) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for part in PARTS:
+        assert part in done.stdout

@@ -1,0 +1,124 @@
+"""The command `sweep`: what it prints, and its exit status."""
+
+import pytest
+
+from mesascope.cli import _sweep
+from mesascope.records import RunFolders
+from mesascope.studies import StudySpec, execute, open_or_make, read_spec
+from mesascope.studies.sweeps._prepare import check, prepare
+
+STUDY = """
+name = "{name}"
+kind = "loss"
+
+[base]
+law = {{kind = "gaussian"}}
+dim = 1
+horizon = 4
+w_kq = [[0, 0], [0.3, 0]]
+w_pv = [[0.7, 0]]
+
+[[axes]]
+path = "{path}"
+values = [{values}]
+"""
+
+
+@pytest.fixture
+def study(spec):
+    def write(values="1, 2", name="scales", path="law.scale"):
+        return spec(STUDY.format(name=name, values=values, path=path), "study.toml")
+
+    return write
+
+
+@pytest.fixture
+def overflowing(study):
+    """One loss that is a number, and two that are none: it is quadratic in these weights."""
+    return study("[[0.7, 0]], [[1e200, 0]], [[1e201, 0]]", path="w_pv")
+
+
+def test_a_sweep_is_told_and_kept(run, study, tmp_path):
+    first = run("sweep", study(), "--store", tmp_path / "s", "--json")
+    assert first.status == 0
+    assert set(first.json) == {"study", "total", "done", "failed", "reused", "failures", "ids"}
+    assert (first.json["done"], first.json["failed"], first.json["reused"]) == (2, 0, 0)
+    again = run("sweep", study("2, 1, 3"), "--store", tmp_path / "s")
+    assert (again.status, again.out) == (0, "scales: 1 done, 0 failed, 2 reused, of 3 runs\n")
+    assert len(RunFolders(tmp_path / "s").ids()) == 3
+
+
+def test_failures_are_told_together(run, overflowing, tmp_path):
+    ended = run("sweep", overflowing, "--store", tmp_path / "s")
+    assert ended.status == 1
+    told = ended.out.splitlines()
+    assert told[0] == "scales: 1 done, 2 failed, 0 reused, of 3 runs"
+    assert told[1].startswith("2 × the loss or its gradient leaves double precision; use smaller weights")
+    again = run("sweep", overflowing, "--store", tmp_path / "s", "--json")
+    assert [one["count"] for one in again.json["failures"]] == [2]
+
+
+def test_status_says_how_far_it_is(run, study, overflowing, tmp_path):
+    store = tmp_path / "s"
+    run("sweep", overflowing, "--store", store)
+    ended = run("sweep", overflowing, "--store", store, "--status")
+    assert ended.status == 1
+    assert [line.split() for line in ended.out.splitlines()[:5]] == [
+        ["study", "scales"],
+        ["planned", "0", "of", "3"],
+        ["running", "0", "of", "3"],
+        ["done", "1", "of", "3"],
+        ["failed", "2", "of", "3"],
+    ]
+    found = run("sweep", overflowing, "--store", store, "--status", "--json").json
+    assert (found["total"], found["done"], found["failed"], found["drivers"]) == (3, 1, 2, [])
+    well = study(name="well")
+    run("sweep", well, "--store", store)
+    assert run("sweep", well, "--store", store, "--status").status == 0
+
+
+def test_a_watch_ends_with_the_study(run, study, tmp_path, monkeypatch):
+    file, folder = study(), tmp_path / "s"
+    spec = read_spec(file, StudySpec)
+    with open_or_make(folder) as store:
+        left = prepare(spec, check(spec, lambda *_: None), store, lambda *_: None).left
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        execute(folder, left.pop())
+
+    monkeypatch.setattr(_sweep, "sleep", sleep)
+    assert run("sweep", file, "--store", folder, "--watch").status == 0
+    assert len(slept) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "said"),
+    [
+        ('1, "x"', (), "study.toml: axes[0].values[1]: 'x' spells no rational number"),
+        ("1, 1", (), "study.toml: axes[0].values[1]: 1 stands twice"),
+        ("1", ("--scheduler", "cloud"), "scheduler 'cloud' is unknown; use one of in-process, local"),
+        ("1", ("--workers", "2"), "workers are not started for scheduler 'in-process'"),
+        ("1", ("--retries", "-1"), "retries must not be negative, got -1"),
+        ("1", ("--watch", "--json"), "--json prints once and --watch again and again"),
+        ("1", ("--status",), "is no store of runs"),
+    ],
+)
+def test_bad_input_is_one_line(run, study, tmp_path, values, options, said):
+    line = run("sweep", study(values), "--store", tmp_path / "s", *options).refusal
+    assert line.startswith("mesascope sweep: ")
+    assert said in line
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_folder_of_other_things_is_no_store(run, study, tmp_path):
+    (tmp_path / "notes.txt").write_text("x")
+    assert "holds 'notes.txt'" in run("sweep", study(), "--store", tmp_path).refusal
+
+
+def test_no_scheduler_is_a_failed_run(run, study, tmp_path, monkeypatch):
+    monkeypatch.setattr("mesascope.studies.sweeps._clusters._CONNECT", "0.2s")
+    ended = run("sweep", study(), "--store", tmp_path / "s", "--scheduler", "tcp://127.0.0.1:1")
+    assert (ended.status, ended.out) == (1, "")
+    assert "no scheduler answers at tcp://127.0.0.1:1" in ended.err

@@ -1,0 +1,272 @@
+"""What a store must survive: kills at any moment, full disks, many writers at once, and secrets in addresses."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from functools import partial
+
+import pytest
+
+from mesascope.records import RecordError, RunFolders, open_store
+
+
+def test_kills_at_any_moment_leave_no_torn_run(folders, made, forks):
+    """50 writers, each killed at a random moment of planning, computing, entering or writing the study."""
+    open_store(folders.root).close()
+    moments = random.Random(7)
+    interrupted = 0
+    for attempt in range(50):
+        pid, _ = forks("background", "write_until_killed", folders.root, 1000 * attempt)
+        first = folders.folder(made.planned(1000 * attempt).id)
+        _wait((first / "run.json").exists if attempt % 2 else first.exists)  # its first run, or a later one
+        time.sleep(moments.uniform(0, 0.06))
+        os.kill(pid, signal.SIGKILL)
+        _wait(partial(_ended, pid))
+        for number in range(1000 * attempt, 1000 * attempt + 1000):
+            run = made.planned(number).id
+            if not folders.folder(run).exists():
+                break
+            record = folders.run(run)
+            interrupted += record is None
+            if record is not None:
+                assert folders.trajectory(run).sizes["time"] == 1 + 997 * (number % 7)
+            else:
+                assert not (folders.folder(run) / "run.json").exists()
+    assert folders.problems() == []
+    forks("await", "nothing")
+    with open_store(folders.root) as store:
+        assert store.verify() == []
+        assert store.count(["state=done"]) == sum(folders.run(run) is not None for run in folders.ids()) >= 10
+    assert interrupted >= 5  # kills did fall into writing
+    assert not list(folders.root.rglob("*.tmp"))
+    # Whoever comes next computes what was cut short.
+    left = [number for number in range(50000) if folders.is_planned(made.planned(number).id)][-1]
+    made.compute(folders, left)
+    assert folders.problems() == []
+
+
+def _wait(until):
+    end = time.monotonic() + 60
+    while not until():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def _ended(pid):
+    """Whether a process has ended: it is the child of another, which may not have asked yet."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_removal_that_is_killed_is_finished_by_the_next_verify(folders, made, monkeypatch):
+    run = made.compute(folders, 1)
+    with open_store(folders.root) as store:
+        store.refresh()
+        with monkeypatch.context() as patched:
+            patched.setattr("shutil.rmtree", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                store.remove([run])
+        assert len(list(folders.root.glob("runs/*/*"))) == 1
+        assert store.verify() == [] and store.count() == 0
+        assert not list(folders.root.glob("runs/*/*"))
+
+
+def test_eight_processes_write_at_once(folders, made, forks, index):
+    """All of them also make the index, which is not there yet."""
+    address = index or "-"
+    pids = [forks("background", "write_many", folders.root, address, 6 * k, 6)[0] for k in range(8)]
+    _wait(lambda: all(map(_ended, pids)))
+    with open_store(folders.root, index) as store:
+        rows = store.rows()
+        assert len(rows) == 48 and {row.id for row in rows} == {made.planned(k).id for k in range(48)}
+        assert {row.state for row in rows} == {"done"}
+        assert store.verify() == []
+
+
+def test_two_writers_with_older_news_do_not_undo_what_is_done(folders, made, index):
+    """One store saw the run planned; the other has entered it as done; entering again says what the folder says."""
+    with open_store(folders.root, index) as one, open_store(folders.root, index) as two:
+        folders.plan(made.planned(1))
+        one.enter([made.planned(1).id])
+        made.compute(folders, 1)
+        two.enter([made.planned(1).id])
+        one.enter([made.planned(1).id])
+        assert [row.state for row in one.rows()] == ["done"]
+
+
+@pytest.fixture(params=["limit", "disk"])
+def small(request, tmp_path):
+    """A store that takes no more than little: by a limit of the size of files, or on a small disk of its own."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if request.param == "limit":
+        yield place, 60_000
+        return
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=700k", "none", place],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
+    yield place, 0
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_a_full_disk_is_told_and_leaves_the_store_whole(small, made, forks):
+    place, limit = small
+    folders = RunFolders.create(place)
+    with open_store(place) as store:
+        status, said = forks("await", "fill", place, limit)
+        assert status == 0 and len(said) == 1
+        assert "cannot" in said[0] and ("free space" in said[0] or "choose another" in said[0]), said
+        assert folders.problems() == [] and len(folders.ids()) >= 1
+        done = [run for run in folders.ids() if folders.run(run) is not None]
+        while not _refreshed(
+            store
+        ):  # there was no room for the index either: runs are removed until there is
+            folders.remove(done.pop())
+        assert store.count(["state=done"]) == len(done) >= 1 and store.verify() == []
+
+
+def _refreshed(store):
+    try:
+        store.refresh()
+    except RecordError as error:
+        assert "make room" in str(error) and "\n" not in str(error)
+        return False
+    return True
+
+
+SECRET = "s3cr€t/p@ss word"
+
+
+@pytest.mark.parametrize("form", ["authority", "query"])
+def test_passwords_are_never_told(folders, form, capfd):
+    from urllib.parse import quote
+
+    written = quote(SECRET, safe="")
+    url = {
+        "authority": f"postgresql://me:{written}@127.0.0.1:1/runs",
+        "query": f"postgresql://me@127.0.0.1:1/runs?password={written}",
+    }[form]
+    for call in (lambda: open_store(folders.root, url), lambda: open_store(url)):
+        with pytest.raises(RecordError) as caught:
+            call()
+        told = "".join(traceback.format_exception(caught.value))
+        assert "postgresql://me@127.0.0.1:1/runs" in str(caught.value) and "PGPASSWORD" in str(caught.value)
+        for secret in (SECRET, written, "s3cr"):
+            assert secret not in told
+        assert "\n" not in str(caught.value)
+    with pytest.raises(RecordError) as caught:
+        open_store(folders.root, f"postgresql://me:{SECRET}@host:port/runs")
+    assert "s3cr" not in str(caught.value) and "%40" in str(caught.value)
+    assert "s3cr" not in "".join(capfd.readouterr())
+
+
+def test_no_password_is_written_or_shown(folders, postgresql, made, server, monkeypatch):
+    """The server trusts everybody: what is asked is where the password goes."""
+    url = postgresql.replace("postgres:@", f"postgres:{SECRET[:5]}hidden@")
+    with open_store(folders.root, url) as store:
+        store.enter([made.compute(folders, 1)])
+        assert "hidden" not in repr(store) + store.index
+    dump = server.psql(
+        f"\\c {store.index.rpartition('/')[2].partition('?')[0]}\nSELECT * FROM store; SELECT * FROM runs;"
+    )
+    assert made.planned(1).id in dump and "hidden" not in dump
+    for path in folders.root.rglob("*"):
+        assert not path.is_file() or b"hidden" not in path.read_bytes()
+    monkeypatch.setenv("PGPASSWORD", "fromtheenvironment")
+    with open_store(folders.root, postgresql.replace(":@", "@")) as store:
+        assert store.count() == 1
+
+
+def test_only_databases_that_are_known(folders):
+    for url, told in (
+        ("mysql://host/db", "not supported; use postgresql"),
+        ("sqlite://", "needs a file"),
+        ("sqlite:////nonexistent/folder/x.sqlite", "check that its folder is there"),
+        ("", "cannot be read"),
+    ):
+        with pytest.raises(RecordError, match=told):
+            open_store(folders.root, url)
+
+
+def test_an_index_of_a_newer_version_is_refused(folders, made, index):
+    from sqlalchemy import text
+
+    with open_store(folders.root, index) as store:
+        store.enter([made.compute(folders, 1)])
+        with store._engine.begin() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(RecordError, match=r"newer version of mesascope \(revision 9999, here .*\); upgrade"):
+        open_store(folders.root, index)
+
+
+SECOND = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade():
+    op.add_column("runs", sa.Column("note", sa.Text))
+    op.execute("UPDATE runs SET note = 'upgraded'")
+    if FAIL:
+        raise RuntimeError("the second half fails")
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_older_index_is_upgraded_as_a_whole_or_not_at_all(folders, made, index, tmp_path, fails):
+    import shutil
+
+    from sqlalchemy import inspect, text
+
+    from mesascope.records.store._engine import reading, writing
+    from mesascope.records.store._migrate import SCRIPTS, revision, upgrade
+
+    scripts = shutil.copytree(SCRIPTS, tmp_path / "migrations")
+    (scripts / "versions" / "r0002_notes.py").write_text(SECOND.replace("FAIL", str(fails)))
+    with open_store(folders.root, index) as store:
+        store.enter([made.compute(folders, 1)])
+        if fails:
+            with pytest.raises(RuntimeError, match="second half"), writing(store._engine) as connection:
+                upgrade(connection, "here", scripts)
+        else:
+            with writing(store._engine) as connection:
+                upgrade(connection, "here", scripts)
+        with reading(store._engine) as connection:
+            columns = {column["name"] for column in inspect(connection).get_columns("runs")}
+            assert ("note" in columns, revision(connection)) == ((False, "0001") if fails else (True, "0002"))
+            if not fails:
+                assert connection.execute(text("SELECT note FROM runs")).scalar() == "upgraded"
+
+
+def test_the_tables_are_those_that_the_revisions_make(store):
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    from mesascope.records.store._engine import reading
+    from mesascope.records.store._schema import TABLES
+
+    with reading(store._engine) as connection:
+        assert compare_metadata(MigrationContext.configure(connection), TABLES) == []
+
+
+def test_records_load_no_database_before_one_is_opened():
+    code = (
+        "import sys, mesascope.records; "
+        "sys.exit(', '.join({'sqlalchemy', 'alembic', 'psycopg', 'xarray', 'jax'} & set(sys.modules)) or 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

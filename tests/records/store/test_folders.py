@@ -1,0 +1,218 @@
+"""Folders of runs: planned, held by one, finished whole, and never outside of the store."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from mesascope.records import (
+    InUseError,
+    PlannedRun,
+    RecordError,
+    RunFolders,
+    StudyAxis,
+    StudyPoint,
+    StudyRecord,
+)
+
+
+def test_a_run_is_planned_then_running_then_done(folders, made):
+    plan = made.planned(3)
+    folders.plan(plan)
+    assert folders.ids() == [plan.id] and folders.planned(plan.id) == plan
+    assert folders.state(plan.id) == "planned" and folders.run(plan.id) is None
+    with folders.holding(plan.id):
+        assert folders.state(plan.id) == "running"
+        record = folders.finish(made.ended(plan), {"time": ("time", np.arange(4.0))})
+    assert folders.state(plan.id) == "done" and folders.run(plan.id) == record
+    assert list(record.files) == ["trajectory.nc"]
+    assert folders.trajectory(plan.id)["time"].values.tolist() == [0, 1, 2, 3]
+    assert folders.problems() == []
+
+
+def test_a_run_is_held_by_one(folders, made):
+    folders.plan(made.planned(1))
+    with folders.holding(made.planned(1).id):
+        with pytest.raises(InUseError, match="in use by process"), folders.holding(made.planned(1).id):
+            pass
+        with pytest.raises(InUseError, match="is being computed"):
+            folders.remove(made.planned(1).id)
+    folders.remove(made.planned(1).id)
+    assert folders.ids() == [] and not list(folders.root.glob("runs/*/*"))
+    with pytest.raises(RecordError, match="no record"), folders.holding(made.planned(1).id):
+        pass
+    assert folders.ids() == []  # asking makes no folder
+
+
+def test_what_is_done_stays_and_what_failed_is_replaced(folders, made):
+    plan = made.planned(1)
+    folders.plan(plan)
+    folders.plan(plan)  # again: nothing changes
+    data = {"x": ("x", np.arange(3.0))}
+    failed = folders.finish(made.ended(plan, outcome={}, error="diverged", traceback="…"), data)
+    assert folders.state(plan.id) == "failed" and failed.files
+    done = folders.finish(made.ended(plan, attempts=2))
+    assert done.files == {} and not (folders.folder(plan.id) / "trajectory.nc").exists()
+    assert folders.finish(made.ended(plan, outcome={"loss": 7})) == done == folders.run(plan.id)
+    assert folders.problems() == []
+
+
+def test_a_record_is_of_what_was_planned(folders, made):
+    folders.plan(made.planned(1))
+    with pytest.raises(RecordError, match="is not of the run that was planned"):
+        folders.finish(made.ended(made.planned(1, dim=6)))
+    with pytest.raises(RecordError, match="is of another run"):
+        folders.plan(made.planned(1, dim=6))
+
+
+@pytest.mark.parametrize("run", ["../../etc", "A" * 32, "a" * 31, "a" * 32 + "\n", "", "/" * 32])
+def test_names_that_lead_elsewhere_are_refused(folders, run):
+    for call in (folders.folder, folders.run, folders.planned, folders.remove, folders.trajectory):
+        with pytest.raises(ValueError, match="32 hexadecimal digits"):
+            call(run)
+    if run != "a" * 31:
+        with pytest.raises(ValueError, match="study name"):
+            folders.study(run)
+    with pytest.raises(ValueError, match="String should match"):
+        PlannedRun(id=run, kind="flow", spec={}, code="")
+
+
+@pytest.mark.parametrize("which", ["runs", "part", "run"])
+def test_no_symbolic_link_leads_out(folders, made, tmp_path, which):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("keep")
+    plan = made.planned(1)
+    folder = folders.folder(plan.id)
+    link = {"runs": folder.parent.parent, "part": folder.parent, "run": folder}[which]
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(outside)
+    for call in (
+        lambda: folders.plan(plan),
+        lambda: folders.remove(plan.id),
+        lambda: folders.running(plan.id),
+    ):
+        with pytest.raises(RecordError, match="symbolic link"):
+            call()
+    assert folders.run(plan.id) is None
+    assert any("symbolic link" in problem for problem in folders.problems())
+    assert [path.name for path in outside.iterdir()] == ["precious"]
+
+
+def test_links_inside_of_a_run_are_refused(folders, made, tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("keep")
+    run = made.compute(folders, 1)
+    folder = folders.folder(run)
+    (folder / "checkpoint").mkdir()
+    (folder / "checkpoint" / "weights").symlink_to(outside)
+    assert [problem for problem in folders.problems() if "leads out of the store" in problem]
+    with pytest.raises(RecordError, match="leads out of the store"):
+        folders.remove(run)
+    assert folders.run(run) is not None and outside.read_text() == "keep"
+    (folder / "checkpoint" / "weights").unlink()
+    (folder / ".run.lock").symlink_to(outside)
+    with pytest.raises(RecordError, match="symbolic link"), folders.holding(run):
+        pass
+    (folder / ".run.lock").unlink()
+    (folder / "trajectory.nc").rename(tmp_path / "moved.nc")
+    (folder / "trajectory.nc").symlink_to(tmp_path / "moved.nc")
+    assert folders.run(run) is None
+    assert outside.read_text() == "keep"
+
+
+def test_damage_is_noticed(folders, made):
+    runs = [made.compute(folders, number) for number in range(5)]
+    file = folders.folder(runs[0]) / "run.json"
+    file.write_text(file.read_text().replace('"loss": 0.0', '"loss": 9.0'))
+    cut = folders.folder(runs[1]) / "run.json"
+    cut.write_bytes(cut.read_bytes()[:200])
+    other = folders.folder(runs[2]) / "trajectory.nc"
+    other.write_bytes((folders.folder(runs[3]) / "trajectory.nc").read_bytes())
+    (folders.folder(runs[4]) / "trajectory.nc").unlink()
+    (folders.root / "runs" / "zz").mkdir()
+    (folders.root / "runs" / "00" / "left").mkdir(parents=True)
+    (folders.root / "studies").mkdir()
+    (folders.root / "studies" / "one.json").write_text("{")
+    told = folders.problems()
+    assert [run for run in runs if folders.run(run) is None] == [runs[0], runs[1], runs[4]]
+    with pytest.raises(RecordError, match="was changed"):
+        folders.trajectory(runs[2])
+    for words in (
+        "its digest differs",
+        "is torn",
+        "was changed after",
+        "is missing",
+        "'left'",
+        "one.json is torn",
+    ):
+        assert [problem for problem in told if words in problem], (words, told)
+    assert len(told) == 6 and folders.trajectory(runs[3]) is not None
+
+
+def test_a_store_is_made_once_and_nowhere_else(tmp_path, made):
+    with pytest.raises(RecordError, match="is no store"):
+        RunFolders(tmp_path / "none")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("")
+    with pytest.raises(RecordError, match=r"holds 'thesis.tex' and is no store"):
+        RunFolders.create(tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
+    first = RunFolders.create(tmp_path / "new")
+    made.compute(first, 1)
+    again = RunFolders.create(tmp_path / "new")
+    assert again.identity == first.identity and len(again.ids()) == 1
+    os.rename(tmp_path / "new", tmp_path / "moved")
+    assert RunFolders(tmp_path / "moved").identity == first.identity
+
+
+def test_studies(folders, made):
+    run = made.compute(folders, 1)
+    axes = (
+        StudyAxis(name="init.a", labels=(0.1, 2, "x", True)),
+        StudyAxis(name="zip", coordinates={"p": (1,), "q": ("a",)}),
+    )
+    study = StudyRecord(
+        name="first", kind="flow", spec={"x": 1}, axes=axes, points=(StudyPoint(run=run, place=(3, 0)),)
+    )
+    folders.write_study(study)
+    assert folders.studies() == ["first"] and folders.study("first") == study
+    assert [type(label) for label in folders.study("first").axes[0].labels] == [float, int, str, bool]
+    with pytest.raises(RecordError, match=r"no study 'second' in .* it has: first"):
+        folders.study("second")
+    for wrong, told in (
+        ({"points": (StudyPoint(run=run, place=(4, 0)),)}, "lies outside"),
+        ({"points": (StudyPoint(run=run, place=(0,)),)}, "lies outside"),
+        ({"points": (StudyPoint(run=run, place=(0, 0)),) * 2}, "the same place"),
+        ({"axes": (axes[0], axes[0])}, "the same name"),
+        ({"name": "../x"}, "should match"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            StudyRecord(**{**study.model_dump(), **wrong})
+    for wrong in (
+        {"name": "a"},
+        {"name": "a", "coordinates": {"p": (1,), "q": (1, 2)}},
+        {"name": "a/b", "labels": (1,)},
+    ):
+        with pytest.raises(ValueError, match=r"one length|should match"):
+            StudyAxis(**wrong)
+
+
+def test_reading_a_store_never_unpickles(folders, made, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a pickle was loaded")
+
+    run = made.compute(folders, 1)
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    monkeypatch.setattr(np, "load", refuse)
+    from mesascope.records import open_store
+
+    with open_store(folders.root) as store:
+        assert store.folders.trajectory(run) is not None and store.verify() == [] and len(store.rows()) == 1
+    kinds = {path.suffix for path in folders.root.rglob("*") if path.is_file()} - {".sqlite"}
+    assert kinds <= {".json", ".nc", ".sqlite-shm", ".sqlite-wal"}
+    for path in folders.root.rglob("*.json"):
+        json.loads(path.read_text())

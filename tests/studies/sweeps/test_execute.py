@@ -1,0 +1,198 @@
+"""One run: how its end is recorded, what is tried again, and how far its study is said to be."""
+
+import json
+import shutil
+
+import jax
+import pytest
+
+from mesascope.records import RecordError, RunFolders, held, open_store
+from mesascope.studies import Driver, StudySpec, SweepError, execute, parse_spec, study_status, sweep
+from mesascope.studies.sweeps import _compute, _execute
+from mesascope.studies.sweeps._drivers import announced, drivers
+from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
+from mesascope.studies.sweeps._worker import work
+
+QUIET = lambda *_: None  # noqa: E731
+
+
+def study_of(data):
+    return parse_spec(data, StudySpec)
+
+
+def test_a_run_that_raises_is_recorded_with_its_traceback(planned, monkeypatch):
+    folders, run = planned
+
+    def broken(*_):
+        raise RuntimeError("it broke\nin two lines")
+
+    monkeypatch.setattr(_execute, "compute", broken)
+    assert execute(folders.root, run) == "failed"
+    record = folders.finished(run)
+    assert record.error == "RuntimeError: it broke in two lines"
+    assert "in broken" in record.traceback
+    assert record.attempts == 1
+    assert execute(folders.root, run) == "kept"
+
+
+def test_what_ran_out_of_memory_is_tried_again_by_the_next_sweep(planned, monkeypatch, study_with):
+    folders, run = planned
+
+    def full(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_execute, "compute", full)
+        assert execute(folders.root, run) == "failed"
+    result = sweep(study_of(study_with()), folders.root)
+    assert (result.done, result.failed) == (1, 0)
+    assert folders.finished(run).attempts == 2
+
+
+def test_a_run_that_somebody_computes_is_left_alone(planned):
+    folders, run = planned
+    with folders.holding(run):
+        assert execute(folders.root, run) == "busy"
+    assert execute(folders.root, run) == "done"
+
+
+def test_a_run_of_other_code_is_refused(planned, monkeypatch, study_with):
+    folders, run = planned
+    monkeypatch.setattr("mesascope.studies.sweeps._run_id._own_code", lambda: "0+other")
+    with pytest.raises(RecordError, match="planned with other code than there is here; install the same"):
+        execute(folders.root, run)
+    assert folders.state(run) == "planned"
+    # a sweep by the other code plans runs of its own
+    result = sweep(study_of(study_with()), folders.root)
+    assert (result.done, result.reused) == (1, 0) and result.ids != (run,)
+
+
+def test_ctrl_c_records_nothing(planned, monkeypatch):
+    folders, run = planned
+
+    def interrupted(*_):
+        raise ValueError("what compiled code makes of an interrupt")
+
+    monkeypatch.setattr(_execute, "compute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        execute(folders.root, run, stopped=lambda: True)
+    assert folders.state(run) == "planned"
+
+
+def test_files_that_fail_are_tried_again_and_at_last_recorded(planned, monkeypatch, study_with):
+    folders, _ = planned
+    tried = []
+
+    def unreadable(*_):
+        tried.append(1)
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_execute, "compute", unreadable)
+        result = sweep(study_of(study_with()), folders.root, retries=2)
+    assert len(tried) == 3
+    assert (result.failed, result.failures[0].error) == (1, "OSError: [Errno 5] Input/output error")
+    assert folders.finished(result.ids[0]).outcome == {"failure": "machine"}
+    assert sweep(study_of(study_with()), folders.root).done == 1
+
+
+def test_a_disk_that_is_full_ends_the_sweep(planned, monkeypatch, study_with):
+    folders, run = planned
+
+    def full(*_):
+        raise RecordError("cannot write run.json: No space left on device; free space")
+
+    monkeypatch.setattr(RunFolders, "finish", full)
+    with pytest.raises(SweepError, match=r"No space left on device.*the same command resumes"):
+        sweep(study_of(study_with()), folders.root)
+    assert folders.state(run) == "planned"
+
+
+def test_a_training_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    base = {
+        "process": {"kind": "linear-regression", "dim": 2},
+        "examples": 3,
+        "model": {"kind": "prompt-linear-transformer", "layers": 1},
+        "steps": 6,
+        "batch": 4,
+        "held_out": 8,
+        "record_every": 2,
+        "checkpoint_every": 2,
+    }
+    study = study_of({"name": "t", "kind": "train", "base": base})
+    whole = sweep(study, tmp_path / "whole")
+    run = whole.ids[0]
+    with open_or_make(tmp_path / "cut") as store:
+        prepare(study, check(study, QUIET), store, QUIET)
+    folders = RunFolders(tmp_path / "cut")
+    # as a kill in the middle leaves it: the checkpoints until then, and no record
+    there, here = RunFolders(tmp_path / "whole").folder(run), folders.folder(run)
+    shutil.copytree(there / "checkpoint", here / "checkpoint")
+    last = max(here.glob("checkpoint/step-*.checkpoint"))
+    last.unlink()
+    begun = []
+    real = _compute.TrainSpec.run
+    monkeypatch.setattr(
+        _compute.TrainSpec,
+        "run",
+        lambda spec, folder: begun.append(len(list(folder.glob("step-*")))) or real(spec, folder),
+    )
+    assert sweep(study, tmp_path / "cut").done == 1
+    assert begun[0] >= 1
+    one, other = (RunFolders(tmp_path / name).finished(run).outcome for name in ("whole", "cut"))
+    assert one == other
+
+
+def test_a_worker_switches_64_bits_on(planned):
+    folders, run = planned
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", False)
+    try:
+        assert work(str(folders.root), run) == "done"
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+# How far a study is
+
+
+def test_status_counts_and_knows_who_drives(planned, study_with):
+    folders, run = planned
+    with open_store(folders.root) as store:
+        before = study_status(store, "a-study")
+        assert (before.total, before.planned, before.running, before.drivers) == (1, 1, 0, ())
+        with (
+            announced(folders.root, "a-study", "local", "http://127.0.0.1:1/status", 1) as announcement,
+            folders.holding(run),
+        ):
+            announcement._said = -10.0
+            announcement.say(per_minute=30.0)
+            now = study_status(store, "a-study")
+        assert (now.planned, now.running) == (0, 1)
+        assert (now.per_minute, now.seconds_left) == (30.0, 2.0)
+        assert now.drivers[0].dashboard == "http://127.0.0.1:1/status"
+        execute(folders.root, run)
+        after = study_status(store, "a-study")
+        assert (after.done, after.drivers) == (1, ())
+        with pytest.raises(RecordError, match="no study 'other'"):
+            study_status(store, "other")
+
+
+def test_drivers_that_were_killed_are_forgotten(planned):
+    folders, _ = planned
+    dead = Driver(study="a-study", host="", pid=2**22 + 1, scheduler="local", dashboard=None, total=1)
+    with announced(folders.root, "a-study", "local", None, 1):
+        (mine,) = (folders.root / "drivers").iterdir()
+        host = json.loads(mine.read_text())["host"]
+        left = mine.with_name("left-1-a-study.json")
+        left.write_text(dead.model_copy(update={"host": host}).model_dump_json())
+        assert len(drivers(folders.root, "a-study")) == 1
+        assert not left.exists()
+    with open_store(folders.root) as store:
+        assert store.verify() == []
+
+
+def test_a_held_folder_is_running(planned):
+    folders, run = planned
+    with held(folders.folder(run), "run"), open_store(folders.root) as store:
+        assert study_status(store, "a-study").running == 1

@@ -1,0 +1,157 @@
+"""Runs that mean the same have one id, others have another one."""
+
+import copy
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mesascope.records import RecordError, canonical_json
+from mesascope.studies import (
+    CertifySpec,
+    FlowSpec,
+    IdentifySpec,
+    LossSpec,
+    TrainSpec,
+    parse_spec,
+)
+from mesascope.studies.sweeps import _run_id
+from mesascope.studies.sweeps._execute import importable
+from mesascope.studies.sweeps._run_id import canonical, code_of, planned_run
+
+FLOW = {
+    "law": {"kind": "gaussian", "scale": 1.0},
+    "dim": 2,
+    "horizon": 5,
+    "init": {"kind": "diagonal", "a": 0.5, "b": 2},
+}
+TRAIN = {
+    "process": {"kind": "linear-regression", "dim": 2},
+    "examples": 3,
+    "model": {"kind": "prompt-linear-transformer", "layers": 1},
+    "optimizer": {"method": "adam", "learning_rate": 1e-2},
+}
+SPECS = [
+    (FlowSpec, FLOW),
+    (
+        FlowSpec,
+        {**FLOW, "weights": {"3": 0.5, "2": "1/3"}, "rho": 1, "until": 3.0, "engine": "exact-moments"},
+    ),
+    (
+        LossSpec,
+        {**{k: FLOW[k] for k in ("law", "dim", "horizon")}, "w_kq": [[1.0] * 4] * 4, "w_pv": [[0] * 4] * 2},
+    ),
+    (CertifySpec, {**FLOW, "law": {"kind": "moments", "moments": [1, 0, "1/3", 0, "1/2", 0, 3]}}),
+    (TrainSpec, TRAIN),
+    (IdentifySpec, {**TRAIN, "optimizer": None} | {"tasks": 10}),
+]
+SPECS[-1][1].pop("optimizer")
+
+
+def id_of(data, kind=FlowSpec):
+    return planned_run("flow", parse_spec(data, kind)).id
+
+
+def flow(**changes):
+    return {**copy.deepcopy(FLOW), **changes}
+
+
+@pytest.mark.parametrize(("kind", "data"), SPECS)
+def test_what_is_planned_is_read_back_as_the_same(kind, data):
+    spec = parse_spec(data, kind)
+    there = canonical(spec)
+    assert canonical_json(canonical(parse_spec(there, kind))) == canonical_json(there)
+    assert planned_run("x", parse_spec(there, kind)) == planned_run("x", spec)
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        dict(reversed(FLOW.items())),
+        flow(law="gaussian"),
+        flow(law={"kind": "gaussian", "scale": 1}),
+        flow(law={"kind": "gaussian", "scale": "1"}),
+        flow(law={"kind": "gaussian", "scale": Fraction(2, 2)}),
+        flow(init={"b": 2.0, "kind": "diagonal", "a": 0.50}),
+        flow(method="flow", rho="t-1", mask=None, process="diagonal-unitary"),
+    ],
+)
+def test_equal_meaning_is_an_equal_id(same):
+    assert id_of(same) == id_of(FLOW)
+
+
+def test_other_numbers_are_other_runs():
+    others = [
+        FLOW,
+        flow(dim=3),
+        flow(init={"kind": "diagonal", "a": 0.5, "b": 2.0000000000000004}),
+        # the float nearest to a tenth is not a tenth, and a proof knows it
+        flow(init={"kind": "diagonal", "a": 0.1, "b": 2}),
+        flow(init={"kind": "diagonal", "a": "0.1", "b": 2}),
+        flow(mask="off-diagonal"),
+    ]
+    ids = {id_of(one) for one in others}
+    assert len(ids) == len(others)
+    assert planned_run("descent", parse_spec(FLOW, FlowSpec)).id not in ids
+
+
+def test_an_exact_number_is_written_in_one_way():
+    one, other = (flow(init={"kind": "diagonal", "a": a, "b": 2}) for a in ("1/2", "0.50"))
+    assert id_of(one) == id_of(other)
+
+
+def test_the_content_of_files_counts(tmp_path):
+    file = tmp_path / "x.npy"
+    data = flow(law={"kind": "empirical", "file": str(file)})
+    with pytest.raises(RecordError, match=r"x\.npy cannot be read"):
+        id_of(data)
+    np.save(file, [1.0, -1.0])
+    before = id_of(data)
+    np.save(file, [1.0, -1.0, 2.0])
+    assert id_of(data) != before
+    np.save(file, [1.0, -1.0])
+    assert id_of(data) == before
+
+
+def test_the_source_of_a_function_counts(tmp_path):
+    module = tmp_path / "module_with_an_id.py"
+    module.write_text("def f(x): return x[:, -1]\n")
+    data = {**FLOW, "model": {"kind": "function", "name": "module_with_an_id:f"}}
+    del data["init"]
+    spec = parse_spec(data, IdentifySpec)
+    with pytest.raises(RecordError, match="module_with_an_id"):
+        code_of(spec)
+    with importable([str(tmp_path)]):
+        before = code_of(spec)
+        module.write_text("def f(x): return 0 * x[:, -1]\n")
+        assert code_of(spec) != before
+
+
+def test_code_that_computes_counts_and_other_code_does_not(tmp_path, monkeypatch):
+    for name in (
+        "core/a.py",
+        "cli/b.py",
+        "studies/c.py",
+        "studies/sweeps/_d.py",
+        "studies/sweeps/_compute.py",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    monkeypatch.setattr(_run_id, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(_run_id, "_NOT", tmp_path / "studies" / "sweeps")
+    monkeypatch.setattr(_run_id, "_COMPUTE", tmp_path / "studies" / "sweeps" / "_compute.py")
+
+    def code():
+        return _run_id._own_code.__wrapped__()
+
+    before = code()
+    for name in ("cli/b.py", "studies/sweeps/_d.py"):
+        (tmp_path / name).write_text("x = 2\n")
+        assert code() == before
+    for name in ("core/a.py", "studies/c.py", "studies/sweeps/_compute.py"):
+        now = code()
+        (tmp_path / name).write_text("x = 2\n")
+        assert code() != now
+    now = code()
+    monkeypatch.setattr(_run_id, "_version", lambda name: "9" if name == "diffrax" else None)
+    assert code() != now

@@ -1,0 +1,183 @@
+"""Sweeps in this process: what is recorded, what is kept, and what is refused."""
+
+import jax
+import numpy as np
+import pytest
+
+import mesascope as ms
+from mesascope.records import RecordError, RunFolders, open_store
+from mesascope.studies import (
+    SpecError,
+    StudySpec,
+    SweepError,
+    parse_spec,
+    sweep,
+)
+
+
+def study_of(data):
+    return parse_spec(data, StudySpec)
+
+
+@pytest.fixture
+def grid(study_with):
+    axes = [{"path": "init.a", "values": [0.1, 0.3]}, {"path": "law.scale", "values": [1, "1/2"]}]
+    return study_of(study_with(axes=axes))
+
+
+def test_every_run_of_a_study_is_computed_once(grid, tmp_path):
+    told = []
+    first = sweep(grid, tmp_path / "s", progress=told.append)
+    assert (first.total, first.done, first.failed, first.reused) == (4, 4, 0, 0)
+    assert first.succeeded and told[-1].through == told[-1].total == 4
+    again = sweep(grid, tmp_path / "s")
+    assert (again.done, again.failed, again.reused) == (0, 0, 4)
+    assert again.ids == first.ids
+    with open_store(tmp_path / "s") as store:
+        found = store.to_xarray("a-study")
+        assert store.verify() == []
+    np.testing.assert_array_equal(found["init.a"], [0.1, 0.3])
+    assert list(found["law.scale"].values) == [1, "1/2"]
+    # the same flows by the library itself, to the tolerance of rest
+    for i, a in enumerate([0.1, 0.3]):
+        for j, scale in enumerate([1.0, 0.5]):
+            start = ms.LinearAttention.diagonal(2, a, 0.1)
+            process, task = ms.DiagonalUnitary(ms.Gaussian(scale), 2), ms.NextToken(5)
+            end = ms.gradient_flow(start, process, task)
+            np.testing.assert_allclose(found["w_kq"][i, j], end.model.w_kq, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(found["loss"][i, j], end.loss[-1], rtol=1e-12)
+
+
+def test_an_extended_study_computes_what_is_new(study_with, tmp_path):
+    few, more = (study_of(study_with(axes=[{"path": "init.a", "values": v}])) for v in ([0.1], [0.2, 0.1]))
+    sweep(few, tmp_path / "s")
+    result = sweep(more, tmp_path / "s")
+    assert (result.done, result.reused) == (1, 1)
+    with pytest.raises(RecordError, match="the store has another study 'a-study'"):
+        sweep(study_of(study_with(axes=[{"path": "init.a", "values": [7]}])), tmp_path / "s")
+
+
+def test_points_that_mean_the_same_are_one_run(study_with, tmp_path):
+    laws = [{"kind": "gaussian"}, {"kind": "gaussian", "scale": 1}]
+    result = sweep(study_of(study_with(axes=[{"path": "law", "values": laws}])), tmp_path / "s")
+    assert (result.total, result.done) == (1, 1)
+    with open_store(tmp_path / "s") as store:
+        assert len(set(store.to_xarray("a-study").run.values)) == 1
+
+
+def test_a_path_is_kept_with_its_losses(study_with, tmp_path):
+    study = study_of(study_with())
+    (run,) = sweep(study, tmp_path / "s").ids
+    path = RunFolders(tmp_path / "s").trajectory(run)
+    assert path.sizes["time"] <= 33 and float(path.time[0]) == 0
+    assert bool((path.loss.diff("time") <= 0).all())
+    outcome = RunFolders(tmp_path / "s").finished(run).outcome
+    np.testing.assert_array_equal(path.w_kq[-1], outcome["w_kq"])
+    # computed in a batch of another size: to rounding
+    np.testing.assert_allclose(path.loss[-1], outcome["loss"], rtol=1e-14)
+
+
+def test_descents_are_flows_with_a_method(study_with, tmp_path):
+    base = {**study_with()["base"], "method": "descent", "lr": 0.001, "steps": 50}
+    (run,) = sweep(study_of(study_with(base=base)), tmp_path / "s").ids
+    path = RunFolders(tmp_path / "s").trajectory(run)
+    assert path.step[0] == 0 and path.step[-1] == 50 and path.sizes["step"] == 32
+    record = RunFolders(tmp_path / "s").finished(run)
+    assert record.outcome["loss"] == pytest.approx(float(path.loss[-1]), rel=1e-14)
+
+
+def test_a_flow_that_diverges_has_failed_and_the_others_are_done(study_with, tmp_path):
+    base = {**study_with()["base"], "method": "descent", "steps": 200}
+    study = study_of(study_with(base=base, axes=[{"path": "lr", "values": [0.001, 50, 0.002]}]))
+    result = sweep(study, tmp_path / "s")
+    assert (result.done, result.failed) == (2, 1)
+    (failure,) = result.failures
+    assert failure.count == 1 and failure.error.startswith("diverged: ")
+    record = RunFolders(tmp_path / "s").finished(failure.run)
+    assert record.state == "failed" and record.outcome["result"] == "diverged"
+    # it would diverge again
+    again = sweep(study, tmp_path / "s")
+    assert (again.done, again.failed, again.reused) == (0, 1, 2)
+
+
+@pytest.mark.slow
+def test_every_kind_can_be_swept(study_with, many_losses, tmp_path):
+    train = {
+        "process": {"kind": "linear-regression", "dim": 2},
+        "examples": 3,
+        "model": {"kind": "prompt-linear-transformer", "layers": 1},
+        "steps": 20,
+        "batch": 8,
+        "held_out": 16,
+        "record_every": 5,
+    }
+    asked = {name: train[name] for name in ("process", "examples", "model")}
+    asked |= {"tasks": 80, "search": False, "learners": ["zero", "gradient-descent"]}
+    exact = {**study_with()["base"], "init": {"kind": "diagonal", "a": "1/10", "b": "1/10"}}
+    exact |= {"law": {"kind": "rademacher"}, "mask": "off-diagonal"}
+    studies = [
+        {"name": "t", "kind": "train", "base": train, "axes": [{"path": "seed", "seeds": 2}]},
+        {"name": "i", "kind": "identify", "base": asked, "axes": [{"path": "seed", "seeds": 1}]},
+        {"name": "c", "kind": "certify", "base": exact, "axes": [{"path": "horizon", "values": [5]}]},
+        many_losses(2),
+    ]
+    for data in studies:
+        result = sweep(study_of(data), tmp_path / "s")
+        assert result.succeeded, result.failures
+    folders = RunFolders(tmp_path / "s")
+    with open_store(tmp_path / "s") as store:
+        trained, named, proved, lost = (store.to_xarray(one["name"]) for one in studies)
+        assert store.verify() == []
+    assert trained.loss.sizes == {"seed": 2}
+    path = folders.trajectory(str(trained.run.values[0]))
+    assert list(path.step.values) == [5, 10, 15, 20]
+    assert (folders.folder(str(trained.run.values[0])) / "checkpoint").is_dir()
+    assert str(named.verdict.values[0]) in ("identified", "ambiguous", "none")
+    assert proved.proved.values.tolist() == [True]
+    assert np.isfinite(lost.loss).all()
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"scheduler": "cloud"}, "scheduler 'cloud' is unknown; use one of in-process, local, slurm"),
+        ({"scheduler": "in-process", "workers": 2}, "workers are not started for scheduler 'in-process'"),
+        ({"scheduler": "tcp://127.0.0.1:1", "workers": 2}, "workers are not started for scheduler 'tcp"),
+        ({"scheduler": "local", "workers": 0}, "workers must be at least 1, got 0"),
+        ({"retries": -1}, "retries must not be negative"),
+        ({"scheduler": "slurm"}, "--scheduler slurm needs --workers"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(study_with, tmp_path, settings, said):
+    with pytest.raises(ValueError) as error:
+        sweep(study_of(study_with()), tmp_path / "s", **settings)
+    assert str(error.value).startswith(said)
+
+
+def test_a_bad_point_leaves_no_store(study_with, tmp_path):
+    study = study_of(study_with(axes=[{"path": "horizon", "values": [5, 1]}]))
+    with pytest.raises(SpecError, match=r"^axes\[0\]\.values\[1\]"):
+        sweep(study, tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_64_bits_are_needed(study_with, tmp_path):
+    with jax.enable_x64(False), pytest.raises(ValueError, match="a sweep in this process needs 64-bit"):
+        sweep(study_of(study_with()), tmp_path / "s")
+
+
+def test_a_scheduler_that_does_not_answer(study_with, tmp_path, monkeypatch):
+    monkeypatch.setattr("mesascope.studies.sweeps._clusters._CONNECT", "0.2s")
+    with pytest.raises(SweepError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1; start one"):
+        sweep(study_of(study_with()), tmp_path / "s", scheduler="tcp://127.0.0.1:1")
+
+
+def test_a_queue_needs_its_package(study_with, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "dask_jobqueue", None)
+    with pytest.raises(
+        ValueError, match=r"needs dask-jobqueue; install it: pip install 'mesascope\[cluster\]'"
+    ):
+        sweep(study_of(study_with()), tmp_path / "s", scheduler="lsf", workers=1)
