@@ -6,7 +6,6 @@ import shutil
 import signal
 import tempfile
 from itertools import count
-from pathlib import Path
 
 # Most of the time of the tests is compilation, much of it of programs that another test, another worker or a command
 # under test compiled before. They share them through a folder that lives as long as the session. Programs that call
@@ -24,6 +23,8 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 import jax  # reads the environment
 from hypothesis import HealthCheck, settings
 
+from mesascope.core import forget_programs
+
 # The library never touches jax's configuration; whoever runs it does, here as in the command line.
 jax.config.update("jax_enable_x64", True)
 
@@ -36,15 +37,10 @@ settings.register_profile(
 )
 settings.load_profile("mesascope")
 
-# Linux grants a process 65 530 memory mappings, a compiled program takes several, and jax keeps every program: a worker that
-# runs thousands of tests would crash. So what is compiled is forgotten long before.
-_MAPPINGS, _MOST_MAPPINGS, _TESTS_BETWEEN = Path("/proc/self/maps"), 20_000, 10
+_TESTS_BETWEEN = 10
 _finished = count(1)
 
 
 def pytest_runtest_logfinish():
-    if next(_finished) % _TESTS_BETWEEN == 0 and _MAPPINGS.exists():
-        with _MAPPINGS.open("rb") as mappings:
-            many = sum(1 for _ in mappings) > _MOST_MAPPINGS
-        if many:
-            jax.clear_caches()
+    if next(_finished) % _TESTS_BETWEEN == 0:
+        forget_programs()  # a worker that runs thousands of tests compiles more than a process may keep

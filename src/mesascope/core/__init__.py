@@ -18,3 +18,4 @@ from ._keys import named_key as named_key
 from ._matrix import covariance_matrix as covariance_matrix
 from ._matrix import finite_reals as finite_reals
 from ._precision import require_x64 as require_x64
+from ._programs import forget_programs as forget_programs

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mesascope.core import require_x64
+from mesascope.core import forget_programs, require_x64
 from mesascope.records import ClaimRecord, RunDirectory, fingerprint, provenance
 
 from ._claim import PRESETS, Claim, Finding, Preset
@@ -89,6 +89,7 @@ def reproduce(
         if record is None:
             tell(Event("start", claim, index, len(chosen), None))
             record, kind = _check(claim, preset, run, mark), "done"
+            forget_programs()  # a hundred claims compile more than a process may keep
         records.append(record)
         tell(Event(kind, claim, index, len(chosen), record))
     return Reproduction(tuple(records), run.path)
