@@ -14,6 +14,7 @@ import pytest
 from mesascope.records import RecordError, RunFolders, open_store
 
 
+@pytest.mark.slow
 def test_kills_at_any_moment_leave_no_torn_run(folders, made, forks):
     """50 writers, each killed at a random moment of planning, computing, entering or writing the study."""
     open_store(folders.root).close()
@@ -78,6 +79,7 @@ def test_removal_that_is_killed_is_finished_by_the_next_verify(folders, made, mo
         assert not list(folders.root.glob("runs/*/*"))
 
 
+@pytest.mark.slow
 def test_eight_processes_write_at_once(folders, made, forks, index):
     """All of them also make the index, which is not there yet."""
     address = index or "-"

@@ -417,6 +417,18 @@ def test_a_study_becomes_one_labelled_data_set(store, made):
     )
 
 
+def test_a_study_without_axes_is_one_number_for_each_name(store, made):
+    plan = made.planned(0)
+    store.folders.plan(plan)
+    store.folders.finish(made.ended(plan, outcome={"loss": 0.5, "product": [1.0, 2.0]}))
+    point = StudyPoint(run=plan.id, place=())
+    store.write_study(StudyRecord(name="one", kind="flow", spec={}, axes=(), points=(point,)))
+    store.enter([plan.id])
+    data = store.to_xarray("one")
+    assert data["loss"].dims == () and float(data["loss"]) == 0.5
+    assert data["product"].values.tolist() == [1.0, 2.0] and data["state"].item() == "done"
+
+
 def test_complete_studies_keep_types_and_zipped_axes_share_a_dimension(store, made):
     zipped = StudyAxis(name="pair", coordinates={"p": (1, 2, 3), "q": ("x", "y", "z")})
     axes = (StudyAxis(name="n", labels=(1, 2)), zipped)

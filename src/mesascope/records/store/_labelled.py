@@ -57,7 +57,7 @@ def labelled(
             left_out.append(name)
             continue
         own = tuple(f"{name}_{part}" for part in _parts(array.ndim - 1))
-        variables[name] = ((*dims, *own), array.reshape(*sizes, *array.shape[1:]))
+        variables[name] = ((*dims, *own), array.reshape((*sizes, *array.shape[1:])))
     attrs = {
         name: value for name, value in {**attributes, "left_out": sorted(left_out)}.items() if value != []
     }
