@@ -97,7 +97,10 @@ def as_model(learner: learners.Learner, noise: float = 1e-3) -> Any:
 
     def predict(contexts: np.ndarray) -> np.ndarray:
         contexts = np.asarray(contexts)
-        exact = np.asarray(predictions(learner, contexts[:, :-1], contexts[:, 1:], contexts))[:, -1]
+        length = contexts.shape[1]
+        # Filled up to the horizon, so that one compiled program answers contexts of every length: it looks back only.
+        whole = np.pad(contexts, ((0, 0), (0, HORIZON - length), (0, 0)))
+        exact = np.asarray(predictions(learner, whole[:, :-1], whole[:, 1:], whole))[:, length - 1]
         phase = 1e4 * np.abs(contexts).sum((1, 2))[:, None] + 7.0 * np.arange(exact.shape[1])
         size = np.sqrt(np.mean(np.abs(exact) ** 2, -1, keepdims=True))
         return exact + noise * np.sqrt(2) * size * np.cos(phase)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mesascope.learners import Features, Learner, features_of
@@ -79,7 +81,12 @@ def _answers_of_piece(
     for learner in learners:
         if learner.reads not in features:
             features[learner.reads] = features_of(type(learner), *data)
-    return list(in_parallel(lambda one: np.asarray(_responses(one, features[one.reads])), learners))
+    return list(in_parallel(lambda one: np.asarray(_responses(_traced(one), features[one.reads])), learners))
+
+
+def _traced(learner: Learner) -> Learner:
+    """The learner with its whole numbers as arrays: one compiled program serves every number of steps."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, int) else leaf, learner)
 
 
 @eqx.filter_jit

@@ -19,7 +19,7 @@ from ._fit import Evidence, Fitted
 from ._identification import Identification, Ranked, Separation, Verdict, plain_hyperparameters
 from ._in_parallel import in_parallel
 from ._preconditioner_shape import preconditioner_shape
-from ._problems import draw_problems, length_weights, of_sample
+from ._problems import draw_problems, length_weights, of_sample, sampled
 from ._reasons import reasons_of
 from ._separation import Differences, Place
 from ._settings import settings_beyond, telling_setting
@@ -175,7 +175,7 @@ class Inquiry:
     def _asked_at(self, setting: Any, examples: int, name: str) -> Evidence | None:
         """What the model answers in another setting; None if it raises an exception there, or answers no finite numbers."""
         source = setting.source(self._process)
-        sample = source.sample(self._key("elsewhere", name), task_length(self._task), self._tasks)
+        sample = sampled(source, self._key("elsewhere", name), task_length(self._task), self._tasks)
         sample = setting.changed(sample, self._key("change", name))
         weights = np.zeros(len(length_weights(self._task)))
         weights[examples] = 1.0

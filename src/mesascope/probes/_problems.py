@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
@@ -72,7 +73,13 @@ def draw_problems(process: Any, task: Task, tasks: int, key: Array) -> Problems:
         TypeError: no task, no sampler, sequences where prompts are needed or the other way round.
     """
     check_task(process, task)
-    return of_sample(process, process.sample(key, task_length(task), tasks), length_weights(task))
+    return of_sample(process, sampled(process, key, task_length(task), tasks), length_weights(task))
+
+
+@eqx.filter_jit
+def sampled(process: Any, key: Array, horizon: int, batch: int) -> Any:
+    """A sample of a process, by one program for all processes that differ in numbers only."""
+    return process.sample(key, horizon, batch)
 
 
 def length_weights(task: Task) -> np.ndarray:

@@ -17,7 +17,7 @@ from ._candidates import answers_of
 from ._fit import MOST_MEDIANS
 from ._intervals import ratio
 from ._metrics import squared
-from ._problems import Problems, length_weights, of_sample
+from ._problems import Problems, length_weights, of_sample, sampled
 from ._settings import Setting, SymbolSetting, settings_of
 
 _TASKS = 32  # of every setting
@@ -90,7 +90,7 @@ def _samples(process: Any, task: Task, key: Array) -> Iterator[Any]:
     sources = [setting.source(process) for setting in settings_of(process)]
 
     def drawn(source: Any, tasks: int) -> Any:
-        return jax.tree.map(np.asarray, source.sample(key, task_length(task), tasks))
+        return jax.tree.map(np.asarray, sampled(source, key, task_length(task), tasks))
 
     whole, start = drawn(process, _TASKS * sum(source is process for source in sources)), 0
     for source in sources:
