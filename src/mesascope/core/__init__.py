@@ -15,6 +15,8 @@ from ._embedding import full_from_reduced as full_from_reduced
 from ._embedding import reduced_from_full as reduced_from_full
 from ._estimate import Estimate as Estimate
 from ._keys import named_key as named_key
+from ._lapack import eigh as eigh
+from ._lapack import lu_factor as lu_factor
 from ._matrix import covariance_matrix as covariance_matrix
 from ._matrix import finite_reals as finite_reals
 from ._precision import require_x64 as require_x64

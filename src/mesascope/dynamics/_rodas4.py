@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import jax.scipy as jsp
 import numpy as np
 
+from mesascope.core import lu_factor
+
 _GAMMA = 0.25
 _STAGES = 6
 # Weights of the earlier stages in the point (A) and in the right-hand side (C) of every stage.
@@ -67,7 +69,7 @@ class Rodas4(diffrax.AbstractAdaptiveSolver):
         def f(y: Any) -> Any:
             return terms.vf(t0, y, args)
 
-        factors = jsp.linalg.lu_factor(jnp.eye(y0.size) / (_GAMMA * h) - jax.jacfwd(f)(y0))
+        factors = lu_factor(jnp.eye(y0.size) / (_GAMMA * h) - jax.jacfwd(f)(y0))
         moves: list[Any] = []
         for i in range(_STAGES):
             point = y0 + sum(_A[i, j] * moves[j] for j in range(i))

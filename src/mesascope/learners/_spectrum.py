@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mesascope.core import eigh
+
 from ._arithmetic import einsum
 from ._learner import Features, Learner, Memory
 from ._moments import Moments, NormalEquations
@@ -45,7 +47,7 @@ class Spectrum(Features):
     @classmethod
     def of_equations(cls, equations: NormalEquations) -> Self:
         """Diagonalize the Gram matrix of normal equations."""
-        values, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(equations.gram))
+        values, vectors = eigh(jax.lax.stop_gradient(equations.gram))
         p, n = values.shape[-1], equations.n[..., None]
         seen = jnp.arange(p) >= p - n  # n examples span at most n directions; the others are rounding
         turn = _variation(einsum("...ik,...ij,...jl->...kl", vectors.conj(), equations.gram, vectors))
