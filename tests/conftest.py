@@ -21,6 +21,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     }
 
 import jax  # reads the environment
+from browser import browser as browser  # for every test of a page
 from hypothesis import HealthCheck, settings
 
 from mesascope.core import forget_programs
