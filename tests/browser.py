@@ -1,4 +1,4 @@
-"""A real browser for the tests of pages: Debian's chromium, driven by playwright; where none is, those tests say so and skip."""
+"""A real browser for the tests of pages: Debian's chromium, driven by playwright; without one those tests say so and skip."""
 
 import re
 import shutil

@@ -21,9 +21,9 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     }
 
 import jax  # reads the environment
-from browser import browser as browser  # for every test of a page
 from hypothesis import HealthCheck, settings
 
+from browser import browser as browser  # for every test of a page
 from mesascope.core import forget_programs
 
 # The library never touches jax's configuration; whoever runs it does, here as in the command line.
