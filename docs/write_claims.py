@@ -19,6 +19,25 @@ HEAD = """# The literature, executed
 Every claim below is a function that can come out false: `mesascope reproduce` checks all of them, `mesascope reproduce KEY`
 those of one paper, `--preset paper` at the papers' own sizes. Verdicts are those of the runs whose records, with every case,
 interval, version, commit and the machine, lie in [records](records); the statements say at which scale they were checked.
+
+## How a verdict is reached
+
+- **verified**: what was measured lies within the tolerance of what the claim says, or the whole interval on the side of the
+  threshold that it names. It holds at the scale of the statement, on the seeds that the record names, and no further.
+- **refuted**: it lies outside the tolerance, or the whole interval on the other side. That is a result, and stays in the table.
+- **inconclusive**: the interval lies across a threshold, or a run that the claim rests on did not come to its end. Neither of
+  the others follows.
+
+Intervals are 95 % intervals over seeds or prompts, as the claim says. A statement of several parts is refuted by any part that
+is, else inconclusive by any that is. Exact computations are held to a tolerance for rounding and for the solver's own error;
+every record gives its tolerance and why it is what it is (`tolerance_reason`). Thresholds are the paper's where it names one,
+otherwise ours, and stand in the statement.
+
+**Origin** says whose statement it is: *paper*, the paper's or its authors' program's; *review*, asked for in the reviews of the
+paper or told there; *ours*, found or derived here. Claims whose settings are the same in both presets are checked at the
+paper's sizes by either: *same* in the last column.
+
+## Verdicts
 """
 
 
@@ -46,9 +65,18 @@ def _summary(found):
         records = [found["quick"][id] for id in ids if id in found["quick"]]
         verdicts = Counter(one.verdict for one in records)
         cells = " | ".join(str(verdicts[verdict]) for verdict in ("verified", "refuted", "inconclusive"))
-        large = sum(id in found["paper"] for id in ids)
+        large = sum(_at_paper_sizes(claim, found) for claim in claims(paper))
         seconds = sum(one.seconds for one in records)
         yield f"| [{paper}](#{paper}) | {len(ids)} | {cells} | {seconds:.0f} s | {large} of {len(ids)} |"
+
+
+def _at_paper_sizes(claim, found):
+    """Whether a record is one of the paper preset, or of settings that are no others there."""
+    return claim.id in found["paper"] or (_is_one_size(claim) and claim.id in found["quick"])
+
+
+def _is_one_size(claim):
+    return claim.settings["quick"] == claim.settings["paper"]
 
 
 def _paper(paper, found):
@@ -56,12 +84,15 @@ def _paper(paper, found):
     yield f"\n## {paper}\n"
     more = f" [More]({paper}.md)." if (FOLDER / f"{paper}.md").exists() else ""
     yield f"*{' '.join(re.sub('[{}]', '', title).split())}*.{more}\n"
-    yield "| claim | quick | paper |"
-    yield "|---|---|---|"
+    yield "| claim | origin | quick | paper |"
+    yield "|---|---|---|---|"
     for claim in claims(paper):
         name = claim.id.partition("/")[2]
-        cells = [_cell(found[preset].get(claim.id)) for preset in PRESETS]
-        yield f"| **{name}**: {claim.statement.replace('|', '∣')} ({claim.source}) | {' | '.join(cells)} |"
+        quick, large = (_cell(found[preset].get(claim.id)) for preset in PRESETS)
+        if _is_one_size(claim) and claim.id not in found["paper"]:
+            large = "same"
+        statement = claim.statement.replace("|", "∣")
+        yield f"| **{name}**: {statement} ({claim.source}) | {claim.origin} | {quick} | {large} |"
 
 
 def _cell(record):

@@ -61,3 +61,10 @@ def test_records_are_taken_over_from_runs(tmp_path, monkeypatch):
     writer.main([run])
     assert RunDirectory(tmp_path / "records" / "quick").claims() == RunDirectory(run).claims()
     assert (tmp_path / "README.md").stat().st_size > 10_000
+
+
+def test_statements_that_speak_of_both_presets_have_one_set_of_settings():
+    # such a claim counts as checked at the paper's sizes
+    for claim in claims():
+        if "both presets" in claim.statement:
+            assert claim.settings["quick"] == claim.settings["paper"], claim.id

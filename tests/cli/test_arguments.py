@@ -101,7 +101,7 @@ def test_cite(run):
 def test_claims(run):
     listed = run("claims", "zheng2024", "--json").json["claims"]
     assert len(listed) > 10
-    assert set(listed[0]) == {"id", "statement", "source", "asked_in_reviews"}
+    assert set(listed[0]) == {"id", "statement", "source", "origin"}
     one = run("claims", "zheng2024/conservation")
     assert one.out.startswith("zheng2024/conservation\n  a² − b² is conserved")
     assert max(map(len, one.out.splitlines())) <= 80

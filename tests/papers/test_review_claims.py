@@ -28,7 +28,7 @@ def exact_findings():
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_answers_verify_at_smoke_size(name, exact_findings):
     assert exact_findings[name].verdict == "verified"
-    assert find(name)[0].asked_in_reviews
+    assert find(name)[0].origin == "review"
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -17,7 +17,7 @@ class Claims:
     ] = ()
     """Papers or single claims; without any, all of them."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: claims, a list of id, statement, source, asked_in_reviews."""
+    """Print one JSON object: claims, a list of id, statement, source, origin (paper, review or ours)."""
 
     def run(self) -> int:
         """Print; return the exit status."""
@@ -25,7 +25,7 @@ class Claims:
 
         found = claims(*self.papers)
         if self.json:
-            fields = ("id", "statement", "source", "asked_in_reviews")
+            fields = ("id", "statement", "source", "origin")
             print_json({"claims": [{name: getattr(claim, name) for name in fields} for claim in found]})
             return DONE
         from textwrap import fill
@@ -33,7 +33,7 @@ class Claims:
         console = results()
         width = min(console.width, 100)
         for claim in found:
-            source = claim.source + (", asked in reviews" if claim.asked_in_reviews else "")
+            source = f"{claim.source} [{claim.origin}]"
             console.print(claim.id, style="bold", markup=False)
             for text, style in ((claim.statement, None), (source, "dim")):
                 indent = "  "

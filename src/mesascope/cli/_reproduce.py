@@ -38,7 +38,7 @@ class Reproduce:
     rerun: FlagCreatePairsOff[bool] = False
     """Check again what is finished already."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: claims (id, statement, source, measured, expected, tolerance, verdict,
+    """Print one JSON object: claims (id, statement, source, origin, measured, expected, tolerance, verdict,
     seconds, error), figures, preset, folder."""
 
     def run(self) -> int:
@@ -83,7 +83,17 @@ class Reproduce:
 
 
 def _summary(record: "ClaimRecord") -> dict[str, Any]:
-    fields = ("id", "statement", "source", "measured", "expected", "tolerance", "verdict", "seconds")
+    fields = (
+        "id",
+        "statement",
+        "source",
+        "origin",
+        "measured",
+        "expected",
+        "tolerance",
+        "verdict",
+        "seconds",
+    )
     return {**{name: getattr(record, name) for name in fields}, "error": _error(record)}
 
 

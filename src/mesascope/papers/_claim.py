@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mesascope.records import Figure, Verdict
+from mesascope.records import Figure, Origin, Verdict
 
 Preset = Literal["quick", "paper"]
 PRESETS: tuple[Preset, ...] = ("quick", "paper")
@@ -47,7 +47,8 @@ class Claim:
         settings: what `check` is given, for every preset; with the code it determines the result.
         check: from settings to finding.
         tolerance_reason: why the tolerance (or threshold) is what it is.
-        asked_in_reviews: whether reviewers asked for it and the paper does not answer.
+        origin: who says it: `paper` (the paper or its authors' program), `review` (asked for in the reviews of the paper, or
+            told there), `ours` (found or derived here; the paper does not say it).
     """
 
     id: str
@@ -56,7 +57,7 @@ class Claim:
     settings: Mapping[Preset, Settings]
     check: Callable[[Settings], Finding]
     tolerance_reason: str
-    asked_in_reviews: bool = False
+    origin: Origin = "paper"
 
     def seed(self, preset: Preset) -> int | None:
         """The seed under a preset, None where nothing is sampled."""

@@ -115,6 +115,7 @@ def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimR
         id=claim.id,
         statement=claim.statement,
         source=claim.source,
+        origin=claim.origin,
         measured=finding.measured,
         expected=finding.expected,
         tolerance=finding.tolerance,

@@ -8,6 +8,7 @@ from ._certificate import CertificateFile as CertificateFile
 from ._certificate import CertificateRecord as CertificateRecord
 from ._certificate import write_certificate as write_certificate
 from ._claim import ClaimRecord as ClaimRecord
+from ._claim import Origin as Origin
 from ._claim import Verdict as Verdict
 from ._claim import fingerprint as fingerprint
 from ._dataset import read_dataset as read_dataset

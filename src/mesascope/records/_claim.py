@@ -9,6 +9,7 @@ from ._plain import PlainMapping, PlainValue, canonical_json
 from ._provenance import Provenance, code_version
 
 Verdict = Literal["verified", "refuted", "inconclusive"]
+Origin = Literal["paper", "review", "ours"]
 
 # One or more parts joined by '/'; lower case, so that two names never meet on a file system that folds case.
 _PART = r"[a-z0-9][a-z0-9._-]*"
@@ -27,6 +28,7 @@ class ClaimRecord(BaseModel):
         id: `paper/claim`, e.g. `zheng2024/theorem-4.1`.
         statement: the claim in one sentence.
         source: where it stands: bib key and number of the theorem, equation or figure.
+        origin: who says it: `paper`, `review` or `ours`; None in records from before it was taken down.
         measured: what was computed: a number, or a list or mapping of numbers.
         expected: what the claim says it is.
         tolerance: the largest difference that still verifies it, ≥ 0; None where none applies.
@@ -46,6 +48,7 @@ class ClaimRecord(BaseModel):
     id: ClaimId
     statement: Text
     source: Text
+    origin: Origin | None = None
     measured: PlainValue
     expected: PlainValue
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None

@@ -144,6 +144,7 @@ CLAIMS = (
             "groups of 500 prompts; paper: d = 10, n = 40, up to 8 loops, 500 matrices, groups of 5000)."
         ),
         source="gatmiry2024, gradient dominance (reported); the condition on the loss is ours",
+        origin="ours",
         settings=both(
             {
                 "dim": 5,

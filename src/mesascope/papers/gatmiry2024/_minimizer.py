@@ -192,6 +192,7 @@ CLAIMS = (
             "20000 fresh ones; paper: ten sets of 20000, 500000 fresh)."
         ),
         source="gatmiry2024, the minimiser of the loss; that it is not symmetric is found here",
+        origin="ours",
         settings=both(
             {
                 "dim": 5,

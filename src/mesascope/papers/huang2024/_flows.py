@@ -177,6 +177,7 @@ CLAIMS = (
             "balanced and not; both presets)."
         ),
         source="huang2024, setting of section 2; both sums are derived here",
+        origin="ours",
         settings=both(
             {
                 "laws": [[0.5, 0.5], [0.25, 0.25, 0.25, 0.25], [0.6, 0.3, 0.1]],

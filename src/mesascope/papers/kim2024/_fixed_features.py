@@ -173,6 +173,7 @@ CLAIMS = (
             "N = 1 to 4; both presets)."
         ),
         source="kim2024, attention at its optimum for given features; the form for finite N is derived here",
+        origin="ours",
         settings=both({"cases": [[3, 2, 2, 4], [5, 3, 2, 3], [4, 3, 4, 1]], "seed": 0, "tolerance": 1e-11}),
         check=_optimal_attention,
         tolerance_reason=(

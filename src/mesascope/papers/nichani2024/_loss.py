@@ -124,6 +124,7 @@ CLAIMS = (
             "Adam; quick: 250 steps of 128 sequences, four graphs; paper: 2000 steps of 1024, ten graphs)."
         ),
         source="nichani2024, main theorem and experiments (loss); the comparison is ours",
+        origin="ours",
         settings=both({**_TRAINING, "positions": 20, "tolerance": 0.01}, **_PAPER),
         check=_trained_loss,
         tolerance_reason=(

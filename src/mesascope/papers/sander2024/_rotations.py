@@ -163,6 +163,7 @@ CLAIMS = (
             "sixteen starts)."
         ),
         source="sander2024, section 4 (minimisers for orthogonal context matrices); how flows end: found here",
+        origin="ours",
         settings=both(_FLOWS, **_PAPER),
         check=_ways,
         tolerance_reason="no distance: every flow is in a named class; one that was stopped too early for any decides nothing",

@@ -212,6 +212,7 @@ CLAIMS = (
             f"single step of gradient descent ({_SCALE})."
         ),
         source=f"{_SECTION}; found here",
+        origin="ours",
         settings=both(_TRAINING, **_PAPER),
         check=_better,
         tolerance_reason="no distance: the 95 % interval over seeds must lie below 1, on the same prompts",

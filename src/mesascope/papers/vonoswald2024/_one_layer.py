@@ -110,6 +110,7 @@ CLAIMS = (
             f"and lower than that of the best step alone by more than 5 % (paper: 2 %): {SCALE}."
         ),
         source="vonoswald2024, section on one linear layer; the second block was found here",
+        origin="ours",
         settings=both(
             {**TRAINING, "tolerance": 0.02, "gain": 0.05}, **PAPER_SIZES, tolerance=0.01, gain=0.02
         ),

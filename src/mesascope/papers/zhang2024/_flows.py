@@ -270,6 +270,7 @@ CLAIMS = (
             "vᵀΣx_iy_i; both occur (d = 2, N = 6; quick: eight starts; paper: forty)."
         ),
         source="zhang2024, Assumption 3.3 (the start that Theorem 4.1 needs); the local minimum was found here",
+        origin="ours",
         settings=both(
             {
                 "eigenvalues": [1.1, 0.4],
@@ -283,6 +284,5 @@ CLAIMS = (
         ),
         check=_other_starts,
         tolerance_reason="flows stop where the gradient is 1e-9 of its scale, and the loss is quadratic there",
-        asked_in_reviews=False,
     ),
 )

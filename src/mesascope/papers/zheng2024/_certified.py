@@ -242,6 +242,7 @@ CLAIMS = (
             "strict minimum but for the scaling."
         ),
         source="zheng2024, Proposition 4.2; the limit is derived here",
+        origin="ours",
         settings=both({"dim": 5, "horizon": 100, "start": [0.1, 0.1], "digits": 40}),
         check=_full_one,
         tolerance_reason=_EXACT,
@@ -253,6 +254,7 @@ CLAIMS = (
             "and have exactly equal losses, for all 2^d choices (Gaussian; quick: d = 3, T = 20, paper: d = 5, T = 100)."
         ),
         source="zheng2024, random starts; observed there for diagonal starts only",
+        origin="ours",
         settings=both({"law": "gaussian", "dim": 3, "horizon": 20}, dim=5, horizon=100),
         check=_signed,
         tolerance_reason=_EXACT,
@@ -266,6 +268,7 @@ CLAIMS = (
             "(quick: d = 2, T = 20, 32 starts; paper: d = 3, T = 20, 400 starts): none that is known lies below the limit."
         ),
         source="zheng2024, is the limit a global minimum?; asked here",
+        origin="ours",
         settings=both(
             {"law": "gaussian", "dim": 2, "horizon": 20, "starts": 32, "seed": 0, "tolerance": 1e-8},
             dim=3,

@@ -240,7 +240,7 @@ CLAIMS = (
             "the flow stops where the gradient is 1e-6 of its scale, and the loss is quadratic there; near a flat saddle it is "
             "flatter still"
         ),
-        asked_in_reviews=True,
+        origin="review",
     ),
     Claim(
         id=f"{PAPER}/other-normalizers",
@@ -253,7 +253,7 @@ CLAIMS = (
         settings=both({"dim": 5, "horizon": 100, "start": [0.1, 0.1], "tolerance": 1e-8}),
         check=_normalizers,
         tolerance_reason="the flow stops where the gradient is 1e-9 of its scale, and the loss is quadratic there",
-        asked_in_reviews=True,
+        origin="review",
     ),
     Claim(
         id=f"{PAPER}/other-starts",
@@ -272,6 +272,6 @@ CLAIMS = (
             "products are read off where the gradient is 1e-9 of its scale; the flattest direction there is 1000 times "
             "flatter than the steepest"
         ),
-        asked_in_reviews=True,
+        origin="review",
     ),
 )

@@ -104,6 +104,6 @@ CLAIMS = (
             "limits as in theorem-4.1; times are read off the solver's path by linear interpolation between its steps and "
             "compared with the closed form"
         ),
-        asked_in_reviews=True,
+        origin="review",
     ),
 )

@@ -210,6 +210,7 @@ CLAIMS = (
             "(d = 5, σ = 1, the paper's three starts)."
         ),
         source="zheng2024, Theorem 4.1; rebuttal, small contexts",
+        origin="review",
         settings=both(_limit_settings("gaussian", cases=[[5, 3, 1.0], [5, 10, 1.0]])),
         check=_limit,
         tolerance_reason=_FLOW_ERROR,
@@ -233,6 +234,7 @@ CLAIMS = (
             "largest value, and largest other weight)."
         ),
         source="derived here from zheng2024, proof of Theorem 4.1",
+        origin="ours",
         settings=both({**_PATH, "tolerance": 1e-7}),
         check=_trajectory,
         tolerance_reason="1e-12 per step of the solver; errors grow by the instability of the origin on the way out",
@@ -263,6 +265,7 @@ CLAIMS = (
             "and all other weights vanish (quick: σ_w = 0.01, 0.1, 0.2, three starts each; paper: 0.01, 0.1, 0.5, five)."
         ),
         source="zheng2024, rebuttal on standard initialization",
+        origin="review",
         settings=both(
             {
                 "law": "gaussian",
