@@ -9,9 +9,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from mesascope.core import cite
 from mesascope.papers import PAPERS, PRESETS, claims
-from mesascope.records import RunDirectory
+from mesascope.records import RunDirectory, cite
 
 FOLDER = Path(__file__).parent / "papers"
 HEAD = """# The literature, executed

@@ -25,7 +25,6 @@ if _TYPE_CHECKING:
     from mesascope import studies as studies
     from mesascope import theory as theory
     from mesascope.core import Estimate as Estimate
-    from mesascope.core import cite as cite
     from mesascope.dynamics import CheckpointError as CheckpointError
     from mesascope.dynamics import InvariantManifold as InvariantManifold
     from mesascope.dynamics import Optimizer as Optimizer
@@ -131,6 +130,7 @@ if _TYPE_CHECKING:
     from mesascope.processes import TwoLayerReLU as TwoLayerReLU
     from mesascope.processes import Uniform as Uniform
     from mesascope.records import Store as Store
+    from mesascope.records import cite as cite
     from mesascope.records import open_store as open_store
     from mesascope.studies import StudySpec as StudySpec
     from mesascope.studies import load_trained as load_trained
@@ -218,7 +218,7 @@ _HOME = {
     "Uniform": "processes",
     "WithPositions": "models",
     "certify": "dynamics.certificates",
-    "cite": "core",
+    "cite": "records",
     "conserved_quantities": "dynamics",
     "critical_point": "dynamics",
     "critical_points": "dynamics",

@@ -7,9 +7,8 @@ import jax
 import pytest
 from claim_cases import cases_of
 
-from mesascope.core import cite, known_keys
 from mesascope.papers import PAPERS, PRESETS, claims
-from mesascope.records import canonical_json
+from mesascope.records import canonical_json, cite, known_keys
 
 ALL = claims()
 OTHERS = tuple(

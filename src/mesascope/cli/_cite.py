@@ -19,7 +19,7 @@ class Cite:
 
     def run(self) -> int:
         """Print; return the exit status."""
-        from mesascope.core import cite, known_keys
+        from mesascope.records import cite, known_keys
 
         try:
             text = cite(*self.keys)

@@ -1,4 +1,4 @@
-"""What every room shares: numbers and their checks, results, random keys, the precision guard, citations."""
+"""What every room shares: numbers and their checks, results, random keys, the precision guard."""
 
 from ._checks import Number as Number
 from ._checks import exact as exact
@@ -7,8 +7,6 @@ from ._checks import finite_number as finite_number
 from ._checks import finite_positive as finite_positive
 from ._checks import integer_at_least as integer_at_least
 from ._checks import show_number as show_number
-from ._cite import cite as cite
-from ._cite import known_keys as known_keys
 from ._embedding import embed as embed
 from ._embedding import embed_full as embed_full
 from ._embedding import full_from_reduced as full_from_reduced

@@ -7,6 +7,8 @@ from ._cell_map import CellMap as CellMap
 from ._certificate import CertificateFile as CertificateFile
 from ._certificate import CertificateRecord as CertificateRecord
 from ._certificate import write_certificate as write_certificate
+from ._cite import cite as cite
+from ._cite import known_keys as known_keys
 from ._claim import ClaimRecord as ClaimRecord
 from ._claim import Origin as Origin
 from ._claim import Verdict as Verdict

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from mesascope.core._cite import _entries, cite, known_keys
+from mesascope.records._cite import _entries, cite, known_keys
 
 PAPERS = [
     "zheng2024",
