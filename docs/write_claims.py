@@ -1,7 +1,7 @@
 """Take the verdicts of finished runs over into docs/papers: `python docs/write_claims.py RUN …`.
 
-A run is a folder that `mesascope reproduce --out RUN` filled. Its records replace those of the same claims and preset in
-docs/papers/records, and the page docs/papers/README.md is written anew from all records there.
+A run is a folder that `mesascope reproduce --out RUN` filled, or that of one preset in it. Its records replace those of the same
+claims and preset in docs/papers/records, and the page docs/papers/README.md is written anew from all records there.
 """
 
 import re
@@ -35,6 +35,17 @@ otherwise ours, and stand in the statement.
 **Origin** says whose statement it is: *paper*, the paper's or its authors' program's; *review*, asked for in the reviews of the
 paper or told there; *ours*, found or derived here. Claims whose settings are the same in both presets are checked at the
 paper's sizes by either: *same* in the last column.
+
+## Run it again
+
+`mesascope reproduce --all --against docs/papers/records` checks every claim and compares the verdicts with those of the table: the
+exit status is 0 if all are what they were, refuted ones too, and 1 after a table of those that changed. `--against` takes the
+folder of any earlier run. Without it the status is 1 if a claim is refuted or could not be checked.
+
+`--out DIR` keeps each preset in a folder of its own, `DIR/quick` and `DIR/paper`: `claims/` with the records, `data/` with
+trajectories as NetCDF, `figures/` as traces, PDF and PNG. The same command goes on after Ctrl-C or a kill: a claim that was
+finished with the same settings by the same code is reused, and of any other that has a record it is told why it is checked again.
+A check that fails with an error leaves a finished record as it is; its own, with the traceback, goes to `failed/`.
 
 ## Verdicts
 """
@@ -106,10 +117,11 @@ def _cell(record):
 def main(runs):
     """Take the records over and write the page."""
     for run in runs:
-        for record in RunDirectory(run).claims():
-            RunDirectory.create(FOLDER / "records" / record.preset).write_claim(
-                record.model_copy(update={"files": ()})
-            )
+        for folder in (Path(run), *(Path(run) / preset for preset in PRESETS)):
+            for record in RunDirectory(folder).claims():
+                RunDirectory.create(FOLDER / "records" / record.preset).write_claim(
+                    record.model_copy(update={"files": ()})
+                )
     (FOLDER / "README.md").write_text(page(), encoding="utf-8")
 
 

@@ -1,5 +1,6 @@
 """`mesascope reproduce`, on an invented paper and on one claim of a real one."""
 
+import dataclasses
 import gc
 import signal
 import sys
@@ -17,12 +18,12 @@ def test_verdicts_figures_and_folder(run, invented, tmp_path):
     ended = run("reproduce", "invented/true", "--out", out)
     assert ended.status == 0
     lines = ended.out.splitlines()
-    assert lines[-1] == str(out)
+    assert lines[-1] == str(out / "quick")
     assert lines[-2].startswith("1 verified; ")
     assert "measured 1e-12   expected 0   tolerance 1e-08" in ended.out
     assert max(map(len, lines[:-1])) <= 80
     assert ended.err.split() == ["1/1", "verified", "invented/true", "(0.0", "s)"]
-    assert {path.name for path in (out / "figures" / "invented").iterdir()} == {
+    assert {path.name for path in (out / "quick" / "figures" / "invented").iterdir()} == {
         "line.json",
         "line.pdf",
         "line.png",
@@ -40,7 +41,7 @@ def test_json(run, invented, tmp_path):
     assert {"id", "statement", "measured", "expected", "tolerance", "verdict", "seconds"} < set(
         found["claims"][0]
     )
-    assert (found["preset"], found["folder"]) == ("paper", str(tmp_path))
+    assert (found["preset"], found["folder"]) == ("paper", str(tmp_path / "paper"))
     assert [path.rpartition("/")[2] for path in found["figures"]] == ["line.pdf", "line.png"]
 
 
@@ -69,8 +70,56 @@ def test_finished_claims_are_reused(run, invented, tmp_path):
         assert run("reproduce", "invented/true", "--out", tmp_path).status == 0
         assert invented.count("true") == expected
     assert "kept from before" in run("reproduce", "invented/true", "--out", tmp_path).err
-    run("reproduce", "invented/true", "--out", tmp_path, "--rerun")
+    again = run("reproduce", "invented/true", "--out", tmp_path, "--rerun")
     assert invented.count("true") == 2
+    assert "s; again: asked for)" in again.err
+
+
+def test_verdicts_against_an_earlier_run(run, invented, tmp_path):
+    both = ("reproduce", "invented/true", "invented/false", "--out", tmp_path / "then")
+    assert run(*both).status == 1
+    same = run(*both[:-1], tmp_path / "now", "--against", tmp_path / "then")
+    assert same.status == 0  # one is refuted, as it was
+    assert f"every verdict is that of {tmp_path / 'then'}" in same.out
+    more = (
+        "reproduce",
+        "invented/true",
+        "invented/broken",
+        "--out",
+        tmp_path / "now",
+        "--against",
+        tmp_path / "then",
+    )
+    changed = run(*more)
+    assert changed.status == 1
+    assert changed.out.splitlines()[-3].split() == ["invented/broken", "not", "there", "failed"]
+    assert run(*more, "--json").json["changes"] == [
+        {"id": "invented/broken", "then": "not there", "now": "failed"}
+    ]
+    assert (
+        run("reproduce", "invented/true", "--out", tmp_path / "now", "--json").json["claims"][0]["again"]
+        is None
+    )
+
+
+def test_an_earlier_run_that_is_none(run, invented, tmp_path):
+    told = run("reproduce", "invented", "--out", tmp_path / "now", "--against", tmp_path / "nowhere").refusal
+    assert "nowhere' holds no records of preset 'quick'" in told
+    assert not invented and not (tmp_path / "now").exists()
+
+
+def test_an_interrupt_that_a_check_turned_into_an_error_still_ends_the_run(run, invented, tmp_path):
+    def swallowed(settings):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except BaseException:
+            raise RuntimeError("callback failed") from None
+
+    paper = sys.modules["mesascope.papers.invented"]
+    true, false = paper.CLAIMS[:2]
+    paper.CLAIMS = (dataclasses.replace(true, check=swallowed), false)
+    assert run("reproduce", "--out", tmp_path).status == 130
+    assert "false" not in invented and not list(tmp_path.rglob("quick/claims/*/*.json"))
 
 
 def test_interrupted(run, invented, tmp_path):
@@ -80,7 +129,7 @@ def test_interrupted(run, invented, tmp_path):
     told = "mesascope reproduce: interrupted; finished claims are kept, and the same command resumes"
     assert ended.err.splitlines()[-1] == told
     # no claim was judged by what an interrupted computation left
-    assert [path.name for path in (tmp_path / "claims" / "invented").iterdir()] == ["true.json"]
+    assert [path.name for path in (tmp_path / "quick" / "claims" / "invented").iterdir()] == ["true.json"]
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from mesascope.papers import Claim, Finding, reproduce
+from mesascope.papers import Change, Claim, Finding, changes, earlier_verdicts, reproduce
 from mesascope.papers import _registry as registry
 from mesascope.papers import _reproduce as module
+from mesascope.papers._claim import UnsettledError
 from mesascope.records import Figure, Panel, Rule, RunDirectory
 
 
@@ -44,6 +45,7 @@ def test_a_record_holds_what_was_asked(claims_are, tmp_path):
     assert record.verdict == "verified" and record.seed == 7 and record.preset == "quick"
     assert record.spec == {"seed": 7} and record.details == {"given": 7, "tolerance_reason": "none is needed"}
     assert record.provenance.packages["jax"] and record.seconds >= 0
+    assert result.folder == tmp_path / "run" / "quick"
     assert RunDirectory(result.folder).read_claim("zheng2024/one") == record
 
 
@@ -100,13 +102,127 @@ def test_a_claim_whose_files_are_torn_is_checked_again(claims_are, tmp_path):
         panels=(Panel(title="p", xlabel="x", ylabel="y", traces=(Rule(value=1.0, label="one"),)),),
     )
     claims_are(_claim("one", lambda settings: Finding(1, 1, 0, "verified", figures={"drawn": figure})))
-    reproduce(out=tmp_path)
+    run = RunDirectory(reproduce(out=tmp_path).folder)
     (stored,) = tmp_path.rglob("drawn.json")
     stored.write_bytes(stored.read_bytes()[:20])
     events = []
-    reproduce(out=tmp_path, watch=lambda event: events.append(event.kind))
+    again = reproduce(out=tmp_path, watch=lambda event: events.append(event.kind)).again
     assert events == ["start", "done"]
-    assert RunDirectory(tmp_path).problems() == []
+    assert again == {"zheng2024/one": "a figure or data file of it is missing or damaged"}
+    assert run.problems() == [] and len(run.claims()) == 1
+
+
+def _raising(error):
+    def check(settings):
+        raise error
+
+    return check
+
+
+@pytest.mark.parametrize("error", [MemoryError("no memory left"), KeyboardInterrupt()])
+def test_a_finished_record_outlives_a_check_that_does_not_finish(claims_are, tmp_path, error):
+    claims_are(_claim("one", _fine))
+    run = RunDirectory(reproduce(out=tmp_path).folder)
+    (finished,) = run.claims()
+    claims_are(_claim("one", _raising(error), {"seed": 8}))
+    if isinstance(error, Exception):
+        assert reproduce(out=tmp_path).records[0].failed
+        (failure,) = RunDirectory(run.path / "failed").claims()
+        assert "no memory left" in failure.details["traceback"]
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            reproduce(out=tmp_path)
+    assert run.claims() == [finished]
+    claims_are(_claim("one", _fine, {"seed": 8}))
+    reproduce(out=tmp_path)
+    assert run.claims()[0].seed == 8 and not RunDirectory(run.path / "failed").claims()
+
+
+def test_a_computation_that_does_not_settle_is_a_result(claims_are, tmp_path):
+    claims_are(_claim("one", _raising(UnsettledError("the run diverged"))))
+    first = reproduce(out=tmp_path)
+    events = []
+    again = reproduce(out=tmp_path, watch=lambda event: events.append(event.kind))
+    assert events == ["reused"] and again.records == first.records
+    assert first.records[0].verdict == "inconclusive" and not first.failed
+
+
+def test_presets_do_not_meet_in_one_folder(claims_are, tmp_path):
+    claims_are(_claim("one", _fine))
+    folders = [reproduce(out=tmp_path, preset=preset).folder for preset in ("quick", "paper")]
+    assert [RunDirectory(folder).claims()[0].preset for folder in folders] == ["quick", "paper"]
+
+
+def test_it_is_told_why_a_claim_is_checked_again(claims_are, tmp_path, monkeypatch):
+    def why(rerun=False):
+        events = []
+        again = reproduce(out=tmp_path, rerun=rerun, watch=events.append).again.get("zheng2024/one")
+        assert {event.again for event in events} == {again}
+        return again
+
+    claims_are(_claim("one", _fine))
+    assert why() is None  # there was no record
+    assert why() is None  # it was reused
+    assert why(rerun=True) == "asked for"
+    claims_are(_claim("one", _fine, {"seed": 8}))
+    assert why() == "its settings changed"
+    (stored,) = tmp_path.rglob("one.json")
+    stored.write_text("{")
+    assert why() == "its record cannot be read"
+    old = RunDirectory(tmp_path / "quick")
+    (record,) = old.claims()
+
+    def made_under(**changed):
+        earlier = record.provenance.model_copy(update=changed)
+        old.write_claim(record.model_copy(update={"provenance": earlier, "fingerprint": "of then"}))
+
+    made_under(code="another", created="2024-02-29T00:00:00+00:00")
+    assert why() == "the code changed since 2024-02-29"
+    made_under(
+        code="another",
+        created="2024-02-29T00:00:00+00:00",
+        packages={**record.provenance.packages, "jax": "0.1"},
+    )
+    assert why().startswith("the code or a library changed since 2024-02-29: jax 0.1 → ")
+
+
+def _verdict(name, verdict):
+    return _claim(name, lambda settings: Finding(1.0, 1.0, 0.1, verdict))
+
+
+def test_changes_since_an_earlier_run(claims_are, tmp_path):
+    claims_are(
+        *(_verdict(name, "refuted") for name in ("same", "turned", "gone")), _verdict("broken", "verified")
+    )
+    reproduce(out=tmp_path / "then")
+    now = _verdict("same", "refuted"), _verdict("turned", "verified"), _verdict("new", "verified")
+    claims_are(*now, _claim("broken", _raising(MemoryError())))
+    records = reproduce(out=tmp_path / "now").records
+    expected = {
+        Change("zheng2024/broken", "verified", "failed"),
+        Change("zheng2024/new", "not there", "verified"),
+        Change("zheng2024/turned", "refuted", "verified"),
+    }
+    gone = Change("zheng2024/gone", "refuted", "not there")
+    for folder in (tmp_path / "then", tmp_path / "then" / "quick"):
+        earlier = earlier_verdicts(folder, "quick")
+        assert set(changes(records, earlier)) == expected | {gone}
+        assert set(changes(records, earlier, ["zheng2024"])) == expected | {gone}
+        assert set(changes(records, earlier, [record.id for record in records])) == expected
+    assert changes(records[:1], earlier, ["zheng2024/same"]) == []
+
+
+def test_an_earlier_run_that_is_none_is_refused(claims_are, tmp_path):
+    claims_are(_claim("one", _fine))
+    reproduce(out=tmp_path / "run")
+    with pytest.raises(ValueError, match="holds no records of preset 'quick'"):
+        earlier_verdicts(tmp_path / "nowhere", "quick")
+    with pytest.raises(ValueError, match="holds no records of preset 'paper'"):
+        earlier_verdicts(tmp_path / "run" / "quick", "paper")
+    (stored,) = tmp_path.rglob("one.json")
+    stored.write_text("{")
+    with pytest.raises(ValueError, match=r"one\.json is torn"):
+        earlier_verdicts(tmp_path / "run", "quick")
 
 
 def test_bad_input_speaks(tmp_path):
@@ -139,7 +255,8 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
     """kill −9 between two claims of a real run; the next run reuses the first."""
     selection = ["zheng2024/proposition-4.1", "zheng2024/theorem-4.1-gaussian"]
     command = [sys.executable, "-m", "mesascope", "reproduce", *selection, "--out", str(tmp_path), "--json"]
-    first = tmp_path / "claims" / "zheng2024" / "proposition-4.1.json"
+    run = RunDirectory(tmp_path / "quick")
+    first = run.path / "claims" / "zheng2024" / "proposition-4.1.json"
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while not first.exists() and process.poll() is None and time.monotonic() < deadline:
@@ -147,8 +264,8 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert first.exists()
-    assert RunDirectory(tmp_path).problems() == []
+    assert run.problems() == []
     stamp = first.stat().st_mtime_ns
     assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
     assert first.stat().st_mtime_ns == stamp
-    assert {r.verdict for r in RunDirectory(tmp_path).claims()} == {"verified"}
+    assert [record.verdict for record in run.claims()] == ["verified"] * 2

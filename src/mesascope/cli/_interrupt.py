@@ -40,10 +40,13 @@ def lasting_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def stopped_by_interrupts() -> Iterator[None]:
+def stopped_by_interrupts() -> Iterator[Callable[[], None]]:
     """Let Ctrl-C raise `Stopped` instead of `KeyboardInterrupt`, in the main thread.
 
     Where compiled code calls back into Python, the exception comes out as another one: after a press, any does.
+
+    Yields:
+        What raises `Stopped` after a press: for whoever catches exceptions inside of the block and goes on.
     """
     pressed: list[object] = []
 
@@ -51,9 +54,13 @@ def stopped_by_interrupts() -> Iterator[None]:
         pressed.append(None)
         raise Stopped
 
+    def check() -> None:
+        if pressed:
+            raise Stopped
+
     with _handler(stop):
         try:
-            yield
+            yield check
         except Exception as error:
             if pressed:
                 raise Stopped from error

@@ -58,6 +58,7 @@ class Watcher:
         if event.record is None:
             return
         spent = "kept from before" if event.kind == "reused" else f"{event.record.seconds:.1f} s"
+        spent += f"; again: {event.again}" if event.again else ""
         place = f"{event.index + 1:3}/{event.total}"
         line = f"{place}  {event.record.verdict:12}  {event.claim.id}  ({spent})"
         if self._bar:

@@ -1,5 +1,8 @@
 """Claims of the literature as computations: one module per paper."""
 
+from ._against import Change as Change
+from ._against import changes as changes
+from ._against import earlier_verdicts as earlier_verdicts
 from ._claim import PRESETS as PRESETS
 from ._claim import Claim as Claim
 from ._claim import Finding as Finding

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mesascope.core import forget_programs, require_x64
-from mesascope.records import ClaimRecord, RunDirectory, fingerprint, provenance
+from mesascope.records import NO_FINGERPRINT, ClaimRecord, RunDirectory, fingerprint, provenance
 
-from ._claim import PRESETS, Claim, Finding, Preset
+from ._again import why_again
+from ._claim import PRESETS, Claim, Finding, Preset, UnsettledError
 from ._registry import claims
-
-_FAILED = "failed"  # equals no fingerprint: a failed check is never reused
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a watcher of `reproduce` is told: a claim starts, is done, or is reused from an earlier run."""
+    """What a watcher of `reproduce` is told: a claim starts, is done, or is reused from an earlier run.
+
+    `again` says why it is not reused although it has a record.
+    """
 
     kind: Literal["start", "done", "reused"]
     claim: Claim
     index: int
     total: int
     record: ClaimRecord | None
+    again: str | None = None
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,12 @@ class Reproduction:
     Attributes:
         records: one record per claim, in order.
         folder: the run directory with records, data and figures.
+        again: claim → why it was checked again although it had a record.
     """
 
     records: tuple[ClaimRecord, ...]
     folder: Path
+    again: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def refuted(self) -> bool:
@@ -49,7 +54,7 @@ class Reproduction:
     @property
     def failed(self) -> bool:
         """Whether the check of any claim ended in an error (its verdict is then inconclusive)."""
-        return any(record.fingerprint == _FAILED for record in self.records)
+        return any(record.failed for record in self.records)
 
 
 def reproduce(
@@ -62,12 +67,14 @@ def reproduce(
     """Check claims of the literature by computation.
 
     Every finished claim is on disk before the next one starts. Interrupt and call again: claims that were finished with
-    the same settings by the same code are reused.
+    the same settings by the same code are reused. The record of a check that ended in an error goes to `failed` in the run
+    directory and takes the place of no other.
 
     Args:
         *selection: papers or claim ids; every claim of every paper by default.
         preset: `"quick"` (minutes on a laptop) or `"paper"` (the papers' own sizes).
-        out: run directory; by default `results/<selection>-<preset>` below the current folder.
+        out: folder in which the run directory has the preset's name, so that records of one preset never meet those of the
+            other; by default `results/<selection>` below the current folder.
         watch: called at the start and end of every claim.
         rerun: check everything anew.
 
@@ -78,36 +85,48 @@ def reproduce(
         raise ValueError(f"preset {preset!r} is unknown; use {' or '.join(PRESETS)}")
     chosen = claims(*selection)
     require_x64("reproduce")
-    folder = Path(out) if out is not None else Path("results") / f"{_label(selection)}-{preset}"
-    run = RunDirectory.create(folder)
+    folder = Path(out) if out is not None else Path("results") / _label(selection)
+    run = RunDirectory.create(folder / preset)
     tell = watch or (lambda event: None)
-    records = []
+    records: list[ClaimRecord] = []
+    again: dict[str, str] = {}
     for index, claim in enumerate(chosen):
         mark = fingerprint(claim.id, claim.settings[preset], preset)
         record = None if rerun else run.reusable_claim(claim.id, mark)
-        kind: Literal["done", "reused"] = "reused"
-        if record is None:
-            tell(Event("start", claim, index, len(chosen), None))
-            record, kind = _check(claim, preset, run, mark), "done"
+        if record is not None:
+            tell(Event("reused", claim, index, len(chosen), record))
+        else:
+            why = why_again(run, claim.id, claim.settings[preset], rerun)
+            tell(Event("start", claim, index, len(chosen), None, why))
+            record = _check(claim, preset, run, mark)
             forget_programs()  # a hundred claims compile more than a process may keep
+            again |= {claim.id: why} if why else {}
+            tell(Event("done", claim, index, len(chosen), record, why))
         records.append(record)
-        tell(Event(kind, claim, index, len(chosen), record))
-    return Reproduction(tuple(records), run.path)
+    return Reproduction(tuple(records), run.path, again)
 
 
 def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimRecord:
-    settings = claim.settings[preset]
     begin = time.perf_counter()
     try:
-        finding = claim.check(settings)
+        finding = claim.check(claim.settings[preset])
+    except UnsettledError as error:  # whenever it is computed anew
+        finding = _undecided(error)
     except Exception as error:  # one failing check must not take the others with it; its record says why
-        mark = _FAILED
-        details: dict[str, Any] = {
-            "error": f"{type(error).__name__}: {error}",
-            "traceback": traceback.format_exc(),
-        }
-        finding = Finding(None, None, None, "inconclusive", details)
-    seconds = time.perf_counter() - begin
+        finding, mark = _undecided(error), NO_FINGERPRINT
+        run = RunDirectory(run.path / "failed")  # what was found before stays
+    return _stored(claim, preset, finding, time.perf_counter() - begin, run, mark)
+
+
+def _undecided(error: Exception) -> Finding:
+    details = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+    return Finding(None, None, None, "inconclusive", details)
+
+
+def _stored(
+    claim: Claim, preset: Preset, finding: Finding, seconds: float, run: RunDirectory, mark: str
+) -> ClaimRecord:
+    """Write what was found: figures and data, then the record that names them; an earlier failure is over."""
     paper = claim.id.partition("/")[0]
     files = [run.write_figure(f"{paper}/{name}", figure) for name, figure in finding.figures.items()]
     files += [run.write_data(f"{paper}/{name}", data) for name, data in finding.data.items()]
@@ -122,7 +141,7 @@ def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimR
         verdict=finding.verdict,
         seconds=seconds,
         details={**finding.details, "tolerance_reason": claim.tolerance_reason},
-        spec=dict(settings),
+        spec=dict(claim.settings[preset]),
         preset=preset,
         seed=claim.seed(preset),
         fingerprint=mark,
@@ -130,6 +149,8 @@ def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimR
         provenance=provenance(),
     )
     run.write_claim(record)
+    if not record.failed:
+        (run.path / "failed" / "claims" / f"{claim.id}.json").unlink(missing_ok=True)
     return record
 
 

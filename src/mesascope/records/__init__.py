@@ -9,6 +9,7 @@ from ._certificate import CertificateRecord as CertificateRecord
 from ._certificate import write_certificate as write_certificate
 from ._cite import cite as cite
 from ._cite import known_keys as known_keys
+from ._claim import NO_FINGERPRINT as NO_FINGERPRINT
 from ._claim import ClaimRecord as ClaimRecord
 from ._claim import Origin as Origin
 from ._claim import Verdict as Verdict

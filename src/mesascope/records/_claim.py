@@ -14,6 +14,7 @@ Origin = Literal["paper", "review", "ours"]
 # One or more parts joined by '/'; lower case, so that two names never meet on a file system that folds case.
 _PART = r"[a-z0-9][a-z0-9._-]*"
 NAME = rf"^{_PART}(/{_PART})*$"
+NO_FINGERPRINT = "failed"  # that of a failed check: equal to none, so that it is never reused
 ClaimId = Annotated[str, StringConstraints(pattern=rf"^{_PART}/{_PART}$", max_length=160)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -61,6 +62,11 @@ class ClaimRecord(BaseModel):
     fingerprint: str
     files: tuple[str, ...] = ()
     provenance: Provenance
+
+    @property
+    def failed(self) -> bool:
+        """Whether the check ended in an error, which says nothing about the claim."""
+        return self.fingerprint == NO_FINGERPRINT
 
 
 def fingerprint(claim: str, spec: Any, preset: str | None = None, code: str | None = None) -> str:
