@@ -1,7 +1,7 @@
 """Take the verdicts of finished runs over into docs/papers: `python docs/write_claims.py RUN …`.
 
-A run is a folder that `mesascope reproduce --out RUN` filled, or that of one preset in it. Its records replace those of the same
-claims and preset in docs/papers/records, and the page docs/papers/README.md is written anew from all records there.
+A run is a folder that `mesascope reproduce --out RUN` filled, or that of one preset in it. Its records replace those of the
+same claims and preset in docs/papers/records, and the page docs/papers/README.md is written anew from all records there.
 """
 
 import re
@@ -38,14 +38,14 @@ paper's sizes by either: *same* in the last column.
 
 ## Run it again
 
-`mesascope reproduce --all --against docs/papers/records` checks every claim and compares the verdicts with those of the table: the
-exit status is 0 if all are what they were, refuted ones too, and 1 after a table of those that changed. `--against` takes the
-folder of any earlier run. Without it the status is 1 if a claim is refuted or could not be checked.
+`mesascope reproduce --all --against docs/papers/records` checks every claim and compares the verdicts with those of the table:
+the exit status is 0 if all are what they were, refuted ones too, and 1 after a table of those that changed. `--against` takes
+the folder of any earlier run. Without it the status is 1 if a claim is refuted or could not be checked.
 
 `--out DIR` keeps each preset in a folder of its own, `DIR/quick` and `DIR/paper`: `claims/` with the records, `data/` with
 trajectories as NetCDF, `figures/` as traces, PDF and PNG. The same command goes on after Ctrl-C or a kill: a claim that was
-finished with the same settings by the same code is reused, and of any other that has a record it is told why it is checked again.
-A check that fails with an error leaves a finished record as it is; its own, with the traceback, goes to `failed/`.
+finished with the same settings by the same code is reused, and of any other that has a record it is told why it is checked
+again. A check that fails with an error leaves a finished record as it is; its own, with the traceback, goes to `failed/`.
 
 ## Verdicts
 """
