@@ -108,6 +108,27 @@ def test_remove(run, store):
     assert run("runs", "rm", "--all", "--store", store.root).out == "4 removed\n" and store.ids() == []
 
 
+def test_remove_a_study(run, store):
+    ids = sorted(store.ids())
+    axes = (StudyAxis(name="n", labels=(1,)),)
+    points = (StudyPoint(run=ids[3], place=(0,)),)
+    store.write_study(StudyRecord(name="shares", kind="flow", spec={}, axes=axes, points=points))
+    told = run("runs", "rm", "--study", "six", "--dry-run", "--store", store.root)
+    assert told.out.splitlines() == [*ids[:3], *ids[4:], "5 would be removed"] and store.ids() == ids
+    assert "no study 'sx'" in run("runs", "rm", "--study", "sx", "--store", store.root).refusal
+    assert "study name '../six'" in run("runs", "rm", "--study", "../six", "--store", store.root).refusal
+    assert "alone" in run("runs", "rm", "--study", "six", "--all", "--store", store.root).refusal
+    with store.holding(ids[0]):
+        assert "is being computed" in run("runs", "rm", "--study", "six", "--store", store.root).refusal
+    assert store.ids() == ids and store.studies() == ["shares", "six"]
+    removed = run("runs", "rm", "--study", "six", "--store", store.root, "--json").json
+    assert removed == {"chosen": [*ids[:3], *ids[4:]], "removed": [*ids[:3], *ids[4:]]}
+    assert store.ids() == [ids[3]] and store.studies() == ["shares"]
+    assert run("runs", "verify", "--store", store.root).out == "1 run, no problems\n"
+    found = run("runs", "rm", ids[3], ids[3][:9], "--dry-run", "--store", store.root, "--json").json
+    assert found == {"chosen": [ids[3]], "removed": []} and store.ids() == [ids[3]]
+
+
 def test_verify_and_reindex(run, store):
     assert run("runs", "verify", "--store", store.root).out == "6 runs, no problems\n"
     file = store.folder(store.ids()[0]) / "planned.json"
@@ -208,6 +229,14 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
         (("export", "--store", "STORE", "--format", "xls", "--out", "x"), "invalid choice 'xls'"),
         (("list", "--store", "STORE", "--index", "oracle://x"), "is not supported; use postgresql://"),
         (("list", "--store", "postgresql://me:hidden@127.0.0.1:1/x"), "index postgresql://me@127.0.0.1:1/x"),
+        (
+            ("list", "postgresql://me:hidden@host/x", "--store", "STORE"),
+            "'postgresql://me:***@host/x': write NAME",
+        ),
+        (
+            ("list", "--store", "postgresql:/me:hidden@host/x"),
+            "postgresql:/me:***@host/x is no store of runs",
+        ),
     ],
 )
 def test_refused(run, store, tmp_path, monkeypatch, arguments, told):

@@ -45,6 +45,10 @@ def say(text: str) -> None:
     if sys.stderr is None:  # closed
         return
     line = " ".join(text.splitlines())
+    if "@" in line:  # the address of a database, perhaps
+        from mesascope.records import without_passwords
+
+        line = without_passwords(line)
     print("".join(c if c.isprintable() else repr(c)[1:-1] for c in line), file=sys.stderr, flush=True)
 
 

@@ -181,31 +181,47 @@ class Remove:
     """Folder of the store, or the URL of its index."""
     which: Annotated[Positional[tuple[str, ...]], arg(metavar="[ID|FILTER ...]", help_behavior_hint="")] = ()
     """Ids of runs, or how they begin; or filters, as for list."""
+    study: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
+    """Instead: a study, with the runs that no other study shares."""
     all: FlagCreatePairsOff[bool] = False
     """Say in so many words that all of them are meant."""
+    dry_run: FlagCreatePairsOff[bool] = False
+    """Say what would be removed, and remove nothing."""
     index: IndexOption = None
     """Database of the index; by default DIR/index.sqlite."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: removed, a list of ids."""
+    """Print one JSON object: chosen and removed, lists of ids."""
 
     def run(self) -> int:
         """Remove; return the exit status."""
         filters = [one for one in self.which if any(sign in one for sign in _SIGNS)]
         if filters and len(filters) < len(self.which):
             raise InputError("give either ids or filters of what to remove, not both")
-        if self.all == bool(self.which):
-            raise InputError("name the runs to remove by ids or filters, or give --all and no names")
+        if bool(self.which) + self.all + (self.study is not None) != 1:
+            raise InputError(
+                "name the runs to remove by ids or filters, or give --all and no names, or --study NAME alone"
+            )
         with _opened(self.store, self.index) as store:
-            if self.all or filters:
-                chosen = [row.id for row in store.rows(filters)]
-            else:
-                chosen = [store.find(one).id for one in self.which]
-            store.remove(chosen)
+            chosen = self._chosen(store, filters)
+            if not self.dry_run and self.study is not None:
+                chosen = store.remove_study(self.study)
+            elif not self.dry_run:
+                store.remove(chosen)
         if self.json:
-            print_json({"removed": chosen})
+            print_json({"chosen": chosen, "removed": [] if self.dry_run else chosen})
         else:
-            print(f"{len(chosen)} removed")
+            if self.dry_run:
+                print("\n".join(chosen))
+            print(f"{len(chosen)} {'would be removed' if self.dry_run else 'removed'}")
         return DONE
+
+    def _chosen(self, store: Store, filters: list[str]) -> list[str]:
+        """The ids of the runs that are meant."""
+        if self.study is not None:
+            return store.folders.only_in(self.study)
+        if self.all or filters:
+            return [row.id for row in store.rows(filters)]
+        return list(dict.fromkeys(store.find(one).id for one in self.which))
 
 
 @dataclass(frozen=True)
@@ -228,7 +244,7 @@ class Reindex:
         if self.json:
             print_json({"runs": runs})
         else:
-            print(f"{runs} runs in the index")
+            print(f"{runs} run{'' if runs == 1 else 's'} in the index")
         return DONE
 
 
@@ -256,7 +272,8 @@ class Verify:
         else:
             for problem in problems:
                 print(problem)
-            print(f"{runs} runs, {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
+            count = f"{runs} run{'' if runs == 1 else 's'}"
+            print(f"{count}, {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
         return FAILED if problems else DONE
 
 

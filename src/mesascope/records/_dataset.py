@@ -46,6 +46,9 @@ def write_dataset(
     with atomic_path(path) as temporary:
         try:
             marked.to_netcdf(temporary, engine="netcdf4", auto_complex=True, encoding=encoding)
+        except PermissionError:
+            temporary.write_bytes(bytes(8192))  # netCDF calls a full disk so, too: the system says what it is
+            raise
         except (TypeError, ValueError, RuntimeError) as error:
             full = "HDF error" in str(error)  # all that the library says of a disk that takes no more
             mend = "free space or choose another output folder" if full else "store numbers and strings only"

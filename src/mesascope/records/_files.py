@@ -1,9 +1,11 @@
 """Files that are whole or absent: every write goes to a temporary file that then takes the target's name."""
 
+import errno
 import os
 import platform
 import re
 import secrets
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,10 +15,16 @@ from pathlib import Path
 # .<target>.<host>-<pid>-<random>.tmp: whoever finds one left over can tell whether its writer is still there.
 _TEMPORARY = re.compile(r"^\..+\.(?P<host>[A-Za-z0-9_]*)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$")
 _ABANDONED_AFTER = 24 * 3600  # seconds; no single write takes a day, on any machine that shares the folder
+_SHARED = stat.S_ISGID | stat.S_IWGRP
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class RecordError(ValueError):
     """A record is absent, torn, foreign or cannot be written; the message says which, where, and the mend."""
+
+
+class UnreadableError(RecordError):
+    """A file that is there, and that this user may not read or this machine cannot: nothing is known of it."""
 
 
 def host_name() -> str:
@@ -26,6 +34,39 @@ def host_name() -> str:
 
 def _reason(error: OSError | ValueError) -> str:
     return str(getattr(error, "strerror", None) or error)
+
+
+def mend(error: OSError | ValueError, otherwise: str) -> str:
+    """What to do about a file that cannot be read or written."""
+    if getattr(error, "errno", None) in _FORBIDDEN:
+        return (
+            "check the permissions; what several users share is made with `chmod g+ws FOLDER`, and what lies in it "
+            "already with `chmod -R g+rwX FOLDER`"
+        )
+    return otherwise
+
+
+def share(path: Path) -> None:
+    """Let the group use what was made in a folder that it shares, whatever the umask of whoever made it.
+
+    A folder is shared if the group may write to it and it hands its group on (`chmod g+ws`).
+    """
+    with suppress(OSError):  # another user's: it is as that one has left it
+        if os.stat(path.parent).st_mode & _SHARED == _SHARED:
+            mode = os.stat(path).st_mode
+            os.chmod(path, stat.S_IMODE(mode) | (0o2070 if stat.S_ISDIR(mode) else 0o060))
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and what is missing above it."""
+    missing = _missing(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in reversed(missing):
+        share(part)
+
+
+def _missing(folder: Path) -> list[Path]:
+    return [part for part in (folder, *folder.parents) if not part.exists()]
 
 
 def sync_folder(folder: Path) -> None:
@@ -60,15 +101,17 @@ def atomic_path(target: Path) -> Iterator[Path]:
     name = f".{target.name}.{host_name()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     temporary = target.with_name(name)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         yield temporary
         with open(temporary, "r+b") as file:
             os.fsync(file.fileno())
+        share(temporary)
         os.replace(temporary, target)
         sync_folder(target.parent)
     except OSError as error:
         raise RecordError(
-            f"cannot write {target}: {_reason(error)}; free space or choose another output folder"
+            f"cannot write {target}: {_reason(error)}; "
+            + mend(error, "free space or choose another output folder")
         ) from error
     finally:
         with suppress(OSError):
@@ -120,8 +163,8 @@ def prepare_output(path: str | os.PathLike[str]) -> Path:
     folder = Path(path)
     missing: list[Path] = []
     try:
-        missing = [part for part in (folder, *folder.parents) if not part.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
+        missing = _missing(folder)
+        make_folder(folder)
         # Permission bits alone tell too little (read-only mounts, quotas, root): a real file does.
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"mesascope")
@@ -131,6 +174,7 @@ def prepare_output(path: str | os.PathLike[str]) -> Path:
             with suppress(OSError, ValueError):
                 part.rmdir()
         raise RecordError(
-            f"output folder {str(path)!r} cannot be written to: {_reason(error)}; choose another folder"
+            f"output folder {str(path)!r} cannot be written to: {_reason(error)}; "
+            + mend(error, "choose another folder")
         ) from error
     return folder

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ._files import RecordError, host_name, prepare_output
+from ._files import RecordError, host_name, mend, prepare_output, share
 
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
@@ -40,7 +40,8 @@ def held(folder: str | os.PathLike[str], purpose: str) -> Iterator[None]:
             f"{folder}: is in use by {_holder(path)}; wait until it ends, or choose another folder"
         ) from None
     except OSError as error:
-        raise RecordError(f"{path}: cannot be written ({error.strerror}); choose another folder") from error
+        told = mend(error, "choose another folder")
+        raise RecordError(f"{path}: cannot be written ({error.strerror}); {told}") from error
     try:
         yield
     finally:
@@ -52,10 +53,11 @@ def held(folder: str | os.PathLike[str], purpose: str) -> Iterator[None]:
 def _acquire(path: Path) -> int:
     """Open and lock the file that bears this name."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             _lock(descriptor)
             if _is_at(path, descriptor):
+                share(path)
                 me = {"pid": os.getpid(), "host": host_name(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
                 os.truncate(descriptor, 0)
                 with suppress(OSError):  # a full disk: who it is stays unknown

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ._files import RecordError, write_text
+from ._files import RecordError, UnreadableError, mend, write_text
 from ._plain import canonical_json
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -28,26 +28,30 @@ def read_sealed(path: Path, kind: str, model: type[_Model]) -> _Model:
     """Read what `write_sealed` wrote.
 
     Raises:
-        RecordError: the file is absent, torn, of another kind or origin, or was changed after it was written.
+        UnreadableError: the file cannot be read, as it belongs to somebody else or the disk fails.
+        RecordError: it is absent, torn, of another kind or origin, or was changed after it was written.
     """
-    mend = "remove it and run again"
+    anew = "remove it and run again"
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RecordError(f"no record at {path}; run what writes it first") from None
+    except (IsADirectoryError, NotADirectoryError) as error:
+        raise RecordError(f"cannot read {path}: {error.strerror}; {anew}") from error
     except OSError as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}; check the file's permissions") from error
+        told = mend(error, "check the disk")
+        raise UnreadableError(f"cannot read {path}: {error.strerror}; {told}") from error
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise RecordError(f"{path} is torn or no JSON ({error}); {mend}") from error
+        raise RecordError(f"{path} is torn or no JSON ({error}); {anew}") from error
     if not isinstance(document, dict) or set(document) != {"format", "sha256", "content"}:
-        raise RecordError(f"{path} is not a file of mesascope; {mend}")
+        raise RecordError(f"{path} is not a file of mesascope; {anew}")
     if document["format"] != kind:
-        raise RecordError(f"{path} has format {document['format']!r}, expected {kind!r}; {mend}")
+        raise RecordError(f"{path} has format {document['format']!r}, expected {kind!r}; {anew}")
     if document["sha256"] != _seal(document["content"]):
-        raise RecordError(f"{path} was changed after it was written (its digest differs); {mend}")
+        raise RecordError(f"{path} was changed after it was written (its digest differs); {anew}")
     try:
         return model.model_validate_json(json.dumps(document["content"]))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "content"
-        raise RecordError(f"{path} does not fit {kind!r} ({where}: {first['msg']}); {mend}") from error
+        raise RecordError(f"{path} does not fit {kind!r} ({where}: {first['msg']}); {anew}") from error

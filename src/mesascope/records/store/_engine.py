@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 
 from ._urls import told
 
-_PATIENCE = 60  # seconds to wait for another writer
+PATIENCE = 60  # seconds to wait for another writer
 _LOCK = 0x6D657361  # "mesa": the advisory lock of whoever writes to an index on PostgreSQL
 
 
@@ -21,11 +21,13 @@ def make_engine(url: URL) -> Engine:
     """An engine for this URL; nothing is connected yet."""
     common: dict[str, Any] = {"json_serializer": _dump, "hide_parameters": True}
     if url.get_backend_name() != "sqlite":
+        from ._patient import connect_patiently
+
         # pre-ping: a server that was restarted is connected to again
-        return create_engine(
-            url, pool_size=2, pool_pre_ping=True, connect_args={"connect_timeout": 10}, **common
-        )
-    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": _PATIENCE}, **common)
+        engine = create_engine(url, pool_size=2, pool_pre_ping=True, **common)
+        event.listen(engine, "do_connect", connect_patiently)
+        return engine
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": PATIENCE}, **common)
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
@@ -48,7 +50,7 @@ def _to_wal(connection: Any) -> None:
     """Switch to write-ahead logging, which SQLite refuses at once while others open the file, whatever the timeout."""
     import sqlite3
 
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -69,7 +71,15 @@ def _begin(connection: Connection) -> None:
 def reading(engine: Engine) -> Iterator[Connection]:
     """A transaction that sees the index as it is at one moment."""
     with told(engine.url), engine.connect() as connection, connection.begin():
+        _limit(connection)
         yield connection
+
+
+def _limit(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        from ._patient import limit_transaction
+
+        limit_transaction(connection)
 
 
 @contextmanager
@@ -80,6 +90,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
         engine.connect().execution_options(mesascope_writing=True) as connection,
         connection.begin(),
     ):
+        _limit(connection)
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         yield connection

@@ -17,16 +17,23 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from mesascope.records._dataset import Variables, read_dataset, write_dataset
-from mesascope.records._files import RecordError, prepare_output, remove_leftovers
+from mesascope.records._files import (
+    RecordError,
+    UnreadableError,
+    mend,
+    prepare_output,
+    remove_leftovers,
+)
 from mesascope.records._held import InUseError, held
 from mesascope.records._sealed import read_sealed, write_sealed
+from mesascope.records._secrets import without_passwords
 
 from ._models import RUN_ID, STUDY_NAME, PlannedRun, RunRecord, StudyRecord
 from ._paths import refuse_links, run_folder, study_file, throw_away
@@ -67,7 +74,8 @@ class RunFolders:
         self.root = Path(root).absolute()
         file = self.root / "store.json"
         if not file.exists():
-            raise RecordError(f"{root} is no store of runs; `mesascope sweep` makes one, or check the path")
+            told = without_passwords(str(root))  # it may have been meant as a URL
+            raise RecordError(f"{told} is no store of runs; `mesascope sweep` makes one, or check the path")
         self.identity = read_sealed(file, _STORE, _StoreFile).identity
 
     @classmethod
@@ -121,6 +129,8 @@ class RunFolders:
         """
         try:
             there = self.planned(run.id)
+        except UnreadableError:
+            raise
         except RecordError:  # absent, or torn
             write_sealed(self.folder(run.id) / "planned.json", _PLANNED, run)
             return
@@ -193,9 +203,15 @@ class RunFolders:
         return finished
 
     def run(self, run: str) -> RunRecord | None:
-        """Read the record of a run, or None where it has not ended (or its record is damaged: see `problems`)."""
+        """Read the record of a run, or None where it has not ended (or its record is damaged: see `problems`).
+
+        Raises:
+            UnreadableError: it is there and cannot be read.
+        """
         try:
             return self.finished(run)
+        except UnreadableError:
+            raise
         except RecordError:
             return None
 
@@ -230,9 +246,11 @@ class RunFolders:
 
     def running(self, run: str) -> bool:
         """Whether somebody computes this run now."""
-        lock = self.folder(run) / ".run.lock"
+        lock = f"{self.folder(run)}/.run.lock"
         try:
-            descriptor = os.open(lock, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            descriptor = os.open(lock, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except PermissionError:
+            return True  # another user's, who does not say: it is not touched
         except OSError:
             return False  # none holds it; a lock that was left by a kill is asked below
         try:
@@ -299,6 +317,31 @@ class RunFolders:
         files = _names(self.root / "studies", rf"{STUDY_NAME}\.json")
         return [name.removesuffix(".json") for name in files]
 
+    def only_in(self, study: str) -> list[str]:
+        """The ids of a study's runs that have a folder and that no other study shares, sorted.
+
+        Raises:
+            RecordError: there is none of this name, or one of the studies is damaged.
+        """
+        runs = set(self.study(study).runs)
+        for other in self.studies():
+            if other != study:
+                runs.difference_update(self.study(other).runs)
+        return sorted(run for run in runs if self.folder(run).is_dir())
+
+    def remove_study(self, name: str) -> None:
+        """Remove the file of a study; its runs stay.
+
+        Raises:
+            RecordError: it cannot be removed.
+        """
+        file = study_file(self.root, name)
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            told = mend(error, "check the disk")
+            raise RecordError(f"{file} cannot be removed ({error.strerror}); {told}") from error
+
     def problems(self) -> list[str]:
         """One line for everything in the folders that is torn, was changed, or does not belong there."""
         from ._problems import problems
@@ -308,9 +351,13 @@ class RunFolders:
 
 def _names(folder: Path, pattern: str) -> list[str]:
     """The names in a folder that are of this form, sorted; none where there is no such folder."""
-    with suppress(FileNotFoundError):
+    try:
         return sorted(name for name in os.listdir(folder) if re.fullmatch(pattern, name))
-    return []
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        told = mend(error, "put a folder there")
+        raise UnreadableError(f"cannot read the folder {folder}: {error.strerror}; {told}") from error
 
 
 def _refuse_others(folder: Path) -> None:
@@ -321,8 +368,13 @@ def _refuse_others(folder: Path) -> None:
 
 
 def _digest(file: Path) -> str:
-    with open(file, "rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    try:
+        with open(file, "rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise UnreadableError(
+            f"cannot read {file}: {error.strerror}; {mend(error, 'check the disk')}"
+        ) from error
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mesascope.records._files import RecordError
+from mesascope.records._files import RecordError, share
 
 from ._folders import RunFolders
 from ._network import warn_of_network
@@ -79,6 +79,8 @@ def reindex(where: str | os.PathLike[str], index: str | None = None) -> int:
 def _by_folder(folders: RunFolders, url: URL) -> Store:
     from ._engine import make_engine
 
+    if url.drivername == "sqlite":
+        _make_file(Path(url.database or ""))
     engine = make_engine(url)
     try:
         _prepare(engine, folders)
@@ -90,6 +92,15 @@ def _by_folder(folders: RunFolders, url: URL) -> Store:
         engine.dispose()
         raise
     return store
+
+
+def _make_file(file: Path) -> None:
+    """Make the file of an index: SQLite gives its log the same rights, and a group that shares the folder needs both."""
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+    except OSError:
+        return  # it is there; or SQLite says why it cannot be
+    share(file)
 
 
 def _by_index(url: URL) -> Store:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mesascope.records._files import RecordError
+from mesascope.records._files import RecordError, UnreadableError
 
 if TYPE_CHECKING:
     from ._folders import RunFolders, State
@@ -46,7 +46,11 @@ class RunRow:
 
 
 def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
-    """The row of a run with its outcome, from its folder; None where nothing is planned there."""
+    """The row of a run with its outcome, from its folder; None where nothing is planned there.
+
+    Raises:
+        UnreadableError: nobody can say whether there is.
+    """
     written = record_time(folders, run)
     record = folders.run(run)
     if record is not None:
@@ -56,6 +60,8 @@ def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
         return {**row, "brief": brief(record.outcome), "error": error, "written": written}
     try:
         planned = folders.planned(run)
+    except UnreadableError:
+        raise
     except RecordError:
         return None
     return {

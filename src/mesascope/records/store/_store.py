@@ -191,7 +191,7 @@ class Store:
             study: which study; needed by netcdf, and the name of the experiment of mlflow.
 
         Returns:
-            Where it was written.
+            Where it was written; of a URI without its password.
 
         Raises:
             RecordError: it cannot be written, or a package is missing; says which extra brings it.
@@ -221,6 +221,24 @@ class Store:
         finally:
             self.enter(chosen[: removed + 1])
         return removed
+
+    def remove_study(self, study: str) -> list[str]:
+        """Remove a study with the runs that no other study shares.
+
+        Returns:
+            The ids of the runs, as `folders.only_in` tells them beforehand.
+
+        Raises:
+            InUseError: one of them is being computed; then nothing is removed.
+            RecordError: there is no such study, another one is damaged, or something cannot be removed.
+        """
+        from ._sync import enter_studies
+
+        runs = self.folders.only_in(study)
+        self.remove(runs)
+        self.folders.remove_study(study)  # last: the same command finishes what was interrupted
+        enter_studies(self._engine, self.folders, [study])
+        return runs
 
     def verify(self) -> list[str]:
         """Read every file of the store and every row of its index; one line for each that is not as it should be."""

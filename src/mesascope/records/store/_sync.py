@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from sqlalchemy import Connection, Engine, select
 
-from mesascope.records._files import RecordError, remove_leftovers
+from mesascope.records._files import RecordError, UnreadableError, remove_leftovers
 
 from ._engine import reading, writing
 from ._folders import RunFolders
@@ -127,6 +127,8 @@ def _enter_study(engine: Engine, folders: RunFolders, name: str) -> None:
         written = _time(study_file(folders.root, name))
         try:
             study = folders.study(name)
+        except UnreadableError:
+            raise
         except RecordError:  # removed, or damaged: then `problems` tells
             drop_study(connection, name)
         else:

@@ -51,8 +51,11 @@ def read_url(text: str) -> URL:
         raise RecordError(
             f"an index on {url.drivername!r} is not supported; use postgresql://… or sqlite:///…"
         )
-    if driver == "sqlite" and (url.database or ":memory:") == ":memory:":
-        raise RecordError("an index on SQLite needs a file: sqlite:////folder/index.sqlite")
+    bare = not (url.host or url.username or url.password or url.query)
+    if driver == "sqlite" and not (bare and (url.database or ":memory:") != ":memory:"):
+        raise RecordError(
+            "an index on SQLite needs a file and nothing else: sqlite:////folder/index.sqlite (four slashes)"
+        )
     return url.set(drivername=driver)
 
 
@@ -110,8 +113,13 @@ def _mend(url: URL, said: str) -> str:
         return "make room; the runs themselves are whole, and the next command enters them"
     if "malformed" in said or "not a database" in said:
         return "build it anew: mesascope runs reindex"
-    if "locked" in said:
+    if "locked" in said or "lock timeout" in said:
         return "another process has been writing for a minute; try again"
+    if "statement timeout" in said or "not answered" in said:
+        return "see whether the server is well and try again; the runs themselves are in their folders"
     if url.drivername == "sqlite":
-        return "check that its folder is there and writable"
+        return (
+            "check that its folder is there and writable, or keep an index of your own: "
+            "--index sqlite:////FOLDER/FILE.sqlite"
+        )
     return "check address, user and password (PGPASSWORD or ~/.pgpass keep it off the command line)"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mesascope.records._dataset import write_dataset
 from mesascope.records._files import RecordError
+from mesascope.records._secrets import without_passwords
 
 from ._mlflow import write_mlflow
 from ._tables import write_csv, write_parquet
@@ -47,7 +48,7 @@ def export(
                 write_tensorboard(store, _ended(rows), target)
             case _:
                 _OF_ROWS[form](rows, target)
-    return target if "://" in target else Path(target)
+    return without_passwords(target) if "://" in target else Path(target)
 
 
 def _netcdf(store: Store, target: str, filters: Sequence[str], study: str | None) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mesascope.records._files import RecordError
+from mesascope.records._secrets import without_passwords
 
 from ._scalars import curves, metrics, parameters
 
@@ -38,26 +38,23 @@ def write_mlflow(store: Store, rows: Sequence[RunRow], target: str, experiment: 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # MLflow's own use of SQLAlchemy
         from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
 
         try:
             with _quiet():
                 _write(store, rows, target, experiment)
-        except MlflowException as error:
-            said = " ".join(error.message.split())
-            raise RecordError(f"MLflow at {_bare(target)}: {said[:200]}; check the tracking URI") from None
-
-
-def _bare(target: str) -> str:
-    """A tracking URI without a password."""
-    return re.sub(r"(?<=://)[^/@]*@", "", target)
+        except (MlflowException, SQLAlchemyError) as error:
+            said = " ".join(str(error).split())
+            told = without_passwords(f"MLflow at {target}: {said[:200]}")
+            raise RecordError(f"{told}; check the tracking URI") from None
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep MLflow from telling how it makes its tables."""
+    """Keep MLflow from telling how it makes its tables, and how often it has tried to reach them."""
     logger = logging.getLogger("mlflow")
     before = logger.level
-    logger.setLevel(logging.WARNING)
+    logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
