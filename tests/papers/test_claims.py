@@ -37,8 +37,14 @@ def test_selection():
     assert claims("zheng2024", "zheng2024/theorem-4.2") == claims("zheng2024")
     with pytest.raises(ValueError, match="did you mean 'zheng2024'"):
         claims("zheng2042")
+    with pytest.raises(ValueError, match="did you mean 'zheng2024'"):
+        claims("ZHENG2024")
     with pytest.raises(ValueError, match=r"did you mean 'zheng2024/theorem-4\.2'"):
         claims("zheng2024/teorem-4.2")
+    with pytest.raises(ValueError, match="did you mean 'zheng2024/conservation'"):
+        claims("conservatoin")
+    with pytest.raises(ValueError, match="paper '' is unknown; papers: ahn2023, "):
+        claims("")
 
 
 SMALL_CASE = {"law": "gaussian", "starts": [[0.1, 0.1]], "cases": [[2, 6, 1.0]], "tolerance": 1e-8}

@@ -235,6 +235,8 @@ def test_bad_input_speaks(tmp_path):
     with pytest.raises(TypeError, match="named by strings"):
         reproduce(["zheng2024"], out=tmp_path / "never")
     assert not (tmp_path / "never").exists()
+    with pytest.raises(ValueError, match="empty name"):
+        reproduce("zheng2024", out="")
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(ValueError, match="file"):
         reproduce("zheng2024", out=tmp_path / "file" / "run")

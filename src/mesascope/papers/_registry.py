@@ -35,7 +35,8 @@ def _named(wanted: str) -> tuple[Claim, ...]:
         )
     paper, slash, _ = wanted.partition("/")
     if paper not in PAPERS:
-        raise ValueError(f"paper {paper!r} is unknown{_nearest(paper, PAPERS)}; papers: {', '.join(PAPERS)}")
+        near = _nearest(paper, PAPERS) or _of_that_name(wanted)
+        raise ValueError(f"paper {paper!r} is unknown{near}; papers: {', '.join(PAPERS)}")
     found: tuple[Claim, ...] = import_module(f"{__package__}.{paper}").CLAIMS
     if not slash:
         return found
@@ -49,5 +50,12 @@ def _named(wanted: str) -> tuple[Claim, ...]:
 
 
 def _nearest(wrong: str, known: tuple[str, ...] | list[str]) -> str:
-    close = get_close_matches(wrong, known, 1, 0.4)
+    close = get_close_matches(wrong.lower(), known, 1, 0.4)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _of_that_name(wanted: str) -> str:
+    """A claim that is called like this, its paper left out."""
+    names = {claim.id.partition("/")[2]: claim.id for claim in claims()}
+    close = get_close_matches(wanted.lower(), names, 1, 0.8)
+    return f" (did you mean {names[close[0]]!r}?)" if close else ""

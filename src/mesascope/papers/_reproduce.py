@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -85,6 +86,10 @@ def reproduce(
         raise ValueError(f"preset {preset!r} is unknown; use {' or '.join(PRESETS)}")
     chosen = claims(*selection)
     require_x64("reproduce")
+    if out is not None and not str(out):
+        raise ValueError(
+            "the output folder has an empty name; give one, or none for a folder below ./results"
+        )
     folder = Path(out) if out is not None else Path("results") / _label(selection)
     run = RunDirectory.create(folder / preset)
     tell = watch or (lambda event: None)
@@ -150,7 +155,8 @@ def _stored(
     )
     run.write_claim(record)
     if not record.failed:
-        (run.path / "failed" / "claims" / f"{claim.id}.json").unlink(missing_ok=True)
+        with suppress(OSError):
+            (run.path / "failed" / "claims" / f"{claim.id}.json").unlink()
     return record
 
 
