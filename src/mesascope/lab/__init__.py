@@ -1,0 +1,1 @@
+"""The interactive page: a conjecture about a law, tried in seconds."""

@@ -1,0 +1,317 @@
+"""What the page shows, computed: from a setting to plain numbers and arrays. Runs in the worker's process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import mesascope.theory.zheng2024 as theory
+from mesascope.core import exact, named_key
+from mesascope.dynamics import descend
+from mesascope.learners import GradientDescent
+from mesascope.learners import predictions as learner_predictions
+from mesascope.models import LinearAttention
+from mesascope.objectives import MonteCarlo, losses
+from mesascope.papers import claims as known_claims
+from mesascope.papers import reproduce
+from mesascope.probes import draw_problems, identify, sensitivities, sensitivity_cosine
+from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.records import RunDirectory, plain
+from mesascope.studies import FlowSpec
+
+from ._setting import read_setting
+from ._worker import Tell
+
+POINTS = 96  # of a path: one number for all, so that one program computes their losses
+FRAMES = 48  # of heat maps
+SHOWN_TOKENS = 48  # of a sample, and the longest context whose predictions are measured
+SEQUENCES = 1024
+_SEED = 0
+
+Result = dict[str, Any]
+
+
+def facts(setting: dict[str, Any], tell: Tell) -> Result:
+    """What theory says about the law, and what its sequences look like."""
+    spec = read_setting(setting)
+    process, task = spec.data()
+    law, dim = process.law, process.dim
+    moments = theory.token_moments(law, dim)
+    answers = {
+        "4.1": theory.satisfies_assumption_41(law, dim),
+        "4.2": theory.satisfies_assumption_42(law, dim),
+        "diagonal": theory.diagonal_stays_diagonal(law, dim, mask=spec.mask),
+    }
+    first = np.asarray(law.sample(named_key(_SEED, "lab", "law"), dim, (4000,)))
+    sequence = process.sample(named_key(_SEED, "lab", "sequence"), min(spec.horizon, SHOWN_TOKENS), 1)
+    return {
+        "law": law.describe(),
+        "moments": {name: _number(getattr(moments, name)) for name in ("m2", "kappa1", "kappa2", "kappa3")},
+        "answers": {name: (bool(answer), answer.reason) for name, answer in answers.items()},
+        "limit": _or_reason(lambda: theory.limit_product(process, task, mask=spec.mask, normalizer=spec.rho)),
+        "gap": _or_reason(lambda: theory.capability_gap(process, mask=spec.mask)),
+        "ratio": _or_reason(lambda: theory.expected_ratio(process, mask=spec.mask)),
+        "correlation": _or_reason(lambda: theory.correlation_ratio(process, mask=spec.mask)),
+        "tokens": first,
+        "sequence": np.asarray(sequence[0]),
+    }
+
+
+def flow(setting: dict[str, Any], tell: Tell) -> Result:
+    """Where training goes from the start of the setting, and the way there."""
+    spec = read_setting(setting)
+    tell("compiling, or loading what was compiled before")
+    result, end = spec.follow(
+        lambda now: tell(f"time {now.time:.4g}, {now.steps} steps, gradient {now.gradient_norm:.1e}"),
+        saves=2 * POINTS,
+    )
+    process, task = spec.data()
+    chosen = _chosen(len(end.times), POINTS)
+    path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], end.trajectory)
+    dim, times = spec.dim, end.times[chosen]
+    each = np.arange(dim)
+    a, b = path.w_kq[:, dim + each, each], path.w_pv[:, each, each]
+    frames = _chosen(POINTS, FRAMES)
+    return {
+        "times": times,
+        "a": a,
+        "b": b,
+        "products": a * b,
+        "loss": np.asarray(losses(end.objective, path)),
+        "theory": _closed_form(spec, process, task, times),
+        "frame_times": times[frames],
+        "w_kq": path.w_kq[frames],
+        "w_pv": path.w_pv[frames],
+        "end": result.model_dump(),
+        "succeeded": result.succeeded,
+    }
+
+
+def _chosen(length: int, points: int) -> np.ndarray:
+    """As many places among `length` as wanted, first and last included; some twice where there are fewer."""
+    return np.linspace(0, length - 1, points).round().astype(int)
+
+
+def _closed_form(
+    spec: FlowSpec, process: DiagonalUnitary, task: NextToken, times: np.ndarray
+) -> Result | None:
+    """The product along the flow by its closed form, where there is one: from diagonal starts that stay diagonal."""
+    if spec.init.kind != "diagonal":
+        return None
+    try:
+        solution = theory.diagonal_flow(
+            process, task, float(spec.init.a), float(spec.init.b), mask=spec.mask, normalizer=spec.rho
+        )
+    except ValueError:
+        return None
+    state = solution(times)
+    return {"product": state.product, "a": state.a, "b": state.b, "conserved": solution.conserved}
+
+
+def mind(setting: dict[str, Any], w_kq: np.ndarray, w_pv: np.ndarray, tell: Tell) -> Result:
+    """What a layer with these weights does in context, measured on fresh sequences."""
+    spec = read_setting(setting)
+    process, _ = spec.data()
+    model = LinearAttention(jnp.asarray(w_kq), jnp.asarray(w_pv), spec.rho)
+    longest = max(3, min(spec.horizon - 1, SHOWN_TOKENS))
+    tell("asking the layer")
+    tokens = process.sample(named_key(_SEED, "lab", "mind"), longest + 1, SEQUENCES)
+    predicted = np.asarray(model.predictions(tokens))[:, :-1]
+    truth = np.asarray(tokens)[:, 2:]
+    errors = (np.abs(predicted - truth) ** 2).mean(-1)
+    power = (np.abs(truth) ** 2).mean(-1)
+    lengths = np.arange(2, longest + 1)
+    product = float(np.mean(model.products()))
+    last, aim = predicted[:, -1], truth[:, -1]
+    nonzero = np.abs(aim) > 0
+    return {
+        "lengths": lengths,
+        "error": errors.mean(0),
+        "error_se": _standard_error(errors),
+        "power": float(power.mean()),
+        "risk": _risk(spec, process, lengths, model),
+        "ratios": np.real(last[nonzero] / aim[nonzero]),
+        "expected_ratio": _or_reason(lambda: theory.expected_ratio(process, product)),
+        "correlation": _slope(last, aim),
+        "expected_correlation": _or_reason(lambda: theory.correlation_ratio(process, product)),
+        "truth": np.real(aim[:300, 0]),
+        "predicted": np.real(last[:300, 0]),
+        "gap": _or_reason(lambda: theory.capability_gap(process, mask=spec.mask)),
+        "sensitivity": _sensitivity(model, process, min(longest, 8), product),
+        "product": product,
+        "sequences": SEQUENCES,
+    }
+
+
+def _risk(
+    spec: FlowSpec, process: DiagonalUnitary, lengths: np.ndarray, model: LinearAttention
+) -> np.ndarray | None:
+    """The exact error by context length, where it is a formula: for diagonal weights and the paper's normalizer."""
+    products = np.asarray(model.products())
+    form = LinearAttention.diagonal(spec.dim, float(model.w_kq[spec.dim, 0]), float(model.w_pv[0, 0]))
+    off = max(
+        float(jnp.max(jnp.abs(form.w_kq - model.w_kq))), float(jnp.max(jnp.abs(form.w_pv - model.w_pv)))
+    )
+    if spec.rho != "t-1" or off > 1e-6:
+        return None
+    c = float(products.mean())
+    return np.array([float(theory.finite_context_risk(process, int(t), c)) for t in lengths])
+
+
+def _slope(predicted: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """E[ŷ x*]/E|x|² over sequences and coordinates, and its standard error."""
+    both = np.real(predicted * truth.conj()).mean(-1)
+    power = (np.abs(truth) ** 2).mean(-1)
+    slope = both.mean() / power.mean()
+    return float(slope), float(_standard_error(both - slope * power) / power.mean())
+
+
+def _standard_error(values: np.ndarray) -> Any:
+    return values.std(0, ddof=1) / np.sqrt(len(values))
+
+
+def _sensitivity(
+    model: LinearAttention, process: DiagonalUnitary, length: int, step_size: float
+) -> dict[str, Any]:
+    """Mean sizes of ∂ŷ_1/∂x_{i,k}, and how well all derivatives agree with those of one gradient step."""
+    problems = draw_problems(process, NextToken(length + 1), 80, named_key(_SEED, "lab", "sensitivity"))
+    step = GradientDescent(step_size)
+
+    def learner(contexts: Any) -> Any:
+        x, y, queries = contexts[:, :-1], contexts[:, 1:], contexts
+        return learner_predictions(step, x, y, queries)[:, -1]
+
+    found = sensitivities(model, problems, length - 1)
+    dim = process.dim
+    # outputs and entries are (Re; Im): the size of a complex derivative is that over both
+    parts = found.reshape(len(found), 2, dim, length, 2, dim)[:, :, 0]
+    sizes = np.sqrt((parts**2).sum((1, 3)).mean(0))
+    cosine = sensitivity_cosine(found, sensitivities(learner, problems, length - 1))
+    return {"sizes": sizes, "cosine": tuple(map(float, cosine))}
+
+
+def ask(
+    setting: dict[str, Any],
+    w_kq: np.ndarray,
+    w_pv: np.ndarray,
+    learners: list[str] | None,
+    tasks: int,
+    tell: Tell,
+) -> Result:
+    """Which algorithm a layer with these weights runs."""
+    spec = read_setting(setting)
+    process, _ = spec.data()
+    model = LinearAttention(jnp.asarray(w_kq), jnp.asarray(w_pv), spec.rho)
+    answer = identify(
+        model,
+        process,
+        NextToken(max(4, min(spec.horizon, 16))),
+        tasks=tasks,
+        learners=learners,
+        progress=lambda now: tell(f"{now.done}/{now.total} {now.stage}"),
+    )
+    return {
+        "verdict": answer.verdict,
+        "candidates": list(answer.candidates),
+        "reasons": list(answer.reasons),
+        "reading": answer.reading and answer.reading.describe(),
+        "ranking": [
+            {
+                "learner": entry.learner,
+                "hyperparameters": plain(entry.hyperparameters),
+                "distance": entry.distance,
+                "interval": entry.interval,
+            }
+            for entry in answer.ranking
+        ],
+    }
+
+
+def train(setting: dict[str, Any], samples: int, rate: float, steps: int, seed: int, tell: Tell) -> Result:
+    """Gradient descent on sampled sequences, the same in every step, as the paper's experiments take it."""
+    spec = read_setting(setting)
+    model, process, task, _ = spec.build()
+    tell("drawing sequences and compiling")
+    done = descend(
+        model,
+        process,
+        task,
+        learning_rate=rate,
+        steps=steps,
+        engine=MonteCarlo(samples=samples, seed=seed),
+        mask=spec.mask,
+        saves=POINTS,
+        progress=lambda taken, loss: tell(f"{taken}/{steps} steps, loss {loss:.6g}"),
+    )
+    each = np.arange(spec.dim)
+    path = done.trajectory
+    products = np.asarray(path.w_kq)[:, spec.dim + each, each] * np.asarray(path.w_pv)[:, each, each]
+    return {
+        "times": np.asarray(done.steps) * rate,
+        "products": products,
+        "loss": np.asarray(done.loss),
+        "loss_se": np.asarray(done.standard_error),
+        "message": done.result.message,
+        "result": done.result.value,
+        "samples": samples,
+    }
+
+
+def claims(tell: Tell) -> list[dict[str, Any]]:
+    """Every claim of every paper: what it says and where that stands."""
+    return [
+        {
+            "id": claim.id,
+            "statement": claim.statement,
+            "source": claim.source,
+            "reason": claim.tolerance_reason,
+        }
+        for claim in known_claims()
+    ]
+
+
+def rerun(claim: str, folder: str, tell: Tell) -> str:
+    """Check one claim anew into a folder of records; the name of the claim."""
+    tell(f"checking {claim}")
+    reproduce(claim, out=folder, rerun=True)
+    return RunDirectory(folder).read_claim(claim).id
+
+
+def warm(setting: dict[str, Any], tell: Tell) -> float:
+    """Compile what a flow of this shape needs, so that it is found compiled later; the seconds it took."""
+    import time
+
+    begin = time.perf_counter()
+    flow(setting, tell)
+    return time.perf_counter() - begin
+
+
+def _number(value: Any) -> tuple[float, str]:
+    """A number and how it is written: as a fraction where that is short."""
+    text = str(exact(value)) if not isinstance(value, float) else f"{value:.10g}"
+    return float(value), text if len(text) <= 14 else f"{float(value):.10g}"
+
+
+def _or_reason(compute: Callable[[], Any]) -> tuple[float | None, str]:
+    """A number and how it is written, or None and why there is none."""
+    try:
+        return _number(compute())
+    except (ValueError, ZeroDivisionError) as error:
+        return None, " ".join(str(error).split())
+
+
+JOBS: dict[str, Callable[..., Any]] = {
+    "facts": facts,
+    "flow": flow,
+    "mind": mind,
+    "ask": ask,
+    "train": train,
+    "claims": claims,
+    "rerun": rerun,
+    "warm": warm,
+}
+"""What a worker can be asked for, by name."""

@@ -1,0 +1,162 @@
+"""A setting of the lab is a specification of a flow: the same in an address, in a file, and in Python."""
+
+import json
+from collections.abc import Mapping
+from pprint import pformat
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from mesascope.studies import FlowSpec, SpecError, parse_spec
+
+MOST_DIM = 24
+"""Heat maps of larger ones cannot be read, and their frames fill the memory of a page."""
+MOST_HORIZON = 10**6
+_LONGEST_QUERY = 20_000
+
+DEFAULT: dict[str, Any] = {
+    "dim": 5,
+    "horizon": 100,
+    "law": {"kind": "gaussian", "scale": 1.0},
+    "init": {"kind": "diagonal", "a": 0.1, "b": 0.1},
+}
+"""What the page opens with: figure 1a of zheng2024."""
+
+
+def read_setting(data: Mapping[str, Any]) -> FlowSpec:
+    """Return the setting that a mapping spells, as SPEC files do.
+
+    Raises:
+        SpecError: no specification of a flow, or one that a page cannot show; with the field.
+    """
+    spec = parse_spec(dict(data), FlowSpec)
+    if spec.dim > MOST_DIM:
+        raise SpecError(
+            f"must be at most {MOST_DIM} here, got {spec.dim}; mesascope flow takes larger ones", ("dim",)
+        )
+    if spec.horizon > MOST_HORIZON:
+        raise SpecError(
+            f"must be at most {MOST_HORIZON} here, got {spec.horizon}; mesascope flow takes larger ones",
+            ("horizon",),
+        )
+    if spec.method != "flow":
+        raise SpecError(
+            "the lab follows the gradient flow; mesascope flow takes steps of descent", ("method",)
+        )
+    if spec.engine.kind != "exact-moments":
+        raise SpecError("the lab computes exactly; leave it out", ("engine",))
+    if _names_a_file(spec.law.model_dump()):
+        raise SpecError("files are not read here, give the samples themselves", ("law", "file"))
+    return spec
+
+
+def _names_a_file(table: Any) -> bool:
+    """Whether a law, or a part of it, would read a file: an address that was sent may not."""
+    if isinstance(table, Mapping):
+        return table.get("file") is not None or any(map(_names_a_file, table.values()))
+    return isinstance(table, list | tuple) and any(map(_names_a_file, table))
+
+
+def plain_setting(spec: FlowSpec) -> dict[str, Any]:
+    """The fields that were chosen, as a SPEC file writes them; `read_setting` takes them back."""
+    fields = spec.model_dump(mode="json", exclude_none=True)
+    left_out = {
+        name
+        for name, field in FlowSpec.model_fields.items()
+        if not field.is_required() and getattr(spec, name) == field.default
+    }
+    return {name: value for name, value in fields.items() if name not in left_out}
+
+
+# Addresses
+
+
+def to_query(spec: FlowSpec) -> str:
+    """The part of an address after `?`: `dim=5&horizon=100&law.kind=gaussian&law.scale=1.0…`."""
+    pairs = _flat(plain_setting(spec), "")
+    return urlencode(
+        [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in pairs]
+    )
+
+
+def from_query(query: str) -> FlowSpec:
+    """Return the setting that an address spells; an empty one spells the default.
+
+    Raises:
+        SpecError: as for `read_setting`, or fields that contradict each other.
+    """
+    if len(query) > _LONGEST_QUERY:
+        raise SpecError(f"the address is longer than {_LONGEST_QUERY} characters; open a SPEC file instead")
+    data: dict[str, Any] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True, max_num_fields=1000):
+        *tables, last = name.split(".")
+        table = data
+        for part in tables:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise SpecError("is given both as a value and as a table; keep one", tuple(tables))
+        if last in table:
+            raise SpecError("is given twice; keep one", (*tables, last))
+        table[last] = read_value(text)
+    return read_setting(data or DEFAULT)
+
+
+def read_value(text: str) -> Any:
+    """A number, list or table as JSON writes it; everything else is the text itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _flat(table: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
+    pairs: list[tuple[str, Any]] = []
+    for name, value in table.items():
+        pairs += _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(prefix + name, value)]
+    return pairs
+
+
+# Files
+
+
+def to_toml(spec: FlowSpec) -> str:
+    """The setting as a file for `mesascope flow`."""
+    lines = (f"{name} = {_toml(value)}" for name, value in plain_setting(spec).items())
+    return "\n".join(["# mesascope flow FILE", *lines, ""])
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case Mapping():
+            return "{ " + ", ".join(f"{name} = {_toml(one)}" for name, one in value.items()) + " }"
+        case list():
+            return "[" + ", ".join(map(_toml, value)) + "]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+# Python
+
+
+def to_python(spec: FlowSpec) -> str:
+    """A program that computes what the page shows: flow, theory, and what the layer has learned."""
+    fields = pformat(plain_setting(spec), width=96, sort_dicts=False)
+    return f"""\
+import jax
+import mesascope as ms
+from mesascope.studies import FlowSpec
+
+jax.config.update("jax_enable_x64", True)
+
+fields = {fields}
+spec = FlowSpec.model_validate(fields)
+result, flow = spec.follow(saves=256)  # where training goes, and the way there
+print(result.message)
+print("a_j b_j at the end:", result.product)
+print("theory:", result.limit_product, "-", result.limit_reason)
+
+model, process, task, _ = spec.build()
+print("loss along the flow:", flow.loss)
+print("Assumption 4.1:", ms.theory.zheng2024.satisfies_assumption_41(process.law, process.dim))
+print("Assumption 4.2:", ms.theory.zheng2024.satisfies_assumption_42(process.law, process.dim))
+# print(ms.identify(flow.model, process, task))  # which algorithm it runs; takes a minute
+"""

@@ -1,0 +1,85 @@
+"""The process that computes for the page: takes jobs one by one, tells how far they are, and can be asked to stop."""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+from mesascope.studies import SpecError
+
+Tell = Callable[[str], None]
+"""Says how far a job is; raises KeyboardInterrupt once it is to stop."""
+
+
+def serve(jobs: Connection, stop: Event, cache: str) -> None:
+    """Answer jobs (name, arguments) with ("tell", text) and one last ("done" | "failed" | "cancelled", …).
+
+    Ends when the other side closes the connection, be it that the server was killed.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the connection
+    _prepare(cache)
+    from mesascope.core import forget_programs
+
+    from ._compute import JOBS
+
+    def tell(text: str) -> None:
+        jobs.send(("tell", text))
+        if stop.is_set():
+            raise KeyboardInterrupt
+
+    while True:
+        try:
+            name, arguments = jobs.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            jobs.send(_outcome(JOBS[name], arguments, tell))
+        except OSError:
+            return
+        forget_programs()
+
+
+def _outcome(job: Callable[..., Any], arguments: dict[str, Any], tell: Tell) -> tuple[Any, ...]:
+    try:
+        return ("done", job(**arguments, tell=tell))
+    except KeyboardInterrupt:
+        return ("cancelled",)
+    except SpecError as error:
+        return ("failed", error.what, error.path)
+    except MemoryError:
+        return ("failed", "out of memory; take a smaller dim", ())
+    except Exception as error:  # one job that fails must not take the page with it
+        if not isinstance(error, ValueError):
+            traceback.print_exc(file=sys.stderr)
+        return ("failed", " ".join(str(error).split()) or type(error).__name__, ())
+
+
+def _prepare(cache: str) -> None:
+    """Compute in 64 bits, and keep compiled programs from one start of the lab to the next.
+
+    Programs with error checks of equinox call back into Python, and cannot be kept; the flow reports what goes wrong itself.
+    """
+    os.environ.setdefault("EQX_ON_ERROR", "off")
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    if cache:
+        jax.config.update("jax_compilation_cache_dir", cache)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def cache_folder() -> str:
+    """Where compiled programs are kept: in the user's cache, or nowhere if that cannot be written to."""
+    given = os.environ.get("MESASCOPE_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    folder = Path(given or Path.home() / ".cache") / "mesascope" / "programs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ""
+    return str(folder) if os.access(folder, os.W_OK) else ""

@@ -1,0 +1,140 @@
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError, Worker
+from mesascope.studies import SpecError
+
+SETTING = {
+    "dim": 2,
+    "horizon": 6,
+    "law": {"kind": "gaussian", "scale": 1.0},
+    "init": {"kind": "diagonal", "a": 0.5, "b": 0.2},
+}
+# c* = 3 / (15 + 3 (1 + 1/2 + 1/3 + 1/4) / 4) for κ1 = 3, κ2 = 15, κ3 = 3 and T = 6
+LIMIT = 3 / (15 + 3 * (25 / 12) / 4)
+WAIT = 120  # seconds: a program is compiled within a few, on a machine that does other things too
+
+
+@pytest.fixture(scope="module")
+def worker():
+    worker = Worker("test")
+    yield worker
+    worker.close()
+
+
+def done(worker, name, **arguments):
+    return worker.submit(Job(name, arguments)).future.result(WAIT)
+
+
+@pytest.fixture(scope="module")
+def path(worker):
+    return done(worker, "flow", setting=SETTING)
+
+
+def test_facts_of_a_law_are_those_of_the_paper(worker):
+    facts = done(worker, "facts", setting=SETTING)
+    assert {name: text for name, (_, text) in facts["moments"].items()} == {
+        "m2": "1",
+        "kappa1": "3",
+        "kappa2": "15",
+        "kappa3": "3",
+    }
+    assert facts["ratio"] == (0.2, "1/5")
+    assert facts["gap"][1] == "2/5"
+    assert facts["limit"][0] == pytest.approx(LIMIT, rel=1e-15)
+    assert facts["answers"]["4.1"][0]
+    assert not facts["answers"]["4.2"][0]
+    sequence = facts["sequence"]
+    assert sequence.shape == (6, 2)
+    # x_{t+1} = W x_t with a unitary diagonal W: coordinates keep their size
+    assert np.allclose(np.abs(sequence), np.abs(sequence[0]))
+
+
+def test_a_flow_is_the_closed_form_and_ends_at_its_limit(path):
+    assert path["succeeded"]
+    assert path["products"].shape == (96, 2)
+    # the solver's own error along the way
+    assert np.allclose(path["products"], path["theory"]["product"][:, None], rtol=0, atol=1e-8)
+    # the flow rests where the gradient is 1e-10 of its curvature
+    assert path["products"][-1] == pytest.approx([LIMIT] * 2, abs=1e-8)
+    assert path["loss"][0] > path["loss"][-1]
+    assert path["w_kq"].shape == (48, 4, 4)
+    assert path["w_pv"].shape == (48, 2, 4)
+    assert path["end"]["limit_product"] == pytest.approx(LIMIT)
+
+
+def test_what_the_layer_does_is_what_theory_says(worker, path):
+    mind = done(worker, "mind", setting=SETTING, w_kq=path["w_kq"][-1], w_pv=path["w_pv"][-1])
+    # five standard errors: sampled, of sixth powers of normal numbers
+    assert np.all(np.abs(mind["error"] - mind["risk"]) < 5 * mind["error_se"])
+    slope, error = mind["correlation"]
+    assert abs(slope - mind["expected_correlation"][0]) < 5 * error
+    ratios = mind["ratios"]
+    assert abs(ratios.mean() - mind["expected_ratio"][0]) < 5 * ratios.std() / np.sqrt(len(ratios))
+    sensitivity = mind["sensitivity"]
+    assert sensitivity["sizes"].shape == (5, 2)
+    # it is one step of descent with this step size, in every derivative
+    assert sensitivity["cosine"] == pytest.approx((1, 1, 1), abs=1e-9)
+
+
+def test_identify_names_one_step_of_descent(worker, path):
+    told = []
+    weights = {"w_kq": path["w_kq"][-1], "w_pv": path["w_pv"][-1]}
+    arguments = {
+        "setting": SETTING,
+        **weights,
+        "learners": ["zero", "gradient-descent", "ridge"],
+        "tasks": 80,
+    }
+    answer = worker.submit(Job("ask", arguments, told.append)).future.result(WAIT)
+    assert (answer["verdict"], answer["candidates"]) == ("identified", ["gradient-descent"])
+    assert answer["ranking"][0]["hyperparameters"]["step_size"] == pytest.approx(LIMIT, abs=1e-6)
+    assert told[0].endswith("ask the model")
+
+
+def test_sampled_training_starts_at_the_start(worker):
+    run = done(worker, "train", setting=SETTING, samples=64, rate=0.01, steps=20, seed=0)
+    assert run["products"][0] == pytest.approx([0.1, 0.1])
+    assert run["times"][-1] == pytest.approx(0.2)
+    assert run["loss"][-1] < run["loss"][0]
+
+
+def test_what_is_wrong_is_told_at_its_field_and_the_worker_goes_on(worker):
+    law = {"kind": "studentt", "df": 5, "scale": 1}
+    with pytest.raises(SpecError, match="df > 6") as raised:
+        done(worker, "facts", setting={**SETTING, "law": law})
+    assert raised.value.path[0] == "law"
+    assert done(worker, "facts", setting=SETTING)["ratio"] == (0.2, "1/5")
+
+
+def endless():
+    return Job("train", {"setting": SETTING, "samples": 64, "rate": 1e-9, "steps": 10**8, "seed": 0})
+
+
+def test_a_cancelled_job_stops_within_seconds_and_one_dropped_in_the_queue_never_runs(worker):
+    job = worker.submit(endless())
+    waiting, after = worker.submit(endless()), worker.submit(Job("facts", {"setting": SETTING}))
+    waiting.drop()
+    time.sleep(0.5)
+    begin = time.monotonic()
+    job.cancel()
+    for unwanted in (job, waiting):
+        with pytest.raises(JobCancelledError):
+            unwanted.future.result(WAIT)
+    assert time.monotonic() - begin < 10  # two seconds of grace, and the end of a process
+    assert after.future.result(WAIT)["ratio"] == (0.2, "1/5")
+
+
+def test_a_lost_process_is_told_and_replaced(worker):
+    job = worker.submit(endless())
+    while worker._process is None or not worker._process.is_alive():
+        time.sleep(0.05)
+    time.sleep(0.2)
+    os.kill(worker._process.pid, signal.SIGKILL)
+    with pytest.raises(JobFailedError, match="its process ended"):
+        job.future.result(WAIT)
+    assert done(worker, "facts", setting=SETTING)["ratio"] == (0.2, "1/5")

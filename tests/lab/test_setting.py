@@ -1,0 +1,192 @@
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from mesascope.lab._form import LAWS, field_of, form_of, setting_of
+from mesascope.lab._setting import (
+    DEFAULT,
+    from_query,
+    plain_setting,
+    read_setting,
+    to_python,
+    to_query,
+    to_toml,
+)
+from mesascope.studies import SpecError
+
+GAUSSIAN = {"kind": "gaussian", "scale": 1.0}
+LAW_TABLES = {
+    "gaussian": {"kind": "gaussian", "scale": "1/3"},
+    "sparse": {"kind": "sparse", "scale": 2},
+    "constant": {"kind": "constant", "value": [1, "1/2", -0.25]},
+    "rademacher": {"kind": "rademacher", "scale": 0.5},
+    "uniform": {"kind": "uniform", "scale": 3},
+    "studentt": {"kind": "studentt", "df": 9.5, "scale": 2.0},
+    "mixture": {
+        "kind": "mixture",
+        "parts": [
+            {"probability": "1/3", "law": {"kind": "studentt", "df": 8, "scale": 1.0}},
+            {"probability": "1/3", "law": {"kind": "constant", "value": [1, 2, 3]}},
+            {
+                "probability": "1/3",
+                "law": {"kind": "mixture", "parts": [{"probability": 1, "law": GAUSSIAN}]},
+            },
+        ],
+    },
+    "empirical": {"kind": "empirical", "samples": [[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]], "joint": True},
+    "moments": {"kind": "moments", "moments": [1, 0, 1, 0, 3, 0, 15]},
+}
+MATRICES = {"w_kq": [[0.5] * 6] * 6, "w_pv": [[0.0, 1, 2, 3, 4, 5]] * 3}
+SETTINGS = [
+    DEFAULT,
+    *(
+        {"dim": 3, "horizon": 12, "law": law, "init": {"kind": "gaussian", "scale": 0.1, "seed": 0}}
+        for law in LAW_TABLES.values()
+    ),
+    {
+        **DEFAULT,
+        "weights": {"99": 1},
+        "rho": "1",
+        "mask": "off-diagonal",
+        "solver": "kvaerno5",
+        "until": 12.5,
+    },
+    {**DEFAULT, "horizon": 5, "weights": [1, "1/2", 0], "rho": "t", "tolerance": 1e-6, "max_steps": 500},
+    {
+        "dim": 3,
+        "horizon": 7,
+        "law": GAUSSIAN,
+        "init": {"kind": "explicit", **MATRICES},
+        "weights": {"2": "1/7", "5": 2},
+    },
+    {**DEFAULT, "init": {"kind": "gaussian", "scale": 1, "seed": 7}},
+]
+
+
+@pytest.mark.parametrize("data", SETTINGS)
+def test_address_file_and_form_give_the_setting_back(data):
+    setting = read_setting(data)
+    assert from_query(to_query(setting)) == setting
+    assert read_setting(tomllib.loads(to_toml(setting))) == setting
+    assert read_setting(plain_setting(setting)) == setting
+    again = setting_of(form_of(setting))
+    # a list of all weights becomes a table of them; in the loss they are the same
+    assert plain_setting(again) | {"weights": None} == plain_setting(setting) | {"weights": None}
+    if isinstance(setting.weights, dict | None):
+        assert again == setting
+
+
+def test_every_law_can_be_chosen_and_its_first_values_are_good():
+    assert set(LAWS) == set(LAW_TABLES)
+    form = form_of(read_setting(DEFAULT))
+    for kind in LAWS:
+        assert setting_of({**form, "law.kind": kind}).law.kind == kind
+
+
+def test_the_last_term_stays_the_last_when_the_horizon_moves():
+    form = form_of(read_setting({**DEFAULT, "weights": {"99": 1}}))
+    assert form["objective"] == "last"
+    assert setting_of({**form, "horizon": "40"}).weights == {39: 1}
+
+
+def test_a_file_from_the_page_runs_on_the_command_line(tmp_path):
+    data = {
+        "dim": 1,
+        "horizon": 4,
+        "law": GAUSSIAN,
+        "init": {"kind": "diagonal", "a": 1, "b": 1},
+        "until": 0.5,
+    }
+    (tmp_path / "spec.toml").write_text(to_toml(read_setting(data)))
+    (tmp_path / "view.py").write_text(to_python(read_setting(data)))
+    flow = [sys.executable, "-m", "mesascope", "flow", "spec.toml", "--json"]
+    done = subprocess.run(flow, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    # the same end, since both follow the same flow
+    view = subprocess.run(
+        [sys.executable, "view.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    product = next(line for line in view.stdout.splitlines() if line.startswith("a_j b_j")).split(": ")[1]
+    assert f'"product": {product}' in done.stdout
+
+
+BAD = {
+    "law.scale": "-1",
+    "dim": "2.5",
+    "horizon": "2",
+    "init.a": "one",
+    "init.b": "",
+    "until": "soon",
+    "tolerance": "2",
+    "max_steps": "0",
+}
+
+
+@pytest.mark.parametrize(("field", "text"), BAD.items())
+def test_an_error_is_at_its_field(field, text):
+    form = form_of(read_setting(DEFAULT)) | {field: text}
+    with pytest.raises(SpecError) as raised:
+        setting_of(form)
+    assert field_of(raised.value, form) == field
+
+
+@pytest.mark.parametrize(
+    ("choice", "field", "text"),
+    [
+        ({"law.kind": "constant"}, "law.value", "1, x"),
+        ({"law.kind": "studentt"}, "law.df", "no"),
+        ({"law.kind": "mixture"}, "law.parts", "0.5 gaussian 1"),
+        ({"law.kind": "mixture"}, "law.parts", "0.5 gauss scale=1"),
+        ({"law.kind": "mixture"}, "law.parts", ""),
+        ({"law.kind": "mixture"}, "law.parts", "1 {"),
+        ({"law.kind": "empirical"}, "law.samples", "1, 2\n3"),
+        ({"law.kind": "moments"}, "law.moments", "1, 0, y"),
+        ({"objective": "given"}, "weights", "2: 1, 3"),
+        ({"objective": "given"}, "weights", "2: 1, 200: 1"),
+        ({"objective": "given"}, "weights", "2: 1, 2: 3"),
+        ({"objective": "given"}, "weights", ""),
+        ({"init.kind": "gaussian"}, "init.scale", "0"),
+        ({"init.kind": "gaussian"}, "init.seed", "-1"),
+        ({"init.kind": "explicit", "init.w_pv": "1"}, "init.w_kq", "1 2\n3"),
+    ],
+)
+def test_an_error_of_a_hidden_field_is_at_that_field(choice, field, text):
+    form = form_of(read_setting(DEFAULT)) | choice | {field: text}
+    with pytest.raises(SpecError) as raised:
+        setting_of(form)
+    assert field_of(raised.value, form) == field
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("dim=25", "dim: must be at most 24 here, got 25"),
+        ("horizon=10000000", "horizon: must be at most 1000000"),
+        ("method=descent&lr=1&steps=2", "method: the lab follows the gradient flow"),
+        ("engine.kind=enumeration", "engine"),
+        ("law.kind=empirical&law.file=x.npy", "law.file: files are not read here"),
+        (
+            "law.kind=mixture&law.parts=" + '[{"probability":1,"law":{"kind":"empirical","file":"x.npy"}}]',
+            "law.file",
+        ),
+        ("dim=3&dim=4", "dim: is given twice"),
+        ("law=1&law.kind=gaussian", "law: is given both as a value and as a table"),
+        ("colour=red", "unknown field 'colour'"),
+        ("x=" + "1" * 30_000, "longer than"),
+        ("dim=" + "[" * 5000, "dim"),
+    ],
+)
+def test_an_address_that_cannot_be_shown_says_why(query, message):
+    given = {name.partition("=")[0].partition(".")[0] for name in query.split("&")}
+    rest = to_query(read_setting({**DEFAULT, "dim": 2, "horizon": 5}))
+    kept = [pair for pair in rest.split("&") if pair.partition("=")[0].partition(".")[0] not in given]
+    with pytest.raises(SpecError) as raised:
+        from_query("&".join([query, *kept]))
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_empty_address_is_the_figure_of_the_paper():
+    assert from_query("") == read_setting(DEFAULT)
