@@ -11,7 +11,7 @@ import numpy as np
 
 import mesascope.theory.zheng2024 as theory
 from mesascope.core import exact, named_key
-from mesascope.dynamics import descend
+from mesascope.dynamics import Flow, descend
 from mesascope.learners import GradientDescent
 from mesascope.learners import predictions as learner_predictions
 from mesascope.models import LinearAttention
@@ -69,6 +69,7 @@ def flow(setting: dict[str, Any], tell: Tell) -> Result:
         lambda now: tell(f"time {now.time:.4g}, {now.steps} steps, gradient {now.gradient_norm:.1e}"),
         saves=2 * POINTS,
     )
+    assert isinstance(end, Flow)  # a setting names no other method
     process, task = spec.data()
     chosen = _chosen(len(end.times), POINTS)
     path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], end.trajectory)
