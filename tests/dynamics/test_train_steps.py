@@ -1,5 +1,6 @@
 """What one step of training is: its batch, its gradient, its average; and when it is compiled."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +12,8 @@ from mesascope.core import named_key
 from mesascope.dynamics import Optimizer, Outcome, _pieces, _training_steps, load_model, real_vector
 from mesascope.dynamics._pieces import _CACHED_BYTES, number_of_pieces
 from mesascope.models import prompt_linear_transformer, token_transformer, transformer
-from mesascope.objectives import sample_losses
-from mesascope.processes import FewShot, LinearRegression, MarkovTree
+from mesascope.objectives import _monte_carlo, sample_losses
+from mesascope.processes import FewShot, LinearRegression, MarkovTree, SequenceProcess
 
 PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
 REAL = LinearAttention.gaussian(2, 0.3, key=jax.random.key(1))
@@ -117,6 +118,40 @@ def test_equal_settings_share_compiled_code(monkeypatch):
     assert first > 0
     assert run(Optimizer("adam", "1/100"), 5, seed=3, record_every=2) == first
     assert run(Optimizer("adam", 0.02), 3) > first
+
+
+class Around(SequenceProcess):
+    """Tokens around a point, which is an array: it is traced, and no part of what compiled code is known by."""
+
+    point: jax.Array
+    dim: int = eqx.field(static=True, default=2)
+
+    def sample(self, key, horizon, batch):
+        return self.point + jax.random.normal(key, (batch, horizon, self.dim))
+
+    def describe(self):
+        return "around a point"
+
+
+def test_arrays_of_a_process_share_compiled_code(monkeypatch):
+    traces = []
+
+    def counted(*arguments):
+        traces.append(arguments)
+        return sample_losses(*arguments)
+
+    monkeypatch.setattr(_training_steps, "sample_losses", counted)
+    monkeypatch.setattr(_monte_carlo, "sample_losses", counted)
+
+    def run(point):
+        process, optimizer = Around(jnp.array(point)), Optimizer("adam", 0.01)
+        return train(REAL, process, NextToken(8), optimizer=optimizer, steps=2, **WIDE)
+
+    near = run([0.0, 0.0])
+    first = len(traces)
+    far = run([3.0, 0.0])
+    assert first > 1 and len(traces) == first  # the step and the held-out loss
+    assert float(far.loss.value) > 2 * float(near.loss.value)  # and both see the point
 
 
 def test_the_seed_decides_the_samples_and_nothing_else_does():

@@ -112,3 +112,17 @@ def test_chains_that_fall_apart_have_a_finite_stationary_distribution(dtype):
         # The floor under the entries, √tiny, decides between the stationary distributions; they are exact to it.
         np.testing.assert_allclose(mu @ transitions, mu, atol=1e-6 if dtype == jnp.float32 else 1e-14)
         assert mu.sum() == pytest.approx(1, rel=1e-6)
+
+
+def test_a_graph_as_an_array_draws_the_same_sequences():
+    process = MarkovTree.random(6, 4, 0.3, seed=2)
+    traced = process.traced()
+    assert (traced.vocabulary, traced.horizon, traced.dim) == (4, 7, 4)
+    assert traced.describe() == "traced MarkovTree(T=6, states=4, alpha=0.3)"
+    key = named_key(1)
+    drawn = jax.jit(lambda one: one.sample(key, 7, 50))(traced)
+    np.testing.assert_array_equal(drawn, sample_of(process, key))
+
+
+def sample_of(process, key):
+    return process.sample(key, process.horizon, 50)

@@ -35,7 +35,8 @@ class TrainingSteps(eqx.Module):
     """What a step is: equal when its fields are, so that runs with equal settings share their compiled code.
 
     Attributes:
-        process, task: what is drawn, and which predictions count.
+        process: what is drawn; arrays in it are traced, all else in it is compared.
+        task: which predictions count.
         optimizer: an optax transformation.
         batch: sequences or prompts per step.
         precision: type of weights and samples in the loss; the state keeps float32 under bfloat16.
@@ -43,7 +44,7 @@ class TrainingSteps(eqx.Module):
         devices: among how many a batch may be divided.
     """
 
-    process: Any = eqx.field(static=True)
+    process: Any
     task: Task = eqx.field(static=True)
     optimizer: Any = eqx.field(static=True)
     batch: int = eqx.field(static=True)

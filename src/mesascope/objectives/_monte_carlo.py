@@ -28,14 +28,14 @@ class SampledObjective(Objective):
     """The mean loss of fixed samples, drawn anew inside every evaluation from the same key.
 
     Attributes:
-        process: what draws the sequences or prompts.
+        process: what draws the sequences or prompts; arrays in it are traced, all else in it is compared.
         task: which predictions count.
         key: random key of the sample.
         samples: number of sequences or prompts; batch: how many are held at once.
         precision: floating-point type of tokens and weights in the evaluation.
     """
 
-    process: Any = eqx.field(static=True)
+    process: Any
     task: Task = eqx.field(static=True)
     key: Array
     samples: int = eqx.field(static=True)
@@ -66,9 +66,9 @@ _compiled_losses = eqx.filter_jit(SampledObjective._losses)
 
 
 def _is_value(process: Any) -> bool:
-    """Whether the process is all in its hash: compiled code of one that can change would become stale."""
+    """Whether the process is arrays and its hash: compiled code of one that can change otherwise would become stale."""
     try:
-        hash(process)
+        hash(eqx.filter(process, eqx.is_array, inverse=True))
     except TypeError:
         return False
     return isinstance(process, eqx.Module)

@@ -108,22 +108,64 @@ class MarkovTree(SequenceProcess):
                 f"horizon must be {self.horizon}, the {len(self.parents)} positions of the graph and the target, "
                 f"got {horizon}"
             )
-        keys = jax.random.split(key, integer_at_least("batch", batch, 1))
-        root, uniform = self.horizon, self.horizon + 1
-        sources = [root if parent is None else parent for parent in self.parents]
-        sources[-1:] = [uniform, len(self.parents) - 1]
-        return _sequences(keys, jnp.array(sources), self.states, float(self.alpha))
+        return self.traced().sample(key, horizon, batch)
+
+    def traced(self) -> "TracedMarkovTree":
+        """Return the same process with its graph as an array: those of one size share compiled programs."""
+        return TracedMarkovTree(self)
 
     def describe(self) -> str:
         """Return e.g. `MarkovTree(T=20, states=10, alpha=0.1)`."""
         return f"MarkovTree(T={len(self.parents)}, states={self.states}, alpha={show_number(self.alpha)})"
 
 
+class TracedMarkovTree(SequenceProcess):
+    """What `MarkovTree.traced` gives: it draws the same sequences, but is no value that could be hashed or compared.
+
+    Attributes:
+        sources: for every symbol of a sequence what it follows: a position, T + 1 for the stationary distribution, T + 2 for
+            the uniform one.
+        alpha: as in `MarkovTree`.
+        dim: S.
+    """
+
+    sources: Int[Array, " horizon"]
+    alpha: float = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+
+    def __init__(self, process: MarkovTree):
+        positions = len(process.parents)
+        root, uniform = process.horizon, process.horizon + 1
+        sources = [root if parent is None else parent for parent in process.parents]
+        sources[-1:] = [uniform, positions - 1]
+        self.sources = jnp.array(sources, jnp.int32)
+        self.alpha, self.dim = float(process.alpha), process.states
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of symbols."""
+        return self.dim
+
+    @property
+    def horizon(self) -> int:
+        """The number of symbols in a sequence."""
+        return len(self.sources)
+
+    def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Int[Array, "batch horizon"]:
+        """As `MarkovTree.sample`."""
+        keys = jax.random.split(key, integer_at_least("batch", batch, 1))
+        return _sequences(keys, self.sources, self.dim, self.alpha)
+
+    def describe(self) -> str:
+        """Return e.g. `traced MarkovTree(T=20, states=10, alpha=0.1)`."""
+        return f"traced MarkovTree(T={self.horizon - 1}, states={self.dim}, alpha={show_number(self.alpha)})"
+
+
 @partial(jax.jit, static_argnums=2)
 def _sequences(
     keys: PRNGKeyArray, sources: Int[Array, " horizon"], states: int, alpha: float
 ) -> Int[Array, "batch horizon"]:
-    """One sequence a key. Where every symbol comes from is traced: graphs of one size share a compiled program."""
+    """One sequence a key."""
     horizon = len(sources)
 
     def sequence(key: PRNGKeyArray) -> Int[Array, " horizon"]:

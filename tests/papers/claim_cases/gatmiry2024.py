@@ -15,13 +15,13 @@ def symmetric_only(patch):
 
 
 def larger_test_inputs(patch):
-    """Fresh prompts have inputs of 1.7 times the variance."""
+    """Fresh prompts have inputs of 1.2 times the variance."""
     right = _extra_loops.regression
 
     def wrong(settings):
         rows = right(settings).covariance
         return LinearRegression(
-            len(rows), covariance=[[1.7 * c for c in row] for row in rows], prior="inverse"
+            len(rows), covariance=[[1.2 * c for c in row] for row in rows], prior="inverse"
         )
 
     patch.setattr(_extra_loops, "regression", wrong)
@@ -68,9 +68,17 @@ CASES = {
         scaled(_minimizer, "drawn_moments", 1.2),
     ),
     "gatmiry2024/minimizer-is-not-symmetric": Case({"dim": 3, "sets": 3}, symmetric_only),
-    "gatmiry2024/extra-loops": Case({"sets": 3, "prompts": 400, "fresh": 2000}, larger_test_inputs),
-    # the best multiple is taken for a twentieth less: there the gradient does not vanish
-    "gatmiry2024/gradient-dominance": Case({"loops": [1, 2]}, scaled(theory, "best_multiple", 0.95)),
+    # rare prompts make up means there, so that three sets refute nothing, but it is not verified any more
+    "gatmiry2024/extra-loops": Case(
+        {"sets": 3, "prompts": 400, "fresh": 2000}, larger_test_inputs, turned="inconclusive"
+    ),
+    # the best multiple is taken for 6 % less: there the gradient does not vanish
+    "gatmiry2024/gradient-dominance": Case(
+        {"loops": [1, 2], "fractions": [0.0, 0.5, 1.0, 1.5]},
+        scaled(theory, "best_multiple", 0.94),
+        verdict="refuted",
+        turned="verified",
+    ),
     "gatmiry2024/dominance-above-the-least-loss": Case(
         {"dim": 2, "loops": [1], "matrices": 8, "groups": 3, "prompts": 200}, beside_the_best
     ),

@@ -14,14 +14,14 @@ from mesascope.theory import nichani2024 as theory
 from .._claim import Claim, Finding, Settings, all_of, both
 from .._intervals import below, mean_interval
 from .._runs import seeds_of
+from .._shared import shared
 from ._model import PAPER, counted_losses, drawn, posterior_losses
 
 
-def _lengths(settings: Settings) -> Finding:
+def _share(settings: Settings) -> Finding:
     """The share of the gain over guessing that the construction leaves, by length."""
-    guessing = float(np.log(settings["states"]))
-    rows = [_row(settings, size, guessing) for size in settings["lengths"]]
-    falls = [mean_interval(np.subtract(b["shares"], a["shares"])) for a, b in pairwise(rows)]
+    rows = _rows(settings)
+    falls = _steps(rows, "shares")
     return Finding(
         {
             "left_of_the_gain": [row["share"] for row in rows],
@@ -36,15 +36,52 @@ def _lengths(settings: Settings) -> Finding:
             *(below(interval, 0.0) for _, interval in falls),
             below(rows[-1]["share_interval"], settings["last"]),
         ),
-        {
-            "rows": rows,
-            "intervals_95": {"from_length_to_length": [interval for _, interval in falls]},
-            "entropy_of_the_transitions": theory.entropy_of_rows(settings["states"], settings["alpha"]),
-            "guessing": guessing,
-            "meaning": "nats; share: of guessing minus Bayes, one a graph; β and ε chosen on other sequences",
-        },
-        {"lengths": _figure(rows, settings, guessing)},
+        _details(rows, falls, settings),
+        {"lengths": _figure(rows, settings, _guessing(settings))},
     )
+
+
+def _nats(settings: Settings) -> Finding:
+    """The distance between the losses themselves, by length."""
+    rows = _rows(settings)
+    falls = _steps(rows, "gaps")
+    return Finding(
+        {
+            "above_bayes": [row["above_bayes"] for row in rows],
+            "from_length_to_length": [fall for fall, _ in falls],
+        },
+        {"above_bayes": "falls with every length", "from_length_to_length": "below 0"},
+        None,
+        all_of(*(below(interval, 0.0) for _, interval in falls)),
+        _details(rows, falls, settings),
+    )
+
+
+def _guessing(settings: Settings) -> float:
+    return float(np.log(settings["states"]))
+
+
+def _steps(rows: list[dict[str, Any]], name: str) -> list[tuple[float, list[float]]]:
+    """Mean and interval over graphs of what changes from each length to the next."""
+    return [mean_interval(np.subtract(after[name], before[name])) for before, after in pairwise(rows)]
+
+
+def _details(
+    rows: list[dict[str, Any]], falls: list[tuple[float, list[float]]], settings: Settings
+) -> dict[str, Any]:
+    return {
+        "rows": rows,
+        "intervals_95": {"from_length_to_length": [interval for _, interval in falls]},
+        "entropy_of_the_transitions": theory.entropy_of_rows(settings["states"], settings["alpha"]),
+        "guessing": _guessing(settings),
+        "meaning": "nats, one entry a graph; share: of guessing minus Bayes; β and ε chosen on other sequences",
+    }
+
+
+@shared("lengths", "states", "alpha", "sharpness", "floors", "seed", "seeds", "chosen_on", "sequences")
+def _rows(settings: Settings) -> list[dict[str, Any]]:
+    """What the construction leaves, one row a length."""
+    return [_row(settings, size, _guessing(settings)) for size in settings["lengths"]]
 
 
 def _row(settings: Settings, size: int, guessing: float) -> dict[str, Any]:
@@ -76,6 +113,7 @@ def _row(settings: Settings, size: int, guessing: float) -> dict[str, Any]:
         "share": share,
         "share_interval": interval,
         "shares": shares,
+        "gaps": gaps,
         "sharpness": sharpness,
         "floor": floor,
     }
@@ -116,35 +154,45 @@ def _figure(rows: list[dict[str, Any]], settings: Settings, guessing: float) -> 
     )
 
 
+_SETTINGS: dict[str, Any] = {
+    "lengths": [10, 80, 640],
+    "states": 10,
+    "alpha": 0.1,
+    "sharpness": [5, 6, 7, 8, 10, 12, 15, 20, 30],
+    "floors": [0.4, 0.2, 0.1, 0.05, 0.03, 0.01, 0.003],
+    "seed": 100,
+    "seeds": 4,
+    "chosen_on": 500,
+    "sequences": 1500,
+}
+_PAPER: dict[str, Any] = {"lengths": [10, 80, 640, 5120], "seeds": 10, "chosen_on": 5000, "sequences": 10_000}
+_REASON = "no distance: 95 % intervals over graphs must lie beyond the thresholds"
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/construction-approaches-bayes",
         statement=(
-            "With growing T the construction – attention along the known graph, nothing trained – approaches the Bayes "
-            "predictor: what it leaves of that one's gain over guessing falls from T to 8T each time and ends below 0.15 "
-            "(S = 10, Dirichlet α = 0.1, random graphs, β and ε best for each T; quick: T = 10, 80, 640, four graphs; paper: "
-            "up to 5120, ten graphs)."
+            "Relative to what there is to gain, the construction – attention along the known graph, nothing trained – "
+            "approaches the predictor that counts along the graph: its share of that one's gain over guessing that it leaves "
+            "falls from T to 8T each time and ends below 0.15 (S = 10, Dirichlet α = 0.1, random graphs, β and ε best for each "
+            "T; quick: T = 10, 80, 640, four graphs; paper: up to 5120, ten graphs)."
         ),
-        source="nichani2024, main theorem (loss for T → ∞)",
-        settings=both(
-            {
-                "lengths": [10, 80, 640],
-                "states": 10,
-                "alpha": 0.1,
-                "sharpness": [5, 6, 7, 8, 10, 12, 15],
-                "floors": [0.4, 0.2, 0.1, 0.05, 0.03, 0.01, 0.003],
-                "seed": 0,
-                "seeds": 4,
-                "chosen_on": 500,
-                "sequences": 1500,
-                "last": 0.15,
-            },
-            lengths=[10, 80, 640, 5120],
-            seeds=10,
-            chosen_on=5000,
-            sequences=10_000,
+        source="nichani2024, main theorem (loss for T → ∞); the share of the gain as its measure is ours",
+        settings=both({**_SETTINGS, "last": 0.15}, **_PAPER),
+        check=_share,
+        tolerance_reason=_REASON,
+        origin="ours",
+    ),
+    Claim(
+        id=f"{PAPER}/construction-approaches-bayes-in-nats",
+        statement=(
+            "In nats, too, the loss of the construction comes nearer to that of the predictor that counts along the graph with "
+            "every length: the difference falls from T to 8T each time (S = 10, Dirichlet α = 0.1, random graphs, β and ε "
+            "best for each T; quick: T = 10, 80, 640, four graphs; paper: up to 5120, ten graphs)."
         ),
-        check=_lengths,
-        tolerance_reason="no distance: 95 % intervals over graphs must lie beyond the thresholds",
+        source="nichani2024, main theorem (loss for T → ∞); that it shows from T = 10 on is asked here",
+        settings=both(_SETTINGS, **_PAPER),
+        check=_nats,
+        tolerance_reason=_REASON,
     ),
 )

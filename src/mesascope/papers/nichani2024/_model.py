@@ -18,7 +18,9 @@ from mesascope.processes import MarkovTree, NextToken
 from mesascope.theory import nichani2024 as theory
 
 from .._claim import Settings
-from .._runs import seeds_of, trained_models
+from .._recorded import recorded_models
+from .._runs import seeds_of
+from .._still_falling import halves
 
 PAPER = "nichani2024"
 
@@ -72,28 +74,39 @@ def random_graphs(settings: Settings) -> list[MarkovTree]:
 
 def trained(processes: Sequence[MarkovTree], settings: Settings) -> list[ReducedTransformer]:
     """One model a process, each with a seed of its own, all from the paper's start."""
+    return [end for _, end in _courses(processes, settings)]
+
+
+def half_trained(processes: Sequence[MarkovTree], settings: Settings) -> list[ReducedTransformer]:
+    """The same models half way through their training."""
+    return [middle for middle, _ in _courses(processes, settings)]
+
+
+def _courses(
+    processes: Sequence[MarkovTree], settings: Settings
+) -> list[tuple[ReducedTransformer, ReducedTransformer]]:
     training = [settings[name] for name in ("floor", "rate", "steps", "batch")]
-    seeds: dict[MarkovTree, list[int]] = {}
-    for process, seed in zip(processes, seeds_of(settings), strict=True):
-        seeds.setdefault(process, []).append(seed)
-    models = {process: iter(_trained_once(process, tuple(one), *training)) for process, one in seeds.items()}
-    return [next(models[process]) for process in processes]
+    pairs = zip(processes, seeds_of(settings), strict=True)
+    return [_course(process, seed, *training) for process, seed in pairs]
 
 
 @cache  # several claims look at the same models
-def _trained_once(
-    process: MarkovTree, seeds: tuple[int, ...], floor: float, rate: float, steps: int, batch: int
-) -> list[ReducedTransformer]:
-    return trained_models(
+def _course(
+    process: MarkovTree, seed: int, floor: float, rate: float, steps: int, batch: int
+) -> tuple[ReducedTransformer, ReducedTransformer]:
+    """One model half way and at the end of its training."""
+    found = recorded_models(
         lambda key: ReducedTransformer.start(process, floor),
-        process,
+        process.traced(),  # compiled once for all graphs of one size
         NextToken.last(process.horizon),
-        list(seeds),
+        [seed],
+        halves(steps),
         optimizer=Optimizer("adam", rate),
-        steps=steps,
         batch=batch,
         held_out=2,
     )
+    (middle,), (end,) = (found[number] for number in halves(steps))
+    return middle, end
 
 
 def drawn(process: MarkovTree, count: int, *names: str, seed: int) -> np.ndarray:

@@ -181,7 +181,7 @@ def _other_starts(settings: Settings) -> Finding:
         title="Flows from random weights",
         panels=(
             Panel(
-                title=f"d = {len(lam)}, N = {examples}, entries N(0, {settings['scale']}²)",
+                title=f"d = {len(lam)}, N = {examples}, entries $N(0, {settings['scale']}^2)$",
                 xlabel="time",
                 xscale="log",
                 ylabel="$E(\\hat y - y)^2$ / tr Λ",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mesascope.processes import Gaussian, LinearRegression
@@ -21,6 +19,7 @@ def _test_risk(settings: Settings) -> Finding:
     lengths = np.unique(np.geomspace(1, 10**5, settings["lengths"]).astype(int))
     errors, floors = [], []
     curves: list[Trace] = []
+    ends: list[Trace] = []
     for series, examples in enumerate(settings["examples"]):
         layer = trained({**settings, "examples": examples})
         a = np.linalg.inv(theory.gamma(lam, examples))
@@ -30,10 +29,10 @@ def _test_risk(settings: Settings) -> Finding:
         far = exact_risk(layer, process, 10**15)
         floors.append(far)
         errors.append(abs(far / theory.risk_floor(lam, examples) - 1))
-        curves += [
-            Line(x=lengths, y=measured / np.trace(lam), label=f"trained on N = {examples}", series=series),
-            Rule(value=far / np.trace(lam), label=f"floor, N = {examples}", series=series),
-        ]
+        curves.append(
+            Line(x=lengths, y=measured / np.trace(lam), label=f"trained on N = {examples}", series=series)
+        )
+        ends.append(Rule(value=far / np.trace(lam), label="$M \\to \\infty$", series=series))
     orders = -np.diff(np.log(floors)) / np.diff(np.log(settings["examples"]))
     holds = max(errors) <= settings["tolerance"] and abs(orders[-1] - 2) < settings["order"]
     return Finding(
@@ -52,7 +51,7 @@ def _test_risk(settings: Settings) -> Finding:
                         ylabel="$E(\\hat y - y)^2$ / tr Λ",
                         xscale="log",
                         yscale="log",
-                        traces=tuple(curves),
+                        traces=(*curves, *ends),
                     ),
                 ),
             )
@@ -66,6 +65,7 @@ def _covariate_shift(settings: Settings) -> Finding:
     layer = trained({**settings, "examples": examples})
     rows, errors = {}, []
     curves: list[Trace] = []
+    ends: list[Trace] = []
     for series, c in enumerate(settings["scales"]):
         process = LinearRegression(len(lam), Gaussian(c), lam)
         factor, correlation = factors(layer, process, examples)
@@ -74,7 +74,8 @@ def _covariate_shift(settings: Settings) -> Finding:
         lengths = np.unique(np.geomspace(1, 10**4, 25).astype(int))
         risks = [exact_risk(layer, process, int(m)) / (c**2 * np.trace(lam)) for m in lengths]
         curves.append(Line(x=lengths, y=risks, label=f"$c$ = {c:g}", series=series))
-        curves.append(Rule(value=(c**2 - 1) ** 2, label="$(c^2 - 1)^2$"))
+        if c != 1:  # 0 has no place on a logarithmic axis
+            ends.append(Rule(value=(c**2 - 1) ** 2, label="$(c^2 - 1)^2$", series=series))
     return Finding(
         {"largest_error": max(errors)},
         {"largest_error": 0.0},
@@ -94,16 +95,12 @@ def _covariate_shift(settings: Settings) -> Finding:
                         ylabel="$E(\\hat y - y)^2 / E y^2$",
                         xscale="log",
                         yscale="log",
-                        traces=tuple(curve for curve in curves if not _is_zero(curve)),
+                        traces=(*curves, *ends),
                     ),
                 ),
             )
         },
     )
-
-
-def _is_zero(trace: Any) -> bool:
-    return isinstance(trace, Rule) and trace.value == 0
 
 
 CLAIMS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +98,7 @@ def _normalizers(settings: Settings) -> Finding:
     process, task = DiagonalUnitary(Gaussian(1.0), settings["dim"]), NextToken(settings["horizon"])
     shift = float(theory.best_normalizer_shift(process))
     zero = float(process.law.moment(2)) * float(task.total_weight) * process.dim / 2
-    measured, expected, risks = {}, {}, []
+    measured, expected, risks = {}, {}, {}
     normalizers: dict[str, Any] = {"t-1": "t-1", "t": "t", "1": "1", "best": _Shifted(shift)}
     lengths = np.arange(2, settings["horizon"])
     for name, normalizer in normalizers.items():
@@ -110,27 +111,11 @@ def _normalizers(settings: Settings) -> Finding:
             if name == "best"
             else theory.limit_loss(process, task, normalizer=normalizer)
         )
-        risks.append(_risk_by_length(flow.model, process, lengths, normalizer))
+        risks[name] = _risk_by_length(flow.model, process, lengths, normalizer)
     errors = {name: abs(measured[name] / expected[name] - 1) for name in measured}
     ranked = sorted(measured, key=lambda name: measured[name])
     given_up = {name: (measured[name] - measured["best"]) / (zero - measured["best"]) for name in measured}
     close = given_up["t"] < 0.01 and given_up["t-1"] < 0.01 and 0.2 < given_up["1"] < 0.25
-    labels = {"t-1": "t − 1 (paper)", "t": "t", "1": "1", "best": "t − 1 + κ3/κ2"}
-    figure = Figure(
-        title="The normalizer of linear attention",
-        panels=(
-            Panel(
-                title=f"{process.law.describe()}, d = {process.dim}, T = {task.horizon}",
-                xlabel="context length $t$",
-                ylabel="risk / risk of predicting 0",
-                xscale="log",
-                traces=tuple(
-                    Line(x=lengths, y=risk, label=f"ρ = {labels[name]}")
-                    for name, risk in zip(normalizers, risks, strict=True)
-                ),
-            ),
-        ),
-    )
     return Finding(
         {"loss": {name: value / zero for name, value in measured.items()}, "order": ranked, "shift": shift},
         {
@@ -146,7 +131,50 @@ def _normalizers(settings: Settings) -> Finding:
             "given_up": given_up,
             "meaning": "losses are relative to the loss of predicting 0; given up: part of what the best one gains over it",
         },
-        {"normalizers": figure},
+        {"normalizers": _normalizer_figure(lengths, risks, settings)},
+    )
+
+
+def _normalizer_figure(lengths: np.ndarray, risks: dict[str, np.ndarray], settings: Settings) -> Figure:
+    """Risks by context length, and what they lie above those of the best normalizer, which is the best at every length."""
+    labels = {
+        "t-1": "$t - 1$ (paper)",
+        "t": "$t$",
+        "1": "$1$",
+        "best": "$t - 1 + \\kappa_3/\\kappa_2$ (best)",
+    }
+    above = {name: np.maximum(risk - risks["best"], 1e-8) for name, risk in risks.items() if name != "best"}
+
+    def lines(curves: dict[str, np.ndarray], names: Sequence[str]) -> tuple[Line, ...]:
+        return tuple(
+            Line(
+                x=lengths,
+                y=curves[name],
+                label=f"$\\rho_t =$ {labels[name]}",
+                series=list(labels).index(name),
+            )
+            for name in names
+        )
+
+    return Figure(
+        title="The normalizer of linear attention",
+        panels=(
+            Panel(
+                title=f"Gaussian law, d = {settings['dim']}, T = {settings['horizon']}",
+                xlabel="context length $t$",
+                ylabel="risk / risk of predicting 0",
+                xscale="log",
+                traces=lines(risks, ("t-1", "1", "best")),  # that of t would lie on the best
+            ),
+            Panel(
+                title="Above the best normalizer",
+                xlabel="context length $t$",
+                ylabel="difference of these",
+                xscale="log",
+                yscale="log",
+                traces=lines(above, ("t-1", "t", "1")),
+            ),
+        ),
     )
 
 
