@@ -25,6 +25,8 @@ class Case:
         more: further such worlds, for the other parts of the statement.
         verdict: that of the right world at small size.
         turned: that of the wrong ones, another. What the right world refutes, a wrong one may verify.
+        traced: whether a wrong world replaces what compiled programs hold, which are then forgotten before and after it.
+            Where none does, as in worlds that change weights, data or formulas, all worlds share programs and trainings.
     """
 
     smoke: Mapping[str, Any]
@@ -32,6 +34,7 @@ class Case:
     more: tuple[World, ...] = ()
     verdict: Verdict = "verified"
     turned: Verdict = "refuted"
+    traced: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a case that proves nothing."""
@@ -54,6 +57,16 @@ def scaled(module: Any, name: str, factor: float) -> World:
     def break_it(patch: pytest.MonkeyPatch) -> None:
         right = getattr(module, name)
         patch.setattr(module, name, lambda *args, **settings: right(*args, **settings) * factor)
+
+    return break_it
+
+
+def at_rest(module: Any, name: str, world: World) -> World:
+    """The same wrong world, where the loss fell no longer: `module.name` says so, and nothing excuses the models."""
+
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        world(patch)
+        patch.setattr(module, name, lambda *args: 0.0)
 
     return break_it
 
