@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from mesascope.learners import GradientDescent
+from mesascope.learners import Newton
 from mesascope.papers.fu2024 import _depth, _newton, _transformer
 from mesascope.probes import StepFamily
+from mesascope.probes._step_family import family_answers
 
 from ._case import Case, scaled
 
@@ -30,34 +31,37 @@ def _layers_that_are_three_iterations(patch):
     )
 
 
-def _descent_for_newton(patch):
-    """What is called Newton's method takes gradient steps, as many as are most like its iterations."""
+def _layers_read_as_iterations(patch):
+    """Behind every layer three more of Newton's iterations can be read."""
 
-    def iterations(settings):
-        counts = np.arange(settings["most_iterations"] + 1)
-        steps = np.round(8 * 2 ** (counts / 2)).astype(int)
-        learners = tuple(GradientDescent(settings["step_size"], int(count)) for count in steps)
-        return StepFamily("newton", counts, learners)
+    def read(model, probed, judged):
+        counts = 3 * np.arange(len(model.network.layers) // 2 + 1)
+        learners = tuple(Newton(1.0, int(count)) for count in counts)
+        return family_answers(StepFamily("newton", counts, learners), judged)
 
-    patch.setattr(_transformer, "_iterations", iterations)
+    patch.setattr(_transformer, "_read", read)
 
 
 CASES = {
-    "fu2024/newton-layers": Case({"cases": [[3, 6, 2]]}, scaled(_newton.theory, "newton_error", 1 + 1e-9)),
-    "fu2024/gradient-steps": Case({"prompts": 30}, _powers_that_grow_linearly),
+    "fu2024/newton-layers": Case(
+        {"cases": [[3, 6, 2]]}, scaled(_newton.theory, "newton_error", 1 + 1e-9), traced=False
+    ),
+    "fu2024/gradient-steps": Case({"prompts": 30}, _powers_that_grow_linearly, traced=False),
     "fu2024/printed-steps": Case(
-        {"step_sizes": [0.02], "batches": 3, "prompts": 30}, _two_iterations_at_once
+        {"step_sizes": [0.02], "batches": 3, "prompts": 30}, _two_iterations_at_once, traced=False
     ),
     "fu2024/depth": Case(
         {"dim": 4, "examples": 8, "training_prompts": 200, "prompts": 200},
         _layers_that_are_three_iterations,
         verdict="refuted",
         turned="verified",
+        traced=False,
     ),
     "fu2024/transformer": Case(
         {"layers": 3, "width": 16, "steps": 200, "batch": 32, "tasks": 200, "most_iterations": 16},
-        _descent_for_newton,
-        verdict="refuted",
-        turned="inconclusive",
+        _layers_read_as_iterations,
+        verdict="inconclusive",
+        turned="verified",
+        traced=False,
     ),
 }

@@ -1,6 +1,8 @@
 """Small settings and wrong worlds for the claims of vladymyrov2024."""
 
-from mesascope.papers.vladymyrov2024 import _exact, _mixed_noise, _one_layer
+import numpy as np
+
+from mesascope.papers.vladymyrov2024 import _exact, _mixed_noise, _one_layer, _rows
 from mesascope.papers.vladymyrov2024._ridge import Examples
 from mesascope.theory import Construction
 from mesascope.theory.vladymyrov2024 import _risk
@@ -22,11 +24,6 @@ def _curvature_a_tenth_off(patch):
     )
 
 
-def _one_example_more(patch):
-    right = _one_layer.FewShot
-    patch.setattr(_one_layer, "FewShot", lambda examples: right(examples + 1))
-
-
 def _steps_that_grow_more_slowly(patch):
     right = _exact._Prompts.steps_of_descent
     patch.setattr(
@@ -35,14 +32,20 @@ def _steps_that_grow_more_slowly(patch):
 
 
 def _heads_that_do_not_read_labels(patch):
-    right, pairs = _mixed_noise._start, _mixed_noise.PAIRS["gd++"]
-    patch.setattr(
-        _mixed_noise, "_start", lambda dim, layers, _, scale, key: right(dim, layers, pairs, scale, key)
-    )
+    right = _mixed_noise.trained
+    patch.setattr(_mixed_noise, "trained", lambda settings: right({**settings, "heads": "gd++"}))
 
 
 def _an_estimate_that_is_not_tuned(patch):
     patch.setattr(_mixed_noise, "tuned", lambda known: _mixed_noise.adaptive)
+
+
+def _ridges_without_penalty(patch):
+    def least_squares(prompts):
+        return np.zeros(len(prompts.noise))
+
+    patch.setattr(_mixed_noise, "adaptive", least_squares)
+    patch.setattr(_mixed_noise, "tuned", lambda known: least_squares)
 
 
 def _losses_measured(factor):
@@ -50,25 +53,45 @@ def _losses_measured(factor):
     return lambda patch: patch.setattr(Examples, "excess", lambda *args: factor * right(*args))
 
 
+def _falling_by_a_tenth_more(module):
+    right = module.fall
+    return lambda patch: patch.setattr(module, "fall", lambda *losses: right(*losses) + 0.1)
+
+
 SMALL = {"dim": 3, "examples": 6, "layers": 3, "steps": 300, "batch": 128, "prompts": 10_000}
 
-SHORT = {"steps": 150, "batch": 64, "prompts": 10_000}
+# one training for all of them, also in the place of three layers, which take twice as long to come to rest
+TWO = {"layers": 2, "steps": 600, "prompts": 20_000}
 
 CASES = {
     # with an oracle a third of a percent better every entry of the table is met to 1 %, and not only five of six
     "vladymyrov2024/one-layer-row": Case(
-        {}, scaled(_risk, "oracle_loss", 0.997), verdict="refuted", turned="verified"
+        {}, scaled(_risk, "oracle_loss", 0.997), verdict="refuted", turned="verified", traced=False
     ),
-    "vladymyrov2024/linear-models": Case({"cases": [[3, 6, 3, 2]]}, _weights_a_little_off),
+    "vladymyrov2024/linear-models": Case({"cases": [[3, 6, 3, 2]]}, _weights_a_little_off, traced=False),
     "vladymyrov2024/second-order": Case(
-        {"prompts": 2}, _curvature_a_tenth_off, (_steps_that_grow_more_slowly,)
+        {"prompts": 2}, _curvature_a_tenth_off, (_steps_that_grow_more_slowly,), traced=False
     ),
-    "vladymyrov2024/one-layer-optimum": Case({"dim": 1, "examples": 3, "starts": 1}, _one_example_more),
-    # training that has not come as far decides nothing; losses far below the table's would refute it
-    "vladymyrov2024/two-layers": Case(SHORT, _losses_measured(0.3), verdict="inconclusive"),
-    "vladymyrov2024/three-layers": Case(SHORT, _losses_measured(0.1), verdict="inconclusive"),
-    "vladymyrov2024/mixed-noise": Case(SMALL, _heads_that_do_not_read_labels),
-    "vladymyrov2024/tuned-ridge": Case(
-        SMALL, _an_estimate_that_is_not_tuned, verdict="refuted", turned="verified"
+    "vladymyrov2024/one-layer-optimum": Case(
+        {"dim": 1, "examples": 3, "starts": 1},
+        scaled(_one_layer.theory, "one_layer_excess", 1 + 3e-6),
+        (scaled(_one_layer.theory, "one_layer_excess", 1 - 3e-6),),
+        traced=False,
     ),
+    "vladymyrov2024/two-layers": Case(TWO, _losses_measured(1.15), (_losses_measured(0.8),), traced=False),
+    # two layers lose more than the table says of three: refuted by a training at rest, and by no other
+    "vladymyrov2024/three-layers": Case(
+        TWO, _falling_by_a_tenth_more(_rows), verdict="refuted", turned="inconclusive", traced=False
+    ),
+    "vladymyrov2024/two-layers-beside-ridge": Case(
+        TWO, _falling_by_a_tenth_more(_mixed_noise), verdict="refuted", turned="inconclusive", traced=False
+    ),
+    "vladymyrov2024/three-layers-beside-ridge": Case(
+        TWO, _ridges_without_penalty, verdict="refuted", turned="verified", traced=False
+    ),
+    # so short a training still falls
+    "vladymyrov2024/mixed-noise": Case(
+        SMALL, _an_estimate_that_is_not_tuned, verdict="inconclusive", turned="verified", traced=False
+    ),
+    "vladymyrov2024/untuned-rivals": Case(SMALL, _heads_that_do_not_read_labels, traced=False),
 }

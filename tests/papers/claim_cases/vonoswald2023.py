@@ -15,22 +15,21 @@ from mesascope.papers.vonoswald2023 import (
 from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
 
-from . import Case, scaled
+from . import Case, at_rest, scaled
 
 SMALL = {"cases": [[2, 4, 2]], "prompts": 4}
-TRAINED = {"dim": 3, "examples": 5, "recorded": [100, 400], "batch": 256, "prompts": 10_000, "tasks": 400}
+TRAINED = {"dim": 3, "examples": 5, "recorded": [200, 400], "batch": 256, "prompts": 10_000, "tasks": 400}
 ASKED = {**TRAINED, "asked": 1, "tasks": 200}
 LOOPED = {
     "dim": 5,
     "examples": 5,
     "rate": 0.02,
     "batch": 256,
-    "recorded": [100, 1200],
+    "recorded": [600, 1200],
     "prompts": 5000,
     "tasks": 300,
 }
-INTERLEAVED = {"width": 16, "steps": 900, "seeds": 3, "tasks": 1000}
-ONE_INPUT = {**INTERLEAVED, "dim": 1, "examples": 4, "steps": 700, "rate": 0.006}
+INTERLEAVED = {"dim": 1, "width": 16, "steps": 700, "rate": 0.006, "seeds": 4, "tasks": 1000}
 
 
 def curved(factor):
@@ -81,10 +80,13 @@ def exchanged_positions(patch):
 
     def exchanged(settings):
         order = np.minimum(np.arange(2 * settings["examples"] + 1) ^ 1, 2 * settings["examples"])
-        return [
-            eqx.tree_at(lambda m: m.embedding.positions.table, model, replace_fn=lambda table: table[order])
-            for model in right(settings)
-        ]
+        return {
+            steps: [
+                eqx.tree_at(lambda m: m.embedding.positions.table, model, replace_fn=lambda t: t[order])
+                for model in models
+            ]
+            for steps, models in right(settings).items()
+        }
 
     patch.setattr(_interleaved, "trained", exchanged)
 
@@ -94,10 +96,11 @@ def one_step(patch):
 
     def constructed(settings):
         best = float(theory.best_step_size(settings["dim"], settings["examples"]))
-        return [
+        models = [
             construction_model(theory.gradient_descent(settings["dim"], [part * best]))
             for part in (0.98, 1.0, 1.02)
         ]
+        return {settings["steps"] // 2: models, settings["steps"]: models}
 
     patch.setattr(_interleaved, "trained", constructed)
 
@@ -116,23 +119,35 @@ def nearly_corrected(patch):
 
 
 CASES = {
-    "vonoswald2023/proposition-1": Case(SMALL, scaled(_constructions, "predictions", 1 + 1e-10)),
-    "vonoswald2023/gd-plus-plus": Case(SMALL, curved(1 + 1e-9)),
-    "vonoswald2023/trained-loss": Case(
-        TRAINED, scaled(_layers, "best_step_size", 1.15), (scaled(_layers, "best_loss", 1.1),)
+    "vonoswald2023/proposition-1": Case(
+        SMALL, scaled(_constructions, "predictions", 1 + 1e-10), traced=False
     ),
-    "vonoswald2023/printed-loss": Case({"samples": 10}, scaled(_one_layer, "best_loss", 1.1)),
-    "vonoswald2023/sensitivities": Case(TRAINED, scaled(_layers, "best_step_size", 1.2)),
-    "vonoswald2023/interpolated-weights": Case(TRAINED, without_one_scale),
+    "vonoswald2023/gd-plus-plus": Case(SMALL, curved(1 + 1e-9), traced=False),
+    "vonoswald2023/trained-loss": Case(
+        TRAINED,
+        scaled(_layers, "best_step_size", 1.15),
+        (scaled(_layers, "best_loss", 1.1),),
+        traced=False,
+    ),
+    "vonoswald2023/printed-loss": Case({"samples": 10}, scaled(_one_layer, "best_loss", 1.1), traced=False),
+    "vonoswald2023/sensitivities": Case(TRAINED, scaled(_layers, "best_step_size", 1.2), traced=False),
+    "vonoswald2023/interpolated-weights": Case(TRAINED, without_one_scale, traced=False),
     "vonoswald2023/named": Case(
         {**ASKED, "learners": ["zero", "gradient-descent", "least-squares"]},
         scaled(_named, "best_step_size", 1.05),
+        traced=False,
     ),
     "vonoswald2023/named-beside-preconditioners": Case(
-        {**ASKED, "learners": ["zero", "gradient-descent", "preconditioned-gradient-descent"]}, preconditioned
+        {**ASKED, "learners": ["zero", "gradient-descent", "preconditioned-gradient-descent"]},
+        at_rest(_named, "fall", preconditioned),
+        traced=False,
     ),
-    "vonoswald2023/looped-gd-plus-plus": Case(LOOPED, less_curved, (nearly_corrected,)),
-    "vonoswald2023/interleaved-copying": Case(INTERLEAVED, exchanged_positions),
-    "vonoswald2023/interleaved-one-step": Case(ONE_INPUT, one_step, verdict="refuted", turned="verified"),
-    "vonoswald2023/interleaved-better": Case(ONE_INPUT, exchanged_positions),
+    "vonoswald2023/looped-gd-plus-plus": Case(
+        LOOPED, less_curved, (at_rest(_looped, "fall", nearly_corrected),), traced=False
+    ),
+    "vonoswald2023/interleaved-copying": Case(INTERLEAVED, exchanged_positions, traced=False),
+    "vonoswald2023/interleaved-one-step": Case(
+        INTERLEAVED, one_step, verdict="refuted", turned="verified", traced=False
+    ),
+    "vonoswald2023/interleaved-better": Case(INTERLEAVED, exchanged_positions, traced=False),
 }

@@ -6,7 +6,7 @@ import numpy as np
 from mesascope.papers.vonoswald2024 import _copying, _depth, _identities, _models, _named, _one_layer
 from mesascope.theory import vonoswald2024 as theory
 
-from . import Case, writes_more
+from . import Case, at_rest, writes_more
 
 SMALL = {"cases": [[2, 6]], "sequences": 2}
 TRAINED = {"steps": 400, "sequences": 1000}
@@ -87,29 +87,44 @@ def exchanged_positions(patch):
 
     def exchanged(settings):
         order = np.arange(settings["horizon"]) ^ 1
-        return [
-            eqx.tree_at(lambda m: m.embedding.positions.table, model, replace_fn=lambda table: table[order])
-            for model in right(settings)
-        ]
+        return {
+            steps: [
+                eqx.tree_at(lambda m: m.embedding.positions.table, model, replace_fn=lambda t: t[order])
+                for model in models
+            ]
+            for steps, models in right(settings).items()
+        }
 
     patch.setattr(_copying, "_trained", exchanged)
 
 
 CASES = {
-    "vonoswald2024/proposition-1": Case(SMALL, writes_more(theory, "gradient_step")),
-    "vonoswald2024/mesa-layer-is-ridge": Case({**SMALL, "regularizations": [1.0]}, other_ridge(1 + 1e-9)),
-    "vonoswald2024/linear-attention-limit": Case({"dim": 2, "horizon": 6}, other_ridge(1.001)),
+    "vonoswald2024/proposition-1": Case(SMALL, writes_more(theory, "gradient_step"), traced=False),
+    "vonoswald2024/mesa-layer-is-ridge": Case(
+        {**SMALL, "regularizations": [1.0]}, other_ridge(1 + 1e-9), traced=False
+    ),
+    "vonoswald2024/linear-attention-limit": Case({"dim": 2, "horizon": 6}, other_ridge(1.001), traced=False),
     "vonoswald2024/proposition-2": Case(
-        {"dim": 2, "horizon": 6, "sequences": 2, "layers": [1, 3, 4000]}, other_ridge_tokens
+        {"dim": 2, "horizon": 6, "sequences": 2, "layers": [1, 3, 4000]}, other_ridge_tokens, traced=False
     ),
     "vonoswald2024/one-layer": Case(
-        TRAINED, second_block_in_the_construction, verdict="refuted", turned="verified"
+        TRAINED, second_block_in_the_construction, verdict="refuted", turned="verified", traced=False
     ),
-    "vonoswald2024/one-layer-two-blocks": Case(TRAINED, longer_steps, (second_block_in_the_construction,)),
-    "vonoswald2024/depth-and-mesa-layer": Case({**TRAINED, "layers": [1, 2]}, less_ridge),
-    "vonoswald2024/mesa-layer-named": Case(ASKED, distorted_queries),
-    "vonoswald2024/one-layer-named": Case(ASKED, the_construction, verdict="refuted", turned="verified"),
+    "vonoswald2024/one-layer-two-blocks": Case(
+        TRAINED, longer_steps, (second_block_in_the_construction,), traced=False
+    ),
+    "vonoswald2024/depth-and-mesa-layer": Case(
+        {**TRAINED, "layers": [1, 2]}, at_rest(_depth, "fall_of_mesa_layers", less_ridge), traced=False
+    ),
+    "vonoswald2024/mesa-layer-named": Case(
+        ASKED, at_rest(_named, "fall_of_mesa_layers", distorted_queries), traced=False
+    ),
+    "vonoswald2024/one-layer-named": Case(
+        ASKED, the_construction, verdict="refuted", turned="verified", traced=False
+    ),
     "vonoswald2024/copying": Case(
-        {"horizon": 14, "steps": 450, "tasks": 100, "sequences": 200}, exchanged_positions
+        {"horizon": 14, "steps": 450, "seeds": 1, "tasks": 100, "sequences": 200},
+        exchanged_positions,
+        traced=False,
     ),
 }

@@ -2,53 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
 from mesascope.dynamics import Optimizer
-from mesascope.learners import GradientDescent, Newton
+from mesascope.learners import GradientDescent, LeastSquares, Newton, Zero, predictions
 from mesascope.models import PromptModel, prompt_transformer
-from mesascope.probes import LayerProgress, StepFamily, draw_problems, layer_streams, probed_progress
+from mesascope.probes import (
+    LayerProgress,
+    Problems,
+    StepFamily,
+    draw_problems,
+    layer_progress,
+    layer_streams,
+    linear_probe,
+)
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Figure, Panel
 
 from .._claim import Claim, Finding, Settings, UnsettledError, all_of, both
 from .._figures import curve
 from .._intervals import above, between, mean_interval
-from .._runs import seeds_of, trained_models
+from .._recorded import recorded_models
+from .._runs import seeds_of
+from .._still_falling import fall, halves, unless_falling
 from ._newton import PAPER
 
 
+class _Layers(NamedTuple):
+    """What every layer of one model is most like, behind layers 1 … L, and how much the model still had to learn.
+
+    Attributes:
+        counts: learner → the number of iterations or steps with the most similar errors, shape (L,).
+        similarities: learner → their similarity, shape (L,); of "zero" that of the learner that answers 0.
+        left: ½E(ŷ − ŷ_LS)² of the model half way through its training and at the end, which least squares, the best
+            possible here, has not.
+    """
+
+    counts: dict[str, np.ndarray]
+    similarities: dict[str, np.ndarray]
+    left: tuple[float, float]
+
+
 def _transformer(settings: Settings) -> Finding:
-    """The numbers of iterations and of gradient steps that every layer is nearest to."""
-    process, task = LinearRegression(settings["dim"]), FewShot.every(settings["examples"])
-    problems = draw_problems(process, task, settings["tasks"], named_key(settings["seed"], "probed prompts"))
-    families = {"newton": _iterations(settings), "gradient_descent": _gradient_steps(settings)}
-    counts: dict[str, list[np.ndarray]] = {name: [] for name in families}
-    alike: dict[str, list[np.ndarray]] = {name: [] for name in families}
-    for model in _trained(settings, process, task):
-        streams = layer_streams(model, problems)
-        for name, family in families.items():
-            progress = probed_progress(streams, family, problems)
-            counts[name].append(_by_layer(progress, settings["first"]))
-            alike[name].append(progress.similarity.value.max(1)[1:])
-    newton, descent = np.array(counts["newton"]), np.array(counts["gradient_descent"])  # (seeds, layers)
+    """The numbers of iterations and of gradient steps that err most like every layer."""
+    probed, judged = (_problems(settings, name) for name in ("probed prompts", "judged prompts"))
+    found = [
+        _layers(middle, end, probed, judged, settings)
+        for middle, end in zip(*_trained(settings).values(), strict=True)
+    ]
+    newton, descent = (np.array([one.counts[name] for one in found]) for name in _FAMILIES)  # (seeds, layers)
+    alike = {name: np.array([one.similarities[name] for one in found]) for name in (*_FAMILIES, "zero")}
     first = settings["first"] - 1  # layers before it move the examples together; nothing is predicted yet
     more = [mean_interval(column) for column in np.diff(newton[:, first:], axis=1).T]
     times = [mean_interval(column) for column in np.diff(np.log(descent[:, first:]), axis=1).T]
-    last = {name: np.array(rows)[:, -1] for name, rows in alike.items()}
-    similar = mean_interval(last["newton"])
-    closer = mean_interval(last["newton"] - last["gradient_descent"])
+    similar = mean_interval(alike["newton"][:, -1])
+    closer = mean_interval(alike["newton"][:, -1] - alike["gradient_descent"][:, -1])
+    falling = fall(*zip(*(one.left for one in found), strict=True))
     parts = {
         "iterations": all_of(*(between(ends, *settings["per_layer"]) for _, ends in more)),
         "gradient_steps": all_of(*(above(ends, float(np.log(settings["factor"]))) for _, ends in times)),
         "similarity": above(similar[1], settings["similarity"]),
         "nearer_to_newton": above(closer[1], 0.0),
     }
+    parts = {name: unless_falling(verdict, falling) for name, verdict in parts.items()}
     least, most = settings["per_layer"]
     return Finding(
         {
@@ -75,23 +97,65 @@ def _transformer(settings: Settings) -> Finding:
             },
             "newton_iterations": newton.tolist(),
             "gradient_steps": descent.tolist(),
-            "similarities": {name: np.array(rows).tolist() for name, rows in alike.items()},
-            "meaning": f"one row per seed, by layer; compared from layer {settings['first']} on",
+            "similarities": {name: rows.tolist() for name, rows in alike.items()},
+            "fall_of_the_loss_in_the_second_half": falling,
+            "meaning": f"one row per seed, by layer; compared from layer {settings['first']} on; loss: ½E(ŷ − ŷ_LS)²",
         },
         {"transformer": _figure(settings, newton, descent)},
     )
 
 
-def _trained(settings: Settings, process: LinearRegression, task: FewShot) -> list[PromptModel]:
-    return trained_models(
-        partial(
-            _start, settings["dim"], settings["width"], settings["layers"], settings["heads"], task.examples
-        ),
-        process,
-        task,
+def _problems(settings: Settings, name: str) -> Problems:
+    """Prompts on which labels count after 1 … N examples: without any all learners err alike."""
+    examples = settings["examples"]
+    task = FewShot(examples, [0] + [1] * examples)
+    return draw_problems(
+        LinearRegression(settings["dim"]), task, settings["tasks"], named_key(settings["seed"], name)
+    )
+
+
+def _layers(
+    middle: PromptModel, end: PromptModel, probed: Problems, judged: Problems, settings: Settings
+) -> _Layers:
+    read = _read(end, probed, judged)
+    progress = {name: layer_progress(read, family(settings), judged) for name, family in _FAMILIES.items()}
+    zero = layer_progress(read, StepFamily("zero", np.zeros(1, int), (Zero(),)), judged)
+    best = np.asarray(predictions(LeastSquares(), judged.x, judged.y, judged.queries))
+
+    def left(answers: np.ndarray) -> float:
+        return float(((answers - best) ** 2)[..., 0].mean(0) @ judged.weights) / 2
+
+    before, after = (
+        left(streams.read(streams.layers))
+        for streams in (layer_streams(model, judged) for model in (middle, end))
+    )
+    return _Layers(
+        {name: _by_layer(one, settings["first"]) for name, one in progress.items()},
+        {name: one.similarity.value.max(1)[1:] for name, one in (*progress.items(), ("zero", zero))},
+        (before, after),
+    )
+
+
+def _read(model: PromptModel, probed: Problems, judged: Problems) -> np.ndarray:
+    """What linear probes read off every layer, shape (L + 1, prompts, N + 1, 1).
+
+    They are fitted to the labels of other prompts, not to a learner: one that hardly answers is no easier to read.
+    """
+    maps = linear_probe(layer_streams(model, probed), probed).maps
+    streams = layer_streams(model, judged).streams
+    return np.stack([one(stream)[0] for one, stream in zip(maps, streams, strict=True)])
+
+
+def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+    """Half of the steps and all → one transformer per seed."""
+    sizes = (settings[name] for name in ("dim", "width", "layers", "heads", "examples"))
+    return recorded_models(
+        partial(_start, *sizes),
+        LinearRegression(settings["dim"]),
+        FewShot.every(settings["examples"]),
         seeds_of(settings),
+        halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=settings["steps"] // 10, clip=1.0),
-        steps=settings["steps"],
         batch=settings["batch"],
         held_out=2,
     )
@@ -108,22 +172,28 @@ def _iterations(settings: Settings) -> StepFamily:
 
 def _gradient_steps(settings: Settings) -> StepFamily:
     most, size = settings["most_steps"], settings["step_size"]
-    counts = 2 ** np.arange(3, round(np.log2(most)) + 1)
+    counts = 2 ** np.arange(round(np.log2(most)) + 1)
     return StepFamily(
         "gradient-descent", counts, tuple(GradientDescent(size, int(count)) for count in counts)
     )
 
 
+_FAMILIES: dict[str, Callable[[Settings], StepFamily]] = {
+    "newton": lambda settings: _iterations(settings),
+    "gradient_descent": lambda settings: _gradient_steps(settings),
+}
+
+
 def _by_layer(progress: LayerProgress, first: int) -> np.ndarray:
-    """The nearest count behind layers 1 … L.
+    """The count with the most similar errors behind layers 1 … L.
 
     Raises:
-        UnsettledError: from layer `first` on one is the largest of the family, so that more might be nearer.
+        UnsettledError: from layer `first` on one is the largest of the family, so that more might be more similar.
     """
-    counts = np.asarray(progress.nearest.steps.value[1:])
+    counts = np.asarray(progress.most_similar.steps.value[1:])
     most = progress.family.steps[-1]
     if np.any(counts[first - 1 :] == most):
-        raise UnsettledError(f"a layer is nearest to {most} steps of {progress.family.name}, the most tried")
+        raise UnsettledError(f"a layer errs most like {most} steps of {progress.family.name}, the most tried")
     return counts
 
 
@@ -136,21 +206,21 @@ def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figu
         panels=(
             Panel(
                 title=f"In Newton iterations, {setting}",
-                ylabel="nearest iteration",
+                ylabel="most similar iteration",
                 traces=curve(layers, newton, "median", 0, "all seeds"),
                 **panel,
             ),
             Panel(
                 title=f"In gradient steps, {setting}",
-                ylabel="nearest number of steps",
+                ylabel="most similar number of steps",
                 yscale="log",
                 traces=curve(layers, descent, "median", 1, "all seeds"),
                 **panel,
             ),
         ),
         caption=(
-            "Which learner a linear probe reads best off every layer. The first layer moves examples together: off it a probe "
-            "reads no learner well."
+            "How many iterations or steps err most like what a linear probe for the labels reads off every layer. The first "
+            "layer moves examples together: nothing is predicted behind it."
         ),
     )
 
@@ -162,9 +232,9 @@ CLAIMS = (
             "In a trained softmax transformer every layer from the third on is 1.5 to 6 of Newton's iterations further "
             "than the one before (the paper: about 3) and multiplies the number of gradient steps by more than 1.5; the "
             "errors of the last are like those of Newton's method (mean cosine above 0.8; paper: 0.99), and more than "
-            "like those of gradient descent (probes read the learners off the layers; quick: d = 2, N = 6, four layers "
-            "of width 32, 1500 steps of 64 prompts, three seeds; paper: d = 20, N = 40, twelve layers of width 256 from "
-            "the fifth on, 500 000 steps)."
+            "like those of gradient descent (probes read the labels off the layers; quick: d = 2, N = 6, four layers "
+            "of width 32, 1500 steps of 64 prompts, three seeds, 3 to 5; paper: d = 20, N = 40, twelve layers of width 256 "
+            "from the fifth on, 500 000 steps)."
         ),
         source="fu2024, section 4 and its table of best-matching steps by layer",
         settings=both(
@@ -177,7 +247,7 @@ CLAIMS = (
                 "rate": 0.004,
                 "steps": 1500,
                 "batch": 64,
-                "seed": 0,
+                "seed": 3,  # 0 to 2 were looked at before errors were compared as they are
                 "seeds": 3,
                 "tasks": 1000,
                 "most_iterations": 40,
@@ -206,7 +276,9 @@ CLAIMS = (
         tolerance_reason=(
             "no distance: the ends of the 95 % intervals over seeds must lie beyond the thresholds, half and twice the "
             "three iterations a layer of the paper, whose gradient steps grow by 1.85 at least (printed cosines: 0.993 "
-            "to 0.994)"
+            "to 0.994); thresholds are older than the measure, which was changed since learners that hardly answer were "
+            "the most similar; it is judged on other seeds; where the loss still fell by more than a tenth in the second half "
+            "of the training, nothing is refuted"
         ),
     ),
 )

@@ -28,9 +28,14 @@ from .._claim import Claim, Finding, Settings, all_of, both
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._prompts import GD_PLUS_PLUS
-from .._runs import seeds_of, trained_models
+from .._recorded import recorded_models
+from .._runs import seeds_of
+from .._shared import shared
+from .._still_falling import fall, halves, unless_falling
 from ._exact import PAPER
 from ._ridge import Examples, Penalties, adaptive, constant, tuned
+
+_HALF_WAY = "half way"
 
 # which block of a token is written and which is read: all for diagonal heads
 PAIRS: dict[str, Any] = {"diagonal": None, "gd++": GD_PLUS_PLUS}
@@ -56,17 +61,32 @@ def _start(dim: int, layers: int, pairs: Any, scale: float, key: Array) -> Promp
     return PromptModel(StackedPrompt(dim), stack, LastEntry(-1))
 
 
-def trained(settings: Settings, layers: int, pairs: Any) -> list[PromptModel]:
-    """One model per seed of layers with diagonal heads; `pairs` as in `DiagonalSelfAttention`."""
+@shared(
+    *(
+        "dim",
+        "examples",
+        "largest_noise",
+        "layers",
+        "heads",
+        "scale",
+        "rate",
+        "steps",
+        "batch",
+        "seed",
+        "seeds",
+    )
+)
+def trained(settings: Settings) -> dict[int, list[PromptModel]]:
+    """Half of the steps and all → one model per seed of layers with diagonal heads, of the kind `heads` in `PAIRS`."""
     dim, unit = settings["dim"], _unit(settings)
     noise = NoiseRange(settings["largest_noise"] / unit)
-    return trained_models(
-        partial(_start, dim, layers, pairs, settings["scale"]),
+    return recorded_models(
+        partial(_start, dim, settings["layers"], PAIRS[settings["heads"]], settings["scale"]),
         LinearRegression(dim, prior=np.eye(dim) / unit**2, noise=noise),
         FewShot(settings["examples"]),
         seeds_of(settings),
+        halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=settings["steps"] // 10, clip=1.0),
-        steps=settings["steps"],
         batch=settings["batch"],
         held_out=2,
     )
@@ -105,41 +125,47 @@ def _profiles(settings: Settings) -> dict[str, np.ndarray]:
         "adaptive": lambda: adaptive,
         "tuned": lambda: tuned(known),
     }
-    found: dict[str, list[np.ndarray]] = {}
-    for name in ("diagonal", *settings["rivals"]):
-        if name in rules:
-            found[name] = [prompts.answers(rules[name]()(prompts))]
-        else:
-            models = trained(settings, settings["layers"], PAIRS[name])
-            found[name] = [answers(model, *test[:2], settings) for model in models]
 
     def profile(answer: np.ndarray) -> np.ndarray:
         return prompts.excess(answer).reshape(settings["levels"], -1).mean(1)
 
-    return {name: np.stack([profile(one) for one in every]) for name, every in found.items()}
+    def profiles(models: list[PromptModel]) -> np.ndarray:
+        return np.stack([profile(answers(model, *test[:2], settings)) for model in models])
+
+    middle, end = trained({**settings, "heads": "diagonal"}).values()
+    found = {_HALF_WAY: profiles(middle), "diagonal": profiles(end)}
+    for name in settings["rivals"]:
+        if name in rules:
+            found[name] = profile(prompts.answers(rules[name]()(prompts)))[None]
+        else:
+            _, models = trained({**settings, "heads": name}).values()
+            found[name] = profiles(models)
+    return found
 
 
-def _mixed_noise(settings: Settings) -> Finding:
-    """Trained layers beside GD++, one penalty and estimated noise."""
-    return _beside(settings, "mixed-noise")
+def _all_rivals(settings: Settings) -> Finding:
+    """Trained layers beside GD++ and all baselines."""
+    return beside(settings, "mixed-noise")
 
 
-def _tuned_ridge(settings: Settings) -> Finding:
-    """Trained layers beside the tuned estimate."""
-    return _beside(settings, "tuned-ridge")
+def _untuned_rivals(settings: Settings) -> Finding:
+    """Trained layers beside all but the tuned estimate."""
+    return beside(settings, "untuned-rivals")
 
 
-def _beside(settings: Settings, name: str) -> Finding:
+def beside(settings: Settings, name: str) -> Finding:
     """Mean loss above the oracle's, over all noise levels: trained layers beside the others."""
     rivals = settings["rivals"]
     profiles = _profiles(settings)
+    middle = profiles.pop(_HALF_WAY).mean(1)
     means = {name: values.mean(1) for name, values in profiles.items()}
     _, interval = mean_interval(means["diagonal"])
     # seed by seed, or against one baseline
     margins = {name: mean_interval(means[name] - means["diagonal"]) for name in rivals}
     one = theory.one_layer_excess(settings["dim"], settings["examples"], settings["largest_noise"])
-    parts = {name: above(ends, 0.0) for name, (_, ends) in margins.items()}
-    parts["one layer"] = below(interval, one)
+    falling = fall(middle, means["diagonal"])
+    parts = {name: unless_falling(above(ends, 0.0), falling) for name, (_, ends) in margins.items()}
+    parts["one layer"] = unless_falling(below(interval, one), falling)
     return Finding(
         {name: float(values.mean()) for name, values in means.items()},
         f"diagonal heads below {', '.join(rivals)} and one layer ({one:.4g}), beyond 95 % intervals over seeds",
@@ -150,6 +176,7 @@ def _beside(settings: Settings, name: str) -> Finding:
             "interval_95": interval,
             "margins": {name: {"mean": mean, "interval_95": ends} for name, (mean, ends) in margins.items()},
             "each_seed": {name: values for name, values in means.items()},
+            "fall_of_the_loss_in_the_second_half": falling,
             "one_layer": one,
             "oracle": theory.oracle_loss(settings["dim"], settings["examples"], settings["largest_noise"]),
             "meaning": "losses minus that of ridge regression that knows σ, on the same prompts",
@@ -212,31 +239,35 @@ _SCALE = (
     "quick: d = 4, N = 8, four layers, Adam, 600 steps of 256 prompts, three seeds; paper: d = 10, N = 20, six layers, "
     "50 000 steps of 2048 prompts, five seeds"
 )
-_REASON = "no distance: the 95 % intervals over seeds of the differences on the same prompts must not reach 0"
+REASON = (
+    "no distance: the 95 % intervals over seeds of the differences on the same prompts must not reach 0; where the loss "
+    "above the oracle's still fell by more than a tenth in the second half of the training, nothing is refuted"
+)
 
 CLAIMS = (
     Claim(
         id=f"{PAPER}/mixed-noise",
         statement=(
             "Where the noise differs from prompt to prompt (σ uniform up to 5), trained layers with diagonal heads "
-            "come closer to ridge regression that knows σ than GD++ of the same depth, ridge regression with the best "
-            f"single penalty and with the unbiased estimate of σ² ({_SCALE})."
+            "come closer to ridge regression that knows σ than GD++ of the same depth and than ridge regression with the best "
+            "single penalty, with the unbiased estimate of σ², and with that estimate tuned, a factor and a threshold "
+            f"fitted to prompts of their own ({_SCALE})."
         ),
         source="vladymyrov2024, section 6 (mixed noise variance) and its figure of noise profiles",
-        settings=both({**_SETTINGS, "rivals": ["gd++", "constant", "adaptive"]}, **_PAPER),
-        check=_mixed_noise,
-        tolerance_reason=_REASON,
+        settings=both({**_SETTINGS, "rivals": ["gd++", "constant", "adaptive", "tuned"]}, **_PAPER),
+        check=_all_rivals,
+        tolerance_reason=REASON,
     ),
     Claim(
-        id=f"{PAPER}/tuned-ridge",
+        id=f"{PAPER}/untuned-rivals",
         statement=(
-            "Under such noise (σ uniform up to 5) trained layers with diagonal heads also come closer to ridge regression "
-            "that knows σ than ridge regression with a tuned estimate of σ², a factor and a threshold fitted to prompts of "
-            f"their own ({_SCALE})."
+            "Under such noise (σ uniform up to 5) trained layers with diagonal heads come closer to ridge regression that "
+            "knows σ than GD++ of the same depth and than ridge regression with the best single penalty and with the "
+            f"unbiased estimate of σ², as it is ({_SCALE})."
         ),
-        source="vladymyrov2024, section 6: beside the tuned adaptive ridge regression",
-        settings=both({**_SETTINGS, "rivals": ["tuned"]}, **_PAPER),
-        check=_tuned_ridge,
-        tolerance_reason=_REASON,
+        source="vladymyrov2024, section 6: its figure of noise profiles without the tuned baseline, which mixed-noise has",
+        settings=both({**_SETTINGS, "rivals": ["gd++", "constant", "adaptive"]}, **_PAPER),
+        check=_untuned_rivals,
+        tolerance_reason=REASON,
     ),
 )

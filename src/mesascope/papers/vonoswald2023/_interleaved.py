@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
@@ -30,9 +31,11 @@ from mesascope.records import Figure, Panel, Points, Rule
 from mesascope.theory import vonoswald2023 as theory
 
 from .._claim import Claim, Finding, Settings, both
-from .._intervals import above, below, between, mean_interval
-from .._runs import seeds_of, trained_models
+from .._intervals import above, below, mean_interval
+from .._recorded import recorded_models
+from .._runs import seeds_of
 from .._shared import shared
+from .._still_falling import fall, halves, loss_between, unless_falling
 from ._common import PAPER
 
 
@@ -51,15 +54,15 @@ def _start(settings: Settings, key: Array) -> PromptModel:
 
 
 @shared("dim", "examples", "width", "heads", "rate", "batch", "steps", "seed", "seeds")
-def trained(settings: Settings) -> list[PromptModel]:
-    """One transformer per seed; the claims about it share the training."""
-    return trained_models(
+def trained(settings: Settings) -> dict[int, list[PromptModel]]:
+    """Half of the steps and all → one transformer per seed; the claims about it share the training."""
+    return recorded_models(
         partial(_start, settings),
         LinearRegression(settings["dim"]),
         FewShot(settings["examples"]),
         seeds_of(settings),
+        halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=100, clip=1.0),
-        steps=settings["steps"],
         batch=settings["batch"],
         held_out=2,
     )
@@ -73,19 +76,22 @@ def _problems(settings: Settings) -> Problems:
 def _copying(settings: Settings) -> Finding:
     """Attention of the first layer to the token before."""
     problems = _problems(settings)
-    found = [copy_attention(model, problems) for model in trained(settings)]
+    _, models = trained(settings).values()
+    found = [copy_attention(model, problems) for model in models]
     copied = [float(one.score.value) for one in found]
     heads = np.array([np.asarray(one.each.value)[int(np.argmax(one.heads.value))] for one in found])
     score, interval = mean_interval(copied)
+    falling = fall(*_beside_one_step(settings))
     return Finding(
         {"attention_to_the_token_before": score},
         {"attention_to_the_token_before": f"above {settings['copied']}"},
         None,
-        above(interval, settings["copied"]),
+        unless_falling(above(interval, settings["copied"]), falling),
         {
             "interval_95": interval,
             "each_seed": copied,
             "looking_at_all_alike": found[0].baseline,
+            "fall_of_the_loss_in_the_second_half": falling,
         },
         {"interleaved": _figure(found[0].positions, heads, found[0].baseline, settings)},
     )
@@ -93,46 +99,72 @@ def _copying(settings: Settings) -> Finding:
 
 def _as_one_step(settings: Settings) -> Finding:
     """The loss beside that of one step, on both sides."""
-    losses, details = _beside_one_step(settings)
-    loss, interval = mean_interval(losses)
+    middle, end = _beside_one_step(settings)
+    loss, interval = mean_interval(end)
+    falling, tolerance = fall(middle, end), settings["tolerance"]
     return Finding(
         {"loss_over_that_of_one_step": loss},
         {"loss_over_that_of_one_step": 1.0},
-        settings["tolerance"],
-        between(interval, 1 - settings["tolerance"], 1 + settings["tolerance"]),
-        {"interval_95": interval, **details},
+        tolerance,
+        loss_between(interval, 1 - tolerance, 1 + tolerance, falling),
+        {**_told(end, interval, falling), "correlations_with_one_step": _correlations(settings)},
     )
 
 
 def _better(settings: Settings) -> Finding:
     """The loss below that of one step."""
-    losses, details = _beside_one_step(settings)
-    loss, interval = mean_interval(losses)
+    middle, end = _beside_one_step(settings)
+    loss, interval = mean_interval(end)
+    falling = fall(middle, end)
     return Finding(
         {"loss_over_that_of_one_step": loss},
         {"loss_over_that_of_one_step": "below 1"},
         None,
-        below(interval, 1.0),
-        {"interval_95": interval, **details},
+        unless_falling(below(interval, 1.0), falling),
+        _told(end, interval, falling),
     )
 
 
-def _beside_one_step(settings: Settings) -> tuple[list[float], dict[str, Any]]:
-    """Losses in units of that of the best single step, one per seed."""
-    x, y = _problems(settings).sample
-    best = float(theory.best_one_step_loss(settings["dim"], settings["examples"]))
-    step = float(theory.best_step_size(settings["dim"], settings["examples"]))
-    one = np.asarray(predictions(GradientDescent(step), *prompt_examples(x, y)))[:, -1, 0]
-    losses, alike = [], []
-    for model in trained(settings):
-        answer = np.asarray(model(x, y[:, :-1]), float)
-        losses.append(float(np.mean((answer - y[:, -1]) ** 2 - (one - y[:, -1]) ** 2)) / 2 / best + 1)
-        alike.append(float(np.corrcoef(answer, one)[0, 1]))
-    return losses, {
+def _told(losses: list[float], interval: list[float], falling: float) -> dict[str, Any]:
+    return {
+        "interval_95": interval,
         "each_seed": losses,
-        "correlations_with_one_step": alike,
+        "fall_of_the_loss_in_the_second_half": falling,
         "meaning": "losses on the same prompts, in units of the closed form of the best single step",
     }
+
+
+def _beside_one_step(settings: Settings) -> list[list[float]]:
+    """Losses in units of that of the best single step, one per seed, half way and at the end."""
+    x, y = _problems(settings).sample
+    best = float(theory.best_one_step_loss(settings["dim"], settings["examples"]))
+    one = _one_step(settings)
+
+    def loss(model: PromptModel) -> float:
+        return float(np.mean((_answer(model, x, y) - y[:, -1]) ** 2 - (one - y[:, -1]) ** 2)) / 2 / best + 1
+
+    return [[loss(model) for model in models] for models in trained(settings).values()]
+
+
+def _correlations(settings: Settings) -> list[float]:
+    """Of the answers at the end with those of the best step, one per seed."""
+    x, y = _problems(settings).sample
+    _, models = trained(settings).values()
+    return [float(np.corrcoef(_answer(model, x, y), _one_step(settings))[0, 1]) for model in models]
+
+
+def _one_step(settings: Settings) -> np.ndarray:
+    """What the best single step answers."""
+    x, y = _problems(settings).sample
+    step = float(theory.best_step_size(settings["dim"], settings["examples"]))
+    return np.asarray(predictions(GradientDescent(step), *prompt_examples(x, y)))[:, -1, 0]
+
+
+def _answer(model: PromptModel, x: Any, y: Any) -> np.ndarray:
+    return np.asarray(_asked(model, x, y[:, :-1]), float)
+
+
+_asked = eqx.filter_jit(lambda model, x, y: model(x, y))
 
 
 def _figure(positions: np.ndarray, heads: np.ndarray, baseline: float, settings: Settings) -> Figure:
@@ -153,6 +185,7 @@ def _figure(positions: np.ndarray, heads: np.ndarray, baseline: float, settings:
     )
 
 
+# Seeds 0 to 4 were looked at before these statements had their form: they judge nothing.
 _TRAINING: dict[str, Any] = {
     "dim": 2,
     "examples": 6,
@@ -161,7 +194,7 @@ _TRAINING: dict[str, Any] = {
     "rate": 0.004,
     "batch": 128,
     "steps": 2000,
-    "seed": 0,
+    "seed": 5,
     "seeds": 5,
     "tasks": 4000,
 }
@@ -175,7 +208,7 @@ _PAPER: dict[str, Any] = {
 }
 _SCALE = (
     "quick: d = 2, N = 6, width 32, two heads, Adam, 2000 steps of 128 prompts; paper: d = 10, N = 10, width "
-    "64, 20000 steps of 512 prompts; five seeds"
+    "64, 20000 steps of 512 prompts; five seeds, 5 to 9"
 )
 _SECTION = "vonoswald2023, section 5 (a first layer that copies)"
 
@@ -203,7 +236,10 @@ CLAIMS = (
         source=_SECTION,
         settings=both({**_TRAINING, "tolerance": 0.1}, **_PAPER),
         check=_as_one_step,
-        tolerance_reason='"as well as" read generously; the 95 % interval over seeds must lie within it',
+        tolerance_reason=(
+            '"as well as" read generously; the 95 % interval over seeds must lie within it. The statement first said "or '
+            "better\", after a look at seeds 0 to 2; the paper's has two sides, and seeds that nobody had looked at judge it"
+        ),
     ),
     Claim(
         id=f"{PAPER}/interleaved-better",
@@ -215,6 +251,9 @@ CLAIMS = (
         origin="ours",
         settings=both(_TRAINING, **_PAPER),
         check=_better,
-        tolerance_reason="no distance: the 95 % interval over seeds must lie below 1, on the same prompts",
+        tolerance_reason=(
+            "no distance: the 95 % interval over seeds must lie below 1, on the same prompts; suggested by seeds 0 to 4, "
+            "judged by others"
+        ),
     ),
 )

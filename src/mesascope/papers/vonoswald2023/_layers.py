@@ -17,6 +17,7 @@ from .._prompts import construction_model, fresh_losses
 from .._recorded import recorded_models
 from .._runs import seeds_of
 from .._shared import shared
+from .._still_falling import fall
 from ._common import best_loss, best_step_size, data
 
 TRAINING: dict[str, Any] = {
@@ -25,14 +26,14 @@ TRAINING: dict[str, Any] = {
     "half_width": 0.5,
     "rate": 0.03,
     "batch": 512,
-    "recorded": [20, 40, 60, 100, 200, 400, 1000],
+    "recorded": [20, 40, 60, 100, 200, 500, 1000],
     "seed": 0,
     "seeds": 3,
     "prompts": 20_000,
 }
 PAPER_SIZES: dict[str, Any] = {
     "batch": 2048,
-    "recorded": [50, 100, 150, 200, 500, 1000, 5000],
+    "recorded": [50, 100, 150, 200, 500, 1000, 2500, 5000],
     "rate": 0.01,
     "seeds": 10,
     "prompts": 100_000,
@@ -62,6 +63,20 @@ def trained_layers(settings: Settings) -> dict[int, list[PromptModel]]:
 def at_the_end(settings: Settings) -> list[PromptModel]:
     """The layers at the end of their training."""
     return trained_layers(settings)[settings["recorded"][-1]]
+
+
+def half_way(settings: Settings) -> list[PromptModel]:
+    """The layers after half of their steps."""
+    return trained_layers(settings)[settings["recorded"][-1] // 2]
+
+
+def fall_of_the_loss(settings: Settings) -> float:
+    """The share of the loss that the second half of the training took off."""
+    middle, end = (
+        [over + 1 for over in loss_above_the_step(models, settings)[0]]
+        for models in (half_way(settings), at_the_end(settings))
+    )
+    return fall(middle, end)
 
 
 def _start(dim: int, key: Array) -> PromptModel:

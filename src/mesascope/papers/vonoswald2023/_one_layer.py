@@ -14,8 +14,9 @@ from mesascope.theory import vonoswald2023 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, both, within
 from .._figures import curve
-from .._intervals import above, below, between, mean_interval
+from .._intervals import above, below, mean_interval
 from .._prompts import construction_model, fresh_losses, layer_weights
+from .._still_falling import loss_between, unless_falling
 from ._common import PAPER, best_loss, best_step_size, data, query_sensitivities
 from ._layers import (
     PAPER_SIZES,
@@ -23,6 +24,7 @@ from ._layers import (
     TRAINING,
     at_the_end,
     best_step,
+    fall_of_the_loss,
     loss_above_the_step,
     trained_layers,
 )
@@ -32,14 +34,15 @@ def _loss(settings: Settings) -> Finding:
     """Trained layers have the loss of the best step, and the best step that of the closed form."""
     over, z = loss_above_the_step(at_the_end(settings), settings)
     center, interval = mean_interval(over)
-    tolerance = settings["tolerance"]
+    tolerance, falling = settings["tolerance"], fall_of_the_loss(settings)
     return Finding(
         {"loss_above_the_best_step": center, "z_of_the_closed_form": z},
         {"loss_above_the_best_step": 0.0, "z_of_the_closed_form": f"|z| ≤ {settings['largest_z']}"},
         tolerance,
-        all_of(between(interval, -tolerance, tolerance), within(abs(z), settings["largest_z"])),
+        all_of(loss_between(interval, -tolerance, tolerance, falling), within(abs(z), settings["largest_z"])),
         {
             "interval_95": interval,
+            "fall_of_the_loss_in_the_second_half": falling,
             "each_seed": over,
             "closed_form": best_loss(settings),
             "meaning": "differences on the same prompts, in units of the closed form of the best step's loss",
@@ -86,6 +89,7 @@ def _alignment(settings: Settings) -> Finding:
         found = [np.asarray(query_sensitivities(model, x, y), float) for model in models]
         cosines.append([float(sensitivity_cosine(one, wanted).value) for one in found])
         distances.append([float(sensitivity_distance(one, wanted).value) for one in found])
+    falling = fall_of_the_loss(settings)
     (cosine, cosine_interval), (distance, distance_interval) = (
         mean_interval(values[-1]) for values in (cosines, distances)
     )
@@ -93,8 +97,14 @@ def _alignment(settings: Settings) -> Finding:
         {"cosine": cosine, "relative_distance": distance},
         {"cosine": f"above {settings['cosine']}", "relative_distance": f"below {settings['distance']}"},
         None,
-        all_of(above(cosine_interval, settings["cosine"]), below(distance_interval, settings["distance"])),
+        unless_falling(
+            all_of(
+                above(cosine_interval, settings["cosine"]), below(distance_interval, settings["distance"])
+            ),
+            falling,
+        ),
         {
+            "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {"cosine": cosine_interval, "relative_distance": distance_interval},
             "steps": settings["recorded"],
             "cosines": cosines,
@@ -151,13 +161,19 @@ def _interpolation(settings: Settings) -> Finding:
     half_way = [construction_model(_half_way(layer_weights(model), construction)) for model in models]
     (ends, _), (middle, _) = (loss_above_the_step(group, settings) for group in (models, half_way))
     (trained, trained_interval), (halved, halved_interval) = mean_interval(ends), mean_interval(middle)
-    tolerance = settings["tolerance"]
+    tolerance, falling = settings["tolerance"], fall_of_the_loss(settings)
     return Finding(
         {"half_way_above_the_step": halved, "trained_above_the_step": trained},
         {"half_way_above_the_step": 0.0, "trained_above_the_step": 0.0},
         tolerance,
-        all_of(*(between(one, -tolerance, tolerance) for one in (trained_interval, halved_interval))),
+        all_of(
+            *(
+                loss_between(one, -tolerance, tolerance, falling)
+                for one in (trained_interval, halved_interval)
+            )
+        ),
         {
+            "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {"half_way": halved_interval, "trained": trained_interval},
             "half_way": middle,
             "trained": ends,

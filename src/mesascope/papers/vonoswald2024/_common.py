@@ -28,7 +28,13 @@ def data(settings: Settings) -> tuple[OrthogonalAR, NextToken]:
 def fresh_sequences(settings: Settings, seed: int) -> Array:
     """Test sequences, shape (sequences, T, d)."""
     process, task = data(settings)
-    return process.sample(named_key(seed, "test sequences"), task.horizon, settings["sequences"])
+    return drawn(process, named_key(seed, "test sequences"), task.horizon, settings["sequences"])
+
+
+@eqx.filter_jit
+def drawn(process: OrthogonalAR, key: Array, horizon: int, sequences: int) -> Array:
+    """What `process.sample` gives; its loop is compiled once, and not anew with every call."""
+    return process.sample(key, horizon, sequences)
 
 
 def errors_by_length(model: Any, tokens: Array) -> np.ndarray:

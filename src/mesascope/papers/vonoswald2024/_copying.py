@@ -16,9 +16,12 @@ from mesascope.records import Figure, Line, Panel
 from .._claim import Claim, Finding, Settings, all_of, both
 from .._figures import curve
 from .._intervals import above
-from .._runs import seeds_of, trained_models
+from .._recorded import recorded_models
+from .._runs import seeds_of
 from .._shared import shared
+from .._still_falling import halves, unless_falling
 from ._common import PAPER, data, errors_by_length, fresh_sequences
+from ._models import fall_of_errors
 
 
 def _start(settings: Settings, key: Array) -> SequenceModel:
@@ -35,16 +38,16 @@ def _start(settings: Settings, key: Array) -> SequenceModel:
 @shared(
     *("law", "dim", "horizon", "noise", "width", "layers", "heads", "rate", "batch", "steps", "seed", "seeds")
 )
-def _trained(settings: Settings) -> list[SequenceModel]:
-    """One softmax transformer per seed."""
+def _trained(settings: Settings) -> dict[int, list[SequenceModel]]:
+    """Half of the steps and all → one softmax transformer per seed."""
     process, task = data(settings)
-    return trained_models(
+    return recorded_models(
         partial(_start, settings),
         process,
         task,
         seeds_of(settings),
+        halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=100, clip=1.0),
-        steps=settings["steps"],
         batch=settings["batch"],
         held_out=2,
     )
@@ -55,7 +58,8 @@ def _copying(settings: Settings) -> Finding:
     problems = draw_problems(*data(settings), settings["tasks"], named_key(settings["seed"], "copying"))
     seeds = seeds_of(settings)
     starts = [_start(settings, named_key(seed, "model")) for seed in seeds]
-    models = _trained(settings)
+    recorded = _trained(settings)
+    models, falling = recorded[settings["steps"]], fall_of_errors(recorded, settings)
     before, after = ([copy_attention(model, problems) for model in group] for group in (starts, models))
     threshold = settings["factor"] * after[0].baseline
     intervals = [[float(found.score.low), float(found.score.high)] for found in after]
@@ -67,8 +71,9 @@ def _copying(settings: Settings) -> Finding:
         {"least_attention_to_the_token_before": min(float(found.score.value) for found in after)},
         {"least_attention_to_the_token_before": f"above {settings['factor']} × {after[0].baseline:.3g}"},
         None,
-        all_of(*(above(interval, threshold) for interval in intervals)),
+        all_of(*(unless_falling(above(interval, threshold), falling) for interval in intervals)),
         {
+            "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": intervals,
             "each_seed": [float(found.score.value) for found in after],
             "before_training": [float(found.score.value) for found in before],

@@ -11,8 +11,17 @@ from mesascope.records import Figure, Panel, Trace
 from .._claim import Claim, Finding, Settings, all_of, both
 from .._figures import curve
 from .._intervals import below, mean_interval
+from .._still_falling import unless_falling
 from ._common import PAPER, errors_by_length, fresh_sequences
-from ._models import PAPER_SIZES, SCALE, TRAINING, linear_layers, mesa_layers
+from ._models import (
+    PAPER_SIZES,
+    SCALE,
+    TRAINING,
+    fall_of_linear_layers,
+    fall_of_mesa_layers,
+    linear_layers,
+    mesa_layers,
+)
 
 
 def _depth(settings: Settings) -> Finding:
@@ -29,18 +38,23 @@ def _depth(settings: Settings) -> Finding:
         for name, trained in models.items()
     }
     means = {name: mean_interval(found.mean(1)) for name, found in curves.items()}
-    falls = {
-        f"{after} − {before}": mean_interval(curves[after].mean(1) - curves[before].mean(1))
+    steps = {
+        after: mean_interval(curves[after].mean(1) - curves[before].mean(1))
         for before, after in pairwise(curves)
     }
+    falls = {f"{layers} linear": fall_of_linear_layers(settings, layers) for layers in settings["layers"]}
+    falls["1 mesa"] = fall_of_mesa_layers(settings)
     return Finding(
         {name: center for name, (center, _) in means.items()},
         "each below the one before, by 95 % intervals over seeds of the differences; one mesa layer below all",
         None,
-        all_of(*(below(interval, 0.0) for _, interval in falls.values())),
+        all_of(*(unless_falling(below(ends, 0.0), falls[after]) for after, (_, ends) in steps.items())),
         {
             "intervals_95": {name: interval for name, (_, interval) in means.items()},
-            "intervals_95_of_the_differences": {name: interval for name, (_, interval) in falls.items()},
+            "intervals_95_of_the_differences_from_the_one_before": {
+                name: interval for name, (_, interval) in steps.items()
+            },
+            "fall_of_the_loss_in_the_second_half": falls,
             "each_seed": {name: found.mean(1).tolist() for name, found in curves.items()},
             "meaning": "mean squared error per coordinate, over context lengths 2 … T − 1; predicting 0 has 1",
         },

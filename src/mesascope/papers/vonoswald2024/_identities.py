@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from mesascope.core import named_key
@@ -14,13 +15,13 @@ from mesascope.theory import vonoswald2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide
 from .._identity import identity, relative_error
-from ._common import PAPER
+from ._common import PAPER, drawn
 
 
 def _sequences(dim: int, horizon: int, settings: Settings) -> np.ndarray:
     process = OrthogonalAR(Gaussian(1.0), dim, noise=0.1)
     key = named_key(settings["seed"], "identity", str(dim), str(horizon))
-    return np.asarray(process.sample(key, horizon, settings["sequences"]))
+    return np.asarray(drawn(process, key, horizon, settings["sequences"]))
 
 
 def _moments(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -37,6 +38,9 @@ def _ridge(s: np.ndarray, regularization: float) -> np.ndarray:
     return np.asarray((cross @ solved)[..., 0])
 
 
+_streams = eqx.filter_jit(lambda network, tokens: network(tokens))
+
+
 def _gradient_step(settings: Settings) -> Finding:
     """One layer against Φ₀ − η∇L_t(Φ₀)."""
     errors: dict[str, float] = {}
@@ -45,7 +49,7 @@ def _gradient_step(settings: Settings) -> Finding:
         phi = np.random.default_rng([settings["seed"], dim]).normal(size=(dim, dim))
         eta = settings["step_size"]
         layer = LinearSelfAttention(*theory.gradient_step(phi, eta), "1", "causal")
-        stream = LinearAttentionStack([layer])(theory.gradient_step_tokens(s, phi))
+        stream = _streams(LinearAttentionStack([layer]), theory.gradient_step_tokens(s, phi))
         cross, gram = _moments(s)
         stepped = phi - eta * (phi @ gram - cross)
         expected = (stepped @ s[..., None])[..., 0]
@@ -59,7 +63,9 @@ def _mesa_layer(settings: Settings) -> Finding:
     for dim, horizon in settings["cases"]:
         s = _sequences(dim, horizon, settings)
         for regularization in settings["regularizations"]:
-            stream = _mesa(dim, regularization)(theory.gradient_step_tokens(s, np.zeros((dim, dim))))
+            stream = _streams(
+                _mesa(dim, regularization), theory.gradient_step_tokens(s, np.zeros((dim, dim)))
+            )
             errors[f"d = {dim}, T = {horizon}, λ = {regularization:g}"] = relative_error(
                 stream[..., :dim], _ridge(s, regularization)
             )
@@ -78,9 +84,9 @@ def _linear_limit(settings: Settings) -> Finding:
     zero = np.zeros((dim, dim))
     tokens = theory.gradient_step_tokens(s, zero)
     layer = LinearSelfAttention(*theory.gradient_step(zero, 1.0), "1", "causal")
-    linear = np.asarray(LinearAttentionStack([layer])(tokens))[..., :dim]
+    linear = np.asarray(_streams(LinearAttentionStack([layer]), tokens))[..., :dim]
     gaps = [
-        relative_error(_mesa(dim, value)(tokens)[..., :dim] / value, linear)
+        relative_error(_streams(_mesa(dim, value), tokens)[..., :dim] / value, linear)
         for value in settings["regularizations"]
     ]
     slopes = np.diff(np.log(gaps)) / np.diff(np.log(settings["regularizations"]))

@@ -12,9 +12,11 @@ from mesascope.dynamics import Optimizer
 from mesascope.models import SequenceModel, linear_transformer, mesa_transformer
 
 from .._claim import Settings
-from .._runs import seeds_of, trained_models
+from .._recorded import recorded_models
+from .._runs import seeds_of
 from .._shared import shared
-from ._common import data
+from .._still_falling import fall, halves
+from ._common import data, errors_by_length, fresh_sequences
 
 TRAINING: dict[str, Any] = {
     "law": "rademacher",
@@ -46,11 +48,38 @@ _NAMES = ("law", "dim", "horizon", "noise", "rate", "batch", "steps", "seed", "s
 
 def linear_layers(settings: Settings, layers: int) -> list[SequenceModel]:
     """One trained stack of this many layers of linear attention per seed."""
-    return _linear({**settings, "layers": layers})
+    return _linear({**settings, "layers": layers})[settings["steps"]]
+
+
+def mesa_layers(settings: Settings) -> list[SequenceModel]:
+    """One trained mesa layer per seed; λ starts at 1 and is trained as well."""
+    return _mesa(settings)[settings["steps"]]
+
+
+def fall_of_linear_layers(settings: Settings, layers: int) -> float:
+    """The share of their mean squared error that the second half of the training took off."""
+    return fall_of_errors(_linear({**settings, "layers": layers}), settings)
+
+
+def fall_of_mesa_layers(settings: Settings) -> float:
+    """The share of their mean squared error that the second half of the training took off."""
+    return fall_of_errors(_mesa(settings), settings)
+
+
+def fall_of_errors(recorded: dict[int, list[SequenceModel]], settings: Settings) -> float:
+    """`fall` of the mean squared error of models half way and at the end, seed by seed on the same sequences."""
+    middle, end = (
+        [
+            errors_by_length(model, fresh_sequences(settings, seed)).mean()
+            for model, seed in zip(models, seeds_of(settings), strict=True)
+        ]
+        for models in recorded.values()
+    )
+    return fall(middle, end)
 
 
 @shared(*_NAMES, "scale", "layers")
-def _linear(settings: Settings) -> list[SequenceModel]:
+def _linear(settings: Settings) -> dict[int, list[SequenceModel]]:
     return _trained(partial(_linear_start, settings), settings)
 
 
@@ -59,8 +88,7 @@ def _linear_start(settings: Settings, key: Array) -> SequenceModel:
 
 
 @shared(*_NAMES)
-def mesa_layers(settings: Settings) -> list[SequenceModel]:
-    """One trained mesa layer per seed; λ starts at 1 and is trained as well."""
+def _mesa(settings: Settings) -> dict[int, list[SequenceModel]]:
     return _trained(partial(_mesa_start, settings["dim"]), settings)
 
 
@@ -68,15 +96,16 @@ def _mesa_start(dim: int, key: Array) -> SequenceModel:
     return mesa_transformer(dim, 1, key=key, key_size=dim, value_size=dim)
 
 
-def _trained(make: Callable[[Array], SequenceModel], settings: Settings) -> list[SequenceModel]:
+def _trained(make: Callable[[Array], SequenceModel], settings: Settings) -> dict[int, list[SequenceModel]]:
+    """Half of the steps and all → one model per seed."""
     process, task = data(settings)
-    return trained_models(
+    return recorded_models(
         make,
         process,
         task,
         seeds_of(settings),
+        halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=100, clip=1.0),
-        steps=settings["steps"],
         batch=settings["batch"],
         held_out=2,
     )

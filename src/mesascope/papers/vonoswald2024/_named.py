@@ -8,32 +8,44 @@ from mesascope.models import SequenceModel
 from mesascope.probes import identify
 
 from .._claim import Claim, Finding, Settings, both, decide
+from .._still_falling import unless_falling
 from ._common import PAPER, data
-from ._models import PAPER_SIZES, SCALE, TRAINING, linear_layers, mesa_layers
+from ._models import (
+    PAPER_SIZES,
+    SCALE,
+    TRAINING,
+    fall_of_linear_layers,
+    fall_of_mesa_layers,
+    linear_layers,
+    mesa_layers,
+)
 
 
 def _mesa(settings: Settings) -> Finding:
     """Trained mesa layers."""
-    return _named(mesa_layers(settings), "ridge", settings)
+    return _named(mesa_layers(settings), "ridge", fall_of_mesa_layers(settings), settings)
 
 
 def _linear(settings: Settings) -> Finding:
     """One trained layer of linear attention."""
-    return _named(linear_layers(settings, 1), "gradient-descent", settings)
+    falling = fall_of_linear_layers(settings, 1)
+    return _named(linear_layers(settings, 1), "gradient-descent", falling, settings)
 
 
-def _named(models: list[SequenceModel], name: str, settings: Settings) -> Finding:
+def _named(models: list[SequenceModel], name: str, falling: float, settings: Settings) -> Finding:
     process, task = data(settings)
     found = [
         identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
         for model in models[: settings["asked"]]
     ]
+    named = decide(all(one.verdict == "identified" and one.candidates == (name,) for one in found))
     return Finding(
         {"names": [" or ".join(one.candidates) or "none" for one in found]},
         {"names": name},
         None,
-        decide(all(one.verdict == "identified" and one.candidates == (name,) for one in found)),
+        unless_falling(named, falling),
         {
+            "fall_of_the_loss_in_the_second_half": falling,
             "seeds": [
                 {
                     "verdict": one.verdict,
@@ -42,7 +54,7 @@ def _named(models: list[SequenceModel], name: str, settings: Settings) -> Findin
                     "reasons": list(one.reasons),
                 }
                 for one in found
-            ]
+            ],
         },
     )
 

@@ -7,29 +7,37 @@ import numpy as np
 from mesascope.models import LinearAttention
 
 from .._claim import Claim, Finding, Settings, all_of, both
-from .._intervals import below, between, mean_interval
+from .._intervals import below, mean_interval
 from .._shared import shared
+from .._still_falling import loss_between, unless_falling
 from ._common import PAPER, errors_by_length, fresh_sequences
-from ._models import PAPER_SIZES, SCALE, TRAINING, linear_layers
+from ._models import PAPER_SIZES, SCALE, TRAINING, fall_of_linear_layers, linear_layers
 
 
 def _as_constructed(settings: Settings) -> Finding:
     """The loss of one trained layer beside that of the construction."""
     over = _above(settings)["construction"]
     center, interval = mean_interval(over)
-    tolerance = settings["tolerance"]
+    tolerance, falling = settings["tolerance"], fall_of_linear_layers(settings, 1)
     return Finding(
         {"loss_above_the_construction": center},
         {"loss_above_the_construction": 0.0},
         tolerance,
-        between(interval, -tolerance, tolerance),
-        {"interval_95": interval, "each_seed": over, "fitted": _told(settings), "meaning": _MEANING},
+        loss_between(interval, -tolerance, tolerance, falling),
+        {
+            "interval_95": interval,
+            "each_seed": over,
+            "fall_of_the_loss_in_the_second_half": falling,
+            "fitted": _told(settings),
+            "meaning": _MEANING,
+        },
     )
 
 
 def _two_blocks(settings: Settings) -> Finding:
     """The loss of one trained layer beside that of the construction with another block."""
     over, tolerance = _above(settings), settings["tolerance"]
+    falling = fall_of_linear_layers(settings, 1)
     (left, left_interval), (gain, gain_interval) = (
         mean_interval(over[name]) for name in ("two blocks", "construction")
     )
@@ -37,8 +45,12 @@ def _two_blocks(settings: Settings) -> Finding:
         {"loss_above_two_blocks": left, "loss_above_the_construction": gain},
         {"loss_above_two_blocks": 0.0, "loss_above_the_construction": f"below −{settings['gain']}"},
         tolerance,
-        all_of(between(left_interval, -tolerance, tolerance), below(gain_interval, -settings["gain"])),
+        all_of(
+            loss_between(left_interval, -tolerance, tolerance, falling),
+            unless_falling(below(gain_interval, -settings["gain"]), falling),
+        ),
         {
+            "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {"two_blocks": left_interval, "construction": gain_interval},
             "each_seed": over,
             "fitted": _told(settings),
