@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import math
 import subprocess
 import sys
 
@@ -162,6 +163,69 @@ def test_export_of_tables_and_arrays(run, store, tmp_path):
     assert "name it with --study" in export("netcdf", "none.nc").refusal
     assert "nothing was written" in export("csv", "none.csv", "spec.dim=6").refusal
     assert not (tmp_path / "none.csv").exists()
+
+
+ODD = {
+    "loss": -math.inf,
+    "nested": {"empty": {}},
+    "c": [1 + 2j, 3.0],
+    "ragged": [[1.0], [1.0, 2.0]],
+    "huge": 10**400,
+    "a/b ": 1.5,
+    "++": 0.5,
+    "": 2.0,
+    "texts": ["a", "ü"],
+    "escape": "\x1b[2J\nsecond line",
+}
+
+
+@pytest.fixture
+def odd(tmp_path, origin):
+    """A store of two runs whose outcomes hold whatever a record may hold, and of a kind each."""
+    folders = RunFolders.create(tmp_path / "odd")
+    points = []
+    for place, (kind, outcome) in enumerate(
+        {"flow": ODD, "train": {"loss": "text", "c": 1, "huge": 1}}.items()
+    ):
+        plan = PlannedRun(id=f"{place}" * 32, kind=kind, spec={"ü": [1, "a"]}, code="1")
+        folders.plan(plan)
+        times = {"started": "", "ended": f"{2 - place}", "seconds": 1.0}
+        record = RunRecord(**plan.model_dump(), state="done", outcome=outcome, provenance=origin, **times)
+        folders.finish(record, {"z": ("time", [1j, 2.0]), "s": ("time", ["a", "b"])})
+        points.append(StudyPoint(run=plan.id, place=(place,)))
+    axes = (StudyAxis(name="n", labels=(1, 2)),)
+    folders.write_study(StudyRecord(name="odd", kind="flow", spec={}, axes=axes, points=tuple(points)))
+    return folders.root
+
+
+def test_odd_outcomes_are_listed_compared_and_exported(run, odd, tmp_path):
+    import pyarrow.parquet
+
+    told = run("runs", "list", "--store", odd).out
+    assert "\x1b" not in told and len(told.splitlines()) == 7
+    assert "\x1b" not in run("runs", "show", "0", "--store", odd).out
+    found = run("runs", "compare", "0", "1", "--store", odd, "--json").json["differences"]
+    assert found["kind"] == ["flow", "train"] and found["outcome.++"] == [0.5, None]
+    assert len(run("runs", "list", "--store", odd, "--limit", "9" * 30, "--json").json["runs"]) == 2
+    for form, more in (("csv", ()), ("parquet", ()), ("tensorboard", ()), ("netcdf", ("--study", "odd"))):
+        ended = run("runs", "export", "--format", form, *more, "--out", tmp_path / form, "--store", odd)
+        assert ended.status == 0, ended
+    rows = pyarrow.parquet.read_table(tmp_path / "parquet").to_pylist()
+    assert rows[0]["outcome.nested.empty"] == "{}" and json.loads(rows[0]["outcome.huge"]) == 10**400
+    data = read_dataset(tmp_path / "netcdf")
+    assert data["a_b_"].values[0] == 1.5 and data["_+"].values[0] == 0.5
+    assert "huge" in data.attrs["left_out"]
+
+
+@pytest.mark.slow
+def test_odd_outcomes_are_exported_to_mlflow(run, odd, tmp_path):
+    def export(out):
+        return run("runs", "export", "--format", "mlflow", "--out", out, "--store", odd)
+
+    assert export(tmp_path / "new" / "mlflow.db").status == 0
+    assert "is a folder" in export(tmp_path).refusal
+    assert "ftp://me:***@host" in export("ftp://me:hidden@host").refusal
+    assert "hidden" not in export("ftp://me:hidden@host").err
 
 
 @pytest.mark.slow

@@ -135,7 +135,7 @@ class Compare:
             return DONE
         console = results()
         for path, values in found.items():
-            console.print(path, style="bold", markup=False)
+            console.print(_printable(path), style="bold", markup=False)
             for run, value in zip(ids, values, strict=True):
                 console.print(f"  {run[:12]}  {_short(value, 60)}", markup=False)
         if not found:
@@ -316,7 +316,7 @@ def _print_rows(rows: list[RunRow], total: int) -> None:
 def _summary(row: RunRow) -> str:
     """What came of a run, in a few words."""
     if row.error is not None:
-        return row.error
+        return _printable(row.error)
     found = {name: value for name, value in row.outcome.items() if isinstance(value, int | float | str)}
     return "  ".join(f"{name} {_short(value, 24)}" for name, value in found.items())
 
@@ -330,9 +330,15 @@ def _print_run(found: dict[str, Any]) -> None:
         if isinstance(value, dict):
             console.print()
             for key, one in value.items():
-                console.print(f"  {key}  {_short(one, 66 - len(key))}", markup=False)
+                console.print(f"  {_printable(key)}  {_short(one, 66 - len(key))}", markup=False)
         else:
-            console.print(str(value), markup=False, soft_wrap=True)
+            lines = map(_printable, str(value).splitlines())
+            console.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """One line of a text that somebody else may have written, without what a terminal obeys."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.splitlines()))
 
 
 def _short(value: Any, width: int) -> str:
@@ -340,7 +346,7 @@ def _short(value: Any, width: int) -> str:
     text = (
         f"{value:.6g}"
         if isinstance(value, float)
-        else value
+        else _printable(value)
         if isinstance(value, str)
         else json_text.dumps(value)
     )

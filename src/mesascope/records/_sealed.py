@@ -18,17 +18,27 @@ def _seal(content: object) -> str:
 
 
 def write_sealed(path: Path, kind: str, model: BaseModel) -> None:
-    """Write `model` to `path` as `{"format": kind, "sha256": …, "content": …}`, atomically."""
+    """Write `model` to `path` as `{"format": kind, "sha256": …, "content": …}`, atomically.
+
+    Raises:
+        RecordError: it cannot be written, or holds a text that UTF-8 has no form for.
+    """
     content = model.model_dump(mode="json")
     document = {"format": kind, "sha256": _seal(content), "content": content}
-    write_text(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    try:
+        write_text(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    except UnicodeEncodeError as error:
+        half = error.object[error.start : error.end]
+        raise RecordError(
+            f"cannot write {path}: {half!a} is half a character; give texts and names of files in UTF-8"
+        ) from error
 
 
 def read_sealed(path: Path, kind: str, model: type[_Model]) -> _Model:
     """Read what `write_sealed` wrote.
 
     Raises:
-        UnreadableError: the file cannot be read, as it belongs to somebody else or the disk fails.
+        UnreadableError: the file cannot be read: it belongs to somebody else or to a newer version, or the disk fails.
         RecordError: it is absent, torn, of another kind or origin, or was changed after it was written.
     """
     anew = "remove it and run again"
@@ -45,6 +55,10 @@ def read_sealed(path: Path, kind: str, model: type[_Model]) -> _Model:
         raise RecordError(f"{path} is torn or no JSON ({error}); {anew}") from error
     if not isinstance(document, dict) or set(document) != {"format", "sha256", "content"}:
         raise RecordError(f"{path} is not a file of mesascope; {anew}")
+    if _is_newer(document["format"], kind):
+        raise UnreadableError(
+            f"{path} has format {document['format']!r}, expected {kind!r}: it is of a newer version of mesascope; upgrade"
+        )
     if document["format"] != kind:
         raise RecordError(f"{path} has format {document['format']!r}, expected {kind!r}; {anew}")
     if document["sha256"] != _seal(document["content"]):
@@ -55,3 +69,10 @@ def read_sealed(path: Path, kind: str, model: type[_Model]) -> _Model:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "content"
         raise RecordError(f"{path} does not fit {kind!r} ({where}: {first['msg']}); {anew}") from error
+
+
+def _is_newer(found: object, kind: str) -> bool:
+    """Whether this is the same kind of record, of a later number."""
+    name, _, number = str(found).rpartition("/")
+    ours, _, our_number = kind.rpartition("/")
+    return name == ours and number.isdecimal() and int(number) > int(our_number)

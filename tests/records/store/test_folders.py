@@ -152,6 +152,41 @@ def test_damage_is_noticed(folders, made):
     assert len(told) == 6 and folders.trajectory(runs[3]) is not None
 
 
+def test_a_record_of_a_newer_version_is_left_alone(folders, made):
+    run = made.compute(folders, 1)
+    file = folders.folder(run) / "run.json"
+    file.write_text(file.read_text().replace("mesascope.run/1", "mesascope.run/2"))
+    for call in (
+        lambda: folders.run(run),
+        lambda: folders.finish(made.ended(made.planned(1))),
+        lambda: folders.trajectory(run),
+    ):
+        with pytest.raises(
+            RecordError, match=r"'mesascope.run/2', expected .* newer version of mesascope; upgrade"
+        ):
+            call()
+    assert len(folders.problems()) == 1 and "mesascope.run/2" in file.read_text()
+
+
+def test_half_characters_are_written_out_or_refused(folders, made):
+    """Names of files that are not UTF-8 reach Python so, and what exceptions say of them."""
+    plan = made.planned(1)
+    folders.plan(plan)
+    failed = folders.finish(made.ended(plan, error="no file a\udc80", traceback="…\udc80"))
+    assert failed.error == "no file a\\udc80" and folders.run(plan.id) == failed
+    with pytest.raises(RecordError, match=r"'.udc80' is half a character"):
+        folders.plan(made.planned(2, path="a\udc80"))
+    assert not folders.is_planned(made.planned(2).id)
+
+
+def test_a_file_in_the_place_of_a_run_is_told(folders, made):
+    folder = folders.folder(made.planned(1).id)
+    folder.parent.mkdir(parents=True)
+    folder.write_text("no run")
+    assert folders.run(made.planned(1).id) is None and not folders.is_planned(made.planned(1).id)
+    assert folders.problems() == [f"{folder} is no folder; remove it"]
+
+
 def test_a_store_is_made_once_and_nowhere_else(tmp_path, made):
     with pytest.raises(RecordError, match="is no store"):
         RunFolders(tmp_path / "none")

@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 import shutil
 import warnings
 from datetime import timedelta
@@ -90,14 +91,35 @@ def _drop_everything(url):
         connection.execute("CREATE SCHEMA public")
 
 
-def test_an_index_that_is_damaged_is_told_and_rebuilt(folders, made):
+def test_an_index_that_is_damaged_is_told_and_rebuilt(folders, made, tmp_path):
     made.compute(folders, 1)
     open_store(folders.root).close()
     for file in folders.root.glob("index.sqlite*"):
         file.write_bytes(b"not a database at all" * 500)
-    with pytest.raises(RecordError, match=r"not a database; build it anew: mesascope runs reindex"):
+    with pytest.raises(RecordError, match=r"not a database\); build it anew: mesascope runs reindex"):
         open_store(folders.root)
     assert reindex(folders.root) == 1
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_text("kept" * 5000)
+    with pytest.raises(RecordError, match="after you have removed what is there"):
+        reindex(folders.root, f"sqlite:///{thesis}")
+    assert thesis.read_text() == "kept" * 5000
+
+
+def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
+    runs = [made.compute(folders, number) for number in range(3)]
+    with open_store(folders.root) as store:
+        rows = store.rows()
+    file = folders.root / "index.sqlite"
+    whole, rot = file.read_bytes(), random.Random(1)
+    for _ in range(8):
+        rotten = bytearray(whole)
+        for _ in range(rot.choice((3, 30, 300))):
+            rotten[rot.randrange(len(whole))] = rot.randrange(256)
+        file.write_bytes(rotten)
+        assert reindex(folders.root) == len(runs)
+        with open_store(folders.root) as store:
+            assert store.rows() == rows and store.verify() == []
 
 
 def test_what_others_write_is_seen_when_a_store_is_opened(folders, made, index):

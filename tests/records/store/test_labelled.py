@@ -86,3 +86,15 @@ def test_complete_studies_keep_types_and_zipped_axes_share_a_dimension(store, ma
     assert store.studies() == {"grid": {"done": 6}}
     with pytest.raises(RecordError, match="no study 'gird' in this store; it has: grid"):
         store.to_xarray("gird")
+
+
+@pytest.mark.parametrize("name", ["w_row", "w_column", "v_index", "w", "run"])
+def test_names_that_meet_are_kept_apart(store, made, name):
+    outcome = {"w": [[1.0, 2.0, 3.0]], "v": [1.0, 2.0], "w_column": 7.0}
+    axes = (StudyAxis(name="first", labels=(1,)), StudyAxis(name=name, labels=(1, 2)))
+    data = _study(store, made, [outcome] * 2, axes)
+    assert data.sizes[name] == 2 and data[name].values.tolist() == [1, 2]
+    found = data.data_vars.values()
+    assert {variable.dims[:2] for variable in found} == {("first", name)}
+    shapes = sorted(variable.shape for variable in found if variable.dtype == float)
+    assert shapes == [(1, 2), (1, 2, 1, 3), (1, 2, 2)]

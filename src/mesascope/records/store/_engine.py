@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
-from ._urls import told
+from ._urls import damaged, told
 
 PATIENCE = 60  # seconds to wait for another writer
 _LOCK = 0x6D657361  # "mesa": the advisory lock of whoever writes to an index on PostgreSQL
@@ -94,3 +94,16 @@ def writing(engine: Engine) -> Iterator[Connection]:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         yield connection
+
+
+def check(engine: Engine) -> None:
+    """Let SQLite look for damage in the whole file.
+
+    Raises:
+        DamagedIndexError: it finds some.
+    """
+    if engine.dialect.name == "sqlite":
+        with reading(engine) as connection:
+            said = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
+        if said != "ok":
+            raise damaged(engine.url, " ".join(said.split()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -44,6 +45,7 @@ STATES = ("planned", "running", "done", "failed")
 _SEARCHED = {"spec": RUNS.c.spec, "outcome": RUNS.c.brief}
 _TEXTS = ("kind", "code", "error", "started", "ended")
 _NUMBERS = ("seconds", "attempts")
+_MOST_PLACES = 8  # parts of a path that may be names or places: each doubles what SQLite is asked
 _FIELDS = ("state", "study", "id", *_TEXTS, *_NUMBERS, "spec.PATH", "outcome.PATH")
 
 
@@ -75,6 +77,8 @@ def _read(text: str) -> Filter:
     known = (head in ("spec", "outcome") and path) or name in _FIELDS[:-2]
     if not known or '"' in name or "\0" in text or not all(name.split(".")):
         raise RecordError(f"filter {text!r}: filter by one of {', '.join(_FIELDS)}")
+    if sum(part.isdecimal() for part in path.split(".")) > _MOST_PLACES:
+        raise RecordError(f"filter {text!r}: at most {_MOST_PLACES} parts of a path may be numbers")
     if name == "state" and value not in STATES:
         raise RecordError(f"filter {text!r}: a state is one of {', '.join(STATES)}")
     if name in ("state", "study", "id") and sign not in ("=", "!="):
@@ -123,7 +127,13 @@ def condition(one: Filter, dialect: str) -> ColumnElement[bool]:
 
 
 def _bindable(value: Any) -> Any:
-    return float(value) if _is_number(value) and abs(value) >= 2**63 else value
+    """What databases take: no integers beyond 64 bits."""
+    if not _is_number(value) or abs(value) < 2**63:
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _sqlite(

@@ -73,7 +73,7 @@ class RunFolders:
         """
         self.root = Path(root).absolute()
         file = self.root / "store.json"
-        if not file.exists():
+        if not _exists(file):
             told = without_passwords(str(root))  # it may have been meant as a URL
             raise RecordError(f"{told} is no store of runs; `mesascope sweep` makes one, or check the path")
         self.identity = read_sealed(file, _STORE, _StoreFile).identity
@@ -86,7 +86,7 @@ class RunFolders:
             RecordError: it cannot be made or written to, or holds other things.
         """
         folder = Path(root)
-        if (folder / "store.json").exists():
+        if _exists(folder / "store.json"):
             return cls(folder)
         prepare_output(folder)
         with _alone(folder):
@@ -147,7 +147,7 @@ class RunFolders:
 
     def is_planned(self, run: str) -> bool:
         """Whether a run is written down here."""
-        return (self.folder(run) / "planned.json").exists()
+        return _exists(self.folder(run) / "planned.json")
 
     @contextmanager
     def holding(self, run: str) -> Iterator[None]:
@@ -347,6 +347,14 @@ class RunFolders:
         from ._problems import problems
 
         return problems(self)
+
+
+def _exists(file: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError as error:
+        told = mend(error, "check the path")
+        raise UnreadableError(f"cannot read {file}: {error.strerror}; {told}") from error
 
 
 def _names(folder: Path, pattern: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._flat import flat
@@ -50,13 +50,14 @@ def labelled(
                 columns[f"outcome.{name}" if name in ("run", "state", *dims) else name][place] = value
     coordinates = {name: (dim, values) for name, dim, values in _coordinates(axes)}
     total = int(np.prod(sizes, dtype=np.int64))
+    taken = {*dims, *coordinates, *columns}
     variables, left_out = {}, []
     for name, column in columns.items():
         array = _texts(column, total, "") if name in ("run", "state") else _column(column, total)
         if array is None or name in coordinates:
             left_out.append(name)
             continue
-        own = tuple(f"{name}_{part}" for part in _parts(array.ndim - 1))
+        own = tuple(_unused(f"{name}_{part}", taken) for part in _parts(array.ndim - 1))
         variables[name] = ((*dims, *own), array.reshape((*sizes, *array.shape[1:])))
     attrs = {
         name: value for name, value in {**attributes, "left_out": sorted(left_out)}.items() if value != []
@@ -89,6 +90,13 @@ def _objects(values: Sequence[Any]) -> Array:
 def _parts(rank: int) -> tuple[str, ...]:
     """What the dimensions of an array are called, behind its name."""
     return _BY_RANK.get(rank, tuple(f"axis_{k}" for k in range(rank)))
+
+
+def _unused(name: str, taken: Container[str]) -> str:
+    """The name of a dimension that no axis and no variable has."""
+    while name in taken:
+        name = f"outcome.{name}"
+    return name
 
 
 def _column(column: Mapping[int, Any], total: int) -> Array | None:

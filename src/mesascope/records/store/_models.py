@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from mesascope.records._plain import PlainMapping
 from mesascope.records._provenance import Provenance
@@ -15,6 +15,8 @@ STUDY_NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
 
 RunId = Annotated[str, StringConstraints(pattern=rf"^{RUN_ID}$")]
 StudyName = Annotated[str, StringConstraints(pattern=rf"^{STUDY_NAME}$")]
+# What an exception says may hold half of a character, of the name of a file for instance: no file takes that.
+Told = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslashreplace").decode())]
 Label = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
 
 
@@ -62,8 +64,8 @@ class RunRecord(_Record):
     code: str
     state: Literal["done", "failed"]
     outcome: PlainMapping = {}
-    error: str | None = None
-    traceback: str | None = None
+    error: Told | None = None
+    traceback: Told | None = None
     attempts: Annotated[int, Field(ge=1)] = 1
     started: str
     ended: str

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mesascope.records._files import RecordError, share
+from mesascope.records._held import held
 
 from ._folders import RunFolders
 from ._network import warn_of_network
@@ -15,6 +16,9 @@ from ._store import Store
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
+
+
+_INDEX = "index.sqlite"
 
 
 def open_store(where: str | os.PathLike[str], index: str | None = None) -> Store:
@@ -40,7 +44,7 @@ def open_store(where: str | os.PathLike[str], index: str | None = None) -> Store
         return _by_index(read_url(str(where)))
     folders = RunFolders(where)
     if index is None:
-        file = folders.root / "index.sqlite"
+        file = folders.root / _INDEX
         refuse_links(file, Path(f"{file}-wal"), Path(f"{file}-shm"))
         return _by_folder(folders, sqlite_url(file))
     return _by_folder(folders, read_url(index))
@@ -57,23 +61,48 @@ def reindex(where: str | os.PathLike[str], index: str | None = None) -> int:
         The number of runs.
 
     Raises:
+        DamagedIndexError: the file of the index is damaged, and it is not the one in the store, which may be replaced.
         RecordError: as for `open_store`.
     """
-    from ._urls import DamagedIndexError, is_url, read_url
+    from ._urls import DamagedIndexError, is_url
 
+    own = None if index is not None or is_url(where) else RunFolders(where).root / _INDEX
+    found = own and _number(own)
     try:
+        if own is not None:
+            _check_file(own)
         with open_store(where, index) as store:
             return store.reindex()
-    except DamagedIndexError:
-        if is_url(where):
-            raise
-        file = (
-            RunFolders(where).root / "index.sqlite" if index is None else Path(read_url(index).database or "")
-        )
-        for part in ("", "-wal", "-shm"):
-            Path(f"{file}{part}").unlink(missing_ok=True)
+    except DamagedIndexError as error:
+        if own is None:
+            raise DamagedIndexError(f"{error}, after you have removed what is there") from None
+        with held(own.parent, "index"):
+            if _number(own) == found:  # else somebody else has replaced it meanwhile
+                for part in ("", "-wal", "-shm"):
+                    Path(f"{own}{part}").unlink(missing_ok=True)
     with open_store(where, index) as store:
         return store.reindex()
+
+
+def _number(file: Path) -> int | None:
+    """What tells this file from another that takes its name."""
+    try:
+        return os.stat(file).st_ino
+    except OSError:
+        return None
+
+
+def _check_file(file: Path) -> None:
+    """Let SQLite look for damage in the index of a store before anything is read from it."""
+    from ._engine import check, make_engine
+    from ._urls import sqlite_url
+
+    if file.is_file() and not file.is_symlink():
+        engine = make_engine(sqlite_url(file))
+        try:
+            check(engine)
+        finally:
+            engine.dispose()
 
 
 def _by_folder(folders: RunFolders, url: URL) -> Store:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mesascope.records._files import RecordError
+from mesascope.records._files import RecordError, UnreadableError, mend
 
 from ._paths import links_outwards
 
@@ -38,6 +38,9 @@ def _of_runs(folders: RunFolders) -> Iterator[str]:
 
 
 def _of_run(folders: RunFolders, run: str) -> Iterator[str]:
+    if not folders.folder(run).is_dir():
+        yield f"{folders.folder(run)} is no folder; remove it"
+        return
     there = _files(folders.folder(run))
     if "planned.json" not in there:
         if there:
@@ -57,7 +60,11 @@ def _of_run(folders: RunFolders, run: str) -> Iterator[str]:
 
 def _files(folder: Path) -> set[str]:
     """What a run's folder holds, without locks and what is being written."""
-    return {name for name in os.listdir(folder) if not name.startswith(".")}
+    try:
+        return {name for name in os.listdir(folder) if not name.startswith(".")}
+    except OSError as error:
+        told = mend(error, "check the disk")
+        raise UnreadableError(f"cannot read the folder {folder}: {error.strerror}; {told}") from error
 
 
 def _of_studies(folders: RunFolders) -> Iterator[str]:

@@ -25,6 +25,7 @@ def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int
     read = read_filters(filters)
     joined = select(*_COLUMNS, OUTCOMES.c.outcome).join_from(RUNS, OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
     chosen = _where(joined, read, engine).order_by(RUNS.c.ended.desc(), RUNS.c.id.desc())
+    limit = None if limit is None else min(limit, 2**31)  # databases take no more than 64 bits
     if limit is not None and not any(map(_by_locks, read)):
         chosen = chosen.limit(limit)
     with reading(engine) as connection, _streamed(connection, chosen) as rows:

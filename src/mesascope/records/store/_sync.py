@@ -9,12 +9,13 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from sqlalchemy import Connection, Engine, select
 
 from mesascope.records._files import RecordError, UnreadableError, remove_leftovers
 
-from ._engine import reading, writing
+from ._engine import check, reading, writing
 from ._folders import RunFolders
 from ._index import (
     chunks,
@@ -93,24 +94,43 @@ def clean(folders: RunFolders) -> None:
 
 def differences(engine: Engine, folders: RunFolders) -> list[str]:
     """One line for every way in which the index is not what the folders say."""
-    found = []
+    try:
+        check(engine)
+    except RecordError as error:
+        return [str(error)]
+    found, known = [], set()
     with reading(engine) as connection:
         joined = RUNS.outerjoin(OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
-        rows = connection.execute(select(RUNS, OUTCOMES.c.outcome).select_from(joined)).mappings().all()
-    for row in rows:
-        there = row_of(folders, row["id"])
-        # a record written since then is news, which the next command enters
-        if there != dict(row) and record_time(folders, row["id"]) == row["written"]:
-            found.append(row["id"])
-    unknown = [run for run in folders.ids() if folders.is_planned(run)]
-    missing = sorted(set(unknown) - {row["id"] for row in rows})
+        chosen = select(RUNS, OUTCOMES.c.outcome).select_from(joined)
+        for row in connection.execution_options(yield_per=500).execute(chosen).mappings():
+            run = row["id"]
+            known.add(run)
+            # a record written since then is news, which the next command enters
+            if _differs(folders, dict(row)) and record_time(folders, run) == row["written"]:
+                found.append(run)
+    missing = [run for run in folders.ids() if run not in known and _is_there(folders, run)]
     mend = "build it anew: mesascope runs reindex"
     told = (
         [f"the index differs from the folder of run {found[0]} ({len(found)} such); {mend}"] if found else []
     )
-    if missing and row_of(folders, missing[0]) is not None:
+    if missing:
         told.append(f"the index lacks run {missing[0]} ({len(missing)} such); {mend}")
     return told
+
+
+def _differs(folders: RunFolders, row: dict[str, Any]) -> bool:
+    """Whether the folder of a run says something else than its row. What cannot be read says nothing."""
+    try:
+        return row_of(folders, row["id"]) != row
+    except UnreadableError:
+        return False
+
+
+def _is_there(folders: RunFolders, run: str) -> bool:
+    try:
+        return row_of(folders, run) is not None
+    except UnreadableError:
+        return False
 
 
 def _enter_part(engine: Engine, folders: RunFolders, part: str, *, everything: bool) -> None:

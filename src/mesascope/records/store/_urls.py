@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,19 +83,26 @@ def told(url: URL) -> Iterator[None]:
     """
     try:
         yield
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        cause = getattr(error, "orig", None) or error
+        said = " ".join(str(cause).split())
+        for secret in _secrets(url):
+            said = said.replace(secret, "***")
         # `from None`: the exception behind it may hold the password, and a traceback would show it.
-        line = _line(url, error)
-        damaged = "malformed" in line or "not a database" in line
-        raise (DamagedIndexError if damaged else RecordError)(line) from None
+        if url.get_backend_name() == "sqlite" and not any(sign in said for sign in _NO_DAMAGE):
+            raise damaged(url, said) from None
+        raise RecordError(f"index {shown(url)}: {said}; {_mend(url, said)}") from None
 
 
-def _line(url: URL, error: SQLAlchemyError) -> str:
-    cause = getattr(error, "orig", None) or error
-    said = " ".join(str(cause).split())
-    for secret in _secrets(url):
-        said = said.replace(secret, "***")
-    return f"index {shown(url)}: {said}; {_mend(url, said)}"
+# What SQLite complains about where the file itself is well, as far as it knows.
+_NO_DAMAGE = ("locked", "disk is full", "disk I/O error", "unable to open", "readonly", "interrupted")
+
+
+def damaged(url: URL, said: str) -> DamagedIndexError:
+    """What to say of an index on SQLite whose file is damaged, or of something else."""
+    return DamagedIndexError(
+        f"index {shown(url)} is damaged, or no index ({said}); build it anew: mesascope runs reindex"
+    )
 
 
 def _secrets(url: URL) -> list[str]:
@@ -111,8 +119,6 @@ def _secrets(url: URL) -> list[str]:
 def _mend(url: URL, said: str) -> str:
     if "disk is full" in said or "No space left" in said or "disk I/O error" in said:
         return "make room; the runs themselves are whole, and the next command enters them"
-    if "malformed" in said or "not a database" in said:
-        return "build it anew: mesascope runs reindex"
     if "locked" in said or "lock timeout" in said:
         return "another process has been writing for a minute; try again"
     if "statement timeout" in said or "not answered" in said:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,7 +67,11 @@ def _netcdf(store: Store, target: str, filters: Sequence[str], study: str | None
                 ["" if one != one else str(one) for one in variable.values.ravel()], dtype=object
             )
             data[name] = (variable.dims, texts.reshape(variable.shape))
-    write_dataset(Path(target), data)
+    # names in the letters that NetCDF takes
+    names = {
+        name: re.sub(r"^$|^\W|[/\x00-\x1f\x7f]|\s$", "_", str(name)) for name in (*data.variables, *data.dims)
+    }
+    write_dataset(Path(target), data.rename({name: new for name, new in names.items() if new != name}))
     return Path(target)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mesascope.records._files import RecordError
+from mesascope.records._files import RecordError, prepare_output
 from mesascope.records._secrets import without_passwords
 
 from ._scalars import curves, metrics, parameters
@@ -64,7 +66,7 @@ def _quiet() -> Iterator[None]:
 def _write(store: Store, rows: Sequence[RunRow], target: str, experiment: str) -> None:
     from mlflow.tracking import MlflowClient
 
-    file = None if "://" in target else Path(target).absolute()
+    file = None if "://" in target else _database(Path(target).absolute())
     client = MlflowClient(target if file is None else f"sqlite:///{file}")
     found = client.get_experiment_by_name(experiment)
     artifacts = None if file is None else (file.parent / "artifacts").as_uri()
@@ -73,6 +75,14 @@ def _write(store: Store, rows: Sequence[RunRow], target: str, experiment: str) -
     for row in rows:
         if row.id not in there:
             _log(store, client, at, row)
+
+
+def _database(file: Path) -> Path:
+    """The file of MLflow's own database, which MLflow would try to open for minutes where it cannot be."""
+    prepare_output(file.parent)
+    if file.is_dir() or (file.exists() and not os.access(file, os.W_OK)):
+        raise RecordError(f"{file} is a folder, or cannot be written to; name a file for MLflow's database")
+    return file
 
 
 def _finished(client: MlflowClient, experiment: str) -> set[str]:
@@ -87,14 +97,21 @@ def _finished(client: MlflowClient, experiment: str) -> set[str]:
             return found
 
 
+def _name(name: str) -> str:
+    """A name in the letters that MLflow takes, and no path of a file."""
+    return re.sub(r"^\.*$|[^\w.\- :]", "_", name)[:250]
+
+
 def _log(store: Store, client: MlflowClient, experiment: str, row: RunRow) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
     tags = {"mesascope_id": row.id, "kind": row.kind, "state": row.state, "code": row.code}
     run = client.create_run(experiment, run_name=row.id[:12], tags=tags).info.run_id
-    numbers = [Metric(name, value, 0, 0) for name, value in metrics(row).items()]
-    numbers += [Metric(f"trajectory.{name}", value, 0, place) for name, place, value in curves(store, row)]
-    settings = [Param(name, text[:_LONGEST]) for name, text in parameters(row).items()]
+    numbers = [Metric(_name(name), value, 0, 0) for name, value in metrics(row).items()]
+    numbers += [
+        Metric(_name(f"trajectory.{name}"), value, 0, place) for name, place, value in curves(store, row)
+    ]
+    settings = [Param(_name(name), text[:_LONGEST]) for name, text in parameters(row).items()]
     for many in range(0, max(len(numbers), len(settings), 1), 100):  # MLflow takes 100 parameters at once
         client.log_batch(run, numbers[many : many + 100], settings[many : many + 100], ())
     if row.error is not None:

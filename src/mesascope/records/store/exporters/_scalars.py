@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from mesascope.records.store._rows import RunRow
     from mesascope.records.store._store import Store
 
+_LARGEST = int(sys.float_info.max)
 _STEPS = ("step", "steps", "time")
 
 
@@ -27,7 +29,12 @@ def _text(value: Any) -> str:
 def metrics(row: RunRow) -> dict[str, float]:
     """The numbers of its outcome."""
     found = flat(row.outcome).items()
-    return {name: float(value) for name, value in found if isinstance(value, int | float)}
+    return {name: float(value) for name, value in found if isinstance(value, float) or _is_small(value)}
+
+
+def _is_small(value: Any) -> bool:
+    """Whether this is an integer that is a float, too."""
+    return isinstance(value, int) and abs(value) <= _LARGEST
 
 
 def curves(store: Store, row: RunRow) -> Iterator[tuple[str, int, float]]:

@@ -60,9 +60,21 @@ def _array(pa: Any, column: list[Any]) -> Any:
         if all(value is None or isinstance(value, float) for value in numbers):
             return pa.array(numbers, pa.float64())
     try:
-        return pa.array(column)
+        array = pa.array(column)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        array = None
+    if array is None or not _is_storable(pa, array.type):
         return pa.array([None if value is None else json.dumps(value) for value in column])
+    return array
+
+
+def _is_storable(pa: Any, kind: Any) -> bool:
+    """Whether Parquet has a form for it; it has none for a mapping of nothing."""
+    if pa.types.is_list(kind):
+        return _is_storable(pa, kind.value_type)
+    if pa.types.is_struct(kind):
+        return kind.num_fields > 0 and all(_is_storable(pa, field.type) for field in kind)
+    return True
 
 
 def _number(value: Any) -> Any:
