@@ -8,7 +8,7 @@ import pytest
 
 from mesascope.cli import main
 
-COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "cite")
+COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report", "cite")
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "cite")
     [
         (
             (),
-            "mesascope: give a command: reproduce, claims, loss, flow, train, identify, certify, sweep, runs, cite; "
+            "mesascope: give a command: reproduce, claims, loss, flow, train, identify, certify, sweep, runs, report, cite; "
             "mesascope --help explains them",
         ),
         (("los", "x"), "mesascope: unknown command 'los'; did you mean loss?"),

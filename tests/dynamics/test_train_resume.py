@@ -14,9 +14,8 @@ import pytest
 from mesascope import DiagonalUnitary, Gaussian, LinearAttention, NextToken, train
 from mesascope.dynamics import CheckpointError, Optimizer, Outcome, load_average, load_model
 from mesascope.dynamics import _train as module
-from mesascope.dynamics._checkpoint import read_checkpoint
 from mesascope.models import MultiHeadLinearAttention
-from mesascope.records import RecordError
+from mesascope.records import RecordError, read_checkpoint
 
 PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
 START = LinearAttention.diagonal(2, 0.3, 0.3)

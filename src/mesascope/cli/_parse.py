@@ -17,6 +17,7 @@ from ._flow import Flow
 from ._identify import Identify
 from ._loss import Loss
 from ._output import InputError
+from ._report import Report
 from ._reproduce import Reproduce
 from ._runs import RUNS, Runs
 from ._sweep import Sweep
@@ -32,6 +33,7 @@ COMMANDS = {
     "certify": Certify,
     "sweep": Sweep,
     "runs": Runs,
+    "report": Report,
     "cite": Cite,
 }
 _PARTS: dict[str, dict[str, type[Any]]] = {"runs": RUNS}

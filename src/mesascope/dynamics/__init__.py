@@ -1,6 +1,7 @@
 """Training dynamics: gradient flow, full-batch descent, training on sampled sequences."""
 
-from ._checkpoint import CheckpointError as CheckpointError
+from mesascope.records import CheckpointError as CheckpointError
+
 from ._checkpoint import export_safetensors as export_safetensors
 from ._checkpoint import load_average as load_average
 from ._checkpoint import load_model as load_model

@@ -1,12 +1,7 @@
-"""Checkpoints: a seal, a header, and the arrays, written as a whole or not at all.
-
-The first line is JSON with the format, and size and SHA-256 of all that follows; the second is JSON that says what the file
-holds; the rest are the arrays.
-"""
+"""Checkpoints of models: their arrays, under a header that says of which architecture they are."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from dataclasses import fields, is_dataclass
@@ -19,17 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from mesascope.core import require_x64
-from mesascope.records import atomic_path, provenance
+from mesascope.records import CheckpointError, atomic_path, provenance, read_checkpoint, write_checkpoint
 
 from ._parameters import in_state_precision, real_vector
 
 Tree = TypeVar("Tree")
 Model = TypeVar("Model", bound=eqx.Module)
-_FORMAT = "mesascope checkpoint 1"
-
-
-class CheckpointError(ValueError):
-    """A checkpoint is absent, torn, or of something else; the message says which field differs and the mend."""
 
 
 def save_model(path: str | Path, model: eqx.Module, notes: dict[str, Any] | None = None) -> None:
@@ -55,7 +45,7 @@ def save_model(path: str | Path, model: eqx.Module, notes: dict[str, Any] | None
         json.dumps(notes)
     except TypeError as error:
         raise TypeError(f"notes: must be JSON values, {error}") from None
-    write_checkpoint(Path(path), model, (), {"notes": notes or {}})
+    write_model(Path(path), model, (), {"notes": notes or {}})
 
 
 def load_model(path: str | Path, like: Model) -> Model:
@@ -100,7 +90,7 @@ def _in_precision_of(path: str | Path, header: dict[str, Any], like: Model) -> M
     return like
 
 
-def write_checkpoint(path: Path, model: Any, more: Any, facts: dict[str, Any]) -> None:
+def write_model(path: Path, model: Any, more: Any, facts: dict[str, Any]) -> None:
     """Write a model, and more arrays behind it, under a header of facts."""
     header = {
         "weights": describe_tree(model),
@@ -109,52 +99,8 @@ def write_checkpoint(path: Path, model: Any, more: Any, facts: dict[str, Any]) -
         **facts,
     }
     content = io.BytesIO()
-    content.write(_line(header))
     eqx.tree_serialise_leaves(content, (model, more))
-    sealed = content.getvalue()
-    seal = {"format": _FORMAT, "bytes": len(sealed), "sha256": hashlib.sha256(sealed).hexdigest()}
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(_line(seal) + sealed)
-
-
-def _line(content: dict[str, Any]) -> bytes:
-    return json.dumps(content, ensure_ascii=False, sort_keys=True).encode() + b"\n"
-
-
-def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], bytes]:
-    """What the file says about itself, and its arrays as bytes.
-
-    Raises:
-        CheckpointError: no such file, not a checkpoint, or a truncated or damaged one.
-    """
-    try:
-        first, _, sealed = Path(path).read_bytes().partition(b"\n")
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); name a checkpoint file") from None
-    seal = _seal(first)
-    if seal is None:
-        raise CheckpointError(
-            f"{path}: is not a checkpoint of this version ({_FORMAT}), or its first line is torn; use another one"
-        )
-    if len(sealed) < seal["bytes"]:
-        raise CheckpointError(
-            f"{path}: is truncated, {len(sealed)} of {seal['bytes']} bytes are there; use an earlier checkpoint"
-        )
-    if (len(sealed), hashlib.sha256(sealed).hexdigest()) != (seal["bytes"], seal["sha256"]):
-        raise CheckpointError(f"{path}: is damaged, its content does not match its checksum; use another one")
-    header, _, payload = sealed.partition(b"\n")
-    return dict(json.loads(header)), payload
-
-
-def _seal(line: bytes) -> dict[str, Any] | None:
-    """The first line of a checkpoint, None if it is something else."""
-    try:
-        seal = json.loads(line)
-    except ValueError:
-        return None
-    kinds = {"format": str, "bytes": int, "sha256": str}
-    known = isinstance(seal, dict) and {name: type(value) for name, value in seal.items()} == kinds
-    return seal if known and seal["format"] == _FORMAT else None
+    write_checkpoint(path, header, content.getvalue())
 
 
 def read_arrays(payload: bytes, like: Tree) -> Tree:

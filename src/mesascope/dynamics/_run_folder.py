@@ -13,16 +13,9 @@ import equinox as eqx
 import numpy as np
 
 from mesascope.objectives import Task
-from mesascope.records import held, remove_leftovers
+from mesascope.records import CheckpointError, held, read_checkpoint, remove_leftovers
 
-from ._checkpoint import (
-    CheckpointError,
-    describe_tree,
-    read_arrays,
-    read_checkpoint,
-    refuse_other_fields,
-    write_checkpoint,
-)
+from ._checkpoint import describe_tree, read_arrays, refuse_other_fields, write_model
 from ._optimizer import Optimizer
 from ._parameters import real_vector
 from ._training_log import TrainingLog
@@ -87,7 +80,7 @@ class RunFolder:
             "log": log.to_json(),
             "state": describe_tree(more, "state"),
         }
-        write_checkpoint(path, model, more, facts)
+        write_model(path, model, more, facts)
         return path
 
     def resume(self, state: TrainingState, steps: int) -> tuple[int, TrainingState, TrainingLog]:

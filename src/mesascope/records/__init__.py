@@ -7,6 +7,9 @@ from ._cell_map import CellMap as CellMap
 from ._certificate import CertificateFile as CertificateFile
 from ._certificate import CertificateRecord as CertificateRecord
 from ._certificate import write_certificate as write_certificate
+from ._checkpoint import CheckpointError as CheckpointError
+from ._checkpoint import read_checkpoint as read_checkpoint
+from ._checkpoint import write_checkpoint as write_checkpoint
 from ._cite import cite as cite
 from ._cite import known_keys as known_keys
 from ._claim import NO_FINGERPRINT as NO_FINGERPRINT

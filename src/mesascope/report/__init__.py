@@ -1,4 +1,4 @@
-"""Figures drawn from their traces: shows what `records` hold, computes nothing, knows no jax."""
+"""Records shown: figures drawn from their traces, a report as one HTML file; computes nothing, knows no jax."""
 
 from ._csv import write_csv as write_csv
 from ._identification import draw_identification as draw_identification
@@ -6,5 +6,12 @@ from ._identification import identification_figures as identification_figures
 from ._identification import redraw_identification as redraw_identification
 from ._layer_map import layer_map as layer_map
 from ._phase_figure import phase_figure as phase_figure
+from ._plotly import plotly_panel as plotly_panel
 from ._render import render as render
 from ._run import render_run as render_run
+from ._theme import DARK as DARK
+from ._theme import LIGHT as LIGHT
+from ._theme import Theme as Theme
+from ._write import Watch as Watch
+from ._write import WrittenReport as WrittenReport
+from ._write import write_report as write_report

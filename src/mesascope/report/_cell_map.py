@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _MANY = 5000  # more cells than this are drawn as an image inside the PDF, which stays small
 _MISSING = "#E6E6E6"
 # The colours of the series, lighter and darker in turns, so that neighbours differ in grey too; what else there is, is grey.
-_KINDS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#56B4E9", "#D55E00", "#CC79A7")
-_REST = "#808080"
+KINDS = ("#0072B2", "#E69F00", "#009E73", "#F0E442", "#56B4E9", "#D55E00", "#CC79A7")
+REST = "#808080"
 
 
 def cell_map_height(trace: CellMap, width: float) -> float:
@@ -33,8 +33,8 @@ def cell_map(axes: "Axes", trace: CellMap) -> None:
     entries = np.ma.masked_invalid([[np.nan if entry is None else entry for entry in row] for row in trace.z])
     axes.patch.set(facecolor=_MISSING, edgecolor="white", hatch="////", linewidth=0)
     mesh = axes.pcolormesh(
-        _edges(trace.x, axes.get_xscale()),
-        _edges(trace.y, axes.get_yscale()),
+        edges(trace.x, axes.get_xscale()),
+        edges(trace.y, axes.get_yscale()),
         entries,
         edgecolors="face",  # no hairlines between cells in a PDF viewer
         linewidth=0.2,
@@ -51,7 +51,7 @@ def cell_map(axes: "Axes", trace: CellMap) -> None:
     _bar(axes, trace, mesh)
 
 
-def _edges(places: Sequence[float], scale: str) -> list[float]:
+def edges(places: Sequence[float], scale: str) -> list[float]:
     """The borders of cells: half way between places, on the axis as it is drawn."""
     log = scale == "log"
     if len(places) == 1:
@@ -69,7 +69,7 @@ def _colours(trace: CellMap) -> dict[str, Any]:
 
     if trace.kinds is not None:
         count = len(trace.kinds)
-        colours = [*_KINDS, *[_REST] * count][:count]
+        colours = [*KINDS, *[REST] * count][:count]
         return {
             "cmap": ListedColormap(colours),
             "norm": BoundaryNorm([k - 0.5 for k in range(count + 1)], count),

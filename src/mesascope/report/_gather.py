@@ -1,0 +1,227 @@
+"""From what was asked for to the records that a report shows."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mesascope.records import (
+    CertificateFile,
+    ClaimRecord,
+    RecordError,
+    RunDirectory,
+    known_keys,
+    read_identification,
+)
+
+from ._gather_store import from_store, whole_store
+from ._identification import RECORD as IDENTIFICATION
+from ._identification import identification_figures
+from ._material import (
+    CertificateEntry,
+    ClaimEntry,
+    IdentificationEntry,
+    Material,
+    RunEntry,
+    StudyEntry,
+    TrainingEntry,
+)
+from ._training import read_training
+
+_CERTIFICATE, _CLAIM, _IDENTIFICATION = (
+    f"mesascope.{kind}/1" for kind in ("certificate", "claim", "identification")
+)
+
+
+class Gathering:
+    """Records as they are found: of a claim that was checked several times under a preset, the last one.
+
+    Attributes:
+        claims, studies, runs, trainings, identifications, certificates: what was found.
+        problems: what was found and cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self.claims: dict[tuple[str, str | None], ClaimEntry] = {}
+        self.studies: dict[str, StudyEntry] = {}
+        self.runs: dict[str, RunEntry] = {}
+        self.trainings: list[TrainingEntry] = []
+        self.identifications: list[IdentificationEntry] = []
+        self.certificates: list[CertificateEntry] = []
+        self.problems: list[str] = []
+
+    def claim(self, run: RunDirectory, record: ClaimRecord) -> None:
+        """Take a claim, unless there is a later one."""
+        key = record.id, record.preset
+        there = self.claims.get(key)
+        if there is not None and there.record.provenance.created >= record.provenance.created:
+            return
+        figures = []
+        for file in record.files:
+            section, _, name = file.partition("/")
+            if section == "figures":
+                try:
+                    figures.append((name.removesuffix(".json"), run.read_figure(name.removesuffix(".json"))))
+                except RecordError as error:
+                    self.problems.append(str(error))
+        self.claims[key] = ClaimEntry(record, tuple(figures))
+
+    def material(self) -> Material:
+        """All that was found; claims by paper, in the order of `references.bib`."""
+        papers = {key: place for place, key in enumerate(known_keys())}
+
+        def order(entry: ClaimEntry) -> tuple[int, str, str, str]:
+            paper, _, name = entry.record.id.partition("/")
+            return papers.get(paper, len(papers)), paper, name, entry.record.preset or ""
+
+        return Material(
+            tuple(sorted(self.claims.values(), key=order)),
+            tuple(self.studies.values()),
+            tuple(self.runs.values()),
+            tuple(self.trainings),
+            tuple(self.identifications),
+            tuple(self.certificates),
+            tuple(dict.fromkeys(self.problems)),
+        )
+
+
+def gather(
+    what: Sequence[str],
+    results: str | os.PathLike[str] = "results",
+    store: str | os.PathLike[str] | None = None,
+    index: str | None = None,
+) -> Material:
+    """Find the records of what is asked for.
+
+    Args:
+        what: files and folders that hold records; papers and claims, looked up in `results`; names of studies and ids of
+            runs (or how they begin), looked up in `store`. Nothing: all that is in `results` and in `store`.
+        results: folder of run directories of `reproduce`, or one of them.
+        store: folder of a store of runs, or the URL of its index.
+        index: database of the store's index, if it is not its own.
+
+    Raises:
+        RecordError: something is not found or is no record; the message says what, where it was looked for, and the mend.
+    """
+    found = Gathering()
+    if not what:
+        _everything(found, Path(results), store, index)
+    for one in what:
+        _one(found, one, Path(results), store, index)
+    return found.material()
+
+
+def _everything(
+    found: Gathering, results: Path, store: str | os.PathLike[str] | None, index: str | None
+) -> None:
+    runs = list(run_directories(results))
+    if not runs and store is None:
+        raise RecordError(
+            f"nothing to report: there are no records in {results}; name files or folders with records, "
+            "or run `mesascope reproduce` first"
+        )
+    for run in runs:
+        _claims(found, run)
+    if store is not None:
+        whole_store(found, store, index)
+
+
+def _one(
+    found: Gathering, what: str, results: Path, store: str | os.PathLike[str] | None, index: str | None
+) -> None:
+    """Whatever `what` names: a path with records first, then a paper or claim, then a study or run."""
+    if _read(found, Path(what)):
+        return
+    if re.fullmatch(r"[a-z0-9._-]+(/[a-z0-9._-]+)?", what):
+        if any([_claims(found, run, what) for run in run_directories(results)]):
+            return
+        if store is not None and from_store(found, what, store, index):
+            return
+    raise RecordError(_not_found(what, results, store))
+
+
+def _not_found(what: str, results: Path, store: str | os.PathLike[str] | None) -> str:
+    if Path(what).exists():
+        return (
+            f"{what} holds no records; name a folder of `reproduce`, `train`, `identify --figures` or `sweep`, "
+            "or a certificate"
+        )
+    if what.partition("/")[0] in known_keys():
+        return f"no records of {what} in {results}; run `mesascope reproduce {what}` first, or name its --out with --results"
+    if store is None:
+        return f"no file, paper or claim {what!r}; studies and runs need --store DIR"
+    return f"no file, paper, study or run {what!r}; {store} and {results} were searched: `mesascope runs list` shows ids"
+
+
+# Paths
+
+
+def _read(found: Gathering, path: Path) -> bool:
+    """Read whatever records are at a path; whether there are any."""
+    if path.is_file():
+        _read_file(found, path)
+    elif (path / "store.json").exists():
+        whole_store(found, path, None)
+    elif runs := list(run_directories(path)):
+        for run in runs:
+            _claims(found, run)
+    elif any(path.glob("step-*.checkpoint")):
+        found.trainings.append(read_training(path))
+    elif (path / IDENTIFICATION).exists():
+        _identification(found, path / IDENTIFICATION)
+    else:
+        return False
+    return True
+
+
+def _read_file(found: Gathering, path: Path) -> None:
+    """A file of records says what it is."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        document = None
+    kind = document.get("format") if isinstance(document, dict) else None
+    if kind == _CERTIFICATE:
+        found.certificates.append(CertificateEntry(path, CertificateFile(path).record))
+    elif kind == _IDENTIFICATION:
+        _identification(found, path)
+    elif kind == _CLAIM:
+        paper = path.absolute().parent
+        run = RunDirectory(paper.parent.parent)
+        found.claim(run, run.read_claim(f"{paper.name}/{path.name.removesuffix('.json')}"))
+    else:
+        raise RecordError(
+            f"{path} is no record of mesascope; name a claim's record, a certificate, an identification or a folder of runs"
+        )
+
+
+def _identification(found: Gathering, path: Path) -> None:
+    record = read_identification(path)
+    figures = identification_figures(record) if record.curves is not None else {}
+    found.identifications.append(IdentificationEntry(path, record, tuple(figures.items())))
+
+
+def run_directories(folder: Path) -> Iterator[RunDirectory]:
+    """The folder, if `reproduce` wrote it; else those directly below it that it wrote, sorted."""
+    if (folder / "claims").is_dir():
+        yield RunDirectory(folder)
+    elif folder.is_dir():
+        for below in sorted(folder.iterdir()):
+            if (below / "claims").is_dir():
+                yield RunDirectory(below)
+
+
+def _claims(found: Gathering, run: RunDirectory, what: str | None = None) -> bool:
+    """Take the claims of a run directory, all or those of a paper or a name; whether there were any."""
+    seen = False
+    root = run.path / "claims"
+    for file in sorted(root.glob("*/*.json")):
+        name = file.relative_to(root).as_posix().removesuffix(".json")
+        if what is None or what in (name, name.partition("/")[0]):
+            seen = True
+            try:
+                found.claim(run, run.read_claim(name))
+            except RecordError as error:
+                found.problems.append(str(error))
+    return seen

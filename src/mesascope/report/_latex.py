@@ -1,0 +1,145 @@
+"""Figures for LaTeX: PDFs at the widths of a paper, a file that includes them, and what they cite."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from mesascope.records import Figure, atomic_path, cite, known_keys, prepare_output
+
+from ._material import Material
+from ._render import render
+from ._style import WIDTH
+
+_HEAD = r"""%% Figures of a report of mesascope. \input this file after \usepackage{graphicx}; texts are UTF-8.
+%% Figures of a column are %(column)s in wide, those of a page %(page)s in: as they are in a two-column paper.
+%% In another folder, \graphicspath{{FOLDER/}} tells where they lie.
+"""
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "#": r"\#",
+    "$": r"\$",
+    "%": r"\%",
+    "&": r"\&",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+
+
+def write_latex(
+    folder: str | os.PathLike[str], material: Material, watch: Callable[[str, int, int], None]
+) -> None:
+    """Draw all figures into a folder, and write `figures.tex` and `references.bib` beside them.
+
+    Args:
+        folder: made if missing; files of the same names are replaced, each as a whole.
+        material: whose figures.
+        watch: told of each: its name, its number, how many there are.
+
+    Raises:
+        RecordError: something cannot be written.
+    """
+    target = prepare_output(folder)
+    figures = list(material.figures)
+    for number, (name, figure) in enumerate(figures, start=1):
+        watch(name, number, len(figures))
+        render(figure, target / "figures" / name, ("pdf",))
+    keys = dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.claims)
+    cited = [key for key in keys if key in known_keys()]
+    _write(target / "references.bib", cite(*cited) + "\n" if cited else "")
+    head = _HEAD % {name: f"{inches:g}" for name, inches in WIDTH.items()}
+    _write(target / "figures.tex", "\n".join([head, *(_included(*named) for named in figures)]))
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _included(name: str, figure: Figure) -> str:
+    wide = (figure.width or ("column" if len(figure.panels) == 1 else "page")) == "page"
+    environment = "figure*" if wide else "figure"
+    paper = name.split("/")[1]
+    source = rf" \cite{{{paper}}}" if paper in known_keys() else ""
+    caption = " ".join(filter(None, (_sentence(figure.title), figure.caption)))
+    return (
+        f"\\begin{{{environment}}}\n  \\centering\n"
+        f"  \\includegraphics{{figures/{name}.pdf}}\n"
+        f"  \\caption{{{tex(caption)}{source}}}\n"
+        f"  \\label{{fig:{name}}}\n"
+        f"\\end{{{environment}}}\n"
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def tex(text: str) -> str:
+    """A text for LaTeX: formulas between `$` signs as they are, with braces that match; every other sign as itself."""
+    parts = text.split("$")
+    if len(parts) % 2 == 0 or not all(map(_balanced, parts[1::2])):
+        return _escaped(text)
+    return "".join(f"${_formula(part)}$" if n % 2 else _escaped(part) for n, part in enumerate(parts))
+
+
+def _balanced(formula: str) -> bool:
+    depth = 0
+    for sign in formula:
+        depth += (sign == "{") - (sign == "}")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _escaped(text: str) -> str:
+    return "".join(_SPECIAL.get(sign) or _as_formula(sign) or sign for sign in text)
+
+
+# Letters and signs of figures' texts that LaTeX with UTF-8 input does not know outside of formulas.
+_GREEK = (
+    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon varphi "
+    "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+)
+_SIGNS = {
+    **{
+        sign: f"\\{name}"
+        for sign, name in zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", _GREEK.split(), strict=True)
+    },
+    **{
+        "−": "-",
+        "×": r"\times",
+        "·": r"\cdot",
+        "≤": r"\le",
+        "≥": r"\ge",
+        "≠": r"\ne",
+        "≈": r"\approx",
+        "→": r"\to",
+    },
+    **{
+        "∞": r"\infty",
+        "∂": r"\partial",
+        "∈": r"\in",
+        "±": r"\pm",
+        "√": r"\surd",
+        "ℓ": r"\ell",
+        "∝": r"\propto",
+    },
+    **{"‖": r"\|", "⊤": r"\top", "ŷ": r"\hat{y}", "µ": r"\mu", "∇": r"\nabla", "∫": r"\int", "½": r"\frac12"},
+    **{sign: f"^{{{digit}}}" for sign, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
+    **{sign: f"_{{{digit}}}" for sign, digit in zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)},
+}
+
+
+def _as_formula(sign: str) -> str | None:
+    return f"${_SIGNS[sign]}$" if sign in _SIGNS else None
+
+
+def _formula(tex: str) -> str:
+    """Inside a formula the same signs are commands; a comment cannot begin in it."""
+    return "".join(f"{_SIGNS[sign]} " if sign in _SIGNS else sign for sign in tex).replace("%", r"\%")

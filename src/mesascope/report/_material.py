@@ -1,0 +1,110 @@
+"""What a report shows: records, and the figures that belong to each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mesascope.records import (
+    CertificateRecord,
+    ClaimRecord,
+    Figure,
+    IdentificationRecord,
+    Provenance,
+    RunRow,
+    StudyRecord,
+)
+
+Figures = tuple[tuple[str, Figure], ...]
+"""Figures by name, in their order."""
+
+
+@dataclass(frozen=True)
+class ClaimEntry:
+    """A claim that was checked."""
+
+    record: ClaimRecord
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class StudyEntry:
+    """A study, and what the index of its store knows of its runs, by id."""
+
+    record: StudyRecord
+    rows: dict[str, RunRow]
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """A run of a store; without provenance where it has not ended."""
+
+    row: RunRow
+    traceback: str | None
+    provenance: Provenance | None
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class TrainingEntry:
+    """The folder of a training run: the header of its last checkpoint, and its specification if it has one."""
+
+    folder: Path
+    header: dict[str, Any]
+    spec: dict[str, Any] | None
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class CertificateEntry:
+    """A certificate, as it lies in a file."""
+
+    file: Path
+    record: CertificateRecord
+
+
+@dataclass(frozen=True)
+class IdentificationEntry:
+    """An identification, as it lies in a file."""
+
+    file: Path
+    record: IdentificationRecord
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class Material:
+    """Everything that one report shows, each kind in its order.
+
+    Attributes:
+        claims, studies, runs, trainings, identifications, certificates: the records.
+        problems: one line for every record that was asked for and cannot be read.
+    """
+
+    claims: tuple[ClaimEntry, ...] = ()
+    studies: tuple[StudyEntry, ...] = ()
+    runs: tuple[RunEntry, ...] = ()
+    trainings: tuple[TrainingEntry, ...] = ()
+    identifications: tuple[IdentificationEntry, ...] = ()
+    certificates: tuple[CertificateEntry, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> Iterator[tuple[str, Figure]]:
+        """All figures, by names that differ and can be those of files and of elements of a page."""
+        for claim in self.claims:
+            for name, figure in claim.figures:
+                yield f"{claim.record.preset or 'claims'}/{name}", figure
+        for study in self.studies:
+            for name, figure in study.figures:
+                yield f"studies/{study.record.name}/{name}", figure
+        for run in self.runs:
+            for name, figure in run.figures:
+                yield f"runs/{run.row.id[:12]}/{name}", figure
+        for n, training in enumerate(self.trainings, start=1):
+            for name, figure in training.figures:
+                yield f"trainings/{n}/{name}", figure
+        for n, one in enumerate(self.identifications, start=1):
+            for name, figure in one.figures:
+                yield f"identifications/{n}/{name}", figure

@@ -1,0 +1,144 @@
+"""TeX mathematics between `$` signs as text with <i>, <sub> and <sup>: what a browser and plotly show without a typesetter."""
+
+import re
+import unicodedata
+from html import escape
+
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho varsigma sigma tau upsilon "
+    "phi chi psi omega"
+)
+_SYMBOLS = {
+    **{name: chr(ord("α") + at) for at, name in enumerate(_GREEK.split())},
+    **{"Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ"},
+    **{"Phi": "Φ", "Psi": "Ψ", "Omega": "Ω", "varepsilon": "ε", "varphi": "φ", "ell": "ℓ", "partial": "∂"},
+    **{
+        "infty": "∞",
+        "nabla": "∇",
+        "top": "⊤",
+        "sum": "Σ",
+        "prod": "Π",
+        "int": "∫",
+        "dagger": "†",
+        "ast": "∗",
+    },
+    **{"to": " → ", "rightarrow": " → ", "le": " ≤ ", "leq": " ≤ ", "ge": " ≥ ", "geq": " ≥ ", "neq": " ≠ "},
+    **{"approx": " ≈ ", "sim": " ∼ ", "in": " ∈ ", "propto": " ∝ ", "pm": " ± ", "times": " × ", "cdot": "·"},
+    **{"dots": "…", "ldots": "…", "cdots": "⋯", "langle": "⟨", "rangle": "⟩", "|": "‖", "{": "{", "}": "}"},
+    **{",": "\u2009", ";": " ", ":": " ", " ": " ", "!": "", "quad": "  ", "left": "", "right": "", "%": "%"},
+}
+_ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "dot": "\u0307", "vec": "\u20d7"}
+_UPRIGHT = {"mathrm", "text", "operatorname", "mathbf", "mathcal"}
+_TOKENS = re.compile(r"\\[A-Za-z]+|\\.|[A-Za-z]+|\d+(?:\.\d+)?|.", re.DOTALL)
+_HALVES = {("1", "2"): "½", ("1", "4"): "¼", ("3", "4"): "¾", ("1", "3"): "⅓"}
+
+
+def tex_to_html(text: str) -> str:
+    """A text with formulas as HTML of <i>, <sub> and <sup> only; everything else is escaped.
+
+    A `$` without a partner, and a command that is not known, are shown as they are written.
+    """
+    parts = text.split("$")
+    if len(parts) % 2 == 0:
+        return escape(text, quote=False)
+    return "".join(_formula(part) if n % 2 else escape(part, quote=False) for n, part in enumerate(parts))
+
+
+def tex_to_text(text: str) -> str:
+    """The same without markup, for labels that are read aloud: x<sub>t</sub> becomes x_t."""
+    marked = tex_to_html(text).replace("<sub>", "_").replace("<sup>", "^")
+    plain = re.sub(r"</?(?:i|sub|sup)>", "", marked)
+    return plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def _formula(tex: str) -> str:
+    return _Formula(tex).all()
+
+
+class _Formula:
+    """One formula, read from left to right."""
+
+    def __init__(self, tex: str) -> None:
+        self._tokens = _split_scripts(_TOKENS.findall(tex))
+        self._in_script = 0
+
+    def all(self, upright: bool = False) -> str:
+        """What is left, up to the brace that closes it."""
+        shown: list[str] = []
+        while self._tokens:
+            if self._tokens[0] == "}":
+                self._tokens.pop(0)
+                break
+            minus = self._tokens[0] in "-−" and shown and not self._in_script
+            spaced = minus and not shown[-1].endswith((" ", "(", "[", ",", "/"))
+            shown.append(f" {self._next(upright)} " if spaced else self._next(upright))
+        return "".join(shown).replace("</i><i>", "")
+
+    def _next(self, upright: bool = False) -> str:
+        token = self._tokens.pop(0)
+        if token == "{":
+            return self.all(upright)
+        if token in ("^", "_"):
+            name = "sup" if token == "^" else "sub"
+            self._in_script += 1
+            script = self._argument(upright)
+            self._in_script -= 1
+            return f"<{name}>{script}</{name}>"
+        if token.startswith("\\"):
+            return self._command(token[1:])
+        if token.isspace():
+            return " " if upright else ""
+        if token.isalpha() and token.isascii() and not upright:
+            return f"<i>{token}</i>"
+        if token in "=<>+":
+            return f" {escape(token)} "
+        return escape(token.replace("-", "−"), quote=False)
+
+    def _argument(self, upright: bool = False) -> str:
+        while self._tokens and self._tokens[0].isspace():
+            self._tokens.pop(0)
+        return self._next(upright) if self._tokens else ""
+
+    def _command(self, name: str) -> str:
+        if name in _SYMBOLS:
+            return _SYMBOLS[name]
+        if name in _ACCENTS:
+            return _accented(self._argument(), _ACCENTS[name])
+        if name in ("frac", "tfrac", "dfrac"):
+            above, below = self._argument(), self._argument()
+            return _HALVES.get((above, below), f"{_closed(above)}/{_closed(below)}")
+        if name == "sqrt":
+            return f"√{_closed(self._argument())}"
+        if name in _UPRIGHT:
+            return self._argument(upright=True)
+        return f"{name} "  # min, log, arg, and what nobody knows
+
+
+def _split_scripts(tokens: list[str]) -> list[str]:
+    """In TeX an argument without braces is a single sign: of x^12 it is 1, of a fraction both digits of 12."""
+    split: list[str] = []
+    waiting = 0
+    for token in tokens:
+        if waiting and not token.startswith("\\") and token != "{" and len(token) > 1:
+            split += token
+            waiting = max(0, waiting - len(token))
+        else:
+            split.append(token)
+            waiting = max(0, waiting - (not token.isspace()))
+        if token in ("^", "_") or token[1:] in ("sqrt", *_ACCENTS):
+            waiting = 1
+        elif token in ("\\frac", "\\tfrac", "\\dfrac"):
+            waiting = 2
+    return split
+
+
+def _accented(shown: str, accent: str) -> str:
+    found = re.search(r"[^\W\d_]", re.sub(r"</?\w+>", lambda m: " " * len(m[0]), shown))
+    at = found.end() if found else len(shown)
+    return unicodedata.normalize("NFC", shown[:at] + accent) + shown[at:]
+
+
+def _closed(shown: str) -> str:
+    """In parentheses, unless it is a single sign, with scripts or without, or a number."""
+    bare = re.sub(r"<(sub|sup)>.*?</\1>|</?i>", "", shown)
+    return shown if len(unicodedata.normalize("NFC", bare)) <= 1 or bare.isdigit() else f"({shown})"

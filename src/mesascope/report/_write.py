@@ -1,0 +1,109 @@
+"""The report: one HTML file, and the same figures for LaTeX."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mesascope.records import RecordError, atomic_path
+
+from ._gather import gather
+from ._latex import write_latex
+from ._material import Material
+
+Watch = Callable[[str, int, int], None]
+"""Told of every figure that is drawn for LaTeX: its name, its number, and how many there are."""
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """What was written.
+
+    Attributes:
+        file: the HTML file.
+        latex: the folder for LaTeX; None where none was asked for.
+        verdicts: how many claims have which verdict.
+        studies, runs, trainings, identifications, certificates: how many there are.
+        figures: how many there are.
+        problems: one line for every record that cannot be read and is missing from the report.
+    """
+
+    file: Path
+    latex: Path | None
+    verdicts: dict[str, int]
+    studies: int
+    runs: int
+    trainings: int
+    identifications: int
+    certificates: int
+    figures: int
+    problems: tuple[str, ...]
+
+
+def write_report(
+    *what: str,
+    out: str | os.PathLike[str],
+    latex: str | os.PathLike[str] | None = None,
+    results: str | os.PathLike[str] = "results",
+    store: str | os.PathLike[str] | None = None,
+    index: str | None = None,
+    watch: Watch | None = None,
+) -> WrittenReport:
+    """Show stored records as one static HTML file; nothing is computed anew.
+
+    The file needs no network and no server. It begins with the verdicts, then shows claim by claim what was measured beside
+    what is expected, with figures, settings and provenance; studies, runs, identifications and certificates follow.
+
+    Args:
+        *what: files and folders that hold records; papers such as `zheng2024` and claims, looked up in `results`; names of
+            studies and ids of runs, looked up in `store`. Without any, all of `results` and of `store`.
+        out: the HTML file, written as a whole.
+        latex: folder for the figures as PDF at the widths of a column and a page of a two-column paper, `figures.tex` with
+            their captions, and `references.bib` with what they cite.
+        results: folder of run directories of `reproduce`, or one of them.
+        store: folder of a store of runs, or the URL of its index.
+        index: database of the store's index, if it is not its own.
+        watch: told of every figure that is drawn for LaTeX.
+
+    Returns:
+        What was written, and what could not be read.
+
+    Raises:
+        RecordError: something is not found, is no record, or cannot be written.
+    """
+    file = Path(out)
+    if file.is_dir():
+        raise RecordError(f"{out} is a folder; name a file in it, such as {file / 'report.html'}")
+    material = gather(what, results, store, index)
+    figures = list(material.figures)
+    if latex is not None:
+        write_latex(latex, material, watch or (lambda name, number, total: None))
+    _write_page(file, material, _title(what))
+    return WrittenReport(
+        file,
+        None if latex is None else Path(latex),
+        dict(Counter(entry.record.verdict for entry in material.claims)),
+        len(material.studies),
+        len(material.runs),
+        len(material.trainings),
+        len(material.identifications),
+        len(material.certificates),
+        len(figures),
+        material.problems,
+    )
+
+
+def _title(what: Sequence[str]) -> str:
+    names = [Path(one).name for one in what]
+    return f"Report: {', '.join(names)}" if 0 < len(names) <= 3 else "Report"
+
+
+def _write_page(file: Path, material: Material, title: str) -> None:
+    from .page import page
+
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    text = page(material, title, created)
+    with atomic_path(file) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")

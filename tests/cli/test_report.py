@@ -1,0 +1,72 @@
+"""`mesascope report` on the command line."""
+
+import pytest
+
+import stored_records as stored
+
+
+@pytest.fixture
+def filled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refuted = stored.claim("huang2024/stages", verdict="refuted", source="huang2024")
+    figures = {"zheng2024/map": stored.map_figure()}
+    stored.run_directory(tmp_path / "results" / "all-quick", stored.claim(), refuted, figures=figures)
+    stored.store(tmp_path / "runs")
+    return tmp_path
+
+
+def test_the_file_and_what_is_in_it(filled, run):
+    ended = run("report", "zheng2024", "huang2024", "grid", "--store", "runs", "--out", "r.html", "--json")
+    assert ended.status == 0 and ended.err == ""  # whatever the verdicts: the report is done
+    assert ended.json == {
+        "file": str(filled / "r.html"),
+        "latex": None,
+        "claims": 2,
+        "verdicts": {"verified": 1, "refuted": 1},
+        "studies": 1,
+        "runs": 0,
+        "trainings": 0,
+        "identifications": 0,
+        "certificates": 0,
+        "figures": 3,
+        "problems": [],
+    }
+    assert (filled / "r.html").stat().st_size > 1_000_000
+
+
+def test_all_results_and_the_folder_for_latex(filled, run):
+    ended = run("report", "--out", "sub/r.html", "--latex", "tex")
+    assert ended.status == 0
+    assert ended.out.splitlines() == ["1 refuted, 1 verified, 1 figure", "sub/r.html", "tex"] or (
+        ended.out.splitlines() == ["1 verified, 1 refuted, 1 figure", "sub/r.html", "tex"]
+    )
+    assert {path.name for path in (filled / "tex").iterdir()} == {"figures", "figures.tex", "references.bib"}
+
+
+def test_damaged_records_are_left_out_and_the_command_has_failed(filled, run):
+    (filled / "results" / "all-quick" / "claims" / "huang2024" / "stages.json").write_text("{")
+    ended = run("report", "--out", "r.html")
+    assert ended.status == 1
+    assert ended.err.startswith("mesascope report: left out: ") and "stages.json" in ended.err
+    assert ended.out.splitlines() == ["1 verified, 1 figure", "r.html"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--out", "r.html", "--index", "sqlite:///x", "grid"), "studies and runs need --store DIR"),
+        (
+            ("ahn2023", "--out", "r.html"),
+            "no records of ahn2023 in results; run `mesascope reproduce ahn2023` first",
+        ),
+        (("grid", "--out", "r.html"), "studies and runs need --store DIR"),
+        (("--out", "results"), "results is a folder; name a file in it"),
+        (
+            ("--out", "r.html", "--latex", "results/all-quick/claims/zheng2024/theorem-4.1.json"),
+            "cannot be written to",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(filled, run, arguments, message):
+    assert message in run("report", *arguments).refusal
+    assert not (filled / "r.html").exists()

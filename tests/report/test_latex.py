@@ -1,0 +1,76 @@
+"""The figures of a report for LaTeX."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import stored_records as stored
+from mesascope.records import cite
+from mesascope.report import write_report
+from mesascope.report._latex import tex
+
+SPECIAL = r"100 % of {a} & b_j ~ #1 \input{x} ^ < > | $5 — W^KQ ≤ Σ⁻¹ ŷ"
+
+
+@pytest.fixture
+def written(tmp_path):
+    figures = {
+        "zheng2024/curves": stored.curves_figure().model_copy(update={"caption": SPECIAL}),
+        "zheng2024/map": stored.map_figure(),
+    }
+    other = stored.claim("huang2024/stages", source="huang2024")
+    folder = stored.run_directory(tmp_path / "run", stored.claim(), other, figures=figures)
+    told = []
+    write_report(
+        str(folder), out=tmp_path / "r.html", latex=tmp_path / "tex", watch=lambda *one: told.append(one)
+    )
+    assert told == [("quick/zheng2024/curves", 1, 2), ("quick/zheng2024/map", 2, 2)]
+    return tmp_path / "tex"
+
+
+def test_pdfs_at_the_widths_of_a_paper_with_their_letters(written):
+    for name, inches in (("curves", 6.75), ("map", 3.25)):
+        pdf = (written / "figures" / "quick" / "zheng2024" / f"{name}.pdf").read_bytes()
+        assert b"/Type3" not in pdf and b"/FontFile2" in pdf  # embedded TrueType
+        (box,) = re.findall(rb"/MediaBox \[ ?0 0 ([\d.]+) ", pdf)
+        assert float(box) == pytest.approx(72 * inches, abs=0.1)
+
+
+def test_every_figure_is_included_once_with_caption_and_citation(written):
+    text = (written / "figures.tex").read_text(encoding="utf-8")
+    for name in re.findall(r"\\includegraphics\{([^}]*)\}", text):
+        assert (written / name).is_file()
+    assert text.count(r"\includegraphics") == text.count(r"\cite{zheng2024}") == 2
+    assert (
+        text.count(r"\begin{figure*}") == text.count(r"\end{figure*}") == 1
+    )  # two panels: as wide as the page
+    assert r"Curves. 100 \% of \{a\} \& b\_j" in text
+    assert (written / "references.bib").read_text(encoding="utf-8") == cite("zheng2024", "huang2024") + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a_b & 5 %", r"a\_b \& 5 \%"),
+        ("$a_b$ and x_i", r"$a_b$ and x\_i"),
+        (r"\input{x}", r"\textbackslash{}input\{x\}"),
+        ("costs 5 $", r"costs 5 \$"),
+        ("$a}{$", r"\$a\}\{\$"),
+        ("$a}$", r"\$a\}\$"),
+        ("Σ⁻¹ ≤ ŷ", r"$\Sigma$$^{-}$$^{1}$ $\le$ $\hat{y}$"),
+        ("$Σ ≤ 5%$", r"$\Sigma  \le  5\%$"),
+    ],
+)
+def test_texts_for_latex(text, written):
+    assert tex(text) == written
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex on the path")
+def test_latex_takes_it(written):
+    main = r"\documentclass[twocolumn]{article}\usepackage{graphicx}\begin{document}\input{figures}\end{document}"
+    (written / "main.tex").write_text(main)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
+    done = subprocess.run(command, cwd=written, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]

@@ -1,0 +1,305 @@
+"""The report as HTML: what it shows of claims, and that nothing in records can break it."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+import stored_records as stored
+from mesascope.records import RecordError
+from mesascope.report import write_report
+
+
+class Page(HTMLParser):
+    """A page's elements, texts and what is not closed."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.elements, self.texts, self.open, self.data = [], [], [], []
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+        self.close()
+        assert not self.open, f"not closed: {self.open}"
+        words = " ".join(" ".join(self.texts).split())
+        self.text = re.sub(r"(?<=[\[]) | (?=[\],:;])", "", words)  # elements inside of a sentence part it
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in ("meta", "br", "hr"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            if self.elements[-1][1].get("type") == "application/json":
+                self.data.append(json.loads(data))
+        elif not self.open or self.open[-1] != "style":
+            self.texts.append(data)
+
+    def ids(self):
+        return [attributes["id"] for _, attributes in self.elements if "id" in attributes]
+
+    def links(self):
+        return [attributes["href"] for tag, attributes in self.elements if tag == "a"]
+
+
+@pytest.fixture
+def report(tmp_path):
+    def write(*what, **options):
+        written = write_report(*map(str, what), out=tmp_path / "report.html", **options)
+        return written, Page(written.file)
+
+    return write
+
+
+def test_claims_one_by_one(tmp_path, report):
+    refuted = stored.claim(
+        "huang2024/stages", verdict="refuted", measured=0.5, expected=0.0, source="huang2024"
+    )
+    folder = stored.run_directory(
+        tmp_path / "run", stored.claim(), refuted, figures={"zheng2024/curves": stored.curves_figure()}
+    )
+    written, page = report(folder)
+    assert written.verdicts == {"verified": 1, "refuted": 1} and written.figures == 1 and not written.problems
+    assert page.elements[0] == ("html", {"lang": "en"})
+    for text in (
+        "1 ✓ verified",
+        "1 ✗ refuted",
+        "The flow ends at ab = κ1/(κ2 + κ3/(T−2) Σ 1/(t−1)).",
+        "zheng2024, Theorem 4.1",
+        "On Mesa-Optimization in Autoregressively Trained Transformers: Emergence and Capability",
+        "Chenyu Zheng, Wei Huang",
+        "error of ab 1.25·10⁻⁹ 0",
+        "loss 0.4 below 1 95 %: [0.25, 0.5]",
+        "tolerance 10⁻⁸ why this tolerance a flow at rest",
+        "quick preset · 1.5 s · seed 7",
+        stored.FROM.processor,
+        '{ "dim": [2, 5], "seed": 7 }',
+        "exact & more",
+        "Loss falls by 50 % & more.",
+    ):
+        assert text in page.text, text
+    assert [len(one["data"]) for one in page.data] == [4, 2]
+    assert {"zheng2024", "zheng2024/theorem-4.1", "huang2024/stages", "figure/quick/zheng2024/curves"} <= set(
+        page.ids()
+    )
+
+
+def test_anchors_are_single_and_links_lead_to_them(tmp_path, report):
+    quick, paper = stored.claim(), stored.claim(preset="paper", verdict="inconclusive")
+    one = stored.run_directory(
+        tmp_path / "results" / "one", quick, figures={"zheng2024/m": stored.map_figure()}
+    )
+    stored.run_directory(tmp_path / "results" / "two", paper, figures={"zheng2024/m": stored.map_figure()})
+    _, page = report(results=tmp_path / "results")
+    assert len(page.ids()) == len(set(page.ids()))
+    inner = {link[1:] for link in page.links() if link.startswith("#")}
+    assert inner <= set(page.ids())
+    assert {"zheng2024/theorem-4.1/quick", "zheng2024/theorem-4.1/paper"} <= inner
+    assert "paper 1 1" in page.text and "quick 1 1" in page.text
+    assert one.exists()
+
+
+def test_the_page_asks_nobody_for_anything(tmp_path, report):
+    folder = stored.run_directory(
+        tmp_path / "run", stored.claim(), figures={"zheng2024/m": stored.map_figure()}
+    )
+    _, page = report(folder)
+    asking = {"img", "link", "iframe", "object", "embed", "source", "base", "form", "video", "audio"}
+    assert not asking & {tag for tag, _ in page.elements}
+    assert not any(
+        "src" in attributes or ("style" in attributes and "url(" in attributes["style"])
+        for _, attributes in page.elements
+    )
+    policies = [
+        attributes["content"]
+        for _, attributes in page.elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert (
+        len(policies) == 1
+        and "default-src 'none'" in policies[0]
+        and "unsafe-inline'" not in policies[0].split("style-src")[0]
+    )
+    assert not any(re.match(r"on\w+$", name) for _, attributes in page.elements for name in attributes)
+
+
+HOSTILE = "</script><script>alert(1)</script> ]]> <!-- \"quoted\" 'single' & &amp; <img src=x onerror=alert(1)> \u2028 \x00"
+
+
+def test_whatever_stands_in_records_is_shown_and_never_run(tmp_path, report):
+    line = stored.Line(x=(0.0, 1.0), y=(0.0, 1.0), label=HOSTILE)
+    panel = stored.Panel(title=HOSTILE, xlabel=HOSTILE, ylabel=HOSTILE, traces=(line,))
+    figure = stored.Figure(title=HOSTILE, panels=(panel, panel), caption=HOSTILE)
+    record = stored.claim(
+        statement=HOSTILE,
+        source=HOSTILE,
+        measured={HOSTILE: HOSTILE},
+        expected=HOSTILE,
+        details={
+            HOSTILE: [{HOSTILE: HOSTILE}],
+            "error": HOSTILE,
+            "traceback": HOSTILE,
+            "tolerance_reason": HOSTILE,
+        },
+        spec={HOSTILE: HOSTILE},
+        preset=HOSTILE,
+    )
+    folder = stored.run_directory(tmp_path / "run", record)
+    run = stored.RunDirectory(folder)
+    run.write_claim(record.model_copy(update={"files": (run.write_figure("zheng2024/f", figure),)}))
+    _, page = report(folder)
+    assert page.text.count("alert(1)") > 10
+    assert [tag for tag, _ in page.elements].count("script") == 4  # two panels, plotly and ours
+    assert "img" not in {tag for tag, _ in page.elements}
+    names = [trace["name"] for one in page.data for trace in one["data"]]
+    assert len(names) == 2 and all("&lt;/script&gt;" in name for name in names)
+
+
+def test_the_last_of_several_checks_is_shown(tmp_path, report):
+    later = stored.FROM.model_copy(update={"created": "2099-01-01T00:00:00+00:00"})
+    stored.run_directory(tmp_path / "r" / "a", stored.claim(verdict="refuted", provenance=later))
+    stored.run_directory(tmp_path / "r" / "b", stored.claim())
+    written, _ = report(results=tmp_path / "r")
+    assert written.verdicts == {"refuted": 1}
+
+
+def test_papers_and_claims_by_name(tmp_path, report):
+    other = stored.claim("huang2024/stages", source="huang2024")
+    stored.run_directory(tmp_path / "r" / "a", stored.claim(), stored.claim("zheng2024/example-4.1"), other)
+    assert report("zheng2024", results=tmp_path / "r")[0].verdicts == {"verified": 2}
+    assert report("zheng2024/example-4.1", "huang2024", results=tmp_path / "r" / "a")[0].verdicts == {
+        "verified": 2
+    }
+    file = tmp_path / "r" / "a" / "claims" / "huang2024" / "stages.json"
+    written, page = report(file)
+    assert written.verdicts == {"verified": 1} and "huang2024/stages" in page.ids()
+
+
+def test_a_claim_that_could_not_be_checked_says_why(tmp_path, report):
+    details = {"error": "ValueError: a moment is missing", "traceback": "Traceback\n  line 1"}
+    broken = stored.claim(
+        verdict="inconclusive", measured=None, expected=None, tolerance=None, details=details
+    )
+    _, page = report(stored.run_directory(tmp_path / "run", broken))
+    assert "It could not be checked: ValueError: a moment is missing" in page.text and "line 1" in page.text
+
+
+def test_damaged_records_are_named_and_the_others_shown(tmp_path, report):
+    folder = stored.run_directory(
+        tmp_path / "run",
+        stored.claim(),
+        stored.claim("huang2024/stages"),
+        figures={"zheng2024/m": stored.map_figure()},
+    )
+    (folder / "claims" / "huang2024" / "stages.json").write_text("{")
+    (folder / "figures" / "zheng2024" / "m.json").write_text("{}")
+    written, page = report(folder)
+    assert written.verdicts == {"verified": 1} and written.figures == 0
+    assert len(written.problems) == 2 and all(
+        "stages.json" in one or "m.json" in one for one in written.problems
+    )
+    assert "cannot be read" in page.text and all(problem in page.text for problem in written.problems)
+
+
+@pytest.mark.parametrize(
+    ("what", "options", "message"),
+    [
+        ((), {}, "nothing to report: there are no records in .*none; name files"),
+        (("zheng2024",), {}, "no records of zheng2024 in .*; run `mesascope reproduce zheng2024` first"),
+        (("study-1",), {}, "no file, paper or claim 'study-1'; studies and runs need --store"),
+        (("empty",), {}, "empty holds no records; name a folder of"),
+        (("other.txt",), {}, "other.txt is no record of mesascope"),
+        (("a study",), {"store": "store"}, "no file, paper, study or run 'a study'"),
+        (("abcdef",), {"store": "store"}, "no file, paper, study or run 'abcdef'"),
+        (("zheng2024",), {"store": "missing"}, "missing is no store of runs"),
+        ((), {"store": "missing"}, "missing is no store of runs"),
+    ],
+)
+def test_what_cannot_be_shown_is_said_and_nothing_is_written(tmp_path, monkeypatch, what, options, message):
+    monkeypatch.chdir(tmp_path)
+    stored.RunFolders.create("store")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.txt").write_text("[]")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(RecordError, match=message) as raised:
+        write_report(*what, out="report.html", results=tmp_path / "none", **options)
+    assert "\n" not in str(raised.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_folder_is_no_file_and_what_was_there_stays(tmp_path, monkeypatch):
+    folder = stored.run_directory(tmp_path / "run", stored.claim())
+    with pytest.raises(RecordError, match="is a folder; name a file in it"):
+        write_report(str(folder), out=tmp_path)
+    (tmp_path / "report.html").write_text("before")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mesascope.records._files.os.replace", fail)
+    with pytest.raises(RecordError, match=r"cannot write .*report.html: No space left"):
+        write_report(str(folder), out=tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == "before"
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "report.html"}
+
+
+def test_everything_else_that_is_stored(tmp_path, report):
+    where = stored.store(tmp_path / "store", failed={(2, 1)})
+    training = stored.training(tmp_path / "training")
+    what = (training, stored.certificate(tmp_path / "c.json"), stored.identification(tmp_path / "i"))
+    written, page = report("grid", stored.run_id((0, 0))[:8], *what, store=where)
+    assert (written.studies, written.runs, written.trainings) == (1, 1, 1)
+    assert (written.identifications, written.certificates, written.verdicts) == (1, 1, {})
+    for text in (
+        "Study grid 6 runs of kind flow: 5 ✓ done 1 ✗ failed",
+        "init.a: [0.1, 0.2, 0.3]",
+        "0.3 <heavy> ✗ failed the flow diverged",
+        "[0.19, 0.19] 3 yes",
+        "Loss along the trajectory",
+        "law = <heavy>",
+        "200 steps; mean loss of the last batches 0.2; held-out loss 0.25 ± 0.01 (standard error)",
+        "held-out, 95 % interval",
+        "LinearRegression(dim=3)",
+        "Every a_j b_j is exactly 18/101.",
+        "exactly one critical point within 10⁻⁴⁰",
+        "no other within 0.0001",
+        "Which algorithm: ridge ? ambiguous",
+        "ridge 0.01 [0.005, 0.02] penalty: 0.5",
+        "95 % interval",
+    ):
+        assert text in page.text, text
+    assert len(page.ids()) == len(set(page.ids()))
+    # losses of the training: the interval is that of its standard errors
+    bands = [
+        trace
+        for one in page.data
+        for trace in one["data"]
+        if "held-out" in trace.get("name", "") and "fill" in trace
+    ]
+    assert bands[0]["y"][:2] == pytest.approx([0.9 + 1.96 * 0.05, 0.25 + 1.96 * 0.01])
+
+
+def test_a_whole_store_shows_studies_and_the_runs_that_none_has(tmp_path, report):
+    where = stored.store(tmp_path / "store")
+    written, page = report(where)
+    assert (written.studies, written.runs) == (1, 1)
+    assert f"run-{stored.run_id((9, 9))}" in page.ids() and "study-grid" in page.ids()
+
+
+def test_reports_need_no_jax(tmp_path):
+    folder = stored.run_directory(
+        tmp_path / "run", stored.claim(), figures={"zheng2024/m": stored.map_figure()}
+    )
+    code = (
+        "import sys; from mesascope.report import write_report; "
+        "write_report(sys.argv[1], out=sys.argv[2], latex=sys.argv[3]); assert 'jax' not in sys.modules"
+    )
+    command = [sys.executable, "-W", "error", "-c", code, folder, tmp_path / "r.html", tmp_path / "tex"]
+    subprocess.run(command, check=True)
+    assert (tmp_path / "r.html").stat().st_size > 1e6 and (tmp_path / "tex" / "figures.tex").exists()

@@ -1,0 +1,243 @@
+"""Records of every kind in folders, written without computing anything: what reports are made of."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from mesascope.records import (
+    Band,
+    CertificateRecord,
+    ClaimRecord,
+    Figure,
+    Heatmap,
+    Histogram,
+    IdentificationRecord,
+    Line,
+    Panel,
+    PlannedRun,
+    Points,
+    Rule,
+    RunDirectory,
+    RunFolders,
+    RunRecord,
+    StudyAxis,
+    StudyPoint,
+    StudyRecord,
+    open_store,
+    provenance,
+    write_certificate,
+    write_checkpoint,
+    write_identification,
+)
+
+FROM = provenance()
+
+
+def curves_figure(title="Curves"):
+    """Two panels with every kind of trace but maps."""
+    x = np.linspace(1, 10, 20)
+    panel = Panel(
+        title="Loss of $W^{KQ}$",
+        xlabel="flow time $t$",
+        ylabel=r"squared error $E\|\hat y - y\|^2$",
+        yscale="log",
+        traces=(
+            Band(x=x, low=0.5 / x, high=2 / x, label="exact & more", series=0),
+            Line(x=x, y=1 / x, label="exact & more", series=0),
+            Points(x=x[::5], y=1 / x[::5], yerr=0.1 / x[::5], label="sampled"),
+            Rule(value=0.2, label=r"theory $\frac{1}{5\sigma^2}$"),
+        ),
+    )
+    ratios = Panel(
+        title="Ratios",
+        xlabel="ratio",
+        ylabel="count",
+        traces=(
+            Histogram.of(np.sqrt(x), bins=5, label="ratios"),
+            Rule(value=2.0, axis="x", label="truth"),
+        ),
+    )
+    return Figure(title=title, panels=(panel, ratios), caption="Loss falls by 50 % & more.")
+
+
+def map_figure():
+    """A heat map with names."""
+    trace = Heatmap(z=np.eye(2) - 0.2, colorlabel="weight", center=0, rows=("a_1", "b"), columns=("a_1", "b"))
+    return Figure(
+        title="Weights", panels=(Panel(title="Weights", xlabel="to", ylabel="from", traces=(trace,)),)
+    )
+
+
+def claim(id="zheng2024/theorem-4.1", **changes):
+    """A verified claim of quick preset."""
+    facts = {
+        "id": id,
+        "statement": "The flow ends at ab = κ1/(κ2 + κ3/(T−2) Σ 1/(t−1)).",
+        "source": "zheng2024, Theorem 4.1",
+        "measured": {"error_of_ab": 1.25e-9, "loss": 0.4},
+        "expected": {"error_of_ab": 0.0, "loss": "below 1"},
+        "tolerance": 1e-8,
+        "verdict": "verified",
+        "seconds": 1.5,
+        "details": {
+            "intervals_95": {"loss": [0.25, 0.5]},
+            "cases": [{"dim": 2, "error": 1e-9}, {"dim": 5, "error": 1.25e-9}],
+            "tolerance_reason": "a flow at rest",
+        },
+        "spec": {"dim": [2, 5], "seed": 7},
+        "preset": "quick",
+        "seed": 7,
+        "fingerprint": "f",
+        "provenance": FROM,
+    }
+    return ClaimRecord(**{**facts, **changes})
+
+
+def run_directory(path, *records, figures=None):
+    """A folder as `reproduce` fills it; the figures belong to the first record."""
+    run = RunDirectory.create(path)
+    files = tuple(run.write_figure(name, figure) for name, figure in (figures or {}).items())
+    for place, record in enumerate(records):
+        run.write_claim(record.model_copy(update={"files": files if place == 0 else ()}))
+    return Path(path)
+
+
+def store(path, name="grid", failed=()):
+    """A store with a study of three starts times two laws, and a run that no study has."""
+    folders = RunFolders.create(path)
+    axes = (
+        StudyAxis(name="init.a", labels=(0.1, 0.2, 0.3)),
+        StudyAxis(name="law", labels=("gaussian", "<heavy>")),
+    )
+    points = []
+    for a in range(3):
+        for law in range(2):
+            place = (a, law)
+            points.append(StudyPoint(run=_finish(folders, place, place in failed), place=place))
+    _finish(folders, (9, 9), False)
+    with open_store(path) as opened:
+        record = StudyRecord(name=name, kind="flow", spec={"name": name}, axes=axes, points=tuple(points))
+        opened.write_study(record)
+    return Path(path)
+
+
+def _finish(folders, place, failed):
+    run = run_id(place)
+    plan = PlannedRun(id=run, kind="flow", spec={"dim": 2, "place": list(place)}, code="c")
+    folders.plan(plan)
+    record = RunRecord(
+        **plan.model_dump(),
+        state="failed" if failed else "done",
+        outcome={} if failed else {"loss": 1.0 + place[0], "product": [0.19, 0.19], "converged": True},
+        error="the flow diverged" if failed else None,
+        traceback="Traceback: here\nand there" if failed else None,
+        started="2026-01-01T00:00:00Z",
+        ended="2026-01-01T00:01:00Z",
+        seconds=0.5,
+        provenance=FROM,
+    )
+    time = np.array([0.0, 0.1, 1.0, 10.0])
+    with folders.holding(run):
+        folders.finish(
+            record, None if failed else {"time": ("time", time), "loss": ("time", 1 + 2 / (1 + time))}
+        )
+    return run
+
+
+def run_id(place):
+    """The id of the run at a place."""
+    return hashlib.sha256(f"run {place}".encode()).hexdigest()[:32]
+
+
+def training(path):
+    """A folder as `train` leaves it, with two checkpoints."""
+    for step in (100, 200):
+        log = {
+            "steps": [50, 100, 150, 200],
+            "losses": [3.0, 1.0, 0.3, 0.2],
+            "evaluated": [100, 200],
+            "values": [0.9, 0.25],
+            "errors": [0.05, 0.01],
+        }
+        header = {
+            "step": step,
+            "run": {"process": "LinearRegression(dim=3)", "seed": "0"},
+            "log": log,
+            "weights": {"model": "PromptModel"},
+            "provenance": FROM.model_dump(),
+        }
+        write_checkpoint(Path(path) / f"step-{step:09}.checkpoint", header, b"")
+    (Path(path) / "spec.json").write_text('{"examples": 10}')
+    return Path(path)
+
+
+def certificate(path):
+    """A certificate, as if it were proved."""
+    record = CertificateRecord(
+        statement=("Exactly one critical point of L lies within 1e-40.", "Every a_j b_j is exactly 18/101."),
+        spec={"law": {"kind": "gaussian", "scale": "1"}, "dim": 1, "horizon": 3},
+        w_kq=(("0", "0"), ("1/2", "0")),
+        w_pv=(("1/3", "0"),),
+        radius="0.0000000000000000000000000000000000000001",
+        unique_within="1/10000",
+        positive=2,
+        negative=0,
+        zero=1,
+        loss=("1.39", "1.40"),
+        products=(("0.17", "0.18"),),
+        theorem="18/101",
+        provenance=FROM,
+    )
+    write_certificate(path, record)
+    return Path(path)
+
+
+def identification(path):
+    """A folder with an identification and its curves."""
+
+    def curve(name, value):
+        return {
+            "name": name,
+            "value": value,
+            "low": [0.9 * one for one in value],
+            "high": [1.1 * one for one in value],
+        }
+
+    names, lengths = ("ridge", "zero"), (1, 2, 3)
+    record = IdentificationRecord.model_validate(
+        {
+            "verdict": "ambiguous",
+            "candidates": ("ridge",),
+            "ranking": [
+                {
+                    "learner": name,
+                    "hyperparameters": {"penalty": 0.5},
+                    "distance": 0.01,
+                    "interval": (0.005, 0.02),
+                    "contains": (),
+                }
+                for name in names
+            ],
+            "separated_by": (),
+            "reasons": ("it is near",),
+            "reading": None,
+            "process": "Noise(dim=2)",
+            "task": "NextToken(T=6)",
+            "tasks": 100,
+            "seed": 0,
+            "tolerance": 0.01,
+            "level": 0.95,
+            "spec": {"tasks": 100},
+            "provenance": FROM,
+            "curves": {
+                "lengths": lengths,
+                "errors": [curve(name, [2.0, 1.0, 0.5]) for name in ("model", *names)],
+                "distances": [curve(name, [0.01, 0.02, 0.04]) for name in names],
+                "names": ("model", *names),
+                "differences": np.full((3, 3), 0.1) - 0.1 * np.eye(3),
+            },
+        }
+    )
+    write_identification(Path(path) / "identification.json", record)
+    return Path(path)
