@@ -59,7 +59,7 @@ def report(tmp_path):
 
 def test_claims_one_by_one(tmp_path, report):
     refuted = stored.claim(
-        "huang2024/stages", verdict="refuted", measured=0.5, expected=0.0, source="huang2024"
+        "huang2024/stages", verdict="refuted", measured=0.5, expected=0.0, source="huang2024", origin="ours"
     )
     folder = stored.run_directory(
         tmp_path / "run", stored.claim(), refuted, figures={"zheng2024/curves": stored.curves_figure()}
@@ -74,6 +74,7 @@ def test_claims_one_by_one(tmp_path, report):
         "zheng2024, Theorem 4.1",
         "On Mesa-Optimization in Autoregressively Trained Transformers: Emergence and Capability",
         "Chenyu Zheng, Wei Huang",
+        "huang2024 · a statement of ours",
         "error of ab 1.25·10⁻⁹ 0",
         "loss 0.4 below 1 95 %: [0.25, 0.5]",
         "tolerance 10⁻⁸ why this tolerance a flow at rest",

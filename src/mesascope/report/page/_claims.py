@@ -16,6 +16,7 @@ from ._values import brief, folded, listing, named, scrolled, specification
 
 VERDICTS: tuple[Verdict, ...] = ("verified", "refuted", "inconclusive")
 _SIGNS: dict[Verdict, str] = {"verified": "✓", "refuted": "✗", "inconclusive": "?"}
+_ORIGINS = {"review": " · asked for in the reviews", "ours": " · a statement of ours"}
 _APART = ("tolerance_reason", "meaning", "error", "traceback")  # details that have a place of their own
 
 
@@ -136,7 +137,7 @@ def _claim(entry: ClaimEntry, several: set[str], names: Mapping[int, str]) -> Ma
             id=anchor,
         ),
         tag("p", record.statement, class_="statement"),
-        tag("p", record.source, class_="source"),
+        tag("p", record.source, _ORIGINS.get(record.origin or ""), class_="source"),
         _error(record),
         _measured(record),
         _said(record),
