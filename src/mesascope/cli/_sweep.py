@@ -1,15 +1,17 @@
 """`mesascope sweep`."""
 
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._identify import others_print_aside
-from ._interrupt import held_interrupts, stopped_by_interrupts
+from ._interrupt import Stopped, held_interrupts, stopped_by_interrupts
 from ._output import DONE, FAILED, InputError, in_file, print_json, progress, results, say
 
 if TYPE_CHECKING:
@@ -85,7 +87,12 @@ class Sweep:
             with held_interrupts():
                 compute_alone()
         try:
-            with stopped_by_interrupts(), others_print_aside(), _shown_progress() as show:
+            with (
+                stopped_by_interrupts(),
+                _stopped_by_termination(),
+                others_print_aside(),
+                _shown_progress() as show,
+            ):
                 result = sweep(
                     study,
                     self.store,
@@ -139,6 +146,23 @@ class Sweep:
 
 
 @contextmanager
+def _stopped_by_termination() -> Iterator[None]:
+    """End as after Ctrl-C when a batch system or a shutdown ends the process: a run that is cut is not blamed for it."""
+
+    def stop(*_: object) -> NoReturn:
+        raise Stopped
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def _shown_progress() -> "Iterator[Callable[[SweepProgress], None] | None]":
     """A bar on terminals, nothing elsewhere."""
     console = progress()
@@ -189,7 +213,7 @@ def _print(result: "SweepResult") -> None:
     counts = f"{result.done} done, {result.failed} failed, {result.reused} reused, of {result.total} runs"
     console.print(f": {counts}", markup=False)
     for line in _failure_lines(result.failures):
-        console.print(line, markup=False)
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def _failure_lines(failures: "tuple[Failure, ...]") -> list[str]:
@@ -200,6 +224,7 @@ def _failure_lines(failures: "tuple[Failure, ...]") -> list[str]:
 
 def _table(found: "StudyStatus") -> Any:
     from rich.console import Group
+    from rich.style import Style
     from rich.table import Table
     from rich.text import Text
 
@@ -214,5 +239,5 @@ def _table(found: "StudyStatus") -> Any:
     for one in found.drivers:
         table.add_row("driver", f"{one.host}, process {one.pid}, {one.scheduler}")
         if one.dashboard:
-            table.add_row("dashboard", one.dashboard)
+            table.add_row("dashboard", Text(one.dashboard, style=Style(link=one.dashboard)))
     return Group(table, *map(Text, _failure_lines(found.failures)))

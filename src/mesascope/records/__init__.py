@@ -32,6 +32,7 @@ from ._files import RecordError as RecordError
 from ._files import atomic_path as atomic_path
 from ._files import prepare_output as prepare_output
 from ._files import remove_leftovers as remove_leftovers
+from ._files import share as share
 from ._held import InUseError as InUseError
 from ._held import held as held
 from ._identification import CurveRecord as CurveRecord

@@ -1,12 +1,15 @@
 """Real processes that are killed, interrupted and started twice: nothing is lost, and nothing is computed twice."""
 
 import atexit
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +17,9 @@ import psutil
 import pytest
 
 from mesascope.records import RunFolders, open_store
+from mesascope.studies.sweeps._attempts import deaths
 
-RUNS = 40
+RUNS = int(os.environ.get("MESASCOPE_FAULT_RUNS", "40"))  # 200 at full size
 TWO = ("--scheduler", "local", "--workers", 2)
 
 
@@ -106,12 +110,16 @@ def test_two_drivers_share_the_work(command, many_losses, tmp_path, begun):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", [(), TWO], ids=["in-process", "local"])
-def test_ctrl_c_keeps_what_has_ended(command, many_losses, tmp_path, begun, where):
+@pytest.mark.parametrize(
+    ("where", "number"),
+    [((), signal.SIGINT), ((), signal.SIGTERM), (TWO, signal.SIGINT)],
+    ids=["in-process", "terminated", "local"],
+)
+def test_what_has_ended_is_kept_when_it_is_stopped(command, many_losses, tmp_path, begun, where, number):
     sweep = command(many_losses(400), tmp_path / "s", *where)
     sweep.until(lambda: len(sweep.ended_runs()) > 5)
     pressed = time.monotonic()
-    sweep.process.send_signal(signal.SIGINT)
+    sweep.process.send_signal(number)
     status, result, said = sweep.end()
     assert (status, result) == (130, None)
     assert said.splitlines()[-1] == (
@@ -122,6 +130,8 @@ def test_ctrl_c_keeps_what_has_ended(command, many_losses, tmp_path, begun, wher
     states = [folders.state(run) for run in folders.ids()]
     assert set(states) == {"done", "planned"}
     assert not list(sweep.store.glob("drivers/*"))
+    if not where:  # a run that was cut by this is not blamed for it
+        assert all(deaths(folders.folder(run), 0) == 0 for run in folders.ids() if folders.run(run) is None)
     with open_store(sweep.store) as store:
         assert store.count(["state=done"]) == states.count("done")
         assert store.verify() == []
@@ -145,10 +155,9 @@ def dies(contexts):
 """
 
 
-@pytest.mark.slow
-def test_poison_fails_alone(command, tmp_path, begun):
-    (tmp_path / "models_of_poison.py").write_text(MODELS)
-    names = [{"label": n, "value": f"models_of_poison:{n}"} for n in ("good", "raises", "dies", "also_good")]
+def asked_of(*names):
+    """A study that asks what these functions are."""
+    values = [{"label": name, "value": f"models_of_poison:{name}"} for name in names]
     base = {
         "process": {"kind": "orthogonal-ar", "dim": 2, "law": "gaussian"},
         "horizon": 4,
@@ -157,8 +166,18 @@ def test_poison_fails_alone(command, tmp_path, begun):
         "learners": ["zero", "last-token"],
         "search": False,
     }
-    axes = [{"path": "model.name", "values": names}]
-    study = {"name": "poison", "kind": "identify", "base": base, "axes": axes}
+    return {
+        "name": "poison",
+        "kind": "identify",
+        "base": base,
+        "axes": [{"path": "model.name", "values": values}],
+    }
+
+
+@pytest.mark.slow
+def test_poison_fails_alone(command, tmp_path, begun):
+    (tmp_path / "models_of_poison.py").write_text(MODELS)
+    study = asked_of("good", "raises", "dies", "also_good")
     sweep = command(study, tmp_path / "s", *TWO, "--retries", 1)
     status, result, said = sweep.end()
     assert status == 1, said
@@ -180,19 +199,81 @@ def test_poison_fails_alone(command, tmp_path, begun):
 
 
 @pytest.mark.slow
-def test_slurm(command, many_losses, tmp_path, begun):
-    """Where a queue of Slurm is at hand."""
-    if shutil.which("sbatch") is None or os.system("sinfo >/dev/null 2>&1"):
-        pytest.skip("no Slurm here")
-    settings = tmp_path / "dask" / "jobqueue.yaml"
-    settings.parent.mkdir()
-    settings.write_text(
-        "jobqueue:\n  slurm:\n    cores: 1\n    memory: 2GB\n    processes: 1\n    walltime: '00:10:00'\n"
-        f"    python: {sys.executable}\n"
+def test_a_run_that_kills_the_driver_does_so_once_and_last(command, tmp_path):
+    (tmp_path / "models_of_poison.py").write_text(MODELS)
+    study = asked_of("dies", "raises", "good")
+    first = command(study, tmp_path / "s", "--retries", 0).end()
+    assert first[0] == -signal.SIGKILL
+    status, result, said = command(study, tmp_path / "s", "--retries", 0).end()
+    assert (status, result["done"], result["failed"]) == (1, 1, 2), said
+    assert sorted(one["error"].partition(":")[0] for one in result["failures"]) == [
+        "KilledDriver",
+        "SpecError",
+    ]
+    again = command(study, tmp_path / "s").end()
+    assert (again[0], again[1]["failed"], again[1]["reused"]) == (1, 2, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", [(), TWO], ids=["in-process", "local"])
+def test_a_full_disk_ends_the_sweep_at_once(command, many_losses, tmp_path, where):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "none", disk], capture_output=True, check=False
     )
-    options = ("--scheduler", "slurm", "--workers", 1)
-    sweep = command(many_losses(5), tmp_path / "s", *options, DASK_CONFIG=str(settings.parent))
-    status, result, said = sweep.end(180)
-    assert (status, result["done"]) == (0, 5), said
-    computed_once(sweep.store, begun)
-    assert all(pids[0] != sweep.process.pid for pids in begun(sweep.store).values())
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        sweep = command(many_losses(60), disk / "s", *where)
+        sweep.until(lambda: len(sweep.ended_runs()) > 3)
+        with suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(4096))
+        status, result, said = sweep.end()
+        assert (status, result) == (1, None)
+        assert "No space left on device" in said and "the same command resumes" in said.splitlines()[-1]
+        assert RunFolders(sweep.store).problems() == []
+        (disk / "filler").unlink()
+        status, result, said = command(many_losses(60), disk / "s").end()
+        assert (status, result["failed"]) == (0, 0), said
+        assert 3 < result["reused"] < 60
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+@pytest.mark.slow
+def test_workers_that_stay_compute_with_functions_as_they_are_now(command, tmp_path):
+    """A scheduler that somebody else started, with one worker, and a function that is edited between two sweeps."""
+    address = tmp_path / "scheduler.json"
+    quiet = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--host", "127.0.0.1"]
+    programs = [
+        ["distributed.cli.dask_scheduler", "--port", "0", *quiet, "--scheduler-file", str(address)],
+        ["distributed.cli.dask_worker", "--nthreads", "1", *quiet, "--scheduler-file", str(address)],
+    ]
+    servers = [
+        subprocess.Popen([sys.executable, "-m", *one], stderr=subprocess.DEVNULL, cwd=tmp_path)
+        for one in programs
+    ]
+    module = tmp_path / "models_of_poison.py"
+    named = []
+    try:
+        for edit in (MODELS, MODELS.replace("contexts[:, -1]", "0 * contexts[:, -1]")):
+            module.write_text(edit)
+            end = time.monotonic() + 60
+            while not address.exists():
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            where = json.loads(address.read_text())["address"]
+            status, result, said = command(
+                asked_of("good"), tmp_path / f"s{len(named)}", "--scheduler", where
+            ).end()
+            assert status == 0, said
+            named.append(
+                RunFolders(tmp_path / f"s{len(named)}").finished(result["ids"][0]).outcome["learner"]
+            )
+    finally:
+        for server in servers[::-1]:
+            server.terminate()
+            server.wait(30)
+    assert named == ["last-token", "zero"]

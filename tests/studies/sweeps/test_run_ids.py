@@ -16,8 +16,8 @@ from mesascope.studies import (
     parse_spec,
 )
 from mesascope.studies.sweeps import _run_id
-from mesascope.studies.sweeps._execute import importable
-from mesascope.studies.sweeps._run_id import canonical, code_of, planned_run
+from mesascope.studies.sweeps._modules import importable
+from mesascope.studies.sweeps._run_id import canonical, planned_run
 
 FLOW = {
     "law": {"kind": "gaussian", "scale": 1.0},
@@ -113,18 +113,39 @@ def test_the_content_of_files_counts(tmp_path):
     assert id_of(data) == before
 
 
+def test_files_count_by_what_they_hold_and_not_by_where_they_lie(tmp_path):
+    one, other = tmp_path / "x.npy", tmp_path / "elsewhere" / "y.npy"
+    other.parent.mkdir()
+    parts = [
+        {"probability": p, "law": {"kind": "empirical", "file": str(file)}}
+        for p, file in (("1/3", one), ("2/3", other))
+    ]
+    mixed = flow(law={"kind": "mixture", "parts": parts})
+    np.save(one, [1.0, -1.0])
+    np.save(other, [2.0, -2.0])
+    before = id_of(mixed)
+    np.save(one, [2.0, -2.0])
+    np.save(other, [1.0, -1.0])
+    assert id_of(mixed) != before  # they have exchanged their contents
+    alone = id_of(flow(law={"kind": "empirical", "file": str(one)}))
+    np.save(other, [2.0, -2.0])
+    assert id_of(flow(law={"kind": "empirical", "file": str(other)})) == alone
+
+
 def test_the_source_of_a_function_counts(tmp_path):
     module = tmp_path / "module_with_an_id.py"
     module.write_text("def f(x): return x[:, -1]\n")
     data = {**FLOW, "model": {"kind": "function", "name": "module_with_an_id:f"}}
     del data["init"]
-    spec = parse_spec(data, IdentifySpec)
     with pytest.raises(RecordError, match="module_with_an_id"):
-        code_of(spec)
+        id_of(data, IdentifySpec)
     with importable([str(tmp_path)]):
-        before = code_of(spec)
+        before = id_of(data, IdentifySpec)
         module.write_text("def f(x): return 0 * x[:, -1]\n")
-        assert code_of(spec) != before
+        assert id_of(data, IdentifySpec) != before
+        (tmp_path / "another_module.py").write_text(module.read_text())
+        data["model"]["name"] = "another_module:f"
+        assert id_of(data, IdentifySpec) != before
 
 
 def test_code_that_computes_counts_and_other_code_does_not(tmp_path, monkeypatch):

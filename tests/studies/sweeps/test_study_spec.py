@@ -1,5 +1,6 @@
 """Which points a study has, and what its errors say."""
 
+import datetime
 import itertools
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesascope.studies import FlowSpec, SpecError, StudySpec, parse_spec, read_spec
+from mesascope.studies.sweeps._prepare import check
 from mesascope.studies.sweeps._values import LogRangeSpec, RangeSpec
 
 
@@ -44,6 +46,14 @@ def test_what_is_zipped_changes_together(study_with):
     ]
     assert study.axes[0].dimension == "start"
     assert study.axes[0].coordinates == ("init.a", "init.b")
+
+
+def test_values_of_a_zip_may_repeat_where_its_places_differ(study_with):
+    pair = [{"path": "init.a", "values": [0.1, 0.1]}, {"path": "init.b", "values": [3, 4]}]
+    assert [(p.spec.init.a, p.spec.init.b) for p in points_of(study_with(axes=[{"zip": pair}]))] == [
+        (0.1, 3),
+        (0.1, 4),
+    ]
 
 
 def test_seeds_count_from_zero_or_are_listed(study_with):
@@ -146,6 +156,7 @@ def axis(**fields):
 
 
 ZIP = [{"path": "init.a", "values": [1, 2]}, {"path": "init.b", "values": [1]}]
+TWICE = [{"path": "init.a", "values": [1, 1, 1]}, {"path": "init.b", "values": [3, 4, 3]}]
 WIDE = [{"path": p, "range": {"start": 1, "stop": 2, "count": 1001}} for p in ("init.a", "init.b")]
 
 
@@ -163,6 +174,11 @@ WIDE = [{"path": p, "range": {"start": 1, "stop": 2, "count": 1001}} for p in ("
         (axis(path="init.b", values=[]), "axes[1].values: must be a list"),
         (axis(path="init.b", values=[1, "x"]), "axes[1].values[1]: 'x' spells no rational number"),
         (axis(path="init.b", values=[1, 2, 1]), "axes[1].values[2]: 1 stands twice"),
+        (axis(path="init.b", values=[datetime.date(2026, 1, 1)]), "axes[1].values[0]: a date has no place"),
+        (
+            axis(path="init.b", values=[{"label": [1], "value": 1}]),
+            "axes[1].values[0].label: must be a string or a number",
+        ),
         (axis(path="init.c", values=[1]), "axes[1].path: unknown field 'c'"),
         (axis(path="dim.c", values=[1]), "axes[1].path: dim is 2 in base, no table with a c"),
         (axis(path="init.a", values=[1]), "axes[1]: init.a changes along axis 0 already"),
@@ -186,6 +202,7 @@ WIDE = [{"path": p, "range": {"start": 1, "stop": 2, "count": 1001}} for p in ("
         (axis(path="horizon", seeds=[-1]), "axes[1].seeds[0]: must be an integer 0"),
         (axis(path="horizon", values=[5], name="init.a"), "axes[1]: is called init.a as axis 0 is"),
         ({"axes": [{"zip": ZIP}]}, "axes[0].zip[1]: has 1 values, but axis 0 of the zip has 2"),
+        ({"axes": [{"zip": TWICE}]}, "axes[0].zip: places 0 and 2 are both 1, 3; keep one"),
         ({"axes": [{"zip": ZIP[:1]}]}, "axes[0].zip: must have at least 2 entries"),
         ({"axes": WIDE}, "axes: 1001 × 1001 = 1002001 points are more than 1000000"),
         ({"subset": {"kind": "randm"}}, "subset.kind: unknown kind 'randm'; did you mean 'random'?"),
@@ -208,3 +225,20 @@ def test_seeds_of_a_training_are_an_axis(study_with):
     }
     with pytest.raises(SpecError, match=r"^base\.seeds: makes several runs of one; .*path = \"seed\""):
         points_of(study_with(kind="train", base=base))
+
+
+def test_files_that_cannot_be_read_are_told_where_they_stand(study_with):
+    laws = ["gaussian", {"kind": "empirical", "file": "/nowhere/x.npy"}]
+    study = parse_spec(study_with(axes=[{"path": "law", "values": laws}]), StudySpec)
+    with pytest.raises(
+        SpecError, match=r"^axes\[0\]\.values\[1\]\.file: /nowhere/x\.npy cannot be read .*\(at law = "
+    ):
+        check(study, lambda *_: None)
+    asked = {
+        "process": {"kind": "orthogonal-ar", "dim": 2, "law": "gaussian"},
+        "horizon": 4,
+        "model": {"kind": "function", "name": "no_such_module:f"},
+    }
+    study = parse_spec(study_with(kind="identify", base=asked), StudySpec)
+    with pytest.raises(SpecError, match=r"^base\.model\.name: no_such_module:f: there is no file"):
+        check(study, lambda *_: None)

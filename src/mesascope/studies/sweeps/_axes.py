@@ -1,7 +1,7 @@
 """Axes of a study: what changes from run to run, and what its values are called."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 
 from pydantic import (
@@ -15,13 +15,14 @@ from pydantic import (
 
 from mesascope.records import canonical_json, plain
 
-from .._base import Spec, as_list, written
+from .._base import Spec, as_list, placed, written
 from .._errors import first_error, show, show_text, wrong
 from ._values import MOST_POINTS, LogRangeSpec, RangeSpec
 
 Label: TypeAlias = int | float | str
 Place: TypeAlias = tuple[str | int, ...]
 
+_SOURCES = ("values", "range", "log_range", "seeds")
 _LABELLED = {"label", "value"}
 _PATH = re.compile(r"(?=.{1,80}$)[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
@@ -59,16 +60,16 @@ def plain_value(value: Any) -> Any:
     try:
         return plain(as_list(value))
     except (TypeError, ValueError) as error:
-        raise wrong(str(error)) from None
+        raise wrong(str(error).removeprefix("value: ")) from None
 
 
 def _values(value: Any) -> tuple[Any, ...]:
-    given = plain_value(value)
-    if not isinstance(given, list) or not given:
+    given = as_list(value)
+    if not isinstance(given, list | tuple) or not given:
         raise wrong(f"must be a list of values, got {show(given)}")
     if len(given) > MOST_POINTS:
         raise wrong(f"has {len(given)} entries, at most {MOST_POINTS} are taken")
-    return tuple(given)
+    return tuple(placed(plain_value, one, i) for i, one in enumerate(given))
 
 
 def _name(value: Any) -> str:
@@ -134,20 +135,17 @@ class AxisSpec(Spec):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        sources = ("values", "range", "log_range", "seeds")
-        given = [source for source in sources if getattr(self, source) is not None]
+        given = [source for source in _SOURCES if getattr(self, source) is not None]
         if len(given) != 1:
             told = "none is given" if not given else f"{' and '.join(given)} are given"
-            raise wrong(f"needs exactly one of {', '.join(sources)}; {told}")
-        labels = [choice.labels[0] for choice in self.choices()]
-        if len(set(labels)) < len(labels):
-            place = _first_repeated(labels)
-            raise wrong(
-                f"{show(labels[place])} stands twice; keep one, or tell them apart: {{label = …, value = …}}",
-                given[0],
-                *([place] if given[0] == "values" else []),
-            )
+            raise wrong(f"needs exactly one of {', '.join(_SOURCES)}; {told}")
+        self.choices()  # refuses labels that are none
         return self
+
+    @property
+    def source(self) -> str:
+        """The field that says what its values are."""
+        return next(name for name in _SOURCES if getattr(self, name) is not None)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -171,7 +169,7 @@ class AxisSpec(Spec):
 
     def _labelled(self) -> list[tuple[Label, Any, Place]]:
         if self.values is not None:
-            return [(*_label(value), ("values", i)) for i, value in enumerate(self.values)]
+            return [(*_label(value, i), ("values", i)) for i, value in enumerate(self.values)]
         if self.seeds is not None:
             seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
             return [(seed, seed, ("seeds",)) for seed in seeds]
@@ -180,18 +178,32 @@ class AxisSpec(Spec):
         return [(value, value, (name,)) for value in source.numbers()]
 
 
-def _first_repeated(labels: Sequence[Label]) -> int:
-    places = {label: i for i, label in reversed(list(enumerate(labels)))}  # the first of each
-    return next(i for i, label in enumerate(labels) if places[label] < i)
+def refuse_repeated(axis: "AxisSpec | ZipSpec") -> None:
+    """Refuse an axis with two places that nothing tells apart.
+
+    Raises:
+        PydanticCustomError: says which, seen from the axis.
+    """
+    labels = [choice.labels for choice in axis.choices()]
+    if len(set(labels)) == len(labels):
+        return
+    first = {label: i for i, label in reversed(list(enumerate(labels)))}
+    place = next(i for i, label in enumerate(labels) if first[label] < i)
+    said = ", ".join(map(show, labels[place]))
+    mend = "keep one, or tell them apart: {label = …, value = …}"
+    if isinstance(axis, ZipSpec):
+        raise wrong(f"places {first[labels[place]]} and {place} are both {said}; {mend}", "zip")
+    where = (axis.source, place) if axis.source == "values" else (axis.source,)
+    raise wrong(f"{said} stands twice; {mend}", *where)
 
 
-def _label(value: Any) -> tuple[Label, Any]:
+def _label(value: Any, place: int) -> tuple[Label, Any]:
     """The label of a value, and the value without it."""
     if isinstance(value, Mapping):
         if set(value) == _LABELLED:
             label = value["label"]
             if not isinstance(label, str | int | float):
-                raise wrong(f"must be a string or a number, got {show(label)}", "label")
+                raise wrong(f"must be a string or a number, got {show(label)}", "values", place, "label")
             return (str(label).lower() if isinstance(label, bool) else label), value["value"]
         return str(value["kind"] if set(value) == {"kind"} else canonical_json(value)), value
     if isinstance(value, bool) or value is None:

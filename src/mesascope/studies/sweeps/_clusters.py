@@ -2,25 +2,29 @@
 
 import logging
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ._gpus import environments, visible_gpus
+from ._jobs import QUEUES, Jobs
 from ._runners import SweepError
 from ._worker import alone
 
 if TYPE_CHECKING:
     from distributed import Client
 
-QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster"}
-"""Batch systems, and what dask-jobqueue calls them."""
 LOOPBACK = "127.0.0.1"
 
 _SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,
     "distributed.scheduler.allowed-failures": 0,  # which run killed its worker is told by its folder, not by Dask
     "distributed.scheduler.worker-ttl": None,  # compiling may keep a worker silent for minutes
+    # results are not kept here: a worker that paused for want of memory would pause for ever
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
     # what Dask watches itself with takes a share of every core
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
@@ -30,12 +34,15 @@ _CONNECT = "15s"
 
 
 @contextmanager
-def client_of(scheduler: str, workers: int | None) -> "Iterator[Client]":
+def client_of(scheduler: str, workers: int | None) -> "Iterator[tuple[Client, Callable[[], None]]]":
     """Connect to a scheduler, and start what is needed for it; all that was started ends with the block.
 
     Args:
         scheduler: "local", an address such as "tcp://HOST:PORT", "slurm", "pbs" or "lsf".
         workers: how many processes to start; of a scheduler that is there, none.
+
+    Yields:
+        The client, and what to call now and then: it replaces jobs that have ended.
 
     Raises:
         SweepError: it cannot be reached or started.
@@ -43,13 +50,17 @@ def client_of(scheduler: str, workers: int | None) -> "Iterator[Client]":
     """
     if "://" in scheduler:
         with _there(scheduler) as client:
-            yield client
+            yield client, _nothing
         return
-    with _settings(), _cluster(scheduler, workers) as cluster:
+    with _settings(), _cluster(scheduler, workers) as (cluster, keep):
         from distributed import Client
 
         with Client(cluster, set_as_default=False) as client:
-            yield client
+            yield client, keep
+
+
+def _nothing() -> None:
+    """Workers of this machine are started anew by Dask, those of others by others."""
 
 
 @contextmanager
@@ -75,10 +86,15 @@ def _there(address: str) -> "Iterator[Client]":
 
 
 @contextmanager
-def _cluster(scheduler: str, workers: int | None) -> Iterator[Any]:
-    cluster = _local(workers) if scheduler == "local" else _queue(scheduler, workers)
-    with cluster:
-        yield cluster
+def _cluster(scheduler: str, workers: int | None) -> Iterator[tuple[Any, Callable[[], None]]]:
+    if scheduler == "local":
+        with _local(workers) as cluster:
+            yield cluster, _nothing
+        return
+    if workers is None:
+        raise ValueError(f"--scheduler {scheduler} needs --workers: how many processes to ask the queue for")
+    with _queue(scheduler) as cluster:
+        yield cluster, Jobs(cluster, scheduler, workers).keep
 
 
 def _local(workers: int | None) -> Any:
@@ -112,33 +128,52 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _queue(scheduler: str, workers: int | None) -> Any:
-    """Jobs of a batch system, as ~/.config/dask/jobqueue.yaml describes them."""
+@contextmanager
+def _same_interrupts() -> Iterator[None]:
+    """Keep the handler of Ctrl-C: dask-jobqueue, when it is imported, has it end the process as if all were done."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is not before:
+            signal.signal(signal.SIGINT, before)
+
+
+def _queue(scheduler: str) -> Any:
+    """Jobs of a batch system, as ~/.config/dask/jobqueue.yaml describes them; none is submitted yet."""
     import dask
 
-    if workers is None:
-        raise ValueError(f"--scheduler {scheduler} needs --workers: how many processes to ask the queue for")
     try:
-        import dask_jobqueue
+        with _same_interrupts():
+            import dask_jobqueue
     except ImportError:
         raise ValueError(
             f"--scheduler {scheduler} needs dask-jobqueue; install it: pip install 'mesascope[cluster]'"
         ) from None
     told = dask.config.get(f"jobqueue.{scheduler}", {})
     options = dict(told.get("scheduler-options") or {})
+    # else every worker has a page of its own, for all to see
+    quiet = ["--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0"]
+    arguments = [*quiet, *(told.get("worker-extra-args") or [])]
     if not told.get("interface") and not {"host", "interface"} & set(options):
-        options["host"] = LOOPBACK  # nodes reach a scheduler only where the configuration says so
+        # nodes reach a scheduler, and are reached, only where the configuration says so
+        options["host"] = LOOPBACK
+        arguments += ["--host", LOOPBACK]
     options.setdefault("dashboard_address", f"{LOOPBACK}:0")
-    prologue = [f"export {name}='{value}'" for name, value in alone().items()]
+    # settings travel to workers of our own by themselves, into jobs by the environment
+    settings = {
+        f"DASK_{name.upper().replace('.', '__').replace('-', '_')}": value
+        for name, value in _SETTINGS.items()
+    }
+    prologue = [f"export {name}='{value}'" for name, value in {**alone(), **settings}.items()]
     try:
-        cluster = getattr(dask_jobqueue, QUEUES[scheduler])(
+        return getattr(dask_jobqueue, QUEUES[scheduler])(
             scheduler_options=options,
+            worker_extra_args=arguments,
             job_script_prologue=[*(told.get("job-script-prologue") or []), *prologue],
             silence_logs=logging.CRITICAL,
         )
-        cluster.scale(workers)
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         raise SweepError(
             f"no {scheduler} cluster can be started ({error}); check ~/.config/dask/jobqueue.yaml"
         ) from error
-    return cluster

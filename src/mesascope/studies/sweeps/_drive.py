@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mesascope.records import InUseError, RecordError
 
-from ._attempts import attempts, last_driver
+from ._attempts import attempts, has_advanced
 from ._drivers import Announcement
-from ._execute import MACHINE, Stopwatch, ended
+from ._execute import MACHINE, Ended, Stopwatch, how_it_ended
 from ._prepare import Prepared
-from ._runners import Report, Runner, SweepError
+from ._runners import RESUMES, Report, Runner, SweepError
 
 if TYPE_CHECKING:
     from mesascope.records import Store
@@ -105,7 +105,10 @@ class Drive:
             with suppress(RecordError):  # the folders have it all
                 self._store.enter(self._unentered)
             raise
-        self._store.enter(self._unentered)
+        try:
+            self._store.enter(self._unentered)
+        except RecordError as error:
+            raise SweepError(f"{error}; the folders of the runs have it all, and {RESUMES}") from error
 
     def _give(self) -> None:
         for _ in range(self._runner.room()):
@@ -118,7 +121,15 @@ class Drive:
     def _take(self, report: Report) -> None:
         run = report.run
         before = self._given.pop(run)
-        match report.ended:
+        if report.ended is None:
+            self._again(report, attempts(self._store.folders.folder(run)) > before)
+        elif report.ended == "kept":  # perhaps by us, and only the report was lost
+            self._settle(run, how_it_ended(self._store.folders, run, self._driver))
+        else:
+            self._settle(run, report.ended)
+
+    def _settle(self, run: str, how: Ended) -> None:
+        match how:
             case "done":
                 self.done.add(run)
                 self._ended(run)
@@ -129,8 +140,6 @@ class Drive:
                 self._keep(run)
             case "busy":
                 self._busy.append(run)
-            case None:
-                self._again(report, attempts(self._store.folders.folder(run)) > before)
 
     def _ended(self, run: str) -> None:
         self._vain = 0
@@ -142,13 +151,11 @@ class Drive:
         self.failed[run] = (record.error if record is not None else None) or "its record is damaged"
 
     def _keep(self, run: str) -> None:
-        """Take down a run that has ended without a report to us."""
+        """Take down a run that somebody else has computed."""
         record = self._store.folders.run(run)
         self._unentered.add(run)
         if record is not None and record.state == "done":
-            # ours, where its worker was lost before the report had come
-            ours = last_driver(self._store.folders.folder(run)) == self._driver
-            (self.done if ours else self.reused).add(run)
+            self.reused.add(run)
         else:
             self._fail(run)
 
@@ -166,9 +173,14 @@ class Drive:
             self._pending.append(report.run)
             return
         self._vain = 0
-        if ended(self._store.folders.run(report.run)):  # the worker was lost before it could say so
-            self._keep(report.run)
+        how = how_it_ended(self._store.folders, report.run, self._driver)
+        if how != "busy":  # the worker was lost before it could say so
+            self._settle(report.run, how)
             return
+        if has_advanced(
+            self._store.folders.folder(report.run)
+        ):  # such as a training in jobs that are too short
+            self._tries[report.run] = 0
         self._tries[report.run] += 1
         if self._tries[report.run] <= self._retries:
             self._pending.append(report.run)
@@ -178,7 +190,7 @@ class Drive:
         except InUseError:  # somebody else tries it now
             self._busy.append(report.run)
         except RecordError as error:
-            raise SweepError(f"{error}; what has ended is kept, and the same command resumes") from error
+            raise SweepError(f"{error}; {RESUMES}") from error
 
     def _record_failure(self, report: Report) -> None:
         folders, run = self._store.folders, report.run

@@ -1,13 +1,15 @@
 """One run, from its folder into its folder."""
 
+import errno
 import os
-import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from mesascope.records import (
@@ -22,17 +24,24 @@ from mesascope.records import (
 
 from .._base import Spec
 from .._errors import SpecError, one_line
+from .._identify import IdentifySpec
+from .._identify_models import FunctionSpec
 from .._read import parse_spec
-from ._attempts import begin_attempt
+from ._attempts import attempts, begin_attempt, last_driver, leave_attempt
 from ._compute import Computed, compute
+from ._isolation import isolated
 from ._kinds import SPECS
-from ._run_id import planned_run
+from ._modules import importable, was_edited
+from ._run_id import module_file, planned_run
 
 Ended: TypeAlias = Literal["done", "failed", "kept", "busy"]
 """How asking for a run ended: computed now, kept from before, or somebody else computes it."""
 
-MACHINE, COMPUTATION = "machine", "computation"
-"""Why a run failed, `outcome.failure`: for want of memory, disk or a worker, or by itself, which it would do again."""
+MACHINE, COMPUTATION, KILLED = "machine", "computation", "killed"
+"""Why a run failed, `outcome.failure`: for want of memory, disk or a worker; by itself, which it would do again; or because
+it killed the driver that computed it in its own process, again and again."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+_FORGET_EVERY = 10  # runs: reading how many mappings there are takes a millisecond
 
 
 class OtherCodeError(RecordError):
@@ -40,7 +49,15 @@ class OtherCodeError(RecordError):
 
 
 class MachineError(RuntimeError):
-    """Something failed that may go well the next time: a file, the disk; text of traceback and all."""
+    """Something failed that may go well the next time, such as reading a file; text of traceback and all."""
+
+
+class StoreFullError(RuntimeError):
+    """The store takes no more, of whatever run."""
+
+
+_one_at_a_time = threading.Lock()
+_computed = 0
 
 
 def execute(
@@ -49,23 +66,26 @@ def execute(
     *,
     search: Sequence[str] = (),
     driver: str = "",
+    alone: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Ended:
     """Compute a planned run, unless it has ended before, and record how it ended.
 
     Whatever the computation raises is recorded, with its traceback: the run has failed. While it is computed nobody else
-    gets it.
+    gets it, and this process computes no other; what it changes in this process is undone.
 
     Args:
         root: the folder of the store.
         run: its id.
         search: folders in which modules of functions are found.
         driver: for whom; it is written down with the attempt.
+        alone: whether this process is the driver itself.
         stopped: whether somebody has pressed Ctrl-C: whatever is raised then says nothing about the run.
 
     Raises:
         KeyboardInterrupt: nothing is recorded.
         MachineError: a file could not be read or written; nothing is recorded.
+        StoreFullError: nothing can be written into the store.
         OtherCodeError: the code or the files are not those that it was planned with.
         RecordError: it is not planned.
         ValueError: 64-bit mode is off.
@@ -77,13 +97,28 @@ def execute(
     if ended(folders.run(run)):
         return "kept"
     try:
-        with folders.holding(run):
+        with _one_at_a_time, folders.holding(run):
             if ended(folders.run(run)):
                 return "kept"
-            with importable(search):
-                return _compute(folders, folders.planned(run), driver, stopped)
+            planned = folders.planned(run)
+            with importable(search if planned.kind == "identify" else ()), isolated(run):
+                found = _compute(folders, planned, driver, alone, stopped)
+            _forget_programs()
+            return found
     except InUseError:
         return "busy"
+    except RecordError as error:
+        if is_full(error):
+            raise StoreFullError(one_line(str(error))) from error
+        raise
+
+
+def how_it_ended(folders: RunFolders, run: str, driver: str) -> Ended:
+    """What became of a run that was given to somebody, by what lies in its folder: for this driver, or another."""
+    record, folder = folders.run(run), folders.folder(run)
+    if record is not None and last_driver(folder) == driver and record.attempts == attempts(folder):
+        return record.state
+    return "kept" if ended(record) else "busy"
 
 
 def ended(record: RunRecord | None) -> bool:
@@ -91,31 +126,66 @@ def ended(record: RunRecord | None) -> bool:
     return record is not None and (record.state == "done" or record.outcome.get("failure") != MACHINE)
 
 
-def _compute(folders: RunFolders, planned: PlannedRun, driver: str, stopped: Callable[[], bool]) -> Ended:
+def _forget_programs() -> None:
+    from mesascope.core import forget_programs
+
+    global _computed
+    _computed += 1
+    if _computed % _FORGET_EVERY == 0:
+        forget_programs()
+
+
+def _compute(
+    folders: RunFolders, planned: PlannedRun, driver: str, alone: bool, stopped: Callable[[], bool]
+) -> Ended:
     spec = _read(planned)
     folder = folders.folder(planned.id)
-    watch = Stopwatch(begin_attempt(folder, driver))
-    trace = None
+    try:
+        watch = Stopwatch(begin_attempt(folder, driver, alone))
+    except RecordError as error:
+        raise _of_the_machine(error) from None
+    try:
+        found, trace = _outcome(spec, folder, stopped)
+        try:
+            record = watch.record(planned, found.outcome, found.error, trace)
+            return folders.finish(record, found.data).state
+        except RecordError as error:
+            raise _of_the_machine(error) from None
+    except BaseException:  # the process lives: this run has not killed it
+        with suppress(RecordError):
+            leave_attempt(folder)
+        raise
+
+
+def _outcome(spec: Spec, folder: Path, stopped: Callable[[], bool]) -> tuple[Computed, str | None]:
+    """What the computation gives, or how it failed, with the traceback."""
     try:
         found = compute(spec, folder)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if stopped():
             raise KeyboardInterrupt from error
         if _is_of_a_file(error):
-            raise MachineError(
-                f"{type(error).__name__}: {one_line(str(error))}\n{traceback.format_exc()}"
-            ) from None
+            raise _of_the_machine(error) from None
         short = _is_memory(error)
-        found = Computed({"failure": MACHINE if short else COMPUTATION}, None, _told(error))
-        trace = traceback.format_exc()
-    else:
-        if found.error is not None:
-            found = found._replace(outcome={**found.outcome, "failure": COMPUTATION})
-    try:
-        record = watch.record(planned, found.outcome, found.error, trace)
-        return folders.finish(record, found.data).state
-    except RecordError as error:
-        raise MachineError(f"RecordError: {error}\n{traceback.format_exc()}") from None
+        failed = Computed({"failure": MACHINE if short else COMPUTATION}, None, _told(error))
+        return failed, traceback.format_exc()
+    if found.error is not None:
+        found = found._replace(outcome={**found.outcome, "failure": COMPUTATION})
+    return found, None
+
+
+def _of_the_machine(error: BaseException) -> MachineError | StoreFullError:
+    """What an error says of a file that could not be read or written; ask while it is handled."""
+    if isinstance(error, RecordError) and is_full(error):
+        return StoreFullError(one_line(str(error)))
+    return MachineError(f"{type(error).__name__}: {one_line(str(error))}\n{traceback.format_exc()}")
+
+
+def is_full(error: RecordError) -> bool:
+    """Whether it was raised because the disk takes no more."""
+    cause = error.__cause__
+    # of a full disk NetCDF says no more than this
+    return (isinstance(cause, OSError) and cause.errno in _FULL) or "HDF error" in str(cause)
 
 
 class Stopwatch:
@@ -163,6 +233,12 @@ def _read(planned: PlannedRun) -> Spec:
     if again.id != planned.id:
         what = "code" if again.code.split("+")[:2] != planned.code.split("+")[:2] else "files"
         raise OtherCodeError(f"run {planned.id} was planned with other {what} than there is here; {_MEND}")
+    if isinstance(spec, IdentifySpec) and isinstance(spec.model, FunctionSpec):
+        file = module_file(spec.model.name)
+        if was_edited(file):
+            raise OtherCodeError(
+                f"{file} was edited after this process had imported it; start the process anew"
+            )
     return spec
 
 
@@ -186,14 +262,3 @@ def _is_of_a_file(error: BaseException) -> bool:
             return True
         seen = seen.__cause__
     return False
-
-
-@contextmanager
-def importable(search: Sequence[str]) -> Iterator[None]:
-    """Let modules be imported from these folders."""
-    before = list(sys.path)
-    sys.path[:0] = [folder for folder in search if folder not in before]
-    try:
-        yield
-    finally:
-        sys.path[:] = before

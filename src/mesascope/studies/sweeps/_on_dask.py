@@ -1,13 +1,15 @@
 """Runs on the workers of a Dask scheduler: few at a time, and only ids travel."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from ._execute import MachineError, OtherCodeError
-from ._runners import Report, SweepError
+from mesascope.records import RunFolders
+
+from ._execute import MachineError, OtherCodeError, StoreFullError, how_it_ended
+from ._runners import RESUMES, Report, SweepError
 from ._worker import work
 
 if TYPE_CHECKING:
@@ -25,11 +27,20 @@ class OnDask:
         started: whether a worker has come.
     """
 
-    def __init__(self, client: "Client", root: Path, search: Sequence[str], kind: str, driver: str) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        keep: Callable[[], None],
+        root: Path,
+        search: Sequence[str],
+        kind: str,
+        driver: str,
+    ) -> None:
         self.dashboard: str | None = client.dashboard_link
         self.started = False
-        self._client, self._kind = client, kind
+        self._client, self._keep, self._kind = client, keep, kind
         self._what = (str(root), tuple(search), driver)
+        self._folders = RunFolders(root)
         self._futures: dict[str, Future] = {}
         self._ended: SimpleQueue[str] = SimpleQueue()
         self._submitted = 0
@@ -39,6 +50,7 @@ class OnDask:
         """Enough to keep every thread busy."""
         now = time.monotonic()
         if now - self._looked >= _LOOK_EVERY:
+            self._keep()
             self._threads, self._looked = sum(self._client.nthreads().values()), now
             self.started |= self._threads > 0
         return max(1, _AHEAD * self._threads) - len(self._futures)
@@ -71,7 +83,8 @@ class OnDask:
 
         future = self._futures.pop(run)
         if future.status == "finished":
-            return Report(run, future.result())
+            # asked of the folder: fetching what the worker returned takes longer, and fails if it dies now
+            return Report(run, how_it_ended(self._folders, run, self._what[2]))
         if future.status != "error":  # cancelled or lost: not by us
             raise SweepError("the scheduler is gone, or has dropped the runs; the same command resumes")
         error = future.exception()
@@ -79,6 +92,8 @@ class OnDask:
             return Report(run, None, "KilledWorker: its worker process died", lost=True)
         if isinstance(error, MachineError):
             return Report(run, None, str(error))
+        if isinstance(error, StoreFullError):
+            raise SweepError(f"{error}; {RESUMES}")
         if isinstance(error, OtherCodeError):
             raise SweepError(f"a worker has other code: {error}")
         raise SweepError(

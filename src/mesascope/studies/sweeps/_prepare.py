@@ -1,17 +1,27 @@
 """Before a sweep: every point checked, every run written down, and what is there already."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mesascope.records import RecordError, RunFolders, StudyAxis, StudyPoint, StudyRecord, open_store
+from mesascope.records import (
+    InUseError,
+    PlannedRun,
+    RecordError,
+    RunFolders,
+    StudyAxis,
+    StudyPoint,
+    StudyRecord,
+    open_store,
+)
 
 from .._errors import SpecError
 from ._axes import ZipSpec
-from ._execute import ended, importable
-from ._run_id import planned_run
-from ._runners import SweepError
+from ._execute import ended
+from ._modules import importable
+from ._run_id import InputFileError, planned_run
 from ._study import StudySpec
 
 if TYPE_CHECKING:
@@ -51,8 +61,8 @@ def check(study: StudySpec, tell: Tell) -> StudyRecord:
         for i, point in enumerate(study.points()):
             try:
                 run = planned_run(study.kind, point.spec).id
-            except RecordError as error:
-                raise SpecError(str(error), ("base",)) from error
+            except InputFileError as error:
+                raise study.located(SpecError(str(error), error.place), point.place) from error
             points.append(StudyPoint.model_construct(run=run, place=point.place))
             if i % 1000 == 0:
                 tell("check", i, study.size)
@@ -91,19 +101,13 @@ def prepare(study: StudySpec, record: StudyRecord, store: "Store", tell: Tell) -
     """Write down the study and every run of it that is not there.
 
     Raises:
-        RecordError: another study has this name, or the index cannot be written.
-        SweepError: the disk is full.
+        RecordError: another study has this name, or something cannot be written.
     """
     _refuse_another(store.folders, record)
     kept = _kept(store, record)
     left = [run for run in record.runs if run not in kept]
-    try:
-        _plan(study, record, store, set(left), tell)
-        store.write_study(record)
-    except RecordError as error:
-        if isinstance(error.__cause__, OSError):
-            raise SweepError(f"{error}; what has ended is kept, and the same command resumes") from error
-        raise
+    _plan(study, record, store, set(left), tell)
+    store.write_study(record)
     return Prepared(record, left, kept)
 
 
@@ -139,7 +143,7 @@ def _has_record(folders: RunFolders, run: str) -> bool:
 
 
 def _plan(study: StudySpec, record: StudyRecord, store: "Store", left: set[str], tell: Tell) -> None:
-    missing = {run for run in left if not _is_readable(store.folders, run)}
+    missing = {run for run in left if not _is_planned_as_is(store.folders, run)}
     written: set[str] = set()
     if missing:
         with importable(search_folders(study)):
@@ -152,16 +156,37 @@ def _plan(study: StudySpec, record: StudyRecord, store: "Store", left: set[str],
                         raise RecordError(
                             "files that the study reads changed meanwhile; give the command again"
                         )
-                    store.folders.plan(planned)
+                    _write_plan(store.folders, planned)
                     written.add(point.run)
     store.enter(written)
 
 
-def _is_readable(folders: RunFolders, run: str) -> bool:
+def _write_plan(folders: RunFolders, planned: PlannedRun) -> None:
+    """Plan a run; where equal files lay elsewhere when it was planned before, they are now read here."""
+    try:
+        there = folders.planned(planned.id)
+    except RecordError:  # absent, or torn
+        folders.plan(planned)
+        return
+    if there != planned:
+        with suppress(InUseError), folders.holding(planned.id):
+            folders.folder(planned.id).joinpath("planned.json").unlink()
+            folders.plan(planned)
+
+
+def _is_planned_as_is(folders: RunFolders, run: str) -> bool:
+    """Whether a run is written down, and not with paths, which may have become others."""
     if not folders.is_planned(run):
         return False
     try:
-        folders.planned(run)
+        return not _holds_paths(folders.planned(run).spec)
     except RecordError:  # torn
         return False
-    return True
+
+
+def _holds_paths(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_paths, value.values()))
+    if isinstance(value, list):
+        return any(map(_holds_paths, value))
+    return isinstance(value, str) and os.path.isabs(value)

@@ -2,9 +2,9 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,7 @@ from mesascope.records import PlannedRun, RecordError, canonical_json
 
 from .._base import Spec
 from .._identify_models import CheckpointSpec, FunctionSpec
+from ._axes import Place
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 # What a run passes through. The rest (this room, records, papers, report, cli) starts, stores and shows it.
@@ -36,34 +37,59 @@ _WHOLE = 2**53  # floats below it that are integers are exactly what was written
 _DIGITS = 32
 
 
+class InputFileError(RecordError):
+    """A file that a specification names cannot be read.
+
+    Attributes:
+        place: the field that names it.
+    """
+
+    def __init__(self, what: str, place: Place) -> None:
+        super().__init__(what)
+        self.place = place
+
+
 def planned_run(kind: str, spec: Spec) -> PlannedRun:
     """What is to be computed, and its id.
 
-    The id is the SHA-256 of the canonical JSON of kind, `canonical(spec)` and `code_of(spec)`, its first 32 hexadecimal
-    digits. It is computed from what the specification means: fields that were left out and fields given with their default
-    are the same, and so are 1, 1.0 and "1", or "1/2" and "0.5". A float 0.1 and the exact "0.1" are two numbers.
+    The id is the SHA-256 of the canonical JSON of kind, specification and code, its first 32 hexadecimal digits. It is
+    computed from what the specification means: fields that were left out and fields given with their default are the same,
+    and so are 1, 1.0 and "1", or "1/2" and "0.5". A float 0.1 and the exact "0.1" are two numbers. A file is what it holds,
+    wherever it lies, and so is the module of a function.
 
     Raises:
-        RecordError: a file that the specification reads cannot be read.
+        InputFileError: a file that the specification reads cannot be read.
     """
-    content, code = canonical(spec), code_of(spec)
-    text = canonical_json({"kind": kind, "spec": content, "code": code})
+    read: list[str] = []
+    meaning = {"kind": kind, "spec": _plain(spec, partial(_input, read)), "code": _own_code()}
+    code = _own_code()
+    if read:
+        code += f"+{hashlib.sha256(canonical_json(read).encode()).hexdigest()[:16]}"
     return PlannedRun(
-        id=hashlib.sha256(text.encode()).hexdigest()[:_DIGITS], kind=kind, spec=content, code=code
+        id=hashlib.sha256(canonical_json(meaning).encode()).hexdigest()[:_DIGITS],
+        kind=kind,
+        spec=canonical(spec),
+        code=code,
     )
 
 
 def canonical(value: Any) -> Any:
     """A specification as plain JSON, equal numbers written alike; reading it again gives the same specification."""
+    return _plain(value, lambda one, _: os.path.abspath(one) if isinstance(one, Path) else None)
+
+
+def _plain(value: Any, other: Callable[[Any, Place], Any], place: Place = ()) -> Any:
+    """A specification as plain JSON; `other` says what stands for files and the like, None for everything else."""
+    instead = other(value, place)
+    if instead is not None:
+        return instead
     match value:
         case Spec():
-            return {name: canonical(one) for name, one in value}
+            return {name: _plain(one, other, (*place, name)) for name, one in value}
         case dict():
-            return {str(key): canonical(one) for key, one in value.items()}
+            return {str(key): _plain(one, other, (*place, str(key))) for key, one in value.items()}
         case tuple() | list():
-            return [canonical(one) for one in value]
-        case Path():
-            return os.path.abspath(value)
+            return [_plain(one, other, (*place, i)) for i, one in enumerate(value)]
         case Fraction():
             return int(value) if value.denominator == 1 else str(value)
         case float() if value.is_integer() and abs(value) < _WHOLE:
@@ -72,50 +98,41 @@ def canonical(value: Any) -> Any:
             return value
 
 
-def code_of(spec: Spec) -> str:
-    """The version of everything beside the specification that decides the numbers.
+def _input(read: list[str], value: Any, place: Place) -> Any:
+    """What stands for a file, or for what reads some: the digests of their contents; None for anything else."""
+    try:
+        match value:
+            case CheckpointSpec():
+                contents = [_digest_of(file) for file in _checkpoint_files(value.path)]
+                found = {"kind": value.kind, "path": contents}
+            case FunctionSpec():
+                contents = [_digest_of(module_file(value.name))]
+                found = {"kind": value.kind, "name": value.name, "source": contents}
+            case Path():
+                contents = [_digest_of(value)]
+                found = {"content": contents, "suffix": value.suffix}
+            case _:
+                return None
+    except RecordError as error:
+        field = () if isinstance(value, Path) else ("path" if isinstance(value, CheckpointSpec) else "name",)
+        raise InputFileError(str(error), (*place, *field)) from error
+    read += contents
+    return found
 
-    That is the sources of the rooms that compute, the numerical libraries, and, where the specification names some, the
-    bytes of its files of samples, of its checkpoints, and of the module of its function (not what that imports).
+
+def _checkpoint_files(path: Path) -> list[Path]:
+    """The files that a trained model is loaded from: the checkpoint, the last one of a run, and its specification."""
+    folder = path if path.is_dir() else path.parent
+    last = max(folder.glob("step-*.checkpoint"), default=path) if path.is_dir() else path
+    return [file for file in (last, folder / "spec.json") if file.exists()]
+
+
+def module_file(name: str) -> Path:
+    """The source file of the module of a function.
 
     Raises:
-        RecordError: such a file cannot be read.
+        RecordError: there is none.
     """
-    read = sorted(_inputs(spec))
-    if not read:
-        return _own_code()
-    digest = hashlib.sha256("\n".join(read).encode()).hexdigest()
-    return f"{_own_code()}+{digest[:16]}"
-
-
-def _inputs(value: Any) -> Iterator[str]:
-    match value:
-        case CheckpointSpec():
-            yield from map(_digest_of, _checkpoints(value.path))
-        case FunctionSpec():
-            yield _digest_of(_module_file(value.name))
-        case Spec():
-            for _, one in value:
-                yield from _inputs(one)
-        case tuple() | list():
-            for one in value:
-                yield from _inputs(one)
-        case Path():
-            yield _digest_of(value)
-
-
-def _checkpoints(path: Path) -> list[Path]:
-    """The files that a trained model is loaded from: the checkpoint, and the specification of its run."""
-    folder = path if path.is_dir() else path.parent
-    files = (
-        [*folder.glob("step-*.checkpoint"), folder / "spec.json"]
-        if path.is_dir()
-        else [path, folder / "spec.json"]
-    )
-    return [file for file in files if file.exists()]
-
-
-def _module_file(name: str) -> Path:
     module = name.partition(":")[0]
     try:
         found = find_spec(module)

@@ -2,13 +2,16 @@
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from ._execute import Ended, MachineError, execute
+from ._execute import Ended, MachineError, StoreFullError, execute
+
+RESUMES = "what has ended is kept, and the same command resumes"
 
 
 class SweepError(RuntimeError):
@@ -80,9 +83,16 @@ class InProcess:
         with _noticed_interrupts() as pressed:
             try:
                 found = execute(
-                    self._root, run, search=self._search, driver=self._driver, stopped=lambda: bool(pressed)
+                    self._root,
+                    run,
+                    search=self._search,
+                    driver=self._driver,
+                    alone=True,
+                    stopped=lambda: bool(pressed),
                 )
                 return [Report(run, found)]
+            except StoreFullError as error:
+                raise SweepError(f"{error}; {RESUMES}") from error
             except MachineError as error:
                 return [Report(run, None, str(error))]
 
@@ -93,19 +103,26 @@ class InProcess:
 
 @contextmanager
 def _noticed_interrupts() -> Iterator[list[object]]:
-    """Notice Ctrl-C: compiled code that calls back into Python turns its exception into another one."""
+    """Notice Ctrl-C, and SIGTERM where it is handled.
+
+    Compiled code that calls back into Python turns the exception that is raised then into another one.
+    """
     pressed: list[object] = []
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    with ExitStack() as undone:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before = signal.getsignal(number)
+                if callable(before):
+                    signal.signal(number, partial(_notice, pressed, before))
+                    undone.callback(signal.signal, number, before)
         yield pressed
-        return
 
-    def notice(number: int, frame: FrameType | None) -> None:
-        pressed.append(None)
-        before(number, frame)
 
-    signal.signal(signal.SIGINT, notice)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _notice(
+    pressed: list[object],
+    before: Callable[[int, FrameType | None], Any],
+    number: int,
+    frame: FrameType | None,
+) -> None:
+    pressed.append(None)
+    before(number, frame)

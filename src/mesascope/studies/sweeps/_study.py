@@ -8,11 +8,11 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import PlainSerializer, PlainValidator, PrivateAttr, ValidationInfo, model_validator
 
-from .._base import Spec, written
+from .._base import Spec, inside, written
 from .._errors import SpecError, show, wrong
 from .._read import parse_spec
 from .._train import TrainSpec
-from ._axes import AxisOrZip, Choice, Setting, StudyName, plain_value, shown
+from ._axes import AxisOrZip, Choice, Setting, StudyName, plain_value, refuse_repeated, shown
 from ._kinds import SPECS, Kind
 from ._subset import SubsetSpec
 from ._values import MOST_POINTS
@@ -66,6 +66,8 @@ class StudySpec(Spec):
         paths: dict[tuple[str, ...], int] = {}
         names: dict[str, int] = {}
         for i, axis in enumerate(self.axes):
+            with inside("axes", i):
+                refuse_repeated(axis)
             for path in axis.paths:
                 steps = tuple(path.split("."))
                 for known in paths:
@@ -133,9 +135,8 @@ class StudySpec(Spec):
         Raises:
             SpecError: it cannot be run; says where in the study the reason stands, and which point it is.
         """
-        chosen = [choices[at] for choices, at in zip(self.choices, place, strict=True)]
         data: Any = self.base
-        for i, choice in enumerate(chosen):
+        for i, choice in enumerate(self._chosen(place)):
             for setting in choice.settings:
                 data = _with(data, setting.path, setting.value, ("axes", i, *setting.place))
         try:
@@ -146,8 +147,15 @@ class StudySpec(Spec):
                     ("seeds",),
                 )
         except SpecError as error:
-            raise _located(error, chosen) from None
+            raise self.located(error, place) from None
         return Point(place, spec)
+
+    def located(self, error: SpecError, place: tuple[int, ...]) -> SpecError:
+        """The error of a point, in the terms of the study: where in it the reason stands, and which point it is."""
+        return _located(error, self._chosen(place))
+
+    def _chosen(self, place: tuple[int, ...]) -> list[Choice]:
+        return [choices[at] for choices, at in zip(self.choices, place, strict=True)]
 
     def points(self) -> Iterator[Point]:
         """All points, checked one by one.

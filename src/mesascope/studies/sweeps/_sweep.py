@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from mesascope.records import RecordError
+
 from .._read import read_spec
-from ._clusters import QUEUES, client_of
+from ._clusters import client_of
 from ._drive import Drive, SweepProgress
 from ._drivers import announced
+from ._execute import is_full
 from ._failures import Failure, grouped
+from ._jobs import QUEUES
+from ._killers import without_killers
 from ._prepare import check, open_or_make, prepare, search_folders
-from ._runners import InProcess, Runner
+from ._runners import RESUMES, InProcess, Runner, SweepError
 from ._study import StudySpec
 
 if TYPE_CHECKING:
@@ -97,9 +102,11 @@ def sweep(
         show(SweepProgress(stage, through, total))
 
     record = check(spec, tell)
-    with ExitStack() as opened:
+    with _full_disks_told(), ExitStack() as opened:
         place = opened.enter_context(_opened(store, index))
         prepared = prepare(spec, record, place, tell)
+        if scheduler == IN_PROCESS:
+            prepared = without_killers(prepared, place, retries)
         if prepared.left:
             tell("start", 0, len(prepared.left))
         which = scheduler if prepared.left else IN_PROCESS  # nothing to do needs no cluster
@@ -136,6 +143,16 @@ def _refuse_settings(scheduler: str, workers: int | None, retries: int) -> None:
 
 
 @contextmanager
+def _full_disks_told() -> Iterator[None]:
+    try:
+        yield
+    except RecordError as error:
+        if is_full(error):
+            raise SweepError(f"{error}; {RESUMES}") from error
+        raise
+
+
+@contextmanager
 def _opened(store: "Store | str | os.PathLike[str]", index: str | None) -> "Iterator[Store]":
     """The store; one that was given open stays open."""
     if isinstance(store, str | os.PathLike):
@@ -155,5 +172,5 @@ def _runner(
         return
     from ._on_dask import OnDask
 
-    with client_of(scheduler, workers) as client:
-        yield OnDask(client, root, search, study.kind, driver)
+    with client_of(scheduler, workers) as (client, keep):
+        yield OnDask(client, keep, root, search, study.kind, driver)

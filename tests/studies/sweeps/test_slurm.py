@@ -1,0 +1,170 @@
+"""A real Slurm of one node, on loopback, where Debian's slurm-wlm is installed."""
+
+import getpass
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import dask
+import psutil
+import pytest
+
+from mesascope.records import RunFolders
+from mesascope.studies import StudySpec, SweepError, parse_spec, sweep
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("slurmctld") is None, reason="needs Debian's slurm-wlm"),
+]
+
+CONFIGURATION = """
+ClusterName=mesascope
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/none
+CredType=cred/none
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+StateSaveLocation={place}/state
+SlurmdSpoolDir={place}/spool
+SlurmctldPidFile={place}/slurmctld.pid
+SlurmdPidFile={place}/slurmd.pid
+SlurmctldLogFile={place}/slurmctld.log
+SlurmdLogFile={place}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+KillWait=2
+NodeName=localhost NodeAddr=127.0.0.1 CPUs=2 RealMemory=4000 State=UNKNOWN
+PartitionName=main Nodes=localhost Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    """The environment in which its commands find it."""
+    place = tmp_path_factory.mktemp("slurm")
+    for name in ("state", "spool"):
+        (place / name).mkdir()
+    settings = CONFIGURATION.format(ports=free_ports(2), user=getpass.getuser(), place=place)
+    (place / "slurm.conf").write_text(settings)
+    environment = {"SLURM_CONF": str(place / "slurm.conf")}
+    with open(place / "said", "w") as said:
+        servers = [
+            subprocess.Popen([name, "-D", *options], stdout=said, stderr=said, env=os.environ | environment)
+            for name, *options in (("slurmctld",), ("slurmd", "-N", "localhost"))
+        ]
+    try:
+        until(lambda: "idle" in asked(environment, "sinfo", "--noheader"), why=place / "said")
+        yield environment
+    finally:
+        for server in servers:
+            server.terminate()
+        for server in servers:
+            server.wait(20)
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def asked(environment, *command):
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True).stdout
+
+
+def until(condition, seconds=60, why=None):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, why.read_text() if why else "nothing happened"
+        time.sleep(0.1)
+
+
+JOB = {"cores": 1, "memory": "2GB", "processes": 1, "walltime": "00:10:00", "python": sys.executable}
+
+
+@pytest.fixture
+def queue(tmp_path, slurm):
+    """The environment in which a sweep finds the queue."""
+    file = tmp_path / "dask" / "jobqueue.yaml"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"jobqueue": {"slurm": {**JOB, "log-directory": str(tmp_path / "logs")}}}))
+    return {**slurm, "DASK_CONFIG": str(file.parent)}
+
+
+ONE = ("--scheduler", "slurm", "--workers", 1)
+
+
+def test_jobs_that_end_are_asked_for_again(command, many_losses, tmp_path, begun, queue):
+    """One job that is cancelled in the middle, as one that reaches its time limit is."""
+    sweep = command(many_losses(400), tmp_path / "s", *ONE, **queue)
+    sweep.until(lambda: len(sweep.ended_runs()) > 3)
+    on_loopback = {
+        one.laddr.ip
+        for process in psutil.Process(sweep.process.pid).children(recursive=True)
+        + computing(begun(sweep.store))
+        for one in process.net_connections("inet")
+        if one.status == psutil.CONN_LISTEN
+    }
+    assert on_loopback <= {"127.0.0.1"}
+    (job,) = asked(queue, "squeue", "--noheader", "--format=%A").split()
+    asked(queue, "scancel", job)
+    status, result, said = sweep.end(300)
+    assert (status, result["done"]) == (0, 400), said
+    folders = RunFolders(sweep.store)
+    assert {folders.state(run) for run in folders.ids()} == {"done"}
+    processes = {pid for pids in begun(sweep.store).values() for pid in pids}
+    assert len(processes) == 2 and sweep.process.pid not in processes
+    assert asked(queue, "squeue", "--noheader", "--states=PENDING,RUNNING") == ""
+
+
+def computing(attempts):
+    return [psutil.Process(pid) for pid in {pids[-1] for pids in attempts.values()}]
+
+
+def test_ctrl_c_cancels_the_jobs(command, many_losses, tmp_path, queue):
+    sweep = command(many_losses(400), tmp_path / "s", *ONE, **queue)
+    sweep.until(lambda: len(sweep.ended_runs()) > 1)
+    sweep.process.send_signal(signal.SIGINT)
+    assert sweep.end()[0] == 130
+    until(lambda: asked(queue, "squeue", "--noheader", "--states=PENDING,RUNNING") == "")
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            {"python": "/bin/false"},
+            "slurm jobs end before a worker comes, 5 times in a row; look at what they",
+        ),
+        ({"queue": "nowhere"}, "no slurm job can be submitted"),
+    ],
+)
+def test_jobs_that_come_to_nothing_end_the_sweep(many_losses, tmp_path, slurm, monkeypatch, told, said):
+    for name, value in slurm.items():
+        monkeypatch.setenv(name, value)
+    pytest.importorskip("dask_jobqueue")  # its defaults come first
+    monkeypatch.setattr("mesascope.studies.sweeps._jobs._ASK_EVERY", 0.5)
+    study = parse_spec(many_losses(2), StudySpec)
+    told = {**JOB, "log-directory": str(tmp_path / "logs"), **told}
+    with (
+        dask.config.set({f"jobqueue.slurm.{name}": value for name, value in told.items()}),
+        pytest.raises(SweepError, match=said),
+    ):
+        sweep(study, tmp_path / "s", scheduler="slurm", workers=1)
