@@ -1,13 +1,18 @@
 """Take the verdicts of finished runs over into docs/papers: `python docs/write_claims.py RUN …`.
 
 A run is a folder that `mesascope reproduce --out RUN` filled, or that of one preset in it. Its records replace those of the
-same claims and preset in docs/papers/records, and the page docs/papers/README.md is written anew from all records there.
+same claims and preset in docs/papers/records. From all records there the table docs/papers/README.md is written anew, and on
+the pages of papers what comes from records: marked numbers (page_marks.py) and verdicts. Figures that the run has drawn,
+`figures/KEY/NAME.png`, replace the pictures `KEY-NAME.png` of the pages.
 """
 
 import re
 import sys
 from collections import Counter
 from pathlib import Path
+
+from page_marks import verdict_cells, written
+from PIL import Image
 
 from mesascope.papers import PAPERS, PRESETS, claims
 from mesascope.records import RunDirectory, cite
@@ -114,15 +119,33 @@ def _cell(record):
     )
 
 
+def paper_page(paper):
+    """The page of a paper as it is, with marked numbers and verdicts as the records have them."""
+    text = (FOLDER / f"{paper}.md").read_text(encoding="utf-8")
+    text = written(text, paper, lambda preset, id: run_of(preset).read_claim(id))
+    return verdict_cells(text, paper, {one.id: one.verdict for one in run_of("quick").claims()})
+
+
 def main(runs):
-    """Take the records over and write the page."""
-    for run in runs:
-        for folder in (Path(run), *(Path(run) / preset for preset in PRESETS)):
-            for record in RunDirectory(folder).claims():
-                RunDirectory.create(FOLDER / "records" / record.preset).write_claim(
-                    record.model_copy(update={"files": ()})
-                )
-    (FOLDER / "README.md").write_text(page(), encoding="utf-8")
+    """Take records and figures over and write the pages."""
+    folders = [folder for run in runs for folder in (Path(run), *(Path(run) / preset for preset in PRESETS))]
+    for folder in folders:
+        for record in RunDirectory(folder).claims():
+            RunDirectory.create(FOLDER / "records" / record.preset).write_claim(
+                record.model_copy(update={"files": ()})
+            )
+            for file in record.files:
+                _take_picture((folder / file).with_suffix(".png"), record)
+    pages = {"README": page(), **{paper: paper_page(paper) for paper in PAPERS}}
+    for name, text in pages.items():
+        (FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def _take_picture(drawn, record):
+    """Put a figure that was drawn in place of the picture that a page shows, in 256 colours; pages show quick runs."""
+    picture = FOLDER / f"{record.id.partition('/')[0]}-{drawn.name}"
+    if record.preset == "quick" and picture.exists() and drawn.exists():
+        Image.open(drawn).convert("RGB").quantize(256).save(picture, optimize=True)
 
 
 if __name__ == "__main__":

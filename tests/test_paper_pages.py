@@ -2,10 +2,14 @@
 
 import importlib.util
 import re
+import sys
+import types
+from importlib import import_module
 from pathlib import Path
 
 import jax
 import pytest
+from PIL import Image
 
 from mesascope.papers import PAPERS, claims
 from mesascope.records import RunDirectory
@@ -14,11 +18,19 @@ DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "papers"
 
 
-def _writer():
+@pytest.fixture(scope="module")
+def writer():
+    sys.path.insert(0, str(DOCS))
     spec = importlib.util.spec_from_file_location("write_claims", DOCS / "write_claims.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    yield module
+    sys.path.remove(str(DOCS))
+
+
+@pytest.fixture(scope="module")
+def marks(writer):
+    return sys.modules["page_marks"]
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -48,19 +60,151 @@ def test_examples_on_the_page_run(paper, tmp_path, monkeypatch):
     jax.config.update("jax_enable_x64", True)
 
 
-def test_the_table_is_what_the_records_say_and_no_claim_lacks_a_verdict():
-    writer = _writer()
+def test_the_table_is_what_the_records_say_and_no_claim_lacks_a_verdict(writer):
     assert (FOLDER / "README.md").read_text(encoding="utf-8") == writer.page()
     assert {one.id for one in writer.run_of("quick").claims()} == {claim.id for claim in claims()}
 
 
-def test_records_are_taken_over_from_runs(tmp_path, monkeypatch):
-    writer = _writer()
-    run = FOLDER / "records" / "quick"
+@pytest.mark.parametrize("paper", PAPERS)
+def test_numbers_and_verdicts_on_the_page_are_those_of_the_records(paper, writer, marks):
+    text = (FOLDER / f"{paper}.md").read_text(encoding="utf-8")
+    assert marks.MARK.search(text)
+    assert (
+        len(marks.MARK.findall(text)) == text.count("<!--/-->") == text.count("<!--") // 2
+    )  # none that is not read
+    assert text == writer.paper_page(paper), "python docs/write_claims.py writes it anew"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_line_on_a_claim_has_marked_numbers_and_a_verdict_that_is_read(paper, marks):
+    text = (FOLDER / f"{paper}.md").read_text(encoding="utf-8")
+    ids = {claim.id.removeprefix(f"{paper}/") for claim in claims(paper)}
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    told = [
+        line
+        for line in lines
+        if {n.removeprefix(f"{paper}/") for n in marks.claim_names(line.split(" | ")[0])} & ids
+    ]
+    assert told
+    for line in told:
+        assert marks.ROW.match(line), line
+        measured = marks.MARK.sub("", line.split(" | ")[2])
+        assert not re.search(r"\d\.\d\d|\de-\d", measured), f"a number without its mark: {measured}"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_pictures_bear_the_names_of_figures_of_the_paper(paper):
+    # so that write_claims.py finds them in a run
+    text = (FOLDER / f"{paper}.md").read_text(encoding="utf-8")
+    module = Path(import_module(f"mesascope.papers.{paper}").__file__)
+    files = module.parent.glob("*.py") if module.name == "__init__.py" else [module]
+    source = "".join(file.read_text(encoding="utf-8") for file in files)
+    for picture in re.findall(r"\(([^)]+)\.png\)", text):
+        assert f'"{picture.removeprefix(f"{paper}-")}"' in source, picture
+
+
+RECORD = types.SimpleNamespace(
+    measured={
+        "loss": 0.00123,
+        "ratio": 0.8,
+        "interval": [0.71, 0.92],
+        "error": 1.6e-15,
+        "steps": 67253,
+        "z": -0.46,
+    },
+    details={"seeds": {"a": {"x": [1, 2]}, "b": {"x": [3, 4]}}, "name": "ridge"},
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "key", "text"),
+    [
+        (".2%", "measured/loss", "0.12 %"),
+        ("[.0p]", "measured/interval", "[71, 92]"),
+        (".1e", "measured/error", "1.6e-15"),
+        (".1^", "measured/error", "1.6·10⁻¹⁵"),
+        ("^", "measured/error", "10⁻¹⁵"),
+        (",d", "measured/steps", "67 253"),
+        (".2f", "measured/z", "−0.46"),
+        ("abs:.1f", "measured/z", "0.5"),
+        ("minus:.1f", "measured/z", "0.5"),
+        ("below:.0%", "measured/ratio", "20 %"),
+        ("above:.1f", "measured/ratio", "−0.2"),
+        ("below:[.2f]", "measured/interval", "[0.08, 0.29]"),
+        ("half:.3f", "measured/interval", "0.105"),
+        ("mean:.1f", "details/seeds/*/x", "2.5"),
+        ("max:d", "details/seeds/*/x", "4"),
+        ("d", "details/seeds/*/x/0", "1, 3"),
+        ("s", "details/name", "ridge"),
+    ],
+)
+def test_how_marks_are_written(form, key, text, marks):
+    page = f"before <!--quick other/claim {form} {key}-->anything<!--/--> after"
+    written = marks.written(page, "paper", lambda preset, id: {("quick", "other/claim"): RECORD}[preset, id])
+    assert written == page.replace("anything", text)
+    assert marks.written(written, "paper", lambda preset, id: RECORD) == written
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["quick a .2f measured/no", "quick a .2f no", "quick a what:d measured/steps", "quick a d measured/loss"],
+)
+def test_a_mark_that_finds_nothing_says_which(mark, marks):
+    with pytest.raises(ValueError, match=f"mark '<!--{mark}-->1<!--/-->' of paper"):
+        marks.written(f"<!--{mark}-->1<!--/-->", "paper", lambda preset, id: RECORD)
+
+
+def test_verdicts_are_written_into_tables(marks):
+    lines = (
+        "`one` | x | 1 | verified",
+        "`p/two` | x | 1 | refuted: it is less",
+        "`part-…` | x | 1 | inconclusive",
+        "`model` | y",
+    )
+    page = "".join(f"| {line} |\n" for line in lines)
+    verdicts = {
+        "p/one": "verified",
+        "p/two": "refuted",
+        "p/part-a": "inconclusive",
+        "p/part-b": "inconclusive",
+    }
+    assert marks.verdict_cells(page, "p", verdicts) == page
+    turned = marks.verdict_cells(page, "p", {**verdicts, "p/one": "inconclusive", "p/two": "verified"})
+    assert turned == page.replace("1 | verified", "1 | inconclusive").replace(
+        "refuted: it is less", "verified"
+    )
+    with pytest.raises(ValueError, match="has no one verdict, but inconclusive, verified"):
+        marks.verdict_cells(page, "p", {**verdicts, "p/part-b": "verified"})
+    with pytest.raises(ValueError, match="has no one verdict, but none"):
+        marks.verdict_cells("| `three` | x | 1 | verified |", "p", verdicts)
+
+
+def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypatch, writer):
+    records, figure = FOLDER / "records" / "quick", "zheng2024-normalizers.png"
+    for page in FOLDER.glob("*.md"):
+        (tmp_path / page.name).write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / figure).write_bytes(b"of an earlier run")
+    run = RunDirectory.create(tmp_path / "run" / "quick")
+    (record,) = [one for one in RunDirectory(records).claims() if one.id == "zheng2024/other-normalizers"]
+    changed = record.model_copy(
+        update={"verdict": "refuted", "files": ("figures/zheng2024/normalizers.json",)}
+    )
+    run.write_claim(changed)
+    drawn = run.path / "figures" / "zheng2024" / "normalizers.png"
+    drawn.parent.mkdir(parents=True)
+    Image.effect_noise((40, 30), 50).save(drawn)
     monkeypatch.setattr(writer, "FOLDER", tmp_path)
-    writer.main([run])
-    assert RunDirectory(tmp_path / "records" / "quick").claims() == RunDirectory(run).claims()
-    assert (tmp_path / "README.md").stat().st_size > 10_000
+    with pytest.raises(
+        ValueError, match="has no one verdict"
+    ):  # the page tells of it with others that are verified
+        writer.main([records, tmp_path / "run"])
+    run.write_claim(changed.model_copy(update={"verdict": record.verdict}))
+    writer.main([records, tmp_path / "run"])
+    assert RunDirectory(tmp_path / "records" / "quick").claims() == RunDirectory(records).claims()
+    for page in FOLDER.glob("*.md"):
+        assert (tmp_path / page.name).read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
+    with Image.open(tmp_path / figure) as taken:
+        assert taken.size == (40, 30)
 
 
 def test_statements_that_speak_of_both_presets_have_one_set_of_settings():
