@@ -203,13 +203,13 @@ def _identification(found: Gathering, path: Path) -> None:
 
 
 def run_directories(folder: Path) -> Iterator[RunDirectory]:
-    """The folder, if `reproduce` wrote it; else those directly below it that it wrote, sorted."""
+    """The folder, if it is a run directory; else those up to two levels below, `SELECTION/PRESET` of `reproduce`, sorted."""
     if (folder / "claims").is_dir():
         yield RunDirectory(folder)
-    elif folder.is_dir():
-        for below in sorted(folder.iterdir()):
-            if (below / "claims").is_dir():
-                yield RunDirectory(below)
+        return
+    for section in sorted((*folder.glob("*/claims"), *folder.glob("*/*/claims"))):
+        if section.is_dir() and section.parent.name != "failed":  # it decides nothing
+            yield RunDirectory(section.parent)
 
 
 def _claims(found: Gathering, run: RunDirectory, what: str | None = None) -> bool:
