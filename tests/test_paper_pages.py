@@ -89,7 +89,9 @@ def test_every_line_on_a_claim_has_marked_numbers_and_a_verdict_that_is_read(pap
     for line in told:
         assert marks.ROW.match(line), line
         measured = marks.MARK.sub("", line.split(" | ")[2])
-        assert not re.search(r"\d\.\d\d|\de-\d", measured), f"a number without its mark: {measured}"
+        assert not re.search(r"\d\.\d\d|\de-\d", measured), (
+            f"a number without its mark (docs/page_marks.py tells of marks): {measured}"
+        )
 
 
 @pytest.mark.parametrize("paper", PAPERS)

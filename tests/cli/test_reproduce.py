@@ -6,11 +6,13 @@ import signal
 import sys
 import time
 import weakref
+from pathlib import Path
 
 import pytest
 
 from mesascope.cli._interrupt import held_interrupts, lasting_interrupts
-from mesascope.records import RecordError
+from mesascope.papers import claims
+from mesascope.records import RecordError, RunDirectory, fingerprint
 
 
 def test_verdicts_figures_and_folder(run, invented, tmp_path):
@@ -100,6 +102,22 @@ def test_verdicts_against_an_earlier_run(run, invented, tmp_path):
         run("reproduce", "invented/true", "--out", tmp_path / "now", "--json").json["claims"][0]["again"]
         is None
     )
+
+
+def test_the_whole_table_of_the_literature(run, tmp_path):
+    """All claims, as they would be reused after a run of this very code: what is stored as docs/papers/records."""
+    records = Path(__file__).parents[2] / "docs" / "papers" / "records"
+    found, there = {claim.id: claim for claim in claims()}, RunDirectory.create(tmp_path / "quick")
+    for record in RunDirectory(records / "quick").claims():
+        mark = fingerprint(record.id, found[record.id].settings["quick"], "quick")
+        there.write_claim(record.model_copy(update={"fingerprint": mark}))
+    ended = run("reproduce", "--all", "--out", tmp_path, "--against", records)
+    assert ended.status == 0  # although some are refuted
+    assert ended.err.count("(kept from before)") == len(found)
+    told = {line.strip() for line in ended.out.splitlines() if "/" in line}
+    assert all(any(line.endswith(id) for line in told) for id in found)
+    assert max(map(len, ended.out.splitlines()[:-2])) <= 80
+    assert run("reproduce", "--all", "--out", tmp_path, "--json").status == 1  # for them
 
 
 def test_an_earlier_run_that_is_none(run, invented, tmp_path):
