@@ -34,7 +34,8 @@ def print_verdicts(records: "Sequence[ClaimRecord]", seconds: float) -> None:
         table.add_row(
             Text(record.verdict, style=colour),
             Text.assemble(
-                (f"{record.id}\n", "bold"),
+                (record.id, "bold"),
+                (f" ({record.origin})\n" if record.origin not in (None, "paper") else "\n", "dim"),
                 "" if record.verdict == "verified" and len(records) > 5 else f"{record.statement}\n",
                 (f"could not be checked: {error}" if error else f"{found}{within}", colour),
             ),
