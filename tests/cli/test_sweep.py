@@ -118,7 +118,7 @@ def test_a_folder_of_other_things_is_no_store(run, study, tmp_path):
 
 
 def test_no_scheduler_is_a_failed_run(run, study, tmp_path, monkeypatch):
-    monkeypatch.setattr("mesascope.studies.sweeps._clusters._CONNECT", "0.2s")
+    monkeypatch.setattr("mesascope.studies.sweeps._clusters._PATIENCE", 0.2)
     ended = run("sweep", study(), "--store", tmp_path / "s", "--scheduler", "tcp://127.0.0.1:1")
     assert (ended.status, ended.out) == (1, "")
     assert "no scheduler answers at tcp://127.0.0.1:1" in ended.err

@@ -1,5 +1,7 @@
 """Sweeps in this process: what is recorded, what is kept, and what is refused."""
 
+import socket
+
 import jax
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from mesascope.studies import (
     parse_spec,
     sweep,
 )
+from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
 
 
 def study_of(data):
@@ -63,6 +66,24 @@ def test_points_that_mean_the_same_are_one_run(study_with, tmp_path):
     assert (result.total, result.done) == (1, 1)
     with open_store(tmp_path / "s") as store:
         assert len(set(store.to_xarray("a-study").run.values)) == 1
+
+
+def test_a_study_moves_with_its_files(many_losses, tmp_path):
+    data = {**many_losses(1), "axes": []}
+    data["base"]["law"] = {"kind": "empirical", "file": "x.npy"}
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    np.save(here / "x.npy", [1.0, -1.0, 2.0])
+    with open_or_make(tmp_path / "s") as store:
+        study = parse_spec(data, StudySpec, folder=here)
+        (run,) = prepare(study, check(study, lambda *_: None), store, lambda *_: None).left
+    here.rename(there)
+    first = sweep(parse_spec(data, StudySpec, folder=there), tmp_path / "s")
+    assert (first.ids, first.done) == ((run,), 1)
+    there.rename(here)
+    assert sweep(parse_spec(data, StudySpec, folder=here), tmp_path / "s").reused == 1
+    with open_store(tmp_path / "s") as store:
+        assert store.verify() == []
 
 
 def test_a_path_is_kept_with_its_losses(study_with, tmp_path):
@@ -170,9 +191,17 @@ def test_64_bits_are_needed(study_with, tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer(study_with, tmp_path, monkeypatch):
-    monkeypatch.setattr("mesascope.studies.sweeps._clusters._CONNECT", "0.2s")
+    monkeypatch.setattr("mesascope.studies.sweeps._clusters._PATIENCE", 0.2)
     with pytest.raises(SweepError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1; start one"):
         sweep(study_of(study_with()), tmp_path / "s", scheduler="tcp://127.0.0.1:1")
+
+
+def test_something_else_that_listens_is_no_scheduler(study_with, tmp_path, monkeypatch):
+    monkeypatch.setattr("mesascope.studies.sweeps._clusters._PATIENCE", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(SweepError, match=f"no scheduler answers at {address}; start one"):
+            sweep(study_of(study_with()), tmp_path / "s", scheduler=address)
 
 
 def test_a_queue_needs_its_package(study_with, tmp_path, monkeypatch):

@@ -1,9 +1,11 @@
 """Dask clusters: processes of this machine, a scheduler that is there, jobs of a queue."""
 
+import asyncio
 import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,7 @@ _SETTINGS = {
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.gil.enabled": False,
 }
-_CONNECT = "15s"
+_PATIENCE = 15.0  # seconds for the answer of a scheduler
 
 
 @contextmanager
@@ -76,13 +78,31 @@ def _there(address: str) -> "Iterator[Client]":
     from distributed import Client
 
     try:
-        client = Client(address, timeout=_CONNECT, set_as_default=False)
-    except (OSError, ValueError) as error:
+        # in a thread of its own: a notebook has a loop running here
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, _greet(address)).result()
+        client = Client(address, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:  # TimeoutError is an OSError
         raise SweepError(
             f"no scheduler answers at {address}; start one (dask scheduler), or check the address"
         ) from error
     with client:
         yield client
+
+
+async def _greet(address: str) -> None:
+    """Connect as a client does, which for itself would wait for ever where something else listens that says nothing.
+
+    Raises:
+        OSError: nobody answers.
+        ValueError: this is no address.
+    """
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    arguments = Security().get_connection_args("client")
+    comm = await asyncio.wait_for(connect(address, timeout=_PATIENCE, **arguments), _PATIENCE)
+    await comm.close()
 
 
 @contextmanager
