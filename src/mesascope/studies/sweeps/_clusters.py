@@ -97,7 +97,7 @@ async def _greet(address: str) -> None:
         OSError: nobody answers.
         ValueError: this is no address.
     """
-    from distributed.comm import connect
+    from distributed.comm.core import connect
     from distributed.security import Security
 
     arguments = Security().get_connection_args("client")
