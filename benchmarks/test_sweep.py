@@ -142,13 +142,14 @@ def test_flows_of_a_batch_in_one_call(benchmark, bar, dim, horizon):
 
     single, vectorized = jax.jit(flow), jax.jit(jax.vmap(flow))
     alone = timed(lambda: [single(start) for start in starts])
-    looped = timed(lambda: flow_ends(models, process, task, rtol=1e-11, tolerance=1e-11).loss)
-    rested = timed(lambda: [_end(one.model, process, task) for one in problems])
+    few = jax.tree.map(lambda w: w[:8], models)
+    looped = timed(lambda: flow_ends(few, process, task, rtol=1e-11, tolerance=1e-11).loss)
+    rested = timed(lambda: [_end(one.model, process, task) for one in problems[:8]])
     benchmark.pedantic(lambda: jax.block_until_ready(vectorized(starts)), rounds=3, warmup_rounds=1)
     together = benchmark.stats.stats.median
     benchmark.extra_info["detail"] = (
         f"to a time {1e3 * alone:.0f} ms one by one, {1e3 * together:.0f} ms vectorized ({together / alone:.1f} × as long); "
-        f"to rest {1e3 * rested:.0f} ms one by one, {1e3 * looped:.0f} ms in one compiled loop"
+        f"eight of them to rest {1e3 * rested:.0f} ms one by one, {1e3 * looped:.0f} ms in one compiled loop"
     )
 
 
