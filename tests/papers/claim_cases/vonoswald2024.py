@@ -10,7 +10,7 @@ from . import Case, at_rest, writes_more
 
 SMALL = {"cases": [[2, 6]], "sequences": 2}
 TRAINED = {"steps": 400, "sequences": 1000}
-ASKED = {**TRAINED, "asked": 1, "tasks": 160, "learners": ["gradient-descent", "least-squares", "ridge"]}
+ASKED = {**TRAINED, "asked": 1, "tasks": 160}
 
 
 def other_ridge(factor):
@@ -117,10 +117,16 @@ CASES = {
         {**TRAINED, "layers": [1, 2]}, at_rest(_depth, "fall_of_mesa_layers", less_ridge), traced=False
     ),
     "vonoswald2024/mesa-layer-named": Case(
-        ASKED, at_rest(_named, "fall_of_mesa_layers", distorted_queries), traced=False
+        {**ASKED, "learners": ["least-squares", "ridge"]},
+        at_rest(_named, "fall_of_mesa_layers", distorted_queries),
+        traced=False,
     ),
     "vonoswald2024/one-layer-named": Case(
-        ASKED, the_construction, verdict="refuted", turned="verified", traced=False
+        {**ASKED, "learners": ["gradient-descent", "least-squares"]},
+        the_construction,
+        verdict="refuted",
+        turned="verified",
+        traced=False,
     ),
     "vonoswald2024/copying": Case(
         {"horizon": 14, "steps": 450, "seeds": 1, "tasks": 100, "sequences": 200},
