@@ -109,8 +109,8 @@ SMOKE = {
         _reviews._last_only,
         {
             "law": "gaussian",
-            "dim": 5,
-            "horizon": 100,
+            "dim": 2,
+            "horizon": 20,
             "start": [0.1, 0.1],
             "tolerance": 1e-8,
             "time_tolerance": 0.01,

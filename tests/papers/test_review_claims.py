@@ -8,7 +8,7 @@ from mesascope.papers._claim import UnsettledError
 from mesascope.papers.zheng2024 import _depth, _other_weights
 
 EXACT = {
-    "factored-weights": {"starts": 3},  # the third comes to rest early
+    "factored-weights": {"dim": 2, "horizon": 6, "starts": 3, "seed": 3},  # the first comes to rest early
     "other-normalizers": {},
     "other-starts": {"dim": 2, "horizon": 6, "starts": 1},
 }
@@ -51,6 +51,13 @@ def test_depth_that_does_not_help_refutes(monkeypatch):
         finding = claim.check(settings)
         assert finding.verdict == "refuted"
         assert finding.figures
+
+
+def test_intervals_that_overlap_decide_nothing():
+    before = [[1.0, 2.0], [1.1, 2.1]]
+    assert _depth._falls(before, [[0.5, 0.9], [0.6, 0.8]]) == "verified"
+    assert _depth._falls(before, [[0.5, 0.9], [0.6, 1.05]]) == "inconclusive"
+    assert _depth._falls(before, [[0.5, 0.9], [2.2, 3.0]]) == "refuted"
 
 
 def test_too_little_training_refutes():

@@ -159,3 +159,12 @@ def test_imbalanced_features_have_their_probabilities():
     judge(sample(process, 8)[0][:, 0], [0.8, 0.1, 0.1])
     assert process == OrthonormalFeatures(3, probabilities=["4/5", "1/10", "1/10"])
     assert "largest probability 0.8" in process.describe()
+
+
+def test_features_as_an_array_draw_the_same_prompts():
+    target = RandomFeatures(3, seed=4)
+    one, traced = (NonlinearRegression(2, of) for of in (target, target.traced(2)))
+    assert "traced RandomFeatures(features=3)" in traced.describe()
+    drawn = jax.jit(lambda process: process.sample(jax.random.key(0), 5, 4))(traced)
+    np.testing.assert_array_equal(drawn.x, one.sample(jax.random.key(0), 5, 4).x)
+    np.testing.assert_allclose(drawn.y, one.sample(jax.random.key(0), 5, 4).y, rtol=1e-14)

@@ -29,7 +29,7 @@ class NonlinearRegression(PromptProcess):
     """
 
     dim: int = eqx.field(static=True)
-    target: Target = eqx.field(static=True)
+    target: Target
     law: Law = eqx.field(static=True)
     noise: Number | NoiseRange = eqx.field(static=True)
 

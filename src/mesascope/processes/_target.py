@@ -81,15 +81,45 @@ class RandomFeatures(Target):
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        weights = (2 / self.features) ** 0.5 * standard_normal(key, (x.shape[0], self.features))
-        return einsum("bnk,bk->bn", self.feature_values(x), weights)
+        return _combined(key, self.feature_values(x))
 
     def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
         r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""
-        shape = (x.shape[-1], self.features)
-        inner = shared(lambda: standard_normal(named_key(self.seed, "RandomFeatures"), shape))
-        return jax.nn.relu(einsum("...j,jk->...k", x, inner))
+        return jax.nn.relu(einsum("...j,jk->...k", x, self.vectors(x.shape[-1])))
+
+    def vectors(self, dim: int) -> Float[Array, "dim features"]:
+        """Return the $v_k$ as columns."""
+        shape = (dim, self.features)
+        return shared(lambda: standard_normal(named_key(self.seed, "RandomFeatures"), shape))
+
+    def traced(self, dim: int) -> "TracedFeatures":
+        """Return the same functions with the $v_k$ as an array: those of all seeds share compiled programs."""
+        return TracedFeatures(self.vectors(dim))
 
     def describe(self) -> str:
         """Return e.g. `RandomFeatures(features=100, seed=0)`."""
         return f"RandomFeatures(features={self.features}, seed={self.seed})"
+
+
+class TracedFeatures(Target):
+    """What `RandomFeatures.traced` gives: the same functions, but no value that could be hashed or compared.
+
+    Attributes:
+        vectors: the v_k as columns.
+    """
+
+    vectors: Float[Array, "dim features"]
+
+    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
+        """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
+        return _combined(key, jax.nn.relu(einsum("...j,jk->...k", x, self.vectors)))
+
+    def describe(self) -> str:
+        """Return e.g. `traced RandomFeatures(features=100)`."""
+        return f"traced RandomFeatures(features={self.vectors.shape[1]})"
+
+
+def _combined(key: PRNGKeyArray, features: Float[Array, "batch n features"]) -> Float[Array, "batch n"]:
+    count = features.shape[-1]
+    weights = (2 / count) ** 0.5 * standard_normal(key, (features.shape[0], count))
+    return einsum("bnk,bk->bn", features, weights)

@@ -46,7 +46,7 @@ CASES = {
     "ahn2023/input-updates": Case(SMALL, MORE),
     "ahn2023/theorem-1": Case({**ONE, "prompts": 5000}, of_more_examples),
     "ahn2023/named": Case(
-        {**ONE, "seeds": 3, "tasks": 120, "learners": ["zero", "gradient-descent", NAME]},
+        {**ONE, "tasks": 120, "learners": ["zero", "gradient-descent", NAME]},
         of_more_examples,
     ),
     "ahn2023/theorem-3": Case(

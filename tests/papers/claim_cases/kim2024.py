@@ -24,9 +24,9 @@ def a_turned_target(patch):
 class OneExchanged(RandomFeatures):
     """The targets of a seed, but for the last, which is that of another seed."""
 
-    def feature_values(self, x):
-        others = RandomFeatures(self.features, 1000 + self.seed).feature_values(x)
-        return jnp.concatenate([super().feature_values(x)[..., :-1], others[..., -1:]], -1)
+    def vectors(self, dim):
+        others = RandomFeatures(self.features, 1000 + self.seed).vectors(dim)
+        return jnp.concatenate([super().vectors(dim)[:, :-1], others[:, -1:]], 1)
 
 
 def an_exchanged_target(patch):
@@ -47,6 +47,6 @@ CASES = {
     "kim2024/benign-landscape": Case({"widths": [4, 8], "starts": 1}, a_turned_target),
     # three sets of targets differ too much to refute what a single target changes, but it is not verified any more
     "kim2024/learned-features": Case(
-        {"steps": 300, "prompts": 4000, "inputs": 10_000}, an_exchanged_target, turned="inconclusive"
+        {"steps": 200, "prompts": 4000, "inputs": 10_000}, an_exchanged_target, turned="inconclusive"
     ),
 }

@@ -18,6 +18,7 @@ from .._claim import Claim, Finding, Settings, all_of, both, decide, within
 from .._intervals import below, between, mean_interval
 from .._prompts import construction_model, fresh_losses
 from .._runs import seeds_of, trained_models
+from .._shared import shared
 from ._common import PAPER, cosine, covariance, data, preconditioners
 
 
@@ -86,6 +87,7 @@ def _named(settings: Settings) -> Finding:
     )
 
 
+@shared("eigenvalues", "examples", "rate", "steps", "batch", "seed", "seeds")
 def _trained(settings: Settings) -> list[PromptModel]:
     process, task = data(settings, "identity")
     return trained_models(
@@ -172,13 +174,12 @@ CLAIMS = (
             "Asked which algorithm a trained layer runs, `identify` names one step of preconditioned gradient descent for "
             "every seed, among gradient descent, GD++, Newton's method, ridge regression and least squares, and fits the "
             "preconditioner of the closed form to 10 % of its norm (n = 20, rotated covariance; quick: Adam, 1500 steps of "
-            "512 prompts, two seeds, 1000 tasks; paper: 10000 steps of 4096 prompts, ten seeds)."
+            "512 prompts, three seeds, 1000 tasks; paper: 10000 steps of 4096 prompts, ten seeds)."
         ),
         source="ahn2023, Theorem 1: one layer is a step of preconditioned gradient descent",
         settings=both(
             {
                 **_SETTINGS,
-                "seeds": 2,
                 "tasks": 1000,
                 "learners": [
                     "zero",

@@ -30,7 +30,7 @@ def _trained(process: NonlinearRegression, settings: Settings, seed: int) -> Pro
     """A model in the double precision in which it is judged."""
     (model,) = trained_models(
         lambda key: _start(settings, key),
-        process,
+        NonlinearRegression(process.dim, process.target.traced(process.dim)),  # compiled once for all targets
         FewShot(settings["examples"]),
         [seed],
         optimizer=Optimizer("adam", settings["rate"], "cosine", clip=1.0),

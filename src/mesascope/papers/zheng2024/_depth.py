@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import equinox as eqx
@@ -16,11 +17,11 @@ from mesascope.dynamics import Optimizer
 from mesascope.models import LinearAttention, SequenceModel, linear_transformer, transformer
 from mesascope.objectives import sample_losses
 from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
-from mesascope.records import Band, Figure, Line, Panel, Rule, Trace
+from mesascope.records import Band, Figure, Line, Panel, Rule, Trace, Verdict
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, decide
-from .._intervals import mean_interval
+from .._claim import Claim, Finding, Settings, all_of, both, decide
+from .._intervals import below, mean_interval
 from .._runs import seeds_of, trained_models
 from ._common import PAPER
 
@@ -89,13 +90,12 @@ def _several_layers(settings: Settings) -> Finding:
         errors[f"{layers} layers"] = [_errors(model, settings) for model in models]
     medians = {name: [_median(ordered) for ordered in found] for name, found in errors.items()}
     shares = {name: [_worst_share(ordered) for ordered in found] for name, found in errors.items()}
-    ends = {name: ([i[0] for _, i in found], [i[1] for _, i in found]) for name, found in medians.items()}
-    falling = max(ends["4 layers"][1]) < min(ends["2 layers"][0]) and max(ends["2 layers"][1]) < min(
-        ends["1 layer"][0]
-    )
-    heavier = min(shares["2 layers"]) > max(shares["1 layer"]) and min(shares["4 layers"]) > max(
-        shares["2 layers"]
-    )
+    names = list(errors)
+    falls = [
+        _falls([i for _, i in medians[fewer]], [i for _, i in medians[more]])
+        for fewer, more in pairwise(names)
+    ]
+    heavier = all(min(shares[more]) > max(shares[fewer]) for fewer, more in pairwise(names))
     return Finding(
         {
             "median_error": {name: [center for center, _ in found] for name, found in medians.items()},
@@ -103,7 +103,7 @@ def _several_layers(settings: Settings) -> Finding:
         },
         "medians fall from one to two to four layers; shares of the worst hundredth of the sequences rise",
         None,
-        decide(falling and heavier),
+        all_of(*falls, decide(heavier)),
         {
             "intervals_95": {name: [interval for _, interval in found] for name, found in medians.items()},
             "meaning": "one entry per seed; errors are per coordinate and context length, in units of E x_j²",
@@ -111,6 +111,13 @@ def _several_layers(settings: Settings) -> Finding:
         },
         {"several-layers": _quantiles("Linear attention with several layers", errors, settings)},
     )
+
+
+def _falls(before: list[list[float]], after: list[list[float]]) -> Verdict:
+    """Whether every interval lies below all of those before: refuted if one lies above them, else not decided."""
+    if max(high for _, high in after) < min(low for low, _ in before):
+        return "verified"
+    return "refuted" if max(low for low, _ in after) > max(high for _, high in before) else "inconclusive"
 
 
 def _linear(dim: int, layers: int, scale: float, key: Array) -> SequenceModel:
@@ -141,9 +148,9 @@ def _softmax(settings: Settings) -> Finding:
             "mean_error": f"below {settings['fraction']:.3g} × {best:.6g}, the exact minimum of one linear layer"
         },
         None,
-        decide(
-            max(interval[1] for _, interval in means) < settings["fraction"] * best
-            and max(shares) < linear_share
+        all_of(
+            *(below(interval, settings["fraction"] * best) for _, interval in means),
+            decide(max(shares) < linear_share),
         ),
         {
             "intervals_95": [interval for _, interval in means],

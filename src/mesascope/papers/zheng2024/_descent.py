@@ -15,6 +15,7 @@ from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, both, decide, within
 from .._runs import settled
+from .._shared import shared
 from ._common import LAWS, PAPER, STARTS, diagonals
 
 _SCHEDULES = {
@@ -32,16 +33,8 @@ def _mean_products(descent: Descent[LinearAttention]) -> np.ndarray:
 
 def _printed(settings: Settings) -> Finding:
     """The authors' printed numbers against exact descent, in standard errors of a sample of their size."""
-    process, task = DiagonalUnitary(Gaussian(1.0), 5), NextToken(100)
-    start = (0.1, 0.1)
-    rate, epochs = settings["learning_rate"], settings["epochs"]
-    exact = _mean_products(_descent(process, task, start, rate, max(epochs)))
-    replicas = []
-    for index in range(settings["replicas"]):
-        engine = MonteCarlo(settings["samples"], settings["seed"] + index, 500, "float32")
-        replicas.append(
-            _mean_products(_descent(process, task, start, rate, max(epochs), engine=engine))[epochs]
-        )
+    epochs = settings["epochs"]
+    exact, replicas = _descents(settings)
     # the spread of ab over samples of n sequences falls as 1/√n: this small run times √(n/10 000) is theirs
     spread = np.std(replicas, axis=0, ddof=1) * np.sqrt(settings["samples"] / settings["authors_samples"])
     scores = (np.array(settings["printed"]) - exact[epochs]) / spread
@@ -56,6 +49,21 @@ def _printed(settings: Settings) -> Finding:
     }
     verdict = within(worst, settings["tolerance"])
     return Finding(worst, 0.0, settings["tolerance"], verdict, details)
+
+
+@shared("learning_rate", "epochs", "samples", "replicas", "seed")
+def _descents(settings: Settings) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The product after every epoch of exact descent, and after the printed ones of descents on samples."""
+    process, task = DiagonalUnitary(Gaussian(1.0), 5), NextToken(100)
+    start, rate, epochs = (0.1, 0.1), settings["learning_rate"], settings["epochs"]
+    exact = _mean_products(_descent(process, task, start, rate, max(epochs)))
+    replicas = []
+    for index in range(settings["replicas"]):
+        engine = MonteCarlo(settings["samples"], settings["seed"] + index, 500, "float32")
+        replicas.append(
+            _mean_products(_descent(process, task, start, rate, max(epochs), engine=engine))[epochs]
+        )
+    return exact, replicas
 
 
 def _curves(settings: Settings) -> Finding:
