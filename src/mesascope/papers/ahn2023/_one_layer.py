@@ -198,6 +198,7 @@ CLAIMS = (
             seeds=10,
         ),
         check=_named,
+        origin="ours",
         tolerance_reason=(
             "twice what the layer itself may differ by (theorem-1), since the matrix is fitted to predictions on half of "
             "the tasks; the best multiples of I and of Σ⁻¹ are 0.42 and 0.15 of the norm away"

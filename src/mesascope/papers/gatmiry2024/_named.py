@@ -99,6 +99,7 @@ CLAIMS = (
         source="gatmiry2024, section 2: loops are steps of preconditioned gradient descent; Σ = I needs no preconditioner",
         settings=both({**_ASKED, "loops": [3]}, loops=[2, 3, 4], tasks=5000),
         check=_multiples,
+        origin="ours",
         tolerance_reason=_TOLERANCE,
     ),
     Claim(
@@ -110,6 +111,7 @@ CLAIMS = (
         source="gatmiry2024, the minimiser runs L steps of preconditioned gradient descent; Σ = I needs no preconditioner",
         settings=both({**_ASKED, "prompts": 2000}, prompts=20_000, tasks=5000),
         check=_best,
+        origin="ours",
         tolerance_reason=_TOLERANCE,
     ),
 )

@@ -216,6 +216,7 @@ CLAIMS = (
             cases=[[2, 20], [4, 30], [3, 100]],
         ),
         check=_late_rate,
+        origin="ours",
         tolerance_reason="the extrapolation in 1/√t leaves terms of order 1/t times K²N, some thousandths",
     ),
     Claim(

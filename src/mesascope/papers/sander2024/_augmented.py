@@ -255,6 +255,7 @@ CLAIMS = (
             seeds=8,
         ),
         check=_without_commuting,
+        origin="ours",
         tolerance_reason=(
             "no distance: 95 % intervals over the seeds, all on the same test sequences, must lie on their side of the bounds"
         ),

@@ -137,6 +137,7 @@ CLAIMS = (
         source="zhang2024, section 4 (random covariances); the second factor is derived here",
         settings=both({**_SETTINGS, "test_examples": 16, "prompts": 100_000, "largest_z": 4.0}, dim=4),
         check=_factor,
+        origin="ours",
         tolerance_reason=f"{_REASON}; the sampled factor lies within 4 standard errors, a sixteenth of it",
     ),
     Claim(
