@@ -7,15 +7,20 @@ from . import Case, scaled, writes_more
 
 CASES = {
     "giannou2024/newton-step": Case(
-        {"cases": [[2, 3]], "matrices": 3}, writes_more(theory, "newton_step_in_two_layers")
+        {"cases": [[2, 3]], "matrices": 3},
+        writes_more(theory, "newton_step_in_two_layers"),
+        traced=False,
     ),
     "giannou2024/least-squares": Case(
-        {"cases": [[2, 5]], "steps": [0, 20], "prompts": 3}, writes_more(theory, "least_squares_by_newton")
+        {"cases": [[2, 5]], "steps": [0, 20], "prompts": 3},
+        writes_more(theory, "least_squares_by_newton"),
+        traced=False,
     ),
     # matrices a thousandth smaller than the law says; a count of steps of descent a twentieth off
     "giannou2024/quadratic-convergence": Case(
         {"dim": 3, "layers": 12, "conditions": [2, 32]},
         scaled(paper, "_with_condition", 0.999),
         (scaled(paper, "_descended", 0.95),),
+        traced=False,
     ),
 }

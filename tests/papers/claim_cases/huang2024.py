@@ -63,13 +63,17 @@ CASES = {
     "huang2024/exact-loss": Case(
         {"laws": [[0.6, 0.3, 0.1]], "examples": 8, "prompts": 4000},
         scaled(theory, "equal_gap_loss", 1 + 1e-10),
+        traced=False,
     ),
     "huang2024/balanced": Case(SMALL, attention_leaks, (noisy_labels,)),
-    "huang2024/late-rate": Case({"cases": [[2, 12]]}, scaled(theory, "late_excess", 1.02)),
-    "huang2024/stages": Case({"examples": 25}, less_imbalanced(_model)),
+    "huang2024/late-rate": Case({"cases": [[2, 12]]}, scaled(theory, "late_excess", 1.02), traced=False),
+    "huang2024/stages": Case({"examples": 25}, less_imbalanced(_model), traced=False),
     # answers a sixth larger; scores three tenths smaller
     "huang2024/trained-layer": Case(
-        {"batch": 128, "prompts": 4000}, changed_layers("w_p", 7 / 6), (changed_layers("w_k", 0.7),)
+        {"batch": 128, "prompts": 4000},
+        changed_layers("w_p", 7 / 6),
+        (changed_layers("w_k", 0.7),),
+        traced=False,
     ),
-    "huang2024/sampled-stages": Case({"examples": 25}, less_imbalanced(_trained)),
+    "huang2024/sampled-stages": Case({"examples": 25}, less_imbalanced(_trained), traced=False),
 }

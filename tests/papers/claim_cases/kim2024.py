@@ -42,11 +42,16 @@ def an_exchanged_target(patch):
 
 CASES = {
     "kim2024/optimal-attention": Case(
-        {"cases": [[3, 2, 2, 3]]}, scaled(theory, "optimal_attention", 1 + 1e-9)
+        {"cases": [[3, 2, 2, 3]]},
+        scaled(theory, "optimal_attention", 1 + 1e-9),
+        traced=False,
     ),
-    "kim2024/benign-landscape": Case({"widths": [4, 8], "starts": 1}, a_turned_target),
+    "kim2024/benign-landscape": Case({"widths": [4, 8], "starts": 1}, a_turned_target, traced=False),
     # three sets of targets differ too much to refute what a single target changes, but it is not verified any more
     "kim2024/learned-features": Case(
-        {"steps": 200, "prompts": 4000, "inputs": 10_000}, an_exchanged_target, turned="inconclusive"
+        {"steps": 200, "prompts": 4000, "inputs": 10_000},
+        an_exchanged_target,
+        turned="inconclusive",
+        traced=False,
     ),
 }

@@ -17,11 +17,14 @@ def more_noise(patch):
 
 
 CASES = {
-    "mahankali2024/noisy-step": Case({"cases": [[2, 6, 0.5]], "starts": 2}, more_noise),
-    "mahankali2024/preconditioned-step": Case({"starts": 2}, scaled(theory, "step_size", 1.001)),
+    "mahankali2024/noisy-step": Case({"cases": [[2, 6, 0.5]], "starts": 2}, more_noise, traced=False),
+    "mahankali2024/preconditioned-step": Case(
+        {"starts": 2}, scaled(theory, "step_size", 1.001), traced=False
+    ),
     # a step a tenth too long
     "mahankali2024/nonlinear-targets": Case(
         {"seeds": 6, "steps": 800, "prompts": 20_000},
         scaled(_nonlinear_targets.theory, "relu_step_size", 1.1),
+        traced=False,
     ),
 }

@@ -118,22 +118,34 @@ def untrained_where_long(patch):
 
 
 CASES = {
-    "nichani2024/construction": Case({"graphs": [[6, 3, 0]]}, sharper(1 + 1e-9)),
+    "nichani2024/construction": Case({"graphs": [[6, 3, 0]]}, sharper(1 + 1e-9), traced=False),
     "nichani2024/first-gradient": Case(
-        {"positions": 12, "seeds": 1, "sequences": 4000}, drawn_from_another_graph
+        {"positions": 12, "seeds": 1, "sequences": 4000},
+        drawn_from_another_graph,
+        traced=False,
     ),
-    "nichani2024/adjacency": Case(SMALL, looks_elsewhere(_graph)),
-    "nichani2024/trained-loss": Case({**TRAINED, "positions": 24}, blunter),
-    "nichani2024/trained-approaches-bayes": Case(TRAINED, untrained_where_long),
+    "nichani2024/adjacency": Case(SMALL, looks_elsewhere(_graph), traced=False),
+    "nichani2024/trained-loss": Case({**TRAINED, "positions": 24}, blunter, traced=False),
+    "nichani2024/trained-approaches-bayes": Case(TRAINED, untrained_where_long, traced=False),
     # with three graphs of two lengths it is not decided
     "nichani2024/trained-approaches-bayes-in-nats": Case(
-        TRAINED, untrained_where_long, verdict="inconclusive", turned="refuted"
+        TRAINED,
+        untrained_where_long,
+        verdict="inconclusive",
+        turned="refuted",
+        traced=False,
     ),
-    "nichani2024/construction-approaches-bayes": Case(COUNTED, blurred),
+    "nichani2024/construction-approaches-bayes": Case(COUNTED, blurred, traced=False),
     "nichani2024/construction-approaches-bayes-in-nats": Case(
-        {**COUNTED, "states": 6}, long_ones_know_the_prior, verdict="refuted", turned="verified"
+        {**COUNTED, "states": 6},
+        long_ones_know_the_prior,
+        verdict="refuted",
+        turned="verified",
+        traced=False,
     ),
     "nichani2024/induction-head": Case(
-        {"positions": 12, "states": 6, "steps": 150, "sequences": 1000}, looks_elsewhere(_induction)
+        {"positions": 12, "states": 6, "steps": 150, "sequences": 1000},
+        looks_elsewhere(_induction),
+        traced=False,
     ),
 }

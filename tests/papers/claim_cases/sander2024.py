@@ -57,17 +57,23 @@ def one_head_more(patch):
 TURNING = {"dim": 2, "heads": 1, "longest": 3, "starts": 4}
 
 CASES = {
-    "sander2024/losses": Case({"contexts": [3]}, counted_twice),
+    "sander2024/losses": Case({"contexts": [3]}, counted_twice, traced=False),
     "sander2024/unitary-minimiser": Case(
-        {"dim": 2, "longest": 3, "fewer": [1]}, off_by("unitary_minimiser", -1)
+        {"dim": 2, "longest": 3, "fewer": [1]},
+        off_by("unitary_minimiser", -1),
+        traced=False,
     ),
-    "sander2024/rotation-minimiser": Case(TURNING, off_by("rotation_minimiser", -2)),
+    "sander2024/rotation-minimiser": Case(TURNING, off_by("rotation_minimiser", -2), traced=False),
     # two thousandths
-    "sander2024/stored-weights": Case({}, off_by("rotation_minimiser", -1, 1.002)),
-    "sander2024/rotation-ends": Case(TURNING, one_head_more),
+    "sander2024/stored-weights": Case({}, off_by("rotation_minimiser", -1, 1.002), traced=False),
+    "sander2024/rotation-ends": Case(TURNING, one_head_more, traced=False),
     # a step a ten-thousandth larger
-    "sander2024/augmented-step": Case({"dim": 2, "contexts": [4]}, scaled(theory, "augmented_step", 1.0001)),
+    "sander2024/augmented-step": Case(
+        {"dim": 2, "contexts": [4]}, scaled(theory, "augmented_step", 1.0001), traced=False
+    ),
     "sander2024/without-commuting": Case(
-        {"dim": 3, "horizon": 6, "steps": 300, "seeds": 3, "sequences": 4000}, a_quarter_too_large
+        {"dim": 3, "horizon": 6, "steps": 300, "seeds": 3, "sequences": 4000},
+        a_quarter_too_large,
+        traced=False,
     ),
 }
