@@ -11,7 +11,7 @@ from jax import Array
 from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel, prompt_linear_transformer
 from mesascope.probes import identify
-from mesascope.records import Figure, Heatmap, Panel
+from mesascope.records import Figure, Heatmap, Panel, Verdict
 from mesascope.theory import ahn2023 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, both, decide, within
@@ -71,9 +71,12 @@ def _named(settings: Settings) -> Finding:
     process, task = data(settings, "identity")
     best = theory.one_layer_preconditioner(covariance(settings), settings["examples"])
     names, gaps, distances = [], [], {}
+    verdicts: list[Verdict] = []
     for number, model in enumerate(_trained(settings)):
         found = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        names.append(" or ".join(found.candidates) if found.verdict == "identified" else found.verdict)
+        names.append(" or ".join(found.candidates) or found.verdict)
+        open_ = found.verdict == "ambiguous" and _NAME in found.candidates
+        verdicts.append("inconclusive" if open_ else decide(found.candidates == (_NAME,)))
         fitted = np.asarray(found.entry(_NAME).hyperparameters["preconditioner"])
         gaps.append(float(np.linalg.norm(fitted - best) / np.linalg.norm(best)))
         distances[str(number)] = {entry.learner: entry.distance for entry in found.ranking}
@@ -82,7 +85,7 @@ def _named(settings: Settings) -> Finding:
         {"names": names, "distance_of_the_fitted_preconditioner": gap},
         {"names": _NAME, "distance_of_the_fitted_preconditioner": 0.0},
         settings["tolerance"],
-        all_of(decide(set(names) == {_NAME}), below(interval, settings["tolerance"])),
+        all_of(*verdicts, below(interval, settings["tolerance"])),
         {"interval_95": interval, "distances": gaps, "of_all_learners": distances},
     )
 
