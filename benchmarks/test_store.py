@@ -1,6 +1,7 @@
 """The store of runs: what a run costs beyond its computation, and an index of 100 000 runs."""
 
 import hashlib
+import json
 import warnings
 
 import numpy as np
@@ -16,6 +17,7 @@ from mesascope.records import (
     open_store,
     provenance,
 )
+from mesascope.records._sealed import _seal
 
 MANY, STUDY = 100_000, 10_000
 
@@ -142,3 +144,25 @@ def test_cost_of_a_run(benchmark, bar, tmp_path, tmp_path_factory, kind):
     with open_store(folders.root, _url(kind, tmp_path_factory)) as store:
         benchmark.pedantic(one, (store,), rounds=100, warmup_rounds=3)
         assert store.count(["state=done"]) == 103
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """A store of 100 000 planned runs, with their folders and its index."""
+    folders = RunFolders.create(tmp_path_factory.mktemp("planned") / "store")
+    for number in range(MANY):
+        folder = folders.folder(_id(number))
+        folder.mkdir(parents=True)
+        plan = PlannedRun(id=_id(number), kind="flow", spec=_spec(number), code="1").model_dump(mode="json")
+        document = {"format": "mesascope.planned-run/1", "sha256": _seal(plan), "content": plan}
+        (folder / "planned.json").write_text(json.dumps(document))  # `plan` would wait for the disk each time
+    open_store(folders.root).close()
+    return folders
+
+
+def test_planned_runs(benchmark, bar, planned, run_command):
+    bar("`mesascope runs list state=planned`, 100 000 planned runs, cold", seconds=1.5)
+    ended = []
+    command = ("runs", "list", "state=planned", "--store", planned.root)
+    benchmark.pedantic(lambda: ended.append(run_command(*command)), rounds=5, warmup_rounds=1)
+    assert all("100000 runs, 50 shown" in one.output for one in ended)

@@ -51,7 +51,7 @@ def read_sealed(path: Path, kind: str, model: type[_Model]) -> _Model:
     except OSError as error:
         told = mend(error, "check the disk")
         raise UnreadableError(f"cannot read {path}: {error.strerror}; {told}") from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, numbers without end
         raise RecordError(f"{path} is torn or no JSON ({error}); {anew}") from error
     if not isinstance(document, dict) or set(document) != {"format", "sha256", "content"}:
         raise RecordError(f"{path} is not a file of mesascope; {anew}")
@@ -75,4 +75,4 @@ def _is_newer(found: object, kind: str) -> bool:
     """Whether this is the same kind of record, of a later number."""
     name, _, number = str(found).rpartition("/")
     ours, _, our_number = kind.rpartition("/")
-    return name == ours and number.isdecimal() and int(number) > int(our_number)
+    return name == ours and number.isdecimal() and (len(number), number) > (len(our_number), our_number)

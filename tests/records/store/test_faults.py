@@ -167,6 +167,27 @@ def test_only_databases_that_are_known(folders):
             open_store(folders.root, url)
 
 
+def test_a_database_that_may_not_be_written_or_holds_other_things_is_told(folders, made, postgresql, server):
+    import psycopg
+
+    with psycopg.connect(postgresql) as connection:
+        connection.execute("CREATE TABLE runs (x int)")
+    with pytest.raises(
+        RecordError, match=r"already exists; its tables are not those of an index: give it an"
+    ):
+        open_store(folders.root, postgresql)
+    with psycopg.connect(postgresql) as connection:
+        connection.execute("DROP TABLE runs")
+        connection.execute("ALTER ROLE CURRENT_USER SET default_transaction_read_only = on")
+    try:
+        with pytest.raises(RecordError, match=r"read-only transaction; let this user read and write"):
+            open_store(folders.root, postgresql)
+    finally:
+        server.psql("SET default_transaction_read_only = off; ALTER ROLE CURRENT_USER RESET ALL")
+    with open_store(folders.root, postgresql) as store:
+        store.enter([made.compute(folders, 1)])
+
+
 def test_an_index_of_a_newer_version_is_refused(folders, made, index):
     from sqlalchemy import text
 

@@ -3,10 +3,13 @@
 import json
 import os
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import mesascope
 from mesascope.records import (
     InUseError,
     PlannedRun,
@@ -251,3 +254,14 @@ def test_reading_a_store_never_unpickles(folders, made, monkeypatch):
     assert kinds <= {".json", ".nc", ".sqlite-shm", ".sqlite-wal"}
     for path in folders.root.rglob("*.json"):
         json.loads(path.read_text())
+
+
+def test_nothing_in_the_package_reads_pickles():
+    """Not from stores, and not from samples, weights or modules of others."""
+    forbidden = re.compile(
+        r"^\s*(import|from) (pickle|cloudpickle|dill|joblib|shelve|marshal)\b|torch\.load|allow_pickle=True|read_pickle",
+        re.MULTILINE,
+    )
+    sources = list(Path(mesascope.__file__).parent.rglob("*.py"))
+    assert len(sources) > 100 and forbidden.search("x = 1\nimport pickle\n")
+    assert [source for source in sources if forbidden.search(source.read_text(encoding="utf-8"))] == []

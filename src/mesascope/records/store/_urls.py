@@ -123,6 +123,10 @@ def _mend(url: URL, said: str) -> str:
         return "another process has been writing for a minute; try again"
     if "statement timeout" in said or "not answered" in said:
         return "see whether the server is well and try again; the runs themselves are in their folders"
+    if "permission denied" in said or "read-only transaction" in said:
+        return "let this user read and write its tables, and create them in its schema at the first use"
+    if said.startswith('relation "'):
+        return "its tables are not those of an index: give it an empty database or schema"
     if url.drivername == "sqlite":
         return (
             "check that its folder is there and writable, or keep an index of your own: "
