@@ -171,6 +171,13 @@ def test_a_record_of_a_newer_version_is_left_alone(folders, made):
     assert len(folders.problems()) == 1 and "mesascope.run/2" in file.read_text()
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, '{"format": 1}', '"\\ud800"', "\0"])
+def test_whatever_a_record_holds_is_told(folders, made, text):
+    run = made.compute(folders, 1)
+    (folders.folder(run) / "run.json").write_text(text)
+    assert folders.run(run) is None and len(folders.problems()) == 1
+
+
 def test_half_characters_are_written_out_or_refused(folders, made):
     """Names of files that are not UTF-8 reach Python so, and what exceptions say of them."""
     plan = made.planned(1)
