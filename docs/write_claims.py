@@ -129,6 +129,9 @@ def paper_page(paper):
 def main(runs):
     """Take records and figures over and write the pages."""
     folders = [folder for run in runs for folder in (Path(run), *(Path(run) / preset for preset in PRESETS))]
+    for run in runs:
+        if not any((folder / "claims").is_dir() for folder in folders if folder.is_relative_to(run)):
+            sys.exit(f"{run}: holds no records; give a folder that `mesascope reproduce --out` filled")
     for folder in folders:
         for record in RunDirectory(folder).claims():
             RunDirectory.create(FOLDER / "records" / record.preset).write_claim(

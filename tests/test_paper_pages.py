@@ -196,6 +196,8 @@ def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypa
     drawn.parent.mkdir(parents=True)
     Image.effect_noise((40, 30), 50).save(drawn)
     monkeypatch.setattr(writer, "FOLDER", tmp_path)
+    with pytest.raises(SystemExit, match="nowhere: holds no records"):
+        writer.main([records, "nowhere"])
     with pytest.raises(
         ValueError, match="has no one verdict"
     ):  # the page tells of it with others that are verified
