@@ -26,6 +26,6 @@ def test_every_block_runs(tmp_path, monkeypatch, capsys):
                 assert main(shlex.split(line)[1:]) == 0, line
     assert kinds == ["sh", "sh", "sh", "latex", "python", "python"]
     assert "{'verified': 1}" in capsys.readouterr().out
-    assert "zheng2024/trajectory" in Path("report.html").read_text(encoding="utf-8")
+    assert "zheng2024/assumption-4.1" in Path("report.html").read_text(encoding="utf-8")
     assert names["shown"]["data"][0]["name"] == "flow" and names["pdf"].is_file()
     assert {path.name for path in Path("paper").iterdir()} >= {"figures.tex", "references.bib"}

@@ -199,6 +199,26 @@ def test_a_claim_that_could_not_be_checked_says_why(tmp_path, report):
     assert "It could not be checked: ValueError: a moment is missing" in page.text and "line 1" in page.text
 
 
+def test_a_check_that_raised_is_shown_only_where_none_came_to_an_end(tmp_path, report):
+    details = {"error": "ValueError: a moment is missing"}
+    raised = {
+        "verdict": "inconclusive",
+        "measured": None,
+        "expected": None,
+        "details": details,
+        "fingerprint": "failed",
+    }
+    later = stored.FROM.model_copy(update={"created": "2099-01-01T00:00:00+00:00"})
+    failed = [stored.claim(**raised, provenance=later), stored.claim("huang2024/stages", **raised)]
+    assert all(record.failed for record in failed)
+    folder = stored.run_directory(tmp_path / "results" / "all" / "quick", stored.claim())
+    stored.run_directory(folder / "failed", *failed)
+    written, page = report(results=tmp_path / "results")
+    assert written.verdicts == {"verified": 1, "inconclusive": 1}
+    assert page.text.count("It could not be checked") == 1
+    assert report("huang2024", results=folder)[0].verdicts == {"inconclusive": 1}
+
+
 def test_damaged_records_are_named_and_the_others_shown(tmp_path, report):
     folder = stored.run_directory(
         tmp_path / "run",

@@ -29,6 +29,7 @@ from ._material import (
 )
 from ._training import read_training
 
+_FAILED = "failed"  # where a run directory keeps the last checks that raised
 _CERTIFICATE, _CLAIM, _IDENTIFICATION = (
     f"mesascope.{kind}/1" for kind in ("certificate", "claim", "identification")
 )
@@ -39,11 +40,13 @@ class Gathering:
 
     Attributes:
         claims, studies, runs, trainings, identifications, certificates: what was found.
+        failed: claims whose last check raised; shown where nothing better is known.
         problems: what was found and cannot be read.
     """
 
     def __init__(self) -> None:
         self.claims: dict[tuple[str, str | None], ClaimEntry] = {}
+        self.failed: dict[tuple[str, str | None], ClaimEntry] = {}
         self.studies: dict[str, StudyEntry] = {}
         self.runs: dict[str, RunEntry] = {}
         self.trainings: list[TrainingEntry] = []
@@ -54,7 +57,8 @@ class Gathering:
     def claim(self, run: RunDirectory, record: ClaimRecord) -> None:
         """Take a claim, unless there is a later one."""
         key = record.id, record.preset
-        there = self.claims.get(key)
+        among = self.failed if record.failed else self.claims
+        there = among.get(key)
         if there is not None and there.record.provenance.created >= record.provenance.created:
             return
         figures = []
@@ -65,7 +69,7 @@ class Gathering:
                     figures.append((name.removesuffix(".json"), run.read_figure(name.removesuffix(".json"))))
                 except RecordError as error:
                     self.problems.append(str(error))
-        self.claims[key] = ClaimEntry(record, tuple(figures))
+        among[key] = ClaimEntry(record, tuple(figures))
 
     def material(self) -> Material:
         """All that was found; claims by paper, in the order of `references.bib`."""
@@ -76,7 +80,7 @@ class Gathering:
             return papers.get(paper, len(papers)), paper, name, entry.record.preset or ""
 
         return Material(
-            tuple(sorted(self.claims.values(), key=order)),
+            tuple(sorted({**self.failed, **self.claims}.values(), key=order)),
             tuple(self.studies.values()),
             tuple(self.runs.values()),
             tuple(self.trainings),
@@ -202,19 +206,18 @@ def _identification(found: Gathering, path: Path) -> None:
     found.identifications.append(IdentificationEntry(path, record, tuple(figures.items())))
 
 
-def run_directories(folder: Path) -> Iterator[RunDirectory]:
-    """The folder, if it is a run directory; else those up to two levels below, `SELECTION/PRESET` of `reproduce`, sorted."""
-    if (folder / "claims").is_dir():
+def run_directories(folder: Path, deep: int = 2) -> Iterator[RunDirectory]:
+    """The folder, if `reproduce` wrote it; else those below it that it wrote, sorted: `results` has them two folders deep."""
+    if (folder / "claims").is_dir() or (folder / _FAILED / "claims").is_dir():
         yield RunDirectory(folder)
-        return
-    for section in sorted((*folder.glob("*/claims"), *folder.glob("*/*/claims"))):
-        if section.is_dir() and section.parent.name != "failed":  # it decides nothing
-            yield RunDirectory(section.parent)
+    elif deep and folder.is_dir():
+        for below in sorted(folder.iterdir()):
+            yield from run_directories(below, deep - 1)
 
 
 def _claims(found: Gathering, run: RunDirectory, what: str | None = None) -> bool:
     """Take the claims of a run directory, all or those of a paper or a name; whether there were any."""
-    seen = False
+    seen = run.path.name != _FAILED and _claims(found, RunDirectory(run.path / _FAILED), what)
     root = run.path / "claims"
     for file in sorted(root.glob("*/*.json")):
         name = file.relative_to(root).as_posix().removesuffix(".json")
