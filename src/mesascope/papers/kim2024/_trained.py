@@ -28,9 +28,11 @@ def _start(settings: Settings, key: Array) -> PromptModel:
 
 def _trained(process: NonlinearRegression, settings: Settings, seed: int) -> PromptModel:
     """A model in the double precision in which it is judged."""
+    target = process.target
+    assert isinstance(target, RandomFeatures)
     (model,) = trained_models(
         lambda key: _start(settings, key),
-        NonlinearRegression(process.dim, process.target.traced(process.dim)),  # compiled once for all targets
+        NonlinearRegression(process.dim, target.traced(process.dim)),  # compiled once for all targets
         FewShot(settings["examples"]),
         [seed],
         optimizer=Optimizer("adam", settings["rate"], "cosine", clip=1.0),
