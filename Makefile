@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 # environment is half made and builds it afresh.
 UNFINISHED := $(VENV).installing
 
-.PHONY: help setup reproduce test lint bench lock clean
+.PHONY: help setup reproduce test lint docs bench lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make reproduce  verify every claim of zheng2024 and draw its figures (ARGS='--preset paper' …)"
 	@echo "make test       run the tests"
 	@echo "make lint       ruff, mypy, import-linter"
+	@echo "make docs       run the blocks of all pages, build the site into docs/_build/html"
 	@echo "make bench      measure speed and memory into benchmarks/results/"
 	@echo "make lock       resolve requirements.lock anew"
 	@echo "make clean      remove caches, $(VENV) and built files; results stay"
@@ -51,6 +52,12 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# Blocks that the tests have run with this code are not run again.
+docs: $(STAMP)
+	$(BIN)/python docs/extensions/blocks.py
+	$(BIN)/python -m sphinx -W --keep-going --quiet docs docs/_build/html
+	@echo docs/_build/html/index.html
+
 bench: $(STAMP)
 	@mkdir -p benchmarks/results
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-json=benchmarks/results/benchmark.json $(ARGS)
@@ -60,5 +67,5 @@ lock: $(STAMP)
 	  --no-annotate --no-header --no-config --quiet --upgrade --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) $(UNFINISHED) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(UNFINISHED) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,19 +1,17 @@
 """What the pages in docs show is true: every block runs, and every table lists what there is."""
 
-import doctest
 import json
 import re
-import subprocess
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from blocks import run
 
 import mesascope as ms
 from mesascope.cli import main
+from mesascope.cli._parse import COMMANDS
 from mesascope.dynamics import observed_rate
 from mesascope.records import read_identification
 from mesascope.studies import (
@@ -32,79 +30,6 @@ PAGE, IDENTIFY, INSIDE, CERTIFICATES, PHASES, LANDSCAPE = (
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     for name in ("train-your-own", "identify", "look-inside", "certificates", "phase-diagrams", "landscape")
 )
-BLOCK = re.compile(r"(<!-- needs (\w+) -->\n)?```(\w+)\n(.*?)```", re.S)
-
-
-def _python(text, names):
-    """Runs; what begins with the name of a file is written to it."""
-    if re.match(r"# \S+\.py\n", text):
-        _file(text, names)
-    else:
-        exec(compile(text, "page", "exec"), names)
-
-
-def _pycon(text, names):
-    said = []
-    example = doctest.DocTestParser().get_doctest(text, names, "page", None, 0)
-    failed = doctest.DocTestRunner().run(example, out=said.append, clear_globs=False).failed
-    assert not failed, "".join(said)
-
-
-def _alone(text, names):
-    """What has to come before everything else, in a process of its own."""
-    program = f"import jax\n{text}print(len(jax.devices()))"
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (finished.returncode, finished.stdout) == (0, "8\n"), finished.stderr
-
-
-def _file(text, names):
-    Path(re.match(r"# (\S+)\n", text).group(1)).write_text(text, encoding="utf-8")
-
-
-def _commands(text, names):
-    for line in text.splitlines():
-        assert main(line.split()[1:]) == 0, line
-
-
-def _session(text, names):
-    """Commands after `$ `, each refused with the line below it."""
-    for command, said in zip(text.splitlines()[::2], text.splitlines()[1::2], strict=True):
-        lines = []
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mesascope.cli._main.say", lines.append)
-            assert main(command.split()[2:]) == 2, command
-        assert lines == [said]
-
-
-def _output(text, names):
-    """What the commands above print, or a part of it, but for numbers and the width of columns."""
-    assert _without_numbers(text) in _without_numbers(names["printed"])
-
-
-def _without_numbers(text):
-    return " ".join(re.sub(r"\d+(\.\d+)?(e[-+]\d+)?|─+", "#", text).split())
-
-
-RUNNERS = {
-    "python": _python,
-    "py": _alone,
-    "pycon": _pycon,
-    "toml": _file,
-    "sh": _commands,
-    "console": _session,
-    "text": _output,
-}
-
-
-def _run_blocks(page, names, capsys):
-    for _, package, kind, text in BLOCK.findall(page):
-        if package and not find_spec(package):
-            continue
-        if kind != "text":
-            capsys.readouterr()
-        RUNNERS[kind](text, names)
-        if kind == "sh":
-            names["printed"] = capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -112,7 +37,7 @@ def test_every_block_on_training_runs_and_gives_what_the_page_says(tmp_path, mon
     """One test, for the blocks build upon each other and compilation takes nearly all of its time."""
     names = {"__name__": "train_your_own"}
     monkeypatch.chdir(tmp_path)
-    _run_blocks(PAGE, names, capsys)
+    run(PAGE, names)
     _trains_to_the_best_step(names)
     _trains_from_a_file(names, capsys)
     _two_layers_beat_one(names)
@@ -121,10 +46,10 @@ def test_every_block_on_training_runs_and_gives_what_the_page_says(tmp_path, mon
 
 
 @pytest.mark.slow
-def test_every_block_on_identification_runs_and_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
+def test_every_block_on_identification_runs_and_gives_what_the_page_says(tmp_path, monkeypatch):
     names = {"__name__": "identify"}
     monkeypatch.chdir(tmp_path)
-    _run_blocks(IDENTIFY, names, capsys)
+    run(IDENTIFY, names)
     step = names["best"].hyperparameters["step_size"]
     assert step == pytest.approx(names["limit"], rel=1e-6)
     assert (names["answer"].verdict, names["found"].verdict) == ("identified", "identified")
@@ -135,10 +60,10 @@ def test_every_block_on_identification_runs_and_gives_what_the_page_says(tmp_pat
 
 
 @pytest.mark.slow
-def test_every_block_on_layers_runs_and_finds_what_the_page_says(tmp_path, monkeypatch, capsys):
+def test_every_block_on_layers_runs_and_finds_what_the_page_says(tmp_path, monkeypatch):
     names = {"__name__": "look_inside"}
     monkeypatch.chdir(tmp_path)
-    _run_blocks(INSIDE, names, capsys)
+    run(INSIDE, names)
     assert "](look-inside.png)" in INSIDE and (tmp_path / "look-inside.png").stat().st_size > 10_000
     lens, nearest = names["lens"], names["progress"].nearest
     assert (np.diff(lens.loss.value) < 0).all()  # every layer brings the answer closer
@@ -150,10 +75,10 @@ def test_every_block_on_layers_runs_and_finds_what_the_page_says(tmp_path, monke
 
 
 @pytest.mark.slow
-def test_every_block_on_certificates_runs_and_proves_what_the_page_says(tmp_path, monkeypatch, capsys):
+def test_every_block_on_certificates_runs_and_proves_what_the_page_says(tmp_path, monkeypatch):
     names = {"__name__": "certificates"}
     monkeypatch.chdir(tmp_path)
-    _run_blocks(CERTIFICATES, names, capsys)
+    run(CERTIFICATES, names)
     proved = names["certificate"].proved
     assert f"{proved.theorem}, a Fraction" in CERTIFICATES and f"exactly {proved.theorem}," in CERTIFICATES
     assert str(proved.inertia) in CERTIFICATES
@@ -162,10 +87,10 @@ def test_every_block_on_certificates_runs_and_proves_what_the_page_says(tmp_path
 
 
 @pytest.mark.slow
-def test_every_block_on_phase_diagrams_runs_and_finds_what_the_page_says(tmp_path, monkeypatch, capsys):
+def test_every_block_on_phase_diagrams_runs_and_finds_what_the_page_says(tmp_path, monkeypatch):
     names = {"__name__": "phase_diagrams"}
     monkeypatch.chdir(tmp_path)
-    _run_blocks(PHASES, names, capsys)
+    run(PHASES, names)
     diagram, kinds = names["diagram"], names["figure"].panels[0].traces[0]
     assert set(diagram.name.values) == {"near-diagonal + +", "near-diagonal + −"} == set(kinds.kinds)
     assert (diagram.status == "converged").all() and list(names["part"].status.values[-1]) == [
@@ -180,10 +105,10 @@ def test_every_block_on_phase_diagrams_runs_and_finds_what_the_page_says(tmp_pat
 
 
 @pytest.mark.slow
-def test_every_block_on_the_landscape_runs_and_finds_what_the_page_says(tmp_path, monkeypatch, capsys):
+def test_every_block_on_the_landscape_runs_and_finds_what_the_page_says(tmp_path, monkeypatch):
     names = {"__name__": "landscape"}
     monkeypatch.chdir(tmp_path)
-    _run_blocks(LANDSCAPE, names, capsys)
+    run(LANDSCAPE, names)
     assert (names["at_rest"].kind, names["at_rest"].symmetric) == ("minimum", 1)
     np.testing.assert_allclose(names["origin"].escape_rates, 54.0, rtol=1e-12)  # 3 · 18
     # the fit covers the last factor of 100, where the next rate, half as large again, has died away to some 1e-6
@@ -196,6 +121,89 @@ def test_every_block_on_the_landscape_runs_and_finds_what_the_page_says(tmp_path
         names["reduced"].model.merged().w_kq, names["full"].model.w_kq, rtol=0, atol=1e-8
     )
     assert names["wider"].basis.shape[1] == 4
+
+
+@pytest.mark.slow
+def test_every_block_of_five_minutes_runs_and_draws_the_first_picture(tmp_path, monkeypatch):
+    names = _run_in(tmp_path, monkeypatch, "start/five-minutes")
+    assert (names["answer"].verdict, names["answer"].candidates) == ("identified", ("gradient-descent",))
+    gaussian = ms.DiagonalUnitary(ms.Gaussian(1.0), dim=3)
+    limit = float(ms.theory.zheng2024.limit_product(gaussian, names["task"]))
+    np.testing.assert_allclose(names["flow"].model.products(), limit, rtol=1e-8)  # the solver's tolerance
+    assert Path("idea.png").stat().st_size > 10_000
+    first = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "](start/idea.png)" in first and (ROOT / "docs" / "start" / "idea.png").exists()
+
+
+@pytest.mark.slow
+def test_every_block_on_a_conjecture_runs_and_refutes_it(tmp_path, monkeypatch):
+    names = _run_in(tmp_path, monkeypatch, "tutorials/conjecture")
+    found = {name: names["kurtosis_and_gap"](law) for name, law in names["laws"].items()}
+    grows = [found[name] for name in ("signs", "uniform", "Gaussian", "Student t, 9 df", "Student t, 7 df")]
+    assert grows == sorted(grows) and found["mostly zero"] == (10.0, 0.0)
+    assert names["flow"].converged and names["certificate"].isolated
+    assert names["certificate"].proved.theorem == names["limit"]
+
+
+@pytest.mark.slow
+def test_every_block_on_a_module_of_pytorch_runs_and_names_two_algorithms(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    names = _run_in(tmp_path, monkeypatch, "tutorials/pytorch-model")
+    assert names["answer"].candidates == ("gradient-descent",)
+    assert names["other"].candidates == ("kernel-smoother",)
+    # 1500 steps of Adam leave the step within some percent of the best one
+    assert names["step"] == pytest.approx(names["best"], rel=0.05)
+
+
+@pytest.mark.slow
+def test_every_block_on_a_thousand_settings_runs_and_finds_what_the_page_says(tmp_path, monkeypatch):
+    names = _run_in(tmp_path, monkeypatch, "tutorials/thousand-settings")
+    assert int((names["data"].state == "done").sum()) == int(names["known"].sum()) == 48
+    assert (abs(names["ends"] / names["data"].limit_product - 1).where(names["known"]).max()) < 1e-8
+    relative = names["relative"].unstack("point").mean(("horizon", "init.a"))
+    assert float(relative.sel(rho="1").mean()) > float(relative.sel(rho="t-1").mean()) + 0.05
+    assert float(relative.sel({"law.df": 8}).mean()) > float(relative.sel({"law.df": 24}).mean()) + 0.1
+
+
+@pytest.mark.slow
+def test_every_block_on_adding_a_paper_runs_and_is_refuted_in_the_wrong_world(tmp_path, monkeypatch):
+    names = _run_in(tmp_path, monkeypatch, "tutorials/add-a-paper")
+    assert names["finding"].verdict == "refuted"
+    names["step_size"] = names["right"]  # what the functions of the page look up
+    assert names["claim"].check(names["settings"]).verdict == "verified"
+    theory = ms.theory.mahankali2024
+    assert names["right"](3, 7, 2) == theory.step_size(3, 7, 2)
+    assert Path("step-size.png").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["mathematics/exact-loss", "mathematics/theorems"])
+def test_every_block_of_the_mathematics_runs_and_agrees(page, tmp_path, monkeypatch):
+    names = _run_in(tmp_path, monkeypatch, page)
+    if page.endswith("theorems"):
+        assert abs(names["found"] - names["told"].product).max() < 1e-10
+        assert names["held"].loss[-1] > names["free"].loss[-1] + 0.1
+        return
+    assert names["loss"](names["P"], names["K"], names["gaussian"], 6) == pytest.approx(
+        float(ms.population_loss(names["model"], names["process"], names["task"], ms.Enumeration()).value),
+        rel=1e-12,
+    )
+    assert np.isclose(names["distinct"], names["free"])
+    assert set(names["differences"](names["two_pairs"], (0,) * 6)) == {2}
+
+
+def test_every_command_shows_its_help(tmp_path, monkeypatch):
+    _run_in(tmp_path, monkeypatch, "reference/commands")
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"mesascope (\w+) --help", page)) <= set(COMMANDS)
+
+
+def _run_in(folder, monkeypatch, page):
+    """Run a page in a folder; the names that it leaves."""
+    names = {"__name__": page}
+    monkeypatch.chdir(folder)
+    run((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"), names)
+    return names
 
 
 def test_every_field_of_a_question_is_explained():

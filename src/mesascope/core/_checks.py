@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 Number: TypeAlias = int | float | Fraction
+"""A real number; a float stands for the rational number that it is."""
 
 
 def finite_number(name: str, value: object) -> Number:

@@ -15,6 +15,7 @@ _NAMED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "1": lambda t: np.ones_like(t, float),
 }
 NAMED_NORMALIZERS = tuple(_NAMED)
+"""The normalizers that have a name."""
 
 
 def check_normalizer(normalizer: Normalizer) -> Normalizer:

@@ -25,7 +25,9 @@ from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProce
 from ._engine import require_moments
 
 Task = NextToken | FewShot
+"""Which predictions count, in sequences or in prompts."""
 PRECISIONS = ("float32", "float64", "bfloat16")
+"""Names of the precisions that samples and models can be computed in."""
 _LARGEST_BATCH = 2**32
 _TRIAL_BATCH = 5  # unlike the length of a trial, so that axes in another order show
 

@@ -9,7 +9,9 @@ from typing import Any, Literal
 from mesascope.records import Figure, Origin, Verdict
 
 Preset = Literal["quick", "paper"]
+"""The size at which a claim is checked: minutes on a laptop, or the paper's own."""
 PRESETS: tuple[Preset, ...] = ("quick", "paper")
+"""All presets."""
 Settings = Mapping[str, Any]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 Predictor = Callable[..., np.ndarray]
+"""A model as a function of NumPy arrays: contexts, or x and y of prompts, to predictions."""
 
 
 def as_callable(

@@ -9,12 +9,15 @@ from ._plain import PlainMapping, PlainValue, canonical_json
 from ._provenance import Provenance, code_version
 
 Verdict = Literal["verified", "refuted", "inconclusive"]
+"""What checking a claim gave; inconclusive where the check failed or its interval decides nothing."""
 Origin = Literal["paper", "review", "ours"]
+"""Who says what a claim states: the paper, its reviews, or this package."""
 
 # One or more parts joined by '/'; lower case, so that two names never meet on a file system that folds case.
 _PART = r"[a-z0-9][a-z0-9._-]*"
 NAME = rf"^{_PART}(/{_PART})*$"
-NO_FINGERPRINT = "failed"  # that of a failed check: equal to none, so that it is never reused
+NO_FINGERPRINT = "failed"
+"""The fingerprint of a failed check: equal to none, so that it is never reused."""
 ClaimId = Annotated[str, StringConstraints(pattern=rf"^{_PART}/{_PART}$", max_length=160)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 

@@ -230,6 +230,7 @@ class Histogram(_Data):
 
 
 Trace = Annotated[Line | Band | Points | Rule | Heatmap | CellMap | Histogram, Field(discriminator="kind")]
+"""What a panel shows: any of these, told apart by `kind`."""
 
 
 def _coordinates(trace: Trace, axis: Literal["x", "y"]) -> Iterator[float]:

@@ -29,6 +29,8 @@ class Theme:
 
 
 LIGHT = Theme()
+"""The colours on white."""
+
 # On black the first colours are lighter: 4.5 to 1 against the ground, and as far apart as before for every eye.
 DARK = Theme(
     ink="#E8E8E8",
@@ -37,6 +39,8 @@ DARK = Theme(
     missing="#4A4F55",
     series=("#4DA3DC", "#F08A4B", "#2FBF94", "#DE93BB", "#8CCBF2", "#EDB52E"),
 )
+"""The colours on black."""
+
 # The names of variables of a style sheet, for a page that knows the theme only when it is opened.
 VARIABLES = Theme(
     ink="var(--ink)",

@@ -32,6 +32,7 @@ def _diagonal_unitary(value: Any) -> Any:
 ProcessSpec: TypeAlias = Annotated[
     DiagonalUnitarySpec, kinds("diagonal-unitary"), BeforeValidator(_diagonal_unitary)
 ]
+"""The process of exact computations: diagonal unitary sequences, with or without their `kind`."""
 
 
 class Problem(NamedTuple):

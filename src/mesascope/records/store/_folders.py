@@ -45,6 +45,7 @@ _STORE, _PLANNED, _RUN, _STUDY = (f"mesascope.{kind}/1" for kind in ("store", "p
 _TRAJECTORY = "trajectory.nc"
 
 State = Literal["planned", "running", "done", "failed"]
+"""How far a run is: planned, being computed now, or ended in one of two ways."""
 
 
 class _StoreFile(BaseModel):

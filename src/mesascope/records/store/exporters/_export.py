@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mesascope.records.store._store import Store
 
 Format = Literal["parquet", "csv", "netcdf", "mlflow", "tensorboard"]
+"""The forms that runs can be exported in."""
 
 _OF_ROWS: dict[str, Callable[[Sequence[RunRow], str], None]] = {"parquet": write_parquet, "csv": write_csv}
 

@@ -1,0 +1,86 @@
+"""Pages of Markdown as notebooks: their blocks with what they printed and drew when they were run (see `blocks`).
+
+Pages stay what they are in any viewer of Markdown. A page with a line `<!-- all of ../FILE.md -->` shows that file, which lies
+outside of the documentation; links to the file lead to the page.
+"""
+
+import os
+import posixpath
+import re
+
+from blocks import BLOCK, DOCS, kept, place_of
+from nbformat import NotebookNode, v4
+
+ROOT = DOCS.parent
+TAKEN = re.compile(r"<!-- all of (\S+\.md) -->\n")
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def notebook(text: str) -> NotebookNode:
+    """The notebook that myst-nb shows for a page."""
+    outputs = kept(text) or []
+    cells, end = [], 0
+    blocks = list(BLOCK.finditer(text))
+    for number, block in enumerate(blocks):
+        output = outputs[number] if outputs else None
+        kind, code = block.group(2, 3)
+        if kind == "python":
+            cells += [v4.new_markdown_cell(text[end : block.start()]), _cell(code, output, text)]
+            end = block.end()
+        elif kind == "sh" and output and not _is_told(blocks[number + 1 :]):
+            cells += [v4.new_markdown_cell(text[end : block.end()]), _cell("", output, text)]
+            end = block.end()
+    cells.append(v4.new_markdown_cell(text[end:]))
+    return v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}})
+
+
+def _is_told(later):
+    """Whether the page goes on with what the commands print."""
+    return bool(later) and later[0].group(2) == "text"
+
+
+def _cell(code, output, page):
+    cell = v4.new_code_cell(code.rstrip("\n"))
+    if not code:
+        cell.metadata["tags"] = ["remove-input"]
+    if output and output.text:
+        cell.outputs.append(v4.new_output("stream", name="stdout", text=output.text))
+    for name, picture in output.pictures.items() if output else ():
+        if f"{name})" not in page:
+            cell.outputs.append(v4.new_output("display_data", data={"image/png": picture}))
+    return cell
+
+
+def read_source(app, docname, source):
+    """Take in the file that a page is all of, and lead links to where the site has what they mean."""
+    place = f"docs/{docname}.md"
+    taken = TAKEN.search(source[0])
+    if taken:
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(place), taken[1]))
+        app.env.note_dependency(str(ROOT / place))
+        source[0] = (ROOT / place).read_text(encoding="utf-8")
+    app.env.note_dependency(str(place_of(source[0])))
+    pages = _pages_of_files()
+    source[0] = LINK.sub(lambda link: _lead(link, posixpath.dirname(place), docname, pages), source[0])
+
+
+def _pages_of_files():
+    """File outside of the documentation → page that shows it, both from the root of the repository."""
+    found = {}
+    for page in (DOCS / "reference").glob("*.md"):
+        taken = TAKEN.search(page.read_text(encoding="utf-8"))
+        if taken:
+            found[os.path.relpath(page.parent / taken[1], ROOT).replace(os.sep, "/")] = (
+                f"docs/reference/{page.name}"
+            )
+    return found | {"README.md": "docs/index.md"}
+
+
+def _lead(link, folder, docname, pages):
+    """The link as it is written on its page; its words alone where the site does not have what it leads to."""
+    words, target, anchor = link.groups()
+    path = posixpath.normpath(posixpath.join(folder, target))
+    path = pages.get(path, path)
+    if (path.startswith("docs/") and not (ROOT / path).is_dir()) or not (ROOT / path).exists():
+        return f"[{words}]({posixpath.relpath(path, posixpath.dirname(f'docs/{docname}'))}{anchor or ''})"
+    return words

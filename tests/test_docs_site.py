@@ -1,0 +1,181 @@
+"""The site: it builds without a warning, describes all public names, fetches nothing; and pages are run as `blocks` says."""
+
+import fcntl
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import blocks
+import pytest
+from public_names import describe, names_of
+from sphinx.util.inventory import InventoryFile
+
+import mesascope
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "docs" / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def site():
+    """The built site, with what pages printed as far as they have been run; what did not change is not built again."""
+    SITE.mkdir(parents=True, exist_ok=True)
+    with open(SITE.parent / "building.lock", "w") as lock:  # other workers of the same run build it, too
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "--quiet", "docs", str(SITE)]
+        built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    return SITE
+
+
+@pytest.mark.slow
+def test_nothing_is_fetched_from_elsewhere(site):
+    wanted = re.compile(
+        r"<(?:link|script|img|iframe|source|object)\b[^>]*?\s(?:src|href|data)=\"([^\"]*)\"", re.S
+    )
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 40
+    found = {(page.name, place) for page in pages for place in wanted.findall(page.read_text("utf-8"))}
+    assert len(found) > 200
+    assert not {one for one in found if re.match(r"(\w+:)?//", one[1])}
+    for sheet in (site / "_static").rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", sheet.read_text("utf-8")), sheet
+
+
+def _rooms():
+    """All packages that offer names, and the modules of theory."""
+    for module in pkgutil.walk_packages(mesascope.__path__, "mesascope."):
+        parts = module.name.split(".")[1:]
+        hidden = any(part.startswith("_") for part in parts)
+        # what these offer are commands, and the claims of which docs/papers has a table
+        other = parts[0] in ("cli", "lab", "__main__") or module.name.startswith("mesascope.papers.")
+        if not hidden and not other and (module.ispkg or parts[0] == "theory"):
+            yield module.name
+
+
+def _public(room):
+    module = importlib.import_module(room)
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and not isinstance(value, ModuleType)
+        and (hasattr(module, "__path__") or getattr(value, "__module__", None) == room)
+    }
+
+
+@pytest.mark.slow
+def test_every_public_name_is_described(site):
+    inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="").data
+    told = {name for kind, names in inventory.items() if kind.startswith("py:") for name in names}
+    rooms = list(_rooms())
+    assert {"mesascope.models", "mesascope.records.store", "mesascope.theory.ahn2023"} <= set(rooms)
+    anywhere = {
+        id(value) for room in rooms for name, value in _public(room).items() if f"{room}.{name}" in told
+    }
+    assert [
+        f"{room}.{name}"
+        for room in rooms
+        for name, value in _public(room).items()
+        if id(value) not in anywhere
+    ] == []
+    assert [name for name, room in mesascope._HOME.items() if f"mesascope.{room}.{name}" not in told] == []
+
+
+@pytest.mark.parametrize("room", sorted(_rooms()))
+def test_every_description_says_something(room):
+    for name, value in names_of(room).items():
+        head, _, text = describe(room, name, value).strip().partition("\n")
+        assert re.search(r"\w{3}", text), head
+
+
+@pytest.mark.slow
+def test_pages_open_from_a_file_without_a_network(site, browser):
+    with browser.page(color_scheme="dark") as (page, seen):
+        page.goto((site / "index.html").as_uri())
+        assert page.locator("h1").inner_text().startswith("mesascope")
+        assert page.locator("article img").first.evaluate("image => image.naturalWidth") > 800
+        page.get_by_role("link", name="The exact loss").first.click()
+        page.locator("mjx-container").nth(20).wait_for()
+        assert page.locator(".math mjx-merror").count() == 0
+        assert page.get_by_text("\\hat y").count() == 0  # no formula is left as it was written
+    assert (seen.errors, seen.outside()) == ([], [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["index", "identify", "papers/README", "api/models", "mathematics/exact-loss"]
+)
+def test_pages_fit_a_phone(site, browser, name):
+    with browser.page(viewport={"width": 390, "height": 844}) as (page, seen):
+        page.goto((site / f"{name}.html").as_uri())
+        page.wait_for_load_state("load")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert seen.errors == []
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder to run in, and another to keep outputs in."""
+    monkeypatch.setattr(blocks, "KEPT", tmp_path / "kept")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+PAGE = """
+```toml
+# some.toml
+x = 1
+```
+
+```python
+from pathlib import Path
+print(Path("some.toml").read_text())
+Path("drawn.png").write_bytes(b"picture")
+```
+
+<!-- needs no_such_package -->
+```python
+raise AssertionError("is not run")
+```
+"""
+
+
+def test_what_blocks_print_and_draw_is_kept_until_blocks_or_code_change(elsewhere, monkeypatch):
+    assert blocks.kept(PAGE) is None
+    nothing, said, left_out = outputs = blocks.run(PAGE, {})
+    assert (nothing, left_out) == (blocks.Output(), blocks.Output())
+    assert said == blocks.Output("# some.toml\nx = 1", {"drawn.png": "cGljdHVyZQ=="})
+    assert blocks.kept(PAGE) == outputs == blocks.kept("More words.\n" + PAGE)
+    assert blocks.kept(PAGE.replace("x = 1", "x = 2")) is None
+    monkeypatch.setattr("mesascope.records.code_version", lambda: "another")
+    assert blocks.kept(PAGE) is None
+
+
+COMMAND = "```sh\nmesascope cite zheng2024\n```\n"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```python\nprint(1 / 0)\n```\n",
+        "```pycon\n>>> 1 + 1\n3\n```\n",
+        "```sh\nmesascope cite nobody1900\n```\n",
+        COMMAND + "```text\n@article{somebody\n```\n",
+        "```console\n$ mesascope cite nobody1900\nmesascope cite: another line\n```\n",
+        "```console\n$ mesascope cite zheng2024\nmesascope cite: no error\n```\n",
+    ],
+)
+def test_a_page_that_says_what_is_not_so_fails_and_nothing_is_kept(elsewhere, page):
+    with pytest.raises((blocks.PageError, ZeroDivisionError)):
+        blocks.run(page, {})
+    assert blocks.kept(page) is None
+
+
+def test_pages_that_are_run_elsewhere_are_read_by_their_tests():
+    for page, test in blocks.RUN_BY.items():
+        assert (ROOT / page).exists() and Path(page).name in (ROOT / test).read_text("utf-8")
