@@ -49,3 +49,15 @@ VARIABLES = Theme(
     missing="var(--missing)",
     series=tuple(f"var(--series-{n})" for n in range(len(PALETTE))),
 )
+
+
+def style_sheet() -> str:
+    """What gives `VARIABLES` their values: those of `LIGHT`, on a screen of a reader who prefers it those of `DARK`."""
+    dark = f"@media screen and (prefers-color-scheme: dark) {{ {_values(DARK)} }}"
+    return f"{_values(LIGHT)}\n{dark}\n"
+
+
+def _values(theme: Theme) -> str:
+    named = {"ink": theme.ink, "paper": theme.paper, "grid": theme.grid, "missing": theme.missing}
+    named |= {f"series-{n}": color for n, color in enumerate(theme.series)}
+    return f":root {{ {' '.join(f'--{name}: {color};' for name, color in named.items())} }}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from .._material import Material
+from .._theme import style_sheet
 from ._claims import glance, papers
 from ._findings import certificate_html, identification_html
 from ._html import Markup, join, tag
@@ -33,7 +34,7 @@ def page(material: Material, title: str, created: str) -> str:
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="generator", content="mesascope"),
         tag("title", title),
-        tag("style", Markup(_file("page.css"))),
+        tag("style", Markup(style_sheet() + _file("page.css"))),
     )
     told = f"Made on {created[:10]} from stored records; nothing was computed for it."
     main = tag("main", _glance(material), *body, id="content")
