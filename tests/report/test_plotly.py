@@ -6,7 +6,7 @@ from math import log10
 import numpy as np
 import pytest
 
-from mesascope.records import CellMap, Heatmap, Line, Panel, Points, Rule
+from mesascope.records import CellMap, Heatmap, Histogram, Line, Panel, Points, Rule
 from mesascope.report import DARK, LIGHT, plotly_panel
 from stored_records import curves_figure, map_figure
 
@@ -78,6 +78,13 @@ def test_panels_in_matplotlib_and_plotly_give_series_the_same_colours():
     brush = Brush(lines)
     expected = [color(brush.series(trace)) for trace in lines.traces]
     assert [trace["line"]["color"] for trace in plotly_panel(lines)["data"]] == expected
+
+
+def test_a_histogram_is_the_outline_of_its_bins():
+    bins = panel(Histogram(edges=(0, 1, 3), counts=(2, 5), label="a"))
+    (drawn,) = plotly_panel(bins)["data"]
+    assert list(zip(drawn["x"], drawn["y"], strict=True)) == [(0, 0), (0, 2), (1, 2), (1, 5), (3, 5), (3, 0)]
+    assert drawn["fill"] == "toself"
 
 
 def test_cells_lie_between_borders_on_logarithmic_axes():

@@ -189,15 +189,20 @@ def _points(trace: Points, theme: Theme, series: int | None) -> Plotly:
 
 
 def _histogram(trace: Histogram, color: str) -> Plotly:
+    """The outline of all bins, filled: bars would hide each other where histograms overlap."""
+    bins = zip(trace.edges, trace.edges[1:], trace.counts, strict=False)
+    corners = [corner for left, right, count in bins for corner in ((left, count), (right, count))]
+    first, last = trace.edges[0], trace.edges[-1]
+    outline = [(first, 0.0), *corners, (last, 0.0)]
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": list(trace.edges),
-        "y": [*trace.counts, trace.counts[-1]],
-        "fill": "tozeroy",
+        "x": [x for x, _ in outline],
+        "y": [y for _, y in outline],
+        "fill": "toself",
         "fillcolor": color,
         "opacity": 0.55,
-        "line": {"color": color, "width": 1.6, "shape": "hv"},
+        "line": {"color": color, "width": 1.6},
     }
 
 

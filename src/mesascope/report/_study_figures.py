@@ -222,5 +222,9 @@ def _place(axes: Sequence[StudyAxis], place: Sequence[int]) -> str:
 
 def _label(axis: StudyAxis, at: int) -> str:
     if axis.labels:
-        return f"{axis.name} = {axis.labels[at]}"
-    return ", ".join(f"{name} = {labels[at]}" for name, labels in axis.coordinates.items())
+        return f"{axis.name} = {_short(axis.labels[at])}"
+    return ", ".join(f"{name} = {_short(labels[at])}" for name, labels in axis.coordinates.items())
+
+
+def _short(label: object) -> str:
+    return f"{label:g}" if isinstance(label, float) else str(label)
