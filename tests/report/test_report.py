@@ -162,6 +162,19 @@ def test_whatever_stands_in_records_is_shown_and_never_run(tmp_path, report):
     assert len(names) == 2 and all("&lt;/script&gt;" in name for name in names)
 
 
+def test_no_name_in_a_record_leads_out_of_the_folder_for_latex(tmp_path):
+    record = stored.claim(preset="../../out")
+    run = stored.RunDirectory(stored.run_directory(tmp_path / "run", record))
+    figure = run.write_figure("zheng2024/f", stored.map_figure())
+    run.write_claim(record.model_copy(update={"files": (figure, "figures/../../../secret.json")}))
+    before = set(tmp_path.iterdir())
+    written = write_report(str(run.path), out=tmp_path / "r.html", latex=tmp_path / "a" / "tex")
+    assert written.figures == 1 and len(written.problems) == 1 and "secret" in written.problems[0]
+    assert set(tmp_path.iterdir()) - before == {tmp_path / "r.html", tmp_path / "a"}
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["tex"]
+    assert (tmp_path / "a" / "tex" / "figures" / "-out" / "zheng2024" / "f.pdf").is_file()
+
+
 def test_the_last_of_several_checks_is_shown(tmp_path, report):
     later = stored.FROM.model_copy(update={"created": "2099-01-01T00:00:00+00:00"})
     stored.run_directory(tmp_path / "r" / "a", stored.claim(verdict="refuted", provenance=later))

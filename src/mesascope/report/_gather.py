@@ -67,7 +67,7 @@ class Gathering:
             if section == "figures":
                 try:
                     figures.append((name.removesuffix(".json"), run.read_figure(name.removesuffix(".json"))))
-                except RecordError as error:
+                except ValueError as error:  # no record, or no name of one
                     self.problems.append(str(error))
         among[key] = ClaimEntry(record, tuple(figures))
 

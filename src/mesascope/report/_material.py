@@ -1,5 +1,6 @@
 """What a report shows: records, and the figures that belong to each."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +96,7 @@ class Material:
         """All figures, by names that differ and can be those of files and of elements of a page."""
         for claim in self.claims:
             for name, figure in claim.figures:
-                yield f"{claim.record.preset or 'claims'}/{name}", figure
+                yield f"{_as_name(claim.record.preset or 'claims')}/{name}", figure
         for study in self.studies:
             for name, figure in study.figures:
                 yield f"studies/{study.record.name}/{name}", figure
@@ -108,3 +109,8 @@ class Material:
         for n, one in enumerate(self.identifications, start=1):
             for name, figure in one.figures:
                 yield f"identifications/{n}/{name}", figure
+
+
+def _as_name(text: str) -> str:
+    """A text of a record, which may hold anything, as the name of a folder that leads nowhere else."""
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower())
