@@ -33,8 +33,11 @@ DOCS = Path(__file__).parents[1]
 KEPT = DOCS / "_build" / "outputs"
 BLOCK = re.compile(r"(?:<!-- needs (\w+) -->\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
 
-# Pages with blocks that only some machine can run, and the tests that run what can be run of them.
-RUN_BY = {"docs/studies.md": "tests/studies/sweeps/test_page.py"}
+# Pages that only their tests can run: they know what has to lie in the folder, and which commands need a cluster.
+RUN_BY = {
+    "docs/report.md": "tests/cli/test_report_page.py",
+    "docs/studies.md": "tests/studies/sweeps/test_page.py",
+}
 
 
 @dataclass(frozen=True)
