@@ -11,6 +11,7 @@ outputs are kept in docs/_build/outputs, and the site shows them below their blo
 
 import argparse
 import base64
+import builtins
 import doctest
 import hashlib
 import json
@@ -62,7 +63,9 @@ def _python(text, names):
 def _pycon(text, names):
     said = []
     example = doctest.DocTestParser().get_doctest(text, names, "page", None, 0)
-    if doctest.DocTestRunner().run(example, out=said.append, clear_globs=False).failed:
+    failed = doctest.DocTestRunner().run(example, out=said.append, clear_globs=False).failed
+    vars(builtins).pop("_", None)  # the last answer, with which tyro could not be imported
+    if failed:
         raise PageError("".join(said))
 
 
