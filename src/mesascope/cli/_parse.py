@@ -15,6 +15,7 @@ from ._cite import Cite
 from ._claims import Claims
 from ._flow import Flow
 from ._identify import Identify
+from ._lab import Lab
 from ._loss import Loss
 from ._output import InputError
 from ._report import Report
@@ -34,6 +35,7 @@ COMMANDS = {
     "sweep": Sweep,
     "runs": Runs,
     "report": Report,
+    "lab": Lab,
     "cite": Cite,
 }
 _PARTS: dict[str, dict[str, type[Any]]] = {"runs": RUNS}

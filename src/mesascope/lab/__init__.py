@@ -1,1 +1,4 @@
 """The interactive page: a conjecture about a law, tried in seconds."""
+
+from ._server import free_port as free_port
+from ._server import serve as serve

@@ -20,16 +20,13 @@ from mesascope.papers import claims as known_claims
 from mesascope.papers import reproduce
 from mesascope.probes import draw_problems, identify, sensitivities, sensitivity_cosine
 from mesascope.processes import DiagonalUnitary, NextToken
-from mesascope.records import RunDirectory, plain
+from mesascope.records import plain
 from mesascope.studies import FlowSpec
 
 from ._setting import read_setting
+from ._sizes import FRAMES, POINTS, SEQUENCES, SHOWN_TOKENS
 from ._worker import Tell
 
-POINTS = 96  # of a path: one number for all, so that one program computes their losses
-FRAMES = 48  # of heat maps
-SHOWN_TOKENS = 48  # of a sample, and the longest context whose predictions are measured
-SEQUENCES = 1024
 _SEED = 0
 
 Result = dict[str, Any]
@@ -264,22 +261,17 @@ def train(setting: dict[str, Any], samples: int, rate: float, steps: int, seed: 
 
 def claims(tell: Tell) -> list[dict[str, Any]]:
     """Every claim of every paper: what it says and where that stands."""
-    return [
-        {
-            "id": claim.id,
-            "statement": claim.statement,
-            "source": claim.source,
-            "reason": claim.tolerance_reason,
-        }
-        for claim in known_claims()
-    ]
+    tell("looking them up")
+    fields = ("id", "statement", "source", "origin")
+    return [{name: getattr(claim, name) for name in fields} for claim in known_claims()]
 
 
-def rerun(claim: str, folder: str, tell: Tell) -> str:
-    """Check one claim anew into a folder of records; the name of the claim."""
-    tell(f"checking {claim}")
-    reproduce(claim, out=folder, rerun=True)
-    return RunDirectory(folder).read_claim(claim).id
+def rerun(claim: str, folder: str, tell: Tell) -> dict[str, Any]:
+    """Check one claim anew into a folder of records: its record, and what kept it from being checked, if something did."""
+    tell(f"checking {claim}; this may take minutes")
+    done = reproduce(claim, out=folder, rerun=True)
+    record = done.records[0]
+    return {"record": record.model_dump(mode="json"), "error": record.details.get("error")}
 
 
 def warm(setting: dict[str, Any], tell: Tell) -> float:

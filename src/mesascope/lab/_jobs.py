@@ -71,6 +71,7 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._closed = False
+        self._waiting = 0
         self._process: Any = None
         self._name = name
         self._keeper = threading.Thread(target=self._keep, name=f"mesascope lab {name}", daemon=True)
@@ -78,8 +79,14 @@ class Worker:
 
     def submit(self, job: Job) -> Job:
         """Let the job wait for its turn."""
+        self._waiting += 1
         self._jobs.put(job)
         return job
+
+    @property
+    def idle(self) -> bool:
+        """Whether no job runs or waits."""
+        return self._waiting == 0
 
     def close(self) -> None:
         """End the process, and with it the job that it is doing."""
@@ -89,16 +96,20 @@ class Worker:
 
     def _keep(self) -> None:
         while (job := self._jobs.get()) is not None and not self._closed:
-            if job.unwanted:
-                job.future.set_exception(JobCancelledError())
-                continue
-            try:
-                self._do(job)
-            except Exception as error:  # of the machinery: who waits must not wait for ever
-                self._end()
-                if not job.future.done():
-                    job.future.set_exception(JobFailedError(f"the computation was lost ({error}); try again"))
+            self._settle(job)
+            self._waiting -= 1
         self._end()
+
+    def _settle(self, job: Job) -> None:
+        if job.unwanted:
+            job.future.set_exception(JobCancelledError())
+            return
+        try:
+            self._do(job)
+        except Exception as error:  # of the machinery: who waits must not wait for ever
+            self._end()
+            if not job.future.done():
+                job.future.set_exception(JobFailedError(f"the computation was lost ({error}); try again"))
 
     def _do(self, job: Job) -> None:
         if self._process is None or not self._process.is_alive():
@@ -121,7 +132,7 @@ class Worker:
             if kind == "tell":
                 job.tell(*told)
                 continue
-            _settle(job, kind, told)
+            _answer(job, kind, told)
             return
 
     def _start(self) -> None:
@@ -146,7 +157,7 @@ class Worker:
         self._process = None
 
 
-def _settle(job: Job, kind: str, told: list[Any]) -> None:
+def _answer(job: Job, kind: str, told: list[Any]) -> None:
     if kind == "done":
         job.future.set_result(told[0])
     elif kind == "cancelled":

@@ -1,0 +1,41 @@
+"""`mesascope lab`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import FlagCreatePairsOff, arg
+
+from ._output import DONE, InputError
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Open the lab: a page on which a conjecture about a law is tried in seconds.
+
+    The address is printed; only this machine can open it. Ctrl-C ends the lab.
+    """
+
+    port: int = 8450
+    """Port on this machine; 0 takes any that is free."""
+    records: Annotated[tuple[str, ...], arg(metavar="DIR ...", help_behavior_hint="")] = ()
+    """Folders of `reproduce --out` whose claims are shown; checks run from the page go to results/lab."""
+    no_warm: FlagCreatePairsOff[bool] = False
+    """Compile nothing before it is asked for."""
+
+    def run(self) -> int:
+        """Serve until interrupted; return the exit status."""
+        from mesascope.lab import free_port, serve
+
+        if not 0 <= self.port < 65536:
+            raise InputError(f"--port {self.port}: must lie between 0 and 65535")
+        for folder in self.records:
+            if not Path(folder).is_dir():
+                raise InputError(f"--records {folder}: no such folder; name one that reproduce --out made")
+        folders = [*map(Path, self.records), Path("results") / "lab"]
+        serve(free_port(self.port), folders, warm=not self.no_warm, ready=_say)
+        return DONE
+
+
+def _say(address: str) -> None:
+    print(f"mesascope lab: {address}   (Ctrl-C ends it)", flush=True)

@@ -1,0 +1,98 @@
+"""What the data are, and what theory says about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from ._figures import law_figure, sequence_figure
+from ._session import Session
+from ._widgets import Plot
+
+_KAPPAS = {
+    "m2": "E x²",
+    "kappa1": "κ₁ = E x⁴",
+    "kappa2": "κ₂ = E x⁶",
+    "kappa3": "κ₃ = Σ_{r≠j} E x_j² x_r⁴",
+}
+_ASSUMPTIONS = {
+    "4.1": "Assumption 4.1: training makes a gradient step emerge",
+    "4.2": "Assumption 4.2: that step recovers the data",
+    "diagonal": "Diagonal weights stay diagonal",
+}
+
+
+class DataPanel:
+    """Facts of the law, its entries, and one sequence."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._facts = ui.column().classes("w-full gap-2")
+        with ui.element("div").classes("lab-grid"):
+            self._law, self._sequence = Plot("law"), Plot("sequence")
+
+    def draw(self) -> None:
+        """Show the facts that were computed."""
+        facts = self._session.results.get("facts")
+        if facts is None:
+            return
+        self._facts.clear()
+        with self._facts:
+            _tell(facts)
+        self._law.show(law_figure(facts), self._session.theme)
+        self._sequence.show(sequence_figure(facts), self._session.theme, yaxis={"scaleanchor": "x"})
+
+
+def _tell(facts: dict[str, Any]) -> None:
+    with ui.card().classes("lab-card"):
+        ui.label(f"What theory says about {facts['law']}").classes("text-subtitle2").props(
+            "role=heading aria-level=3"
+        )
+        for line in conclusions(facts):
+            ui.label(line)
+        with ui.row().classes("gap-4 wrap"):
+            for name, label in _KAPPAS.items():
+                _quantity(label, facts["moments"][name][1], name)
+            for name, label in (
+                ("limit", "limit of ab"),
+                ("gap", "capability gap"),
+                ("ratio", "mean ratio ŷ/x"),
+            ):
+                if facts[name][0] is not None:
+                    _quantity(label, facts[name][1], name)
+        for name, label in _ASSUMPTIONS.items():
+            holds, reason = facts["answers"][name]
+            with ui.row().classes("items-start no-wrap gap-2").props(f'data-answer="{name}"'):
+                ui.icon("check_circle" if holds else "cancel").classes(
+                    "lab-yes" if holds else "lab-no"
+                ).props("aria-hidden=true")
+                ui.label(f"{label}: {'yes' if holds else 'no'}. {reason}.")
+
+
+def conclusions(facts: dict[str, Any]) -> list[str]:
+    """What follows for the trained layer, in sentences."""
+    limit, gap, ratio = facts["limit"], facts["gap"], facts["ratio"]
+    if limit[0] is None:
+        return [
+            f"Theorem 4.1 says nothing about where training ends: {limit[1]}. The Training panel shows where it goes."
+        ]
+    lines = [
+        f"Trained from diagonal weights, the layer becomes one step of gradient descent on the tokens it has seen, with "
+        f"step size ab → {limit[1]}: κ₁ divided by κ₂ and what κ₃ adds at this horizon (Theorem 4.1)."
+    ]
+    if gap[0] == 0:
+        return [*lines, "With long contexts that step recovers the next token: the capability gap is 0."]
+    power = facts["moments"]["m2"][0]
+    lines.append(
+        f"With long contexts it predicts {ratio[1]} of the next token on average, the mean of ŷ/x, because one step of "
+        f"size κ₁/κ₂ cannot fit tokens of different sizes at once; the error that remains is {gap[1]} of a power of "
+        f"{power:.4g} per coordinate."
+    )
+    return lines
+
+
+def _quantity(label: str, value: str, name: str) -> None:
+    with ui.column().classes("gap-0").props(f'data-fact="{name}"'):
+        ui.label(label).classes("text-caption lab-caption")
+        ui.label(value).classes("text-weight-medium")

@@ -1,0 +1,288 @@
+"""The page's figures as traces: what `_compute` found, in the words of `records`, which every renderer draws."""
+
+from typing import Any
+
+import numpy as np
+
+from mesascope.records import Band, Figure, Heatmap, Histogram, Line, Panel, Points, Rule
+
+Result = dict[str, Any]
+_MOST_CURVES = 6  # as many colours as there are
+_ALIKE = 1e-9  # products that differ by less are one curve
+_SETTLED = 0.01  # of the way: the picture ends some time after what is shown has come so near its end
+
+
+def _one_panel(title: str, xlabel: str, ylabel: str, *traces: Any, caption: str) -> Figure:
+    panel = Panel(title=title, xlabel=xlabel, ylabel=ylabel, traces=tuple(t for t in traces if t is not None))
+    return Figure(title=title, panels=(panel,), caption=caption)
+
+
+# Data
+
+
+def law_figure(facts: Result) -> Figure:
+    """How the entries of the initial token are distributed."""
+    tokens = facts["tokens"].ravel()
+    low, high = np.quantile(tokens, [0.001, 0.999])
+    kept = tokens[(tokens >= low) & (tokens <= high)]
+    spread = float(kept.max() - kept.min())
+    ends = (kept.min(), kept.max()) if spread > 0 else (kept.min() - 0.5, kept.min() + 0.5)
+    return _one_panel(
+        "The law of the initial token",
+        "entry $x_{1j}$",
+        "density",
+        Histogram.of(kept, np.linspace(*ends, 41), f"{tokens.size} entries drawn", density=True),
+        caption=f"Density of the entries of the initial token under {facts['law']}, from a sample.",
+    )
+
+
+def sequence_figure(facts: Result) -> Figure:
+    """One sequence, every coordinate in the complex plane."""
+    sequence = facts["sequence"]
+    count = min(sequence.shape[1], _MOST_CURVES)
+    traces = [
+        Points(
+            x=np.real(sequence[:, j]), y=np.imag(sequence[:, j]), label=f"coordinate $j = {j + 1}$", series=j
+        )
+        for j in range(count)
+    ]
+    return _one_panel(
+        "One sequence in the complex plane",
+        "Re $x_{tj}$",
+        "Im $x_{tj}$",
+        *traces,
+        caption=f"The first {len(sequence)} tokens of one sequence: every coordinate turns on its circle by an angle "
+        "of its own.",
+    )
+
+
+# Training
+
+
+def product_figure(flow: Result, sampled: Result | None = None) -> Figure:
+    """Products a_j b_j along the flow, with theory."""
+    shown = _window(flow["times"], flow["products"])
+    times, products = flow["times"][shown], flow["products"][shown]
+    traces: list[Any] = list(_curves(times, products, "$a_j b_j$"))
+    if flow["theory"] is not None:
+        exact = flow["theory"]["product"][shown]
+        traces.append(
+            Line(x=times, y=exact, label="closed form (zheng2024)", style="dotted", series="theory")
+        )
+    if sampled is not None:
+        inside = sampled["times"] <= times[-1]
+        mean = sampled["products"][inside].mean(1)
+        label = f"descent on {sampled['samples']} sampled sequences, mean of $a_j b_j$"
+        traces.append(Line(x=sampled["times"][inside], y=mean, label=label, style="dashed", series=1))
+    limit = flow["end"]["limit_product"]
+    if limit is not None:
+        traces.append(Rule(value=limit, label=f"limit of theory, {limit:.6g}"))
+    return _one_panel(
+        "Product ab along training",
+        "flow time $s$",
+        "product $a_j b_j$",
+        *traces,
+        caption="Products of the diagonals of W^KQ and W^PV along the exact gradient flow, and where theory says they end.",
+    )
+
+
+def _curves(x: np.ndarray, values: np.ndarray, name: str) -> list[Line]:
+    """One curve where all coordinates agree, else one each for the first few."""
+    if np.ptp(values, axis=1).max() <= _ALIKE * max(1.0, np.abs(values).max()):
+        return [Line(x=x, y=values[:, 0], label=f"{name}, equal for all j", style="solid", series=0)]
+    return [
+        Line(x=x, y=values[:, j], label=f"{name}, j = {j + 1}", series=j)
+        for j in range(min(values.shape[1], _MOST_CURVES))
+    ]
+
+
+def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
+    """The population loss along the flow."""
+    shown = _window(flow["times"], flow["products"])
+    times = flow["times"][shown]
+    traces: list[Any] = [Line(x=times, y=flow["loss"][shown], label="exact loss", style="solid", series=0)]
+    if sampled is not None:
+        inside = sampled["times"] <= times[-1]
+        x, loss, error = (sampled[name][inside] for name in ("times", "loss", "loss_se"))
+        label = f"on {sampled['samples']} sequences, 95 % interval"
+        traces.append(Line(x=x, y=loss, label=label, style="dashed", series=1))
+        traces.append(Band(x=x, low=loss - 1.96 * error, high=loss + 1.96 * error, label=label, series=1))
+    return _one_panel(
+        "Loss along training",
+        "flow time $s$",
+        "loss $L$",
+        *traces,
+        caption="The population loss, summed over the context lengths, along the flow.",
+    )
+
+
+def _window(times: np.ndarray, values: np.ndarray) -> slice:
+    """The points up to some time after all is settled: the flow goes on until its gradient is 1e-10."""
+    way = np.abs(values - values[-1]).max(1)
+    moving = np.flatnonzero(way > _SETTLED * way.max()) if way.max() > 0 else np.array([0])
+    end = times[moving[-1]] * 1.6 if times[moving[-1]] > 0 else times[-1]
+    return slice(0, max(2, int(np.searchsorted(times, end, side="right"))))
+
+
+def phase_reach(flow: Result) -> float:
+    """How far the picture of the (a, b) plane reaches on both axes."""
+    limit = flow["end"]["limit_product"]
+    far = max(np.abs(flow["a"]).max(), np.abs(flow["b"]).max(), np.sqrt(abs(limit or 0.0)))
+    return float(max(0.5, np.ceil(1.3 * far * 4) / 4))
+
+
+def phase_figure(flow: Result) -> Figure:
+    """The flow on the plane of a and b, with what it conserves and where the loss is least."""
+    reach = phase_reach(flow)
+    traces: list[Any] = []
+    limit = flow["end"]["limit_product"]
+    if flow["theory"] is not None:
+        for level in np.linspace(-1, 1, 5) * 0.6 * reach**2:
+            traces += _hyperbola(level, reach, "conserved $a^2 - b^2$", "dotted")
+    if limit:
+        traces += _product_curve(limit, reach, f"minima $ab = {limit:.4g}$")
+    traces += [
+        Line(x=flow["a"][:, j], y=flow["b"][:, j], label="flow", style="solid", series=0)
+        for j in (range(flow["a"].shape[1]) if np.ptp(flow["a"], axis=1).max() > _ALIKE else [0])
+    ]
+    traces.append(Points(x=flow["a"][0], y=flow["b"][0], label="start", series=1))
+    traces.append(Points(x=flow["a"][-1], y=flow["b"][-1], label="end", series=2))
+    return _one_panel(
+        "The plane of a and b",
+        "$a$, diagonal of $W^{KQ}$",
+        "$b$, diagonal of $W^{PV}$",
+        *traces,
+        caption="Paths of the diagonals. Every path stays on its hyperbola of constant a² − b² until it meets the curve of "
+        "minima. Press or drag in the picture to choose another start.",
+    )
+
+
+def _hyperbola(level: float, reach: float, label: str, style: str) -> list[Line]:
+    """Both branches of a² − b² = level inside the square."""
+    root = np.sqrt(abs(level))
+    if root > reach:
+        return []
+    along = np.linspace(-np.sqrt(reach**2 - root**2), np.sqrt(reach**2 - root**2), 41)
+    far = np.sqrt(along**2 + root**2)
+    pairs = ((far, along), (-far, along)) if level >= 0 else ((along, far), (along, -far))
+    if level == 0:
+        pairs = ((along, along), (along, -along))
+    return [Line(x=x, y=y, label=label, style=style, series=4) for x, y in pairs]
+
+
+def _product_curve(product: float, reach: float, label: str) -> list[Line]:
+    """Both branches of ab = product inside the square."""
+    if abs(product) >= reach**2:
+        return []
+    a = np.geomspace(abs(product) / reach, reach, 61)
+    return [
+        Line(x=s * a, y=s * product / a, label=label, style="dashed", series="theory") for s in (1.0, -1.0)
+    ]
+
+
+def weight_figure(flow: Result, name: str, frame: int) -> Figure:
+    """W^KQ or W^PV at one time of the flow."""
+    frames = flow[name]
+    reach = float(np.abs(frames).max()) or 1.0
+    time = flow["frame_times"][frame]
+    letters = {"w_kq": "KQ", "w_pv": "PV"}[name]
+    dim = frames.shape[1] if name == "w_pv" else frames.shape[1] // 2
+    return _one_panel(
+        f"$W^{{{letters}}}$ at flow time {time:.4g}",
+        "column",
+        "row",
+        Heatmap(
+            z=frames[frame],
+            colorlabel="weight",
+            center=0.0,
+            limits=(-reach, reach),
+            block=dim,
+            rows=_numbers(frames.shape[1]),
+            columns=_numbers(frames.shape[2]),
+        ),
+        caption=f"Entries of W^{letters} at flow time {time:.4g}; lines part its blocks of {dim} × {dim}. Colours are the "
+        "same at all times.",
+    )
+
+
+def _numbers(count: int) -> tuple[str, ...] | None:
+    """Names of rows or columns, where there is room for all."""
+    return tuple(str(k + 1) for k in range(count)) if count <= 12 else None
+
+
+# Mind
+
+
+def error_figure(mind: Result) -> Figure:
+    """Squared error by context length."""
+    lengths, error = mind["lengths"], mind["error"]
+    half = 1.96 * mind["error_se"]
+    label = f"measured on {mind['sequences']} sequences, 95 % interval"
+    gap, risk = mind["gap"][0], mind["risk"]
+    return _one_panel(
+        "Prediction and truth by context length",
+        "context length $t$",
+        "squared error per coordinate",
+        Line(x=lengths, y=error, label=label, style="solid", series=0),
+        Band(x=lengths, low=error - half, high=error + half, label=label, series=0),
+        None
+        if risk is None
+        else Line(x=lengths, y=risk, label="exact, by theory", style="dotted", series="theory"),
+        None if gap is None else Rule(value=gap, label=f"capability gap {gap:.4g}, $T, t \\to \\infty$"),
+        Rule(value=mind["power"], label=f"predicting 0, measured: {mind['power']:.4g}", series=1),
+        caption="Mean squared error of the prediction of the next token after t tokens, and what remains however long the "
+        "contexts of training and test are.",
+    )
+
+
+def scatter_figure(mind: Result) -> Figure:
+    """Predictions beside the truth after the longest context."""
+    truth, predicted = mind["truth"], mind["predicted"]
+    slope, ends = mind["correlation"][0], np.array([truth.min(), truth.max()])
+    return _one_panel(
+        f"Predictions after {mind['lengths'][-1]} tokens",
+        "truth, Re $x_{t+1,1}$",
+        "prediction, Re $\\hat y_{t,1}$",
+        Points(x=truth, y=predicted, label="one sequence each", series=0),
+        Line(x=ends, y=ends, label="right answer", style="dotted", series="theory"),
+        Line(x=ends, y=slope * ends, label=f"slope {slope:.3g} of all coordinates", style="dashed", series=1),
+        caption="The first coordinate of the prediction beside the truth, on sequences that the layer has not seen.",
+    )
+
+
+def ratio_figure(mind: Result) -> Figure:
+    """The quotient of prediction and truth."""
+    ratios = mind["ratios"]
+    low, high = np.quantile(ratios, [0.01, 0.99])
+    if high - low < 1e-9:
+        low, high = low - 0.5, high + 0.5
+    kept = ratios[(ratios >= low) & (ratios <= high)]
+    expected = mind["expected_ratio"][0]
+    return _one_panel(
+        "Ratio of prediction and truth",
+        "Re $\\hat y_{tj} / x_{t+1,j}$",
+        "density",
+        Histogram.of(kept, np.linspace(low, high, 41), "measured, middle 98 %", density=True, series=0),
+        Rule(value=float(ratios.mean()), axis="x", label=f"mean {ratios.mean():.4g}", series=1),
+        None if expected is None else Rule(value=expected, axis="x", label=f"mean by theory {expected:.4g}"),
+        caption="Element by element quotient of prediction and truth after the longest context. Its mean is what "
+        "Proposition 4.1 speaks about.",
+    )
+
+
+def sensitivity_figure(mind: Result) -> Figure:
+    """How much every entry of the context moves the prediction."""
+    sizes = mind["sensitivity"]["sizes"]
+    return _one_panel(
+        "What the prediction depends on",
+        "coordinate $k$",
+        "token $x_i$",
+        Heatmap(
+            z=sizes,
+            colorlabel="mean size of $\\partial \\hat y_{t1} / \\partial x_{ik}$",
+            rows=_numbers(len(sizes)),
+            columns=_numbers(sizes.shape[1]),
+        ),
+        caption=f"Root mean square derivatives of the first coordinate of the prediction in every entry of a context of "
+        f"{len(sizes)} tokens.",
+    )

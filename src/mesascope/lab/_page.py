@@ -1,0 +1,218 @@
+"""The page: the form at the side, four panels, and what joins them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nicegui import events, ui
+
+from mesascope.report import DARK, LIGHT
+from mesascope.studies import FlowSpec, SpecError, read_spec
+
+from ._claims_panel import ClaimsPanel
+from ._data_panel import DataPanel
+from ._form import field_of
+from ._form_panel import FormPanel
+from ._jobs import JobFailedError
+from ._mind_panel import MindPanel
+from ._session import Lab, Session
+from ._setting import plain_setting, read_setting, to_python, to_query, to_toml
+from ._training_panel import TrainingPanel
+from ._widgets import RESIZE, Work, later
+
+_STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+_TABS = ("Data", "Training", "Mind", "Claims")
+_LOOKS = "[matchMedia('(prefers-color-scheme: dark)').matches, innerWidth <= 900]"
+_REACH = 1e6  # of a start that the pointer draws
+
+
+class Page:
+    """One window."""
+
+    def __init__(self, lab: Lab, query: str) -> None:
+        self.session = Session(lab, query)
+        ui.add_css(_STYLE)
+        ui.colors(primary="#0b4f8a")
+        self._dark = ui.dark_mode(None)
+        self._header()
+        with ui.element("main").classes("lab-page"):
+            with ui.element("section").classes("lab-side").props('aria-label="setting"'):
+                self._form = FormPanel(self.session.form, self._changed)
+            with ui.element("div").classes("lab-main"):
+                self._panels()
+        ui.on("lab_start", self._drawn)
+        ui.timer(0.15, self._look)
+
+    def _header(self) -> None:
+        with ui.header().classes("items-center gap-2 lab-header"):
+            ui.label("mesascope lab").classes("text-h6").props("role=heading aria-level=1")
+            ui.space()
+            with ui.button("Share", icon="share").props("flat no-caps color=white"), ui.menu():
+                ui.menu_item("Copy the address", self._copy_address)
+                ui.menu_item("Download the specification", self._download_spec)
+                ui.menu_item("Download the Python program", self._download_python)
+                ui.menu_item("Open a specification …", lambda: self._opening.open())
+            button = ui.button(icon="contrast", on_click=self._switch_theme)
+            button.props('flat round color=white aria-label="light or dark"')
+        with ui.dialog() as self._opening, ui.card():
+            ui.label("A TOML or JSON file, as for mesascope flow")
+            ui.upload(on_upload=self._upload, auto_upload=True, max_file_size=2**20).props(
+                'accept=".toml,.json" label="specification"'
+            )
+
+    def _panels(self) -> None:
+        self.work = Work(self._computing, self._cancel)
+        self._notice = ui.label(self.session.notice).classes("lab-trouble").props("role=alert")
+        self._notice.set_visibility(bool(self.session.notice))
+        with ui.tabs(on_change=self._turned).props("no-caps align=left") as self._tabs:
+            for name in _TABS:
+                ui.tab(name)
+        with ui.tab_panels(self._tabs, value="Data", animated=False).classes("w-full lab-panels"):
+            with ui.tab_panel("Data"):
+                self._data = DataPanel(self.session)
+            with ui.tab_panel("Training"):
+                self._training = TrainingPanel(self.session)
+            with ui.tab_panel("Mind"):
+                self._mind = MindPanel(self.session)
+            with ui.tab_panel("Claims"):
+                self._claims = ClaimsPanel(self.session)
+
+    async def start(self) -> None:
+        """Compute and draw, once the window is there."""
+        dark, narrow = await ui.run_javascript(_LOOKS, timeout=10)
+        if narrow:
+            self._form.fold()
+        self._recolour(dark)
+        self._training.prepare()
+        ui.run_javascript(RESIZE)
+        await self.update()
+
+    # What happens to the setting
+
+    async def _changed(self, name: str, text: str) -> None:
+        self.session.form[name] = text
+        changed = self.session.read_form()
+        self._form.show(self.session.form, self.session.wrong)
+        if changed:
+            await self.update()
+
+    async def _drawn(self, event: events.GenericEventArguments) -> None:
+        """A start drawn by hand on the plane of a and b."""
+        point = event.args if isinstance(event.args, dict) else {}
+        a, b = point.get("a"), point.get("b")
+        if not all(isinstance(x, int | float) and abs(x) < _REACH for x in (a, b)):
+            return
+        self.session.form |= {"init.kind": "diagonal", "init.a": f"{a:.3g}", "init.b": f"{b:.3g}"}
+        await self._changed("init.kind", "diagonal")
+
+    async def _upload(self, event: events.UploadEventArguments) -> None:
+        self._opening.close()
+        text = await event.file.text()
+        try:
+            spec = read_setting(plain_setting(_parsed(text)))
+        except (SpecError, ValueError) as error:
+            ui.notify(str(error), type="negative", multi_line=True)
+            return
+        self.session.replace(spec)
+        self._form.show(self.session.form, {})
+        await self.update()
+
+    async def update(self) -> None:
+        """Compute and draw what the setting asks for; what was asked before counts no more."""
+        session = self.session
+        self._address()
+        session.drop("facts", "flow", "train")
+        session.results.pop("train", None)
+        self._mind.forget()
+        self.work.complain(None)
+        setting, arguments = session.spec, {"setting": session.setting}
+        for name, draw in (("facts", self._data.draw), ("flow", self._training.draw)):
+            try:
+                result = await session.compute(name, **arguments)
+            except (SpecError, JobFailedError) as error:
+                if setting is session.spec:
+                    self._complain(error)
+                return
+            if result is None or setting is not session.spec:
+                return
+            draw()
+        if self._tabs.value == "Mind":
+            await self._mind.measure()
+
+    def _complain(self, error: Exception) -> None:
+        if isinstance(error, SpecError):
+            self.session.fail(error)
+            self._form.complain(self.session.wrong)
+            place = field_of(error, self.session.form)
+            self.work.complain(f"{place}: {error.what}")
+        else:
+            self.work.complain(str(error))
+
+    def _address(self) -> None:
+        ui.run_javascript(f"history.replaceState(null, '', '?' + {to_query(self.session.spec)!r})")
+
+    # What the header offers
+
+    def _copy_address(self) -> None:
+        ui.run_javascript("navigator.clipboard.writeText(location.href)")
+        ui.notify("The address of this setting was copied.")
+
+    def _download_spec(self) -> None:
+        ui.download.content(to_toml(self.session.spec), "spec.toml")
+
+    def _download_python(self) -> None:
+        ui.download.content(to_python(self.session.spec), "view.py")
+
+    def _switch_theme(self) -> None:
+        dark = self.session.theme is LIGHT
+        self._dark.set_value(dark)
+        self._recolour(dark)
+        for panel in (self._data, self._training, self._mind, self._claims):
+            panel.draw()
+
+    def _recolour(self, dark: bool) -> None:
+        self.session.recolour(DARK if dark else LIGHT)
+
+    # What goes on
+
+    def _turned(self, event: Any) -> None:
+        if event.value == "Mind":
+            later(self._within(self._mind.measure))
+        elif event.value == "Claims":
+            later(self._within(self._claims.open))
+
+    async def _within(self, act: Any) -> None:
+        with self._tabs:
+            await act()
+
+    def _computing(self) -> str | None:
+        return self.session.busy.get("flow") or self.session.busy.get("facts")
+
+    def _cancel(self) -> None:
+        for name in ("flow", "facts"):
+            self.session.cancel(name)
+
+    def _look(self) -> None:
+        for work in (
+            self.work,
+            self._training.work,
+            self._mind.measuring,
+            self._mind.work,
+            self._claims.loading,
+            self._claims.work,
+        ):
+            work.look()
+
+
+def _parsed(text: str) -> FlowSpec:
+    """A specification from the text of a file."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "specification"
+        path.write_text(text, encoding="utf-8")
+        try:
+            return read_spec(path, FlowSpec)
+        except SpecError as error:
+            raise SpecError(error.what, error.path) from None

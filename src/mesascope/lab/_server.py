@@ -1,0 +1,81 @@
+"""The server of the page: bound to this machine, everything it needs served by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from ._jobs import Job
+from ._session import Lab
+from ._setting import DEFAULT
+from ._sizes import WARMED
+
+HOST = "127.0.0.1"
+
+
+def free_port(wanted: int) -> int:
+    """Return the port if it is free; of 0, one that is.
+
+    Raises:
+        ValueError: something else listens there.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, wanted))
+        except OSError as error:
+            raise ValueError(
+                f"--port {wanted}: cannot be used ({error.strerror}); take another, or 0 for any that is free"
+            ) from None
+        return int(probe.getsockname()[1])
+
+
+def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], None]) -> None:
+    """Serve the page until interrupted.
+
+    Args:
+        port: on the loopback interface.
+        records: folders of claim records; checks run anew go to the last.
+        warm: compile common shapes while nothing else is to be done.
+        ready: called with the address once it can be opened.
+    """
+    from nicegui import app, ui
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+    from ._page import Page
+
+    lab = Lab(records)
+    lab.submit(Job("facts", {"setting": DEFAULT}), "quick")  # its process starts while the browser does
+
+    async def page() -> None:
+        window = Page(lab, ui.context.client.request.url.query)
+        await ui.context.client.connected()
+        ui.context.client.on_delete(window.session.close)
+        await window.start()
+
+    ui.page("/", title="mesascope lab", language="en-US")(page)
+    # A page of another origin that resolves its name to this machine gets no answer.
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
+    app.on_startup(lambda: ready(f"http://{HOST}:{port}/"))
+    if warm:
+        app.on_startup(lambda: _warm(lab))
+    app.on_shutdown(lab.close)
+    ui.run(
+        host=HOST,
+        port=port,
+        title="mesascope lab",
+        reload=False,
+        show=False,
+        show_welcome_message=False,
+        reconnect_timeout=10.0,
+    )
+
+
+async def _warm(lab: Lab) -> None:
+    """Compile the shapes that are asked for most, one after the other, while the slow worker is idle."""
+    for law, dim in WARMED:
+        while not lab.idle("slow"):
+            await asyncio.sleep(0.5)
+        lab.submit(Job("warm", {"setting": {**DEFAULT, "law": law, "dim": dim}}), "slow")

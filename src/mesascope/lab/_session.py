@@ -1,0 +1,174 @@
+"""What one window of a browser holds: its form, its setting, what was computed for it, and what is on its way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from mesascope.report import LIGHT, Theme
+from mesascope.studies import FlowSpec, SpecError
+
+from ._form import Form, field_of, form_of, setting_of
+from ._jobs import Job, JobCancelledError, JobFailedError, Worker
+from ._setting import DEFAULT, from_query, plain_setting, read_setting
+
+_KEPT = 64  # results that several windows may want
+_SHARED = {"facts", "flow", "mind", "claims"}
+
+
+class Lab:
+    """What all windows share: the processes that compute, and results that were computed.
+
+    Attributes:
+        records: folders of claim records to show; checks run anew go to the last.
+    """
+
+    def __init__(self, records: list[Path]) -> None:
+        self.records = records
+        self._workers = {"quick": Worker("quick"), "slow": Worker("slow")}
+        self._results: OrderedDict[str, Any] = OrderedDict()
+
+    def submit(self, job: Job, worker: str) -> None:
+        """Let a worker do a job: "quick" ones answer a slider, "slow" ones a button."""
+        self._workers[worker].submit(job)
+
+    def known(self, name: str, arguments: dict[str, Any]) -> Any | None:
+        """What was computed before with these arguments; None if nothing was, or it is not kept."""
+        if name not in _SHARED:
+            return None
+        return self._results.get(_key(name, arguments))
+
+    def keep(self, name: str, arguments: dict[str, Any], result: Any) -> None:
+        """Keep a result for the next who asks."""
+        if name in _SHARED:
+            self._results[_key(name, arguments)] = result
+            while len(self._results) > _KEPT:
+                self._results.popitem(last=False)
+
+    def idle(self, worker: str) -> bool:
+        """Whether a worker has nothing to do."""
+        return self._workers[worker].idle
+
+    def close(self) -> None:
+        """End the processes."""
+        for worker in self._workers.values():
+            worker.close()
+
+
+def _key(name: str, arguments: dict[str, Any]) -> str:
+    return json.dumps([name, {k: v.tolist() if hasattr(v, "tolist") else v for k, v in arguments.items()}])
+
+
+class Session:
+    """The state of one window.
+
+    Attributes:
+        form: texts of its fields.
+        spec: the last setting that was good.
+        wrong: messages by field.
+        results: what was computed for `spec`, by name.
+        busy: progress of what is being computed, by name.
+        theme: colours of its figures.
+    """
+
+    def __init__(self, lab: Lab, query: str) -> None:
+        self.lab, self.theme = lab, LIGHT
+        self.results: dict[str, Any] = {}
+        self.busy: dict[str, str] = {}
+        self.wrong: dict[str, str] = {}
+        self.notice = ""
+        self._jobs: dict[str, Job] = {}
+        try:
+            self.spec: FlowSpec = from_query(query)
+        except SpecError as error:
+            self.notice = f"The address could not be read ({error}); this is the default."
+            self.spec = read_setting(DEFAULT)
+        self.form: Form = form_of(self.spec)
+
+    def recolour(self, theme: Theme) -> None:
+        """Draw in other colours from now on."""
+        self.theme = theme
+
+    def read_form(self) -> bool:
+        """Take the form as the setting if it is good; else say at its field what is wrong."""
+        try:
+            spec = setting_of(self.form)
+        except SpecError as error:
+            self.fail(error)
+            return False
+        self.wrong = {}
+        if spec == self.spec:
+            return False
+        self.spec = spec
+        return True
+
+    def fail(self, error: SpecError) -> None:
+        """Show an error at its field."""
+        self.wrong = {field_of(error, self.form): error.what}
+
+    def replace(self, spec: FlowSpec) -> None:
+        """Take another setting, as from a file."""
+        self.spec, self.form, self.wrong = spec, form_of(spec), {}
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """The setting as workers take it."""
+        return plain_setting(self.spec)
+
+    async def compute(self, name: str, worker: str = "quick", **arguments: Any) -> Any | None:
+        """Compute something for this window; None if it was cancelled, or asked for anew meanwhile.
+
+        Raises:
+            SpecError, JobFailedError: it cannot be computed.
+        """
+        self.drop(name)
+        known = self.lab.known(name, arguments)
+        if known is not None:
+            self.results[name] = known
+            return known
+
+        def tell(text: str) -> None:
+            if self._jobs.get(name) is job:
+                self.busy[name] = text
+
+        job = Job(name, arguments, tell)
+        self._jobs[name], self.busy[name] = job, "waiting for its turn"
+        self.lab.submit(job, worker)
+        try:
+            result = await asyncio.wrap_future(job.future)
+        except JobCancelledError:
+            return None
+        except (SpecError, JobFailedError):
+            if job.unwanted:
+                return None
+            raise
+        finally:
+            if self._jobs.get(name) is job:
+                del self._jobs[name]
+                self.busy.pop(name, None)
+        self.lab.keep(name, arguments, result)
+        if job.unwanted:
+            return None
+        self.results[name] = result
+        return result
+
+    def drop(self, *names: str) -> None:
+        """What is being computed under these names is not wanted any more."""
+        for name in names:
+            if (job := self._jobs.pop(name, None)) is not None:
+                job.drop()
+                self.busy.pop(name, None)
+
+    def cancel(self, name: str) -> None:
+        """Stop what is being computed under this name."""
+        if (job := self._jobs.get(name)) is not None:
+            job.cancel()
+            self.busy[name] = "stopping"
+
+    def close(self) -> None:
+        """The window is gone: nobody waits for what it asked."""
+        for name in list(self._jobs):
+            self.cancel(name)

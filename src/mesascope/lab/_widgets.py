@@ -1,0 +1,240 @@
+"""Parts that panels are made of: fields with their messages, figures with their downloads, work in progress."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from nicegui import run, ui
+
+from mesascope.records import Figure
+from mesascope.report import Theme, plotly_panel, render, write_csv
+
+Changed = Callable[[str, str], Awaitable[None]]
+"""A field was given another text."""
+
+_TAGS = re.compile(r"<[^>]*>")
+_LEGEND_WIDTH = 300  # pixels of a figure on a phone
+# Not responsive: what makes it so in NiceGUI fails for pictures whose panel was left; `RESIZE` does it.
+_CONFIG = {"displayModeBar": False, "doubleClick": "reset", "responsive": False}
+RESIZE = """
+window.addEventListener("resize", async () => {
+  const { Plotly } = await import("nicegui-plotly");
+  for (const plot of document.querySelectorAll(".js-plotly-plot"))
+    if (plot.offsetWidth && plot._fullLayout) Plotly.Plots.resize(plot);
+});
+"""
+_DRAWING = Lock()  # matplotlib's settings are those of the process
+
+
+class Field:
+    """A text with a label, a slider where a range is given, and a message below when it is wrong."""
+
+    def __init__(
+        self,
+        name: str,
+        label: str,
+        changed: Changed,
+        *,
+        slider: tuple[float, float, float] | None = None,
+        lines: bool = False,
+        hint: str = "",
+    ) -> None:
+        self.name, self._changed, self._quiet = name, changed, False
+        with ui.column().classes("w-full gap-0") as self.box:
+            make = ui.textarea if lines else ui.input
+            self.text = make(label, on_change=self._typed).props(
+                "dense outlined hide-bottom-space debounce=300"
+            )
+            self.text.classes("w-full").props(f'data-field="{name}"')
+            if hint:
+                self.text.props(f'hint="{hint}"')
+            self.slider = None
+            if slider is not None:
+                low, high, step = slider
+                self.slider = ui.slider(min=low, max=high, step=step, value=low, on_change=self._dragged)
+                self.slider.props(f'dense aria-label="{label}" data-slider="{name}"').classes("px-2")
+
+    async def _typed(self, event: Any) -> None:
+        if not self._quiet:
+            self._move_slider(event.value or "")
+            await self._changed(self.name, event.value or "")
+
+    async def _dragged(self, event: Any) -> None:
+        if self._quiet or event.value is None:
+            return
+        value = f"{event.value:.6g}"
+        self._silently(lambda: self.text.set_value(value))
+        await self._changed(self.name, value)
+
+    def _silently(self, act: Callable[[], object]) -> None:
+        self._quiet = True
+        try:
+            act()
+        finally:
+            self._quiet = False
+
+    def _move_slider(self, text: str) -> None:
+        try:
+            value = float(text)
+        except ValueError:
+            return
+        if self.slider is not None and self.slider.props["min"] <= value <= self.slider.props["max"]:
+            self._silently(lambda: self.slider and self.slider.set_value(value))
+
+    def show(self, text: str) -> None:
+        """Show a text that came from elsewhere."""
+        if text != (self.text.value or ""):
+            self._silently(lambda: self.text.set_value(text))
+        self._move_slider(text)
+
+    def complain(self, message: str | None) -> None:
+        """Show what is wrong, or nothing."""
+        self.text.error = message
+
+
+class Choice:
+    """One of several values."""
+
+    def __init__(self, name: str, label: str, options: dict[str, str], changed: Changed) -> None:
+        self.name, self._changed, self._quiet = name, changed, False
+        with ui.column().classes("w-full gap-0") as self.box:
+            self.select = ui.select(options, label=label, on_change=self._chosen).classes("w-full")
+            self.select.props(f'dense outlined options-dense hide-bottom-space data-field="{name}"')
+
+    async def _chosen(self, event: Any) -> None:
+        if not self._quiet:
+            await self._changed(self.name, event.value)
+
+    def show(self, text: str) -> None:
+        """Show a value that came from elsewhere."""
+        self._quiet = True
+        try:
+            self.select.set_value(text)
+        finally:
+            self._quiet = False
+
+    def complain(self, message: str | None) -> None:
+        """Show what is wrong, or nothing."""
+        self.select.props(remove="error error-message")
+        if message:
+            self.select.props("error").props["error-message"] = message
+            self.select.update()
+
+
+class Plot:
+    """A figure on the page, with its downloads."""
+
+    def __init__(self, name: str, title: str = "") -> None:
+        self.name = name
+        self.figure: Figure | None = None
+        with ui.card().classes("lab-card") as self.card:
+            with ui.row().classes("w-full items-center no-wrap gap-1"):
+                self.title = ui.label(title).classes("grow text-subtitle2").props("role=heading aria-level=3")
+                label = f"download {name}"
+                with ui.button(icon="download").props(f'flat dense round aria-label="{label}"'), ui.menu():
+                    for kind in ("pdf", "png", "csv"):
+                        ui.menu_item(kind.upper(), lambda kind=kind: self._download(kind))
+            self.plot = ui.plotly({"data": [], "layout": {"height": 300}, "config": _CONFIG})
+            self.plot.classes("w-full").props(f'role=img data-figure="{name}"')
+            self.caption = ui.label("").classes("text-caption lab-caption")
+
+    def show(self, figure: Figure, theme: Theme, **layout: Any) -> None:
+        """Draw a figure, with more of plotly's layout."""
+        self.figure = figure
+        panel = figure.panels[0]
+        drawn = plotly_panel(panel, theme)
+        for name, value in {**_legend(drawn), **layout}.items():
+            drawn["layout"][name] = (
+                drawn["layout"].get(name, {}) | value if isinstance(value, dict) else value
+            )
+        self.title.set_text(_plain(figure.title))
+        self.caption.set_text(figure.caption)
+        self.plot.props["aria-label"] = f"{_plain(figure.title)}. {figure.caption}"
+        self.plot.update_figure({**drawn, "config": _CONFIG})
+
+    async def _download(self, kind: str) -> None:
+        if self.figure is None:
+            return
+        try:
+            content = await run.io_bound(_file, self.figure, kind)
+        except (OSError, ValueError) as error:
+            ui.notify(f"cannot be drawn: {error}", type="negative")
+            return
+        ui.download.content(content, f"{self.name}.{kind}")
+
+
+def _legend(drawn: dict[str, Any]) -> dict[str, Any]:
+    """Room below the axes for the legend, in as many rows as it takes where a page is narrow."""
+    names = [
+        _TAGS.sub("", trace["name"]) for trace in drawn["data"] if trace.get("showlegend") and "name" in trace
+    ]
+    if len(names) < 2:
+        return {"showlegend": False}
+    rows, used = 1, 0
+    for name in names:
+        width = 50 + 7 * len(name)
+        rows, used = (rows, used + width) if used + width <= _LEGEND_WIDTH else (rows + 1, width)
+    more = 27 * rows + 4
+    layout = drawn["layout"]
+    return {
+        "height": layout["height"] + more,
+        "margin": {"b": layout["margin"]["b"] + more},
+        "legend": {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},
+    }
+
+
+def _file(figure: Figure, kind: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder, _DRAWING:
+        stem = Path(folder) / "figure"
+        if kind == "csv":
+            return write_csv(figure, stem.with_suffix(".csv")).read_bytes()
+        (path,) = render(figure, stem, ("pdf" if kind == "pdf" else "png",))
+        return path.read_bytes()
+
+
+def _plain(text: str) -> str:
+    """A title without TeX."""
+    return re.sub(r"[${}\\]", "", text)
+
+
+class Work:
+    """Something that takes its time: a spinner, how far it is, a button that stops it, and why it failed."""
+
+    def __init__(self, progress: Callable[[], str | None], cancel: Callable[[], None]) -> None:
+        self._progress, self._shown = progress, ""
+        with ui.row().classes("items-center gap-2 lab-work").props("role=status") as self.row:
+            ui.spinner(size="sm")
+            self.text = ui.label("")
+            self.stop = ui.button("Cancel", on_click=cancel).props("flat dense no-caps")
+        self.row.set_visibility(False)
+        self.trouble = ui.label("").classes("lab-trouble").props("role=alert")
+        self.trouble.set_visibility(False)
+
+    def look(self) -> None:
+        """Show how far it is; the old picture stays meanwhile."""
+        told = self._progress() or ""
+        if told != self._shown:
+            self._shown = told
+            self.text.set_text(told)
+            self.row.set_visibility(bool(told))
+
+    def complain(self, message: str | None) -> None:
+        """Show why it failed, or nothing."""
+        self.trouble.set_text(message or "")
+        self.trouble.set_visibility(bool(message))
+
+
+def later(act: Awaitable[Any]) -> None:
+    """Do something without waiting for it."""
+    task = asyncio.ensure_future(act)
+    _TASKS.add(task)
+    task.add_done_callback(_TASKS.discard)
+
+
+_TASKS: set[Any] = set()  # an event loop keeps no task alive by itself
