@@ -68,7 +68,7 @@ def _prepare(cache: str) -> None:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    if cache:
+    if cache and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", cache)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -76,10 +76,9 @@ def _prepare(cache: str) -> None:
 
 def cache_folder() -> str:
     """Where compiled programs are kept: in the user's cache, or nowhere if that cannot be written to."""
-    given = os.environ.get("MESASCOPE_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    folder = Path(given or Path.home() / ".cache") / "mesascope" / "programs"
     try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mesascope" / "programs"
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # no home
         return ""
     return str(folder) if os.access(folder, os.W_OK) else ""
