@@ -1,3 +1,4 @@
+import os
 import re
 import signal
 import subprocess
@@ -28,7 +29,10 @@ class Running:
 def running_lab(folder, *arguments):
     """`mesascope lab` in a folder; ended by Ctrl-C, as people do."""
     command = [sys.executable, "-m", "mesascope", "lab", "--no-warm", *arguments]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # NiceGUI serves its own tests where pytest's variables are set
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=folder, env=own, text=True, **pipes)
     try:
         line = process.stdout.readline()
         assert "http://127.0.0.1:" in line, line + process.stderr.read()

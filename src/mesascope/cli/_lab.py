@@ -1,5 +1,6 @@
 """`mesascope lab`."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +34,8 @@ class Lab:
             if not Path(folder).is_dir():
                 raise InputError(f"--records {folder}: no such folder; name one that reproduce --out made")
         folders = [*map(Path, self.records), Path("results") / "lab"]
-        serve(free_port(self.port), folders, warm=not self.no_warm, ready=_say)
+        with suppress(KeyboardInterrupt):  # how a lab ends
+            serve(free_port(self.port), folders, warm=not self.no_warm, ready=_say)
         return DONE
 
 

@@ -47,7 +47,7 @@ class DataPanel:
 def _tell(facts: dict[str, Any]) -> None:
     with ui.card().classes("lab-card"):
         ui.label(f"What theory says about {facts['law']}").classes("text-subtitle2").props(
-            "role=heading aria-level=3"
+            "role=heading aria-level=2"
         )
         for line in conclusions(facts):
             ui.label(line)

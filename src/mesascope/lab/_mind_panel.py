@@ -28,7 +28,7 @@ class MindPanel:
             self._ratio, self._sensitivity = Plot("ratio"), Plot("sensitivity")
         with ui.card().classes("lab-card"):
             title = ui.label("Which algorithm does it run?").classes("text-subtitle2")
-            title.props("role=heading aria-level=3")
+            title.props("role=heading aria-level=2")
             with ui.row().classes("items-center gap-3"):
                 self._which = ui.radio(
                     {"few": "six learners that compete here", "all": "all learners, a minute or more"},
@@ -52,10 +52,12 @@ class MindPanel:
             return
         self.measuring.complain(None)
         try:
-            await self._session.compute("mind", setting=self._session.setting, **_weights(flow))
+            mind = await self._session.compute("mind", setting=self._session.setting, **_weights(flow))
         except (SpecError, JobFailedError) as error:
             self.measuring.complain(f"It could not be measured: {error}")
-        self.draw()
+            return
+        if mind is not None:
+            self.draw()
 
     def draw(self) -> None:
         """Show what was measured."""

@@ -36,7 +36,7 @@ class Page:
         ui.colors(primary="#0b4f8a")
         self._dark = ui.dark_mode(None)
         self._header()
-        with ui.element("main").classes("lab-page"):
+        with ui.element("div").classes("lab-page"):
             with ui.element("section").classes("lab-side").props('aria-label="setting"'):
                 self._form = FormPanel(self.session.form, self._changed)
             with ui.element("div").classes("lab-main"):
@@ -80,7 +80,10 @@ class Page:
 
     async def start(self) -> None:
         """Compute and draw, once the window is there."""
-        dark, narrow = await ui.run_javascript(_LOOKS, timeout=10)
+        try:
+            dark, narrow = await ui.run_javascript(_LOOKS, timeout=10)
+        except TimeoutError:  # it was closed at once
+            return
         if narrow:
             self._form.fold()
         self._recolour(dark)

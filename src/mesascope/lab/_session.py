@@ -80,6 +80,7 @@ class Session:
         self.busy: dict[str, str] = {}
         self.wrong: dict[str, str] = {}
         self.notice = ""
+        self._closed = False
         self._jobs: dict[str, Job] = {}
         try:
             self.spec: FlowSpec = from_query(query)
@@ -124,6 +125,8 @@ class Session:
         Raises:
             SpecError, JobFailedError: it cannot be computed.
         """
+        if self._closed:
+            return None
         self.drop(name)
         known = self.lab.known(name, arguments)
         if known is not None:
@@ -150,7 +153,7 @@ class Session:
                 del self._jobs[name]
                 self.busy.pop(name, None)
         self.lab.keep(name, arguments, result)
-        if job.unwanted:
+        if job.unwanted or self._closed:
             return None
         self.results[name] = result
         return result
@@ -170,5 +173,6 @@ class Session:
 
     def close(self) -> None:
         """The window is gone: nobody waits for what it asked."""
+        self._closed = True
         for name in list(self._jobs):
             self.cancel(name)

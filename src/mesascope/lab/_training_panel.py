@@ -67,7 +67,7 @@ class TrainingPanel:
     def _sampling(self) -> None:
         with ui.card().classes("lab-card"):
             title = ui.label("Sampled training beside it").classes("text-subtitle2")
-            title.props("role=heading aria-level=3")
+            title.props("role=heading aria-level=2")
             ui.label(
                 "Gradient descent on one batch of sampled sequences, as in the paper's experiments. Time is steps × rate."
             ).classes("text-caption lab-caption")
@@ -148,10 +148,12 @@ class TrainingPanel:
         if arguments is None:
             return
         try:
-            await self._session.compute("train", "slow", setting=self._session.setting, **arguments)
+            done = await self._session.compute("train", "slow", setting=self._session.setting, **arguments)
         except (SpecError, JobFailedError) as error:
             self.work.complain(f"Training failed: {error}")
-        self.draw()
+            return
+        if done is not None:
+            self.draw()
 
     def _arguments(self, flow: dict[str, Any]) -> dict[str, Any] | None:
         """What the fields say; None where one is wrong, with the message at it."""

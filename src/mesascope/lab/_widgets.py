@@ -130,18 +130,18 @@ class Choice:
 class Plot:
     """A figure on the page, with its downloads."""
 
-    def __init__(self, name: str, title: str = "") -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.figure: Figure | None = None
         with ui.card().classes("lab-card") as self.card:
             with ui.row().classes("w-full items-center no-wrap gap-1"):
-                self.title = ui.label(title).classes("grow text-subtitle2").props("role=heading aria-level=3")
+                self.title = ui.label(name).classes("grow text-subtitle2").props("role=heading aria-level=2")
                 label = f"download {name}"
                 with ui.button(icon="download").props(f'flat dense round aria-label="{label}"'), ui.menu():
                     for kind in ("pdf", "png", "csv"):
                         ui.menu_item(kind.upper(), lambda kind=kind: self._download(kind))
             self.plot = ui.plotly({"data": [], "layout": {"height": 300}, "config": _CONFIG})
-            self.plot.classes("w-full").props(f'role=img data-figure="{name}"')
+            self.plot.classes("w-full").props(f'role=img aria-label="{name}" data-figure="{name}"')
             self.caption = ui.label("").classes("text-caption lab-caption")
 
     def show(self, figure: Figure, theme: Theme, **layout: Any) -> None:
