@@ -11,12 +11,13 @@ STAMP := $(VENV)/.installed
 # environment is half made and builds it afresh.
 UNFINISHED := $(VENV).installing
 
-.PHONY: help setup reproduce test lint docs bench lock clean
+.PHONY: help setup reproduce lab test lint docs bench lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make setup      install everything from requirements.lock into $(VENV)"
 	@echo "make reproduce  verify every claim of zheng2024 and draw its figures (ARGS='--preset paper' …)"
+	@echo "make lab        open the interactive page (ARGS='--port 9000')"
 	@echo "make test       run the tests"
 	@echo "make lint       ruff, mypy, import-linter"
 	@echo "make docs       run the blocks of all pages, build the site into docs/_build/html"
@@ -42,6 +43,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 reproduce: $(STAMP)
 	@$(BIN)/mesascope reproduce zheng2024 $(ARGS)
+
+lab: $(STAMP)
+	@$(BIN)/mesascope lab --records docs/papers/records $(ARGS)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -p no:benchmark $(PYTEST_ARGS) $(ARGS)

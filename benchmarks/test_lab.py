@@ -1,0 +1,91 @@
+"""The lab as people wait for it: from a slider to the picture, and for a shape that was compiled by an earlier start."""
+
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from measuring import ALL_CORES
+
+# From the press of a key on a slider to another curve on the screen, in seconds.
+_REDRAW = """
+(name) => new Promise((done) => {
+  const slider = [...document.querySelectorAll('[role="slider"]')].find((one) => one.ariaLabel === name);
+  const line = () => document.querySelector('[data-figure="product"] .js-line').getAttribute("d");
+  const before = line(), begin = performance.now();
+  const look = () => line() === before ? requestAnimationFrame(look) : done((performance.now() - begin) / 1000);
+  slider.focus();
+  slider.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", keyCode: 39, bubbles: true }));
+  look();
+})
+"""
+
+
+@contextmanager
+def _page(cache):
+    """The training panel of a lab that compiles nothing by itself, in a browser."""
+    driver = pytest.importorskip("playwright.sync_api")
+    path = shutil.which("chromium") or pytest.skip("no chromium on the path")
+    command = [sys.executable, "-m", "mesascope", "lab", "--no-warm", "--port", "0"]
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "JAX_"))}
+    own["XDG_CACHE_HOME"] = str(cache)
+    process = subprocess.Popen(
+        command,
+        cwd=cache,
+        env=own,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, ALL_CORES),
+    )
+    try:
+        address = re.search(r"http://\S+", process.stdout.readline())[0]
+        with driver.sync_playwright() as playwright:
+            chromium = playwright.chromium.launch(
+                executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+            )
+            page = chromium.new_page(viewport={"width": 1280, "height": 900})
+            page.set_default_timeout(120_000)
+            page.goto(address)
+            page.get_by_role("tab", name="Training").click()
+            page.wait_for_selector('[data-figure="product"] .js-line', state="attached")
+            yield page
+            chromium.close()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+
+
+def test_slider(benchmark, bar, tmp_path):
+    bar(
+        what="lab: from the slider of a₀ to the redrawn flow, d = 5, T = 100, compiled (median of 40)",
+        seconds=0.1,
+    )
+    with _page(tmp_path) as page:
+        page.evaluate(_REDRAW, "a₀, of W^KQ")
+        waits = []
+        benchmark.pedantic(lambda: waits.append(page.evaluate(_REDRAW, "a₀, of W^KQ")), rounds=40)
+    benchmark.extra_info["seconds"] = statistics.median(waits)
+    benchmark.extra_info["detail"] = f"slowest {1000 * max(waits):.0f} ms"
+
+
+def test_new_shape(benchmark, bar, tmp_path):
+    bar(
+        what="lab: from the slider of d = 5 to the flow in d = 6, T = 100, compiled at an earlier start",
+        seconds=1.5,
+    )
+    with _page(tmp_path) as page:
+        first = page.evaluate(_REDRAW, "token dimension d")
+    waits = []
+
+    def again():
+        with _page(tmp_path) as page:
+            waits.append(page.evaluate(_REDRAW, "token dimension d"))
+
+    benchmark.pedantic(again, rounds=3)
+    benchmark.extra_info["seconds"] = statistics.median(waits)
+    benchmark.extra_info["detail"] = f"compiled for the first time {first:.1f} s"
