@@ -51,7 +51,7 @@ class ClaimsPanel:
             return
         if known is None or self._shelf:
             return
-        self._shelf = await run.io_bound(shelve, known, self._session.lab.records)
+        self._shelf = await run.io_bound(shelve, known, self._session.lab.records) or []
         papers = list(dict.fromkeys(one.paper for one in self._shelf))
         self._paper.set_options(papers, value=_FIRST)
 
@@ -83,7 +83,7 @@ class ClaimsPanel:
                 figures = await run.io_bound(one.figures)
                 with row:
                     _details(one)
-                    for name, figure in figures:
+                    for name, figure in figures or ():
                         _draw(name, figure, self._session.theme)
                     ui.button("Check it again", on_click=lambda: self._rerun(one)).props(
                         "no-caps unelevated data-act=rerun"
@@ -106,7 +106,7 @@ class ClaimsPanel:
         claims = [
             {name: getattr(s, name) for name in ("id", "statement", "source", "origin")} for s in self._shelf
         ]
-        self._shelf = await run.io_bound(shelve, claims, self._session.lab.records)
+        self._shelf = await run.io_bound(shelve, claims, self._session.lab.records) or []
         self._list()
         if not done["error"]:
             ui.notify(f"{one.id}: {done['record']['verdict']}")

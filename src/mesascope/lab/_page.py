@@ -32,6 +32,7 @@ class Page:
 
     def __init__(self, lab: Lab, query: str) -> None:
         self.session = Session(lab, query)
+        self._opening = ui.dialog()
         ui.add_css(_STYLE)
         ui.colors(primary="#0b4f8a")
         self._dark = ui.dark_mode(None)
@@ -55,7 +56,7 @@ class Page:
                 ui.menu_item("Open a specification …", lambda: self._opening.open())
             button = ui.button(icon="contrast", on_click=self._switch_theme)
             button.props('flat round color=white aria-label="light or dark"')
-        with ui.dialog() as self._opening, ui.card():
+        with self._opening, ui.card():
             ui.label("A TOML or JSON file, as for mesascope flow")
             ui.upload(on_upload=self._upload, auto_upload=True, max_file_size=2**20).props(
                 'accept=".toml,.json" label="specification"'
@@ -129,10 +130,10 @@ class Page:
         session.results.pop("train", None)
         self._mind.forget()
         self.work.complain(None)
-        setting, arguments = session.spec, {"setting": session.setting}
+        setting = session.spec
         for name, draw in (("facts", self._data.draw), ("flow", self._training.draw)):
             try:
-                result = await session.compute(name, **arguments)
+                result = await session.compute(name, setting=session.setting)
             except (SpecError, JobFailedError) as error:
                 if setting is session.spec:
                     self._complain(error)

@@ -60,17 +60,20 @@ class Field:
                 self.slider = ui.slider(min=low, max=high, step=step, value=low, on_change=self._dragged)
                 self.slider.props(f'dense aria-label="{label}" data-slider="{name}"').classes("px-2")
 
-    async def _typed(self, event: Any) -> None:
-        if not self._quiet:
-            self._move_slider(event.value or "")
-            await self._changed(self.name, event.value or "")
+    # Not coroutines: those would look whether they are to be quiet when it is too late.
 
-    async def _dragged(self, event: Any) -> None:
+    def _typed(self, event: Any) -> Awaitable[None] | None:
+        if self._quiet:
+            return None
+        self._move_slider(event.value or "")
+        return self._changed(self.name, event.value or "")
+
+    def _dragged(self, event: Any) -> Awaitable[None] | None:
         if self._quiet or event.value is None:
-            return
+            return None
         value = f"{event.value:.6g}"
         self._silently(lambda: self.text.set_value(value))
-        await self._changed(self.name, value)
+        return self._changed(self.name, value)
 
     def _silently(self, act: Callable[[], object]) -> None:
         self._quiet = True
@@ -107,9 +110,8 @@ class Choice:
             self.select = ui.select(options, label=label, on_change=self._chosen).classes("w-full")
             self.select.props(f'dense outlined options-dense hide-bottom-space data-field="{name}"')
 
-    async def _chosen(self, event: Any) -> None:
-        if not self._quiet:
-            await self._changed(self.name, event.value)
+    def _chosen(self, event: Any) -> Awaitable[None] | None:
+        return None if self._quiet else self._changed(self.name, event.value)
 
     def show(self, text: str) -> None:
         """Show a value that came from elsewhere."""
@@ -166,7 +168,8 @@ class Plot:
         except (OSError, ValueError) as error:
             ui.notify(f"cannot be drawn: {error}", type="negative")
             return
-        ui.download.content(content, f"{self.name}.{kind}")
+        if content is not None:  # the server is ending
+            ui.download.content(content, f"{self.name}.{kind}")
 
 
 def _legend(drawn: dict[str, Any]) -> dict[str, Any]:
