@@ -16,7 +16,7 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report"
     [
         (
             (),
-            "mesascope: give a command: reproduce, claims, loss, flow, train, identify, certify, sweep, runs, report, cite; "
+            "mesascope: give a command: reproduce, claims, loss, flow, train, identify, certify, sweep, runs, report, lab, cite; "
             "mesascope --help explains them",
         ),
         (("los", "x"), "mesascope: unknown command 'los'; did you mean loss?"),
