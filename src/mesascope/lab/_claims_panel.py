@@ -109,7 +109,8 @@ class ClaimsPanel:
         self._shelf = await run.io_bound(shelve, claims, self._session.lab.records) or []
         self._list()
         if not done["error"]:
-            ui.notify(f"{one.id}: {done['record']['verdict']}")
+            with self._rows:  # the row that asked is gone
+                ui.notify(f"{one.id}: {done['record']['verdict']}")
 
 
 def _details(one: Shelved) -> None:

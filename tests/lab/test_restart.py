@@ -1,0 +1,56 @@
+"""The server dies and comes back, is asked to do what it cannot, and ends."""
+
+import subprocess
+import sys
+
+import pytest
+
+SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.a=0.5&init.b=0.2"
+
+
+def test_the_page_comes_back_with_its_setting_after_the_server_was_killed(browser, start_lab, tmp_path):
+    lost = (r"ERR_CONNECTION_REFUSED", r"WebSocket", r"Failed to load resource")
+    with browser.page(quiet=lost) as (page, seen):
+        with start_lab(tmp_path, "--port", "0") as lab:
+            page.goto(lab.address + SMALL)
+            page.wait_for_selector('[data-fact="limit"]')
+            field = page.locator('input[data-field="init.a"]')
+            field.fill("0.75")
+            page.wait_for_function("location.search.includes('init.a=0.75')")
+            port = str(lab.port)
+            lab.kill()
+        with start_lab(tmp_path, "--port", port):
+            # the page of the old server is gone with its facts; the new one draws them again
+            page.wait_for_function("performance.now() < 20000 && document.querySelector('[data-fact=limit]')")
+            page.wait_for_selector('[data-fact="limit"]')
+            assert page.locator('input[data-field="init.a"]').input_value() == "0.75"
+        assert seen.errors == []
+        assert seen.outside() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--port", "70000"], "--port 70000: must lie between 0 and 65535"),
+        (["--records", "nowhere"], "--records nowhere: no such folder"),
+    ],
+)
+def test_bad_arguments_are_told_in_one_line(tmp_path, arguments, message):
+    command = [sys.executable, "-m", "mesascope", "lab", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"mesascope lab: {message}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_told(tmp_path):
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "mesascope", "lab", "--port", str(port)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"mesascope lab: --port {port}: cannot be used")
