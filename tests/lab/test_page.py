@@ -1,0 +1,367 @@
+"""The page in a real browser: what people do with it."""
+
+import csv
+import io
+import json
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from mesascope.lab._setting import from_query
+from mesascope.records import ClaimRecord, Figure, Line, Panel, RunDirectory, provenance
+
+SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.a=0.5&init.b=0.2"
+LIMIT = "0.181132"  # 3 / (15 + 3 · (25/12)/4) in six digits
+TABS = ("Data", "Training", "Mind", "Claims")
+_FIGURES = {
+    "Data": ("law", "sequence"),
+    "Training": ("product", "loss", "phase", "w_kq", "w_pv"),
+    "Mind": ("error", "predictions", "ratio", "sensitivity"),
+}
+
+
+@pytest.fixture(scope="module")
+def lab(start_lab, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lab")
+    run = RunDirectory.create(folder / "records" / "quick")
+    panel = Panel(
+        title="A curve", xlabel="x", ylabel="y", traces=(Line(x=(0, 1), y=(1, 2), label="measured"),)
+    )
+    record = ClaimRecord(
+        id="zheng2024/theorem-4.2",
+        statement="As T, t → ∞ the risk tends to <b>something</b>.",
+        source="zheng2024, Theorem 4.2",
+        measured={"error": 1e-9},
+        expected={"error": 0.0},
+        tolerance=1e-6,
+        verdict="verified",
+        seconds=1.5,
+        details={"tolerance_reason": "rounding"},
+        preset="quick",
+        fingerprint="0" * 64,
+        files=(run.write_figure("zheng2024/risk", Figure(title="Risk", panels=(panel,))),),
+        provenance=provenance(),
+    )
+    run.write_claim(record)
+    with start_lab(folder, "--port", "0", "--records", "records") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def window(browser):
+    with browser.page(viewport={"width": 1280, "height": 900}) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(window, lab):
+    """A small setting, its facts on the page; whatever it says on the console or asks of others is an error."""
+    page, seen = window
+    seen.errors.clear(), seen.requests.clear()
+    open_at(page, lab, SMALL)
+    yield page
+    assert seen.errors == []
+    assert seen.outside() == []
+    assert any("socket.io" in url for url in seen.requests)
+
+
+def open_at(page, lab, query):
+    page.goto(lab.address + query)
+    page.wait_for_selector('[data-fact="limit"]')
+
+
+def turn(page, name):
+    page.get_by_role("tab", name=name).click()
+
+
+def field(page, name):
+    return page.locator(f'[data-field="{name}"]')
+
+
+def box(page, name):
+    """The part of a field that is typed into, whichever element carries its name."""
+    return page.locator(
+        f'input[data-field="{name}"], textarea[data-field="{name}"], [data-field="{name}"] input'
+    )
+
+
+def slider(page, name):
+    """The part of a slider that keys reach."""
+    return page.locator(f'[data-slider="{name}"] .q-slider__track-container')
+
+
+def end_of_flow(page):
+    return page.locator('[data-fact="end"]')
+
+
+def choose(page, name, option):
+    page.locator(f'.q-select:has([data-field="{name}"]), .q-select[data-field="{name}"]').first.click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def download(page, figure, kind):
+    page.get_by_role("button", name=f"download {figure}", exact=True).click()
+    with page.expect_download() as caught:
+        page.get_by_text(kind, exact=True).click()
+    with open(caught.value.path(), "rb") as file:
+        return caught.value.suggested_filename, file.read()
+
+
+def wait_for_text(locator, pattern):
+    from playwright.sync_api import expect
+
+    expect(locator).to_contain_text(re.compile(pattern), timeout=60_000)
+
+
+def test_a_newcomer_reads_why_it_is_a_fifth(opened):
+    text = opened.locator("main").inner_text()
+    assert "it predicts 1/5 of the next token on average" in text
+    assert "Assumption 4.2" in text
+    assert "= 2/5 is not 0" in text
+
+
+def test_every_panel_draws_every_figure(opened):
+    for tab, figures in _FIGURES.items():
+        turn(opened, tab)
+        for name in figures:
+            described = f'[data-figure="{name}"][aria-label*=". "]'  # by its caption, once it is drawn
+            opened.wait_for_selector(f"{described} .cartesianlayer .subplot", state="attached")
+    wait_for_text(opened.locator("main"), "have the cosine 1 ")
+
+
+def test_another_law_another_answer(opened):
+    choose(opened, "law.kind", "Sparse: one coordinate is ±scale")
+    wait_for_text(opened.locator('[data-fact="gap"]'), "0$")
+    wait_for_text(opened.locator('[data-answer="4.2"]'), "yes")
+    turn(opened, "Training")
+    wait_for_text(end_of_flow(opened), r"converged: .*limit by theory 1, zheng2024")
+
+
+def test_a_slider_moves_the_start_and_the_address(opened):
+    turn(opened, "Training")
+    wait_for_text(end_of_flow(opened), f"converged.*ab = {LIMIT}; limit by theory {LIMIT}")
+    path = '[data-figure="product"] .scatterlayer path.js-line'
+    before = opened.locator(path).first.get_attribute("d")
+    slider(opened, "init.a").focus()
+    for _ in range(10):
+        opened.keyboard.press("ArrowRight")
+    opened.wait_for_function(
+        "([path, before]) => document.querySelector(path).getAttribute('d') !== before", arg=[path, before]
+    )
+    opened.wait_for_function("document.querySelector('input[data-field=\"init.a\"]').value === '0.7'")
+    opened.wait_for_function("location.search.includes('init.a=0.7&')")
+
+
+def test_a_start_is_drawn_by_hand_on_the_plane(opened):
+    turn(opened, "Training")
+    opened.wait_for_selector('[data-figure="phase"] .cartesianlayer .subplot')
+    wait_for_text(end_of_flow(opened), "converged")
+    opened.locator('[data-figure="phase"]').scroll_into_view_if_needed()
+    area = opened.locator('[data-figure="phase"] .nsewdrag').bounding_box()
+    middle = area["x"] + area["width"] / 2, area["y"] + area["height"] / 2
+    opened.mouse.move(middle[0], middle[1])
+    opened.mouse.down()
+    opened.mouse.move(middle[0] + area["width"] / 4, middle[1] - area["height"] / 8, steps=5)
+    opened.mouse.up()
+    opened.wait_for_function("new URLSearchParams(location.search).get('init.a') > 0.2")
+    a, b = (float(box(opened, name).input_value()) for name in ("init.a", "init.b"))
+    assert a == pytest.approx(2 * b, rel=0.1)  # the pointer stands on whole pixels
+
+
+def test_a_slider_goes_through_the_time_of_the_weights(opened):
+    turn(opened, "Training")
+    wait_for_text(end_of_flow(opened), "converged")
+    slider(opened, "time").focus()
+    for _ in range(5):  # of ten steps each
+        opened.keyboard.press("PageDown")
+    wait_for_text(opened.locator("main"), "W\\^KQ at flow time 0\\b(?!\\.)")
+    _, content = download(opened, "w_kq", "CSV")
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
+    assert len(rows) == 16
+    assert {float(row["y"]) for row in rows if (row["trace"], row["x"]) in (("3", "1"), ("4", "2"))} == {0.5}
+
+
+def test_figures_are_downloaded_for_print_and_as_numbers(opened):
+    turn(opened, "Training")
+    wait_for_text(end_of_flow(opened), "converged")
+    name, table = download(opened, "product", "CSV")
+    assert name == "product.csv"
+    rows = list(csv.DictReader(io.StringIO(table.decode())))
+    flow = [float(row["y"]) for row in rows if row["trace"].startswith("$a_j b_j$")]
+    assert flow[0] == pytest.approx(0.1)
+    assert flow[-1] == pytest.approx(float(LIMIT), rel=0.02)  # the picture ends when 1 % of the way is left
+    assert download(opened, "product", "PDF")[1].startswith(b"%PDF-")
+    assert download(opened, "phase", "PNG")[1].startswith(b"\x89PNG")
+
+
+def test_the_setting_is_downloaded_as_a_file_and_as_a_program(opened):
+    for entry, name, part in (
+        ("Download the specification", "spec.toml", b'law = { kind = "gaussian", scale = 1 }'),
+        ("Download the Python program", "view.py", b"FlowSpec.model_validate"),
+    ):
+        opened.get_by_role("button", name="Share").click()
+        with opened.expect_download() as caught:
+            opened.get_by_text(entry).click()
+        assert caught.value.suggested_filename == name
+        with open(caught.value.path(), "rb") as file:
+            assert part in file.read()
+
+
+def test_a_specification_is_opened(opened):
+    opened.get_by_role("button", name="Share").click()
+    opened.get_by_text("Open a specification …").click()
+    spec = {
+        "dim": 2,
+        "horizon": 6,
+        "law": {"kind": "gaussian", "scale": 2},
+        "init": {"kind": "diagonal", "a": 1, "b": 1},
+    }
+    content = {"name": "spec.json", "mimeType": "application/json", "buffer": json.dumps(spec).encode()}
+    opened.locator(".q-uploader__input").set_input_files(content)
+    opened.wait_for_function("location.search.includes('law.scale=2')")
+    assert box(opened, "init.b").input_value() == "1"
+
+
+def test_identify_names_one_step_of_descent(opened):
+    turn(opened, "Mind")
+    wait_for_text(opened.locator("main"), "Capability gap")
+    opened.get_by_role("button", name="Identify").click()
+    opened.get_by_role("button", name="Cancel").locator("visible=true").first.wait_for()
+    wait_for_text(opened.locator('[data-fact="verdict"]'), "identified: gradient-descent")
+    assert f"step_size = {LIMIT}" in opened.locator("table").inner_text()
+
+
+def test_sampled_training_is_shown_and_cancelled(opened):
+    turn(opened, "Training")
+    wait_for_text(end_of_flow(opened), "converged")
+    box(opened, "samples").fill("none")
+    opened.get_by_role("button", name="Train on samples").click()
+    wait_for_text(opened.locator("main"), "an integer from 2 to 20000")
+    box(opened, "samples").fill("64")
+    box(opened, "steps").fill("100000")
+    box(opened, "rate").fill("1e-7")
+    opened.get_by_role("button", name="Train on samples").click()
+    wait_for_text(opened.locator('[role="status"]:visible'), "steps, loss")
+    opened.locator('[role="status"]:visible').get_by_role("button", name="Cancel").click()
+    opened.wait_for_selector('[role="status"]', state="hidden")
+    box(opened, "steps").fill("40")
+    box(opened, "rate").fill("")
+    opened.get_by_role("button", name="Train on samples").click()
+    wait_for_text(opened.locator('[data-figure="product"] .legend'), "64 sampled sequences")
+
+
+def test_a_shared_address_opens_the_same_setting(opened):
+    box(opened, "horizon").fill("7")
+    choose(opened, "objective", "the last one only")
+    opened.wait_for_function("location.search.includes('weights.6=1')")
+    other = opened.context.new_page()
+    try:
+        other.goto(opened.url)
+        other.wait_for_selector('[data-fact="limit"]')
+        assert box(other, "horizon").input_value() == "7"
+        assert other.url == opened.url
+        assert from_query(urlsplit(opened.url).query).weights == {6: 1}
+        # two windows, two states
+        box(other, "init.a").fill("0.9")
+        other.wait_for_function("location.search.includes('init.a=0.9')")
+        assert box(opened, "init.a").input_value() == "0.5"
+        assert parse_qs(urlsplit(opened.url).query)["init.a"] == ["0.5"]
+    finally:
+        other.close()
+
+
+def test_an_address_that_cannot_be_read_says_so(opened, lab):
+    open_at(opened, lab, "?dim=99&horizon=6&law.kind=gaussian&init.kind=diagonal&init.a=1&init.b=1")
+    assert "dim: must be at most 24 here, got 99" in opened.locator("main").inner_text()
+
+
+BAD = [
+    ("dim", "0", "at least 1"),
+    ("horizon", "2", "at least 3"),
+    ("law.scale", "-1", "greater than 0"),
+    ("init.a", "x", "no rational number"),
+    ("init.b", "1e999", "finite"),
+]
+HIDDEN = [
+    ("law.kind", "Constant", "law.value", "1, x", "no rational number"),
+    ("law.kind", "Student t", "law.df", "5", "df > 6"),
+    ("law.kind", "Mixture of laws", "law.parts", "0.5 gaussian", "1"),
+    ("law.kind", "Given samples", "law.samples", "1, x", "rational"),
+    ("law.kind", "Given moments", "law.moments", "1, 2", "needs the 7 numbers"),
+    ("objective", "weights by context length", "weights", "9: 1", "context lengths are 2 … 5"),
+    ("init.kind", "Gaussian: every entry N(0, σ_w²)", "init.seed", "-1", "at least 0"),
+    ("init.kind", "Gaussian: every entry N(0, σ_w²)", "init.scale", "0", "greater than 0"),
+    ("init.kind", "given matrices", "init.w_kq", "1 x", "no rational number"),
+]
+GOOD = {
+    "law.kind": "Gaussian",
+    "objective": "every prediction (autoregressive)",
+    "init.kind": "diagonal: a₀ I and b₀ I",
+}
+
+
+def message_at(page, name):
+    return page.locator(f'.q-field:has([data-field="{name}"]), .q-field[data-field="{name}"]').locator(
+        '.q-field__messages [role="alert"]'
+    )
+
+
+def test_a_bad_value_is_told_at_its_field_and_the_page_lives(lab, opened):
+    for name, text, message in BAD:
+        good = box(opened, name).input_value()
+        box(opened, name).fill(text)
+        wait_for_text(message_at(opened, name).first, re.escape(message))
+        box(opened, name).fill(good)
+        opened.wait_for_selector('.q-field__messages [role="alert"]', state="detached")
+    for choice, option, name, text, message in HIDDEN:
+        choose(opened, choice, option)
+        box(opened, name).fill(text)
+        wait_for_text(message_at(opened, name).first, re.escape(message))
+        choose(opened, choice, GOOD[choice])  # what is hidden is not asked for
+        opened.wait_for_selector('.q-field__messages [role="alert"]', state="detached")
+    box(opened, "law.scale").fill("2")
+    opened.wait_for_function("location.search.includes('law.scale=2')")
+
+
+def test_claims_are_browsed_and_one_is_checked_again(opened):
+    turn(opened, "Claims")
+    row = opened.locator('[data-claim="zheng2024/theorem-4.2"]')
+    wait_for_text(row, "verified · theorem-4.2")
+    row.locator(".q-item").first.click()
+    wait_for_text(row, "measured: error: 1e-09")
+    row.locator('[data-figure="zheng2024-risk"] .cartesianlayer .subplot').wait_for(state="attached")
+    other = opened.locator('[data-claim="zheng2024/assumption-4.1"]')
+    wait_for_text(other, "not checked")
+    other.locator(".q-item").first.click()
+    other.get_by_role("button", name="Check it again").click()
+    wait_for_text(other, "verified · assumption-4.1")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everyone_can_use_it(opened, lab, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    opened.emulate_media(color_scheme=scheme)
+    try:
+        open_at(opened, lab, SMALL)
+        for tab in TABS:
+            turn(opened, tab)
+            opened.wait_for_timeout(700)  # colours fade in
+            found = axe.Axe().run(opened).response["violations"]
+            told = [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found]
+            assert told == [], f"{tab}: {json.dumps(told)}"
+    finally:
+        opened.emulate_media(color_scheme="no-override")
+
+
+def test_a_phone_shows_all_without_scrolling_sideways(opened, lab):
+    before = opened.viewport_size
+    opened.set_viewport_size({"width": 390, "height": 844})
+    try:
+        open_at(opened, lab, SMALL)
+        for tab in TABS:
+            turn(opened, tab)
+            opened.wait_for_timeout(300)
+            assert opened.evaluate("document.documentElement.scrollWidth") <= 390
+    finally:
+        opened.set_viewport_size(before)
