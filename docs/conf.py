@@ -31,6 +31,7 @@ maximum_signature_line_length = 88
 
 
 def setup(app):
-    """Pages are read through `pages`, and anew when the package has changed: they show its docstrings and what it prints."""
-    app.add_config_value("code", code_version(), "env")
+    """Pages are read through `pages`, all of them anew when the code has changed that they show or that shows them."""
+    shown_by = [path.read_text(encoding="utf-8") for path in sorted(Path(pages.__file__).parent.glob("*.py"))]
+    app.add_config_value("code", [code_version(), *shown_by], "env")
     app.connect("source-read", pages.read_source)

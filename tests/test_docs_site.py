@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import blocks
+import pages
 import pytest
 from public_names import describe, names_of
 from sphinx.util.inventory import InventoryFile
@@ -157,6 +158,18 @@ def test_what_blocks_print_and_draw_is_kept_until_blocks_or_code_change(elsewher
 
 
 COMMAND = "```sh\nmesascope cite zheng2024\n```\n"
+
+
+def test_a_page_is_shown_with_what_its_blocks_said(elsewhere):
+    page = COMMAND + PAGE + COMMAND + "```text\n@inproceedings{zheng2024\n```\n![Drawn](other.png)\n"
+    blocks.run(page, {})
+    code = [cell for cell in pages.notebook(page).cells if cell.cell_type == "code"]
+    said = [[output.get("text") or output.data["image/png"] for output in cell.outputs] for cell in code]
+    (cited,), *others = said
+    assert "zheng2024" in cited and others == [["# some.toml\nx = 1", "cGljdHVyZQ=="], []]
+    assert all(cell.source for cell in code) and code[0].metadata["tags"] == ["remove-input"]
+    shown = pages.notebook(page.replace("other.png", "drawn.png")).cells  # by the page itself
+    assert not any(output.get("data") for cell in shown for output in cell.get("outputs", ()))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from nbformat import NotebookNode, v4
 
 ROOT = DOCS.parent
 TAKEN = re.compile(r"<!-- all of (\S+\.md) -->\n")
+COMMANDS = "# the commands above"  # stands for them where their output is shown: myst-nb leaves out cells without source
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -28,7 +29,7 @@ def notebook(text: str) -> NotebookNode:
             cells += [v4.new_markdown_cell(text[end : block.start()]), _cell(code, output, text)]
             end = block.end()
         elif kind == "sh" and output and not _is_told(blocks[number + 1 :]):
-            cells += [v4.new_markdown_cell(text[end : block.end()]), _cell("", output, text)]
+            cells += [v4.new_markdown_cell(text[end : block.end()]), _cell(COMMANDS, output, text)]
             end = block.end()
     cells.append(v4.new_markdown_cell(text[end:]))
     return v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}})
@@ -41,7 +42,7 @@ def _is_told(later):
 
 def _cell(code, output, page):
     cell = v4.new_code_cell(code.rstrip("\n"))
-    if not code:
+    if code == COMMANDS:
         cell.metadata["tags"] = ["remove-input"]
     if output and output.text:
         cell.outputs.append(v4.new_output("stream", name="stdout", text=output.text))
