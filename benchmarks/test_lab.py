@@ -57,7 +57,7 @@ def _page(cache):
             chromium.close()
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=30)
+        process.communicate(timeout=30)
 
 
 def test_slider(benchmark, bar, tmp_path):
