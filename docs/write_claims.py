@@ -38,8 +38,8 @@ every record gives its tolerance and why it is what it is (`tolerance_reason`). 
 otherwise ours, and stand in the statement.
 
 **Origin** says whose statement it is: *paper*, the paper's or its authors' program's; *review*, asked for in the reviews of the
-paper or told there; *ours*, found or derived here. Claims whose settings are the same in both presets are checked at the
-paper's sizes by either: *same* in the last column.
+paper or told there; *ours*, found or derived here. Claims whose settings are the same in both presets, identities at a few
+sizes and exact results at the paper's, need no second run: *same* in the last column.
 
 ## Run it again
 
@@ -73,19 +73,19 @@ def _summary(found):
     told = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
     yield f"{len(claims())} claims of {len(PAPERS)} papers; quick preset: {told}, in {sum(c.seconds for c in quick):.0f} s."
     yield ""
-    yield "| paper | claims | verified | refuted | inconclusive | quick preset | checked at the paper's sizes |"
+    yield "| paper | claims | verified | refuted | inconclusive | quick preset | with the settings of the paper preset |"
     yield "|---|---|---|---|---|---|---|"
     for paper in PAPERS:
         ids = [claim.id for claim in claims(paper)]
         records = [found["quick"][id] for id in ids if id in found["quick"]]
         verdicts = Counter(one.verdict for one in records)
         cells = " | ".join(str(verdicts[verdict]) for verdict in ("verified", "refuted", "inconclusive"))
-        large = sum(_at_paper_sizes(claim, found) for claim in claims(paper))
+        large = sum(_of_paper_preset(claim, found) for claim in claims(paper))
         seconds = sum(one.seconds for one in records)
         yield f"| [{paper}](#{paper}) | {len(ids)} | {cells} | {seconds:.0f} s | {large} of {len(ids)} |"
 
 
-def _at_paper_sizes(claim, found):
+def _of_paper_preset(claim, found):
     """Whether a record is one of the paper preset, or of settings that are no others there."""
     return claim.id in found["paper"] or (_is_one_size(claim) and claim.id in found["quick"])
 

@@ -209,7 +209,7 @@ def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypa
 
 
 def test_statements_that_speak_of_both_presets_have_one_set_of_settings():
-    # such a claim counts as checked at the paper's sizes
+    # such a claim counts as checked with the settings of the paper preset
     for claim in claims():
         if "both presets" in claim.statement:
             assert claim.settings["quick"] == claim.settings["paper"], claim.id

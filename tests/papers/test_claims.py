@@ -174,6 +174,7 @@ def wrong_engine(monkeypatch):
         "masked",
         "unmasked",
         "curves",
+        "last term",
     ],
 )
 def test_a_wrong_loss_refutes(name, wrong_engine):

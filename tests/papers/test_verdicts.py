@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+from mesascope.learners import GradientDescent
 from mesascope.papers._claim import UnsettledError, all_of
 from mesascope.papers._intervals import above, below, between, mean_interval
 from mesascope.papers._minimized import minimized, minimized_by_values
+from mesascope.papers._names import named
+from mesascope.probes import Identification
+from mesascope.probes._identification import Ranked
 
 
 @pytest.mark.parametrize(
@@ -67,3 +71,23 @@ def test_a_minimum_by_values_that_is_reached():
     assert minimized_by_values(value, [-1.2, 1.0], fatol=1e-12).value < 1e-8
     with pytest.raises(UnsettledError, match="Nelder-Mead"):
         minimized_by_values(value, [-1.2, 1.0], maxiter=5)
+
+
+@pytest.mark.parametrize(
+    ("answer", "candidates", "steps", "verdict"),
+    [
+        ("identified", ("gradient-descent",), 2, "verified"),
+        ("identified", ("gradient-descent",), 3, "refuted"),
+        ("identified", ("ridge",), 2, "refuted"),
+        ("ambiguous", ("gradient-descent", "ridge"), 2, "inconclusive"),
+        ("ambiguous", ("gradient-descent",), 2, "inconclusive"),  # its interval reaches beyond the tolerance
+        ("ambiguous", ("newton", "ridge"), 2, "refuted"),
+        ("none", (), 2, "refuted"),
+    ],
+)
+def test_a_name_that_is_not_decided_is_neither_right_nor_wrong(answer, candidates, steps, verdict):
+    descent = Ranked("gradient-descent", {"steps": 2.0}, 0.001, (0.0, 0.002), (), GradientDescent(0.1, 2))
+    found = Identification(answer, candidates, (descent,), (), (), None)
+    assert named(found, "gradient-descent", steps) == verdict
+    if steps == 2:
+        assert named(found, "gradient-descent") == verdict

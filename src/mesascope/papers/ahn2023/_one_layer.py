@@ -14,8 +14,9 @@ from mesascope.probes import identify
 from mesascope.records import Figure, Heatmap, Panel, Verdict
 from mesascope.theory import ahn2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, both, decide, within
+from .._claim import Claim, Finding, Settings, all_of, both, within
 from .._intervals import below, between, mean_interval
+from .._names import named
 from .._prompts import construction_model, fresh_losses
 from .._runs import seeds_of, trained_models
 from .._shared import shared
@@ -75,8 +76,7 @@ def _named(settings: Settings) -> Finding:
     for number, model in enumerate(_trained(settings)):
         found = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
         names.append(" or ".join(found.candidates) or found.verdict)
-        open_ = found.verdict == "ambiguous" and _NAME in found.candidates
-        verdicts.append("inconclusive" if open_ else decide(found.candidates == (_NAME,)))
+        verdicts.append(named(found, _NAME))
         fitted = np.asarray(found.entry(_NAME).hyperparameters["preconditioner"])
         gaps.append(float(np.linalg.norm(fitted - best) / np.linalg.norm(best)))
         distances[str(number)] = {entry.learner: entry.distance for entry in found.ranking}

@@ -210,7 +210,11 @@ CLAIMS = (
             "softmax: GD++ layers trained by BFGS; quick: d = 8, N = 16, 1000 prompts, three seeds; paper: d = 20, N = "
             "40, 20 000 prompts, five seeds)."
         ),
-        source="fu2024, section 4: linear in Newton's iterations, exponential in steps of gradient descent",
+        source=(
+            "fu2024, section 4: linear in Newton's iterations, exponential in steps of gradient descent (said there of the "
+            "layers of one softmax transformer)"
+        ),
+        origin="ours",
         settings=both(
             {
                 "dim": 8,

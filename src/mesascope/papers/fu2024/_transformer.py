@@ -27,7 +27,7 @@ from mesascope.records import Figure, Panel
 
 from .._claim import Claim, Finding, Settings, UnsettledError, all_of, both
 from .._figures import curve
-from .._intervals import above, between, mean_interval
+from .._intervals import above, below, mean_interval
 from .._recorded import recorded_models
 from .._runs import seeds_of
 from .._still_falling import fall, halves, unless_falling
@@ -64,14 +64,16 @@ def _transformer(settings: Settings) -> Finding:
     similar = mean_interval(alike["newton"][:, -1])
     closer = mean_interval(alike["newton"][:, -1] - alike["gradient_descent"][:, -1])
     falling = fall(*zip(*(one.left for one in found), strict=True))
+    least, most = settings["per_layer"]
     parts = {
-        "iterations": all_of(*(between(ends, *settings["per_layer"]) for _, ends in more)),
+        "iterations": all_of(*(above(ends, least) for _, ends in more)),
         "gradient_steps": all_of(*(above(ends, float(np.log(settings["factor"]))) for _, ends in times)),
         "similarity": above(similar[1], settings["similarity"]),
         "nearer_to_newton": above(closer[1], 0.0),
     }
     parts = {name: unless_falling(verdict, falling) for name, verdict in parts.items()}
-    least, most = settings["per_layer"]
+    # layers that are worth too much already are not excused by more that is still to be learned
+    parts["not_too_many_iterations"] = all_of(*(below(ends, most) for _, ends in more))
     return Finding(
         {
             "more_iterations": [mean for mean, _ in more],

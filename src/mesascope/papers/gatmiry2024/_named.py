@@ -11,7 +11,8 @@ from mesascope.probes import identify
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, both, decide
+from .._claim import Claim, Finding, Settings, all_of, both
+from .._names import named
 from ._common import PAPER, drawn_moments, looped_model, minimizer
 
 
@@ -40,19 +41,16 @@ def _named(settings: Settings, models: dict[int, PromptModel], dim: int) -> Find
     for loops, model in models.items():
         found = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
         entry = found.entry("gradient-descent")
-        steps = int(entry.hyperparameters["steps"])
         told[f"{loops}"] = {
             "verdict": found.verdict,
             "names": list(found.candidates),
-            "steps": steps,
+            "steps": int(entry.hyperparameters["steps"]),
             "step_size": float(entry.hyperparameters["step_size"]),
             "best_multiple": theory.best_multiple(dim, settings["examples"], loops),
             "distances": {one.learner: one.distance for one in found.ranking},
             "reasons": list(found.reasons),
         }
-        among = "gradient-descent" in found.candidates
-        right = found.candidates == ("gradient-descent",) and steps == loops
-        verdicts.append("inconclusive" if among and found.verdict == "ambiguous" else decide(right))
+        verdicts.append(named(found, "gradient-descent", loops))
     return Finding(
         {
             loops: f"{' or '.join(one['names']) or 'none'}; of descent {one['steps']} steps"

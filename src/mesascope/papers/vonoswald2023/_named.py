@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mesascope.probes import identify
+from mesascope.records import Verdict
 
-from .._claim import Claim, Finding, Settings, both, decide
+from .._claim import Claim, Finding, Settings, all_of, both, within
+from .._names import named
 from .._still_falling import fall, unless_falling
 from ._common import PAPER, best_step_size, data
 from ._layers import PAPER_SIZES, SCALE, TRAINING, at_the_end, half_way, loss_above_the_step
@@ -14,42 +16,41 @@ from ._layers import PAPER_SIZES, SCALE, TRAINING, at_the_end, half_way, loss_ab
 
 def _named(settings: Settings) -> Finding:
     """`identify` on trained layers: name, number of steps and step size."""
-    found = _asked(settings)
+    found, verdict = _asked(settings)
     sizes = [entry["step_size_over_the_best"] for entry in found]
-    right = all(entry["names"] == ["gradient-descent"] and entry["steps"] == 1 for entry in found)
-    near = max(abs(size - 1) for size in sizes) <= settings["tolerance"]
+    farthest = max(abs(size - 1) for size in sizes)
     return Finding(
         {"names": [" or ".join(entry["names"]) for entry in found], "step_sizes_over_the_best": sizes},
         {"names": "gradient-descent, one step", "step_sizes_over_the_best": 1.0},
         settings["tolerance"],
-        decide(right and near),
+        all_of(verdict, within(farthest, settings["tolerance"])),
         {"seeds": found},
     )
 
 
 def _named_among_all(settings: Settings) -> Finding:
     """`identify` on trained layers, a preconditioner among the learners."""
-    found = _asked(settings)
+    found, verdict = _asked(settings)
     # what a matrix fits is what training leaves beside the step: that, and not the loss, has to be at rest
     left = [loss_above_the_step(models, settings)[0] for models in (half_way(settings), at_the_end(settings))]
     falling = fall(*left)
-    named = decide(all(entry["names"] == ["gradient-descent"] and entry["steps"] == 1 for entry in found))
     return Finding(
         {"names": [" or ".join(entry["names"]) for entry in found]},
         {"names": "gradient-descent, one step"},
         None,
-        unless_falling(named, falling),
+        unless_falling(verdict, falling),
         {"seeds": found, "fall_of_the_loss_above_the_step_in_the_second_half": falling},
     )
 
 
-def _asked(settings: Settings) -> list[dict[str, Any]]:
-    """What `identify` says about the layer of every seed."""
+def _asked(settings: Settings) -> tuple[list[dict[str, Any]], Verdict]:
+    """What `identify` says about the layer of every seed, and whether that is one step of gradient descent for all."""
     process, task = data(settings)
-    best, told = best_step_size(settings), []
+    best, told, verdicts = best_step_size(settings), [], []
     for model in at_the_end(settings)[: settings["asked"]]:
         found = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
         entry = found.entry("gradient-descent")
+        verdicts.append(named(found, "gradient-descent", 1))
         told.append(
             {
                 "verdict": found.verdict,
@@ -60,7 +61,7 @@ def _asked(settings: Settings) -> list[dict[str, Any]]:
                 "reasons": list(found.reasons),
             }
         )
-    return told
+    return told, all_of(*verdicts)
 
 
 _ALGORITHMS = [

@@ -7,7 +7,8 @@ from typing import Any
 from mesascope.models import SequenceModel
 from mesascope.probes import identify
 
-from .._claim import Claim, Finding, Settings, both, decide
+from .._claim import Claim, Finding, Settings, all_of, both
+from .._names import named
 from .._still_falling import unless_falling
 from ._common import PAPER, data
 from ._models import (
@@ -38,12 +39,12 @@ def _named(models: list[SequenceModel], name: str, falling: float, settings: Set
         identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
         for model in models[: settings["asked"]]
     ]
-    named = decide(all(one.verdict == "identified" and one.candidates == (name,) for one in found))
+    verdict = all_of(*(named(one, name) for one in found))
     return Finding(
         {"names": [" or ".join(one.candidates) or "none" for one in found]},
         {"names": name},
         None,
-        unless_falling(named, falling),
+        unless_falling(verdict, falling),
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "seeds": [

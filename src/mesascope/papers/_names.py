@@ -1,0 +1,24 @@
+"""Verdicts on the names that `identify` gives."""
+
+from __future__ import annotations
+
+from mesascope.probes import Identification
+from mesascope.records import Verdict
+
+from ._claim import decide
+
+
+def named(found: Identification, learner: str, steps: int | None = None) -> Verdict:
+    """Whether one learner is what `identify` names, and no other.
+
+    Verified if it is identified, inconclusive if it is among those that an ambiguous answer leaves, else refuted.
+
+    Args:
+        found: what `identify` says.
+        learner: its id.
+        steps: how many it takes, which then belongs to the name.
+    """
+    if found.verdict == "ambiguous" and learner in found.candidates:
+        return "inconclusive"
+    right = found.verdict == "identified" and found.candidates == (learner,)
+    return decide(right and (steps is None or int(found.entry(learner).hyperparameters["steps"]) == steps))
