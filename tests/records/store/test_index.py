@@ -4,7 +4,9 @@ import math
 import os
 import random
 import shutil
+import sqlite3
 import warnings
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -120,6 +122,44 @@ def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
         assert reindex(folders.root) == len(runs)
         with open_store(folders.root) as store:
             assert store.rows() == rows and store.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("runs", "id", "NULL"),
+        ("runs", "id", "'../../..'"),
+        ("runs", "state", "'dne'"),
+        ("runs", "spec", "5"),
+        ("runs", "seconds", "'x'"),
+        ("parts", "part", "NULL"),
+        ("store", "folder", "NULL"),
+        ("study_points", "place", "x'00'"),
+    ],
+)
+def test_a_value_that_has_rotted_is_told_and_rebuilt(folders, made, table, column, value):
+    """The file is whole to SQLite, but what stands in one row is none of its column."""
+    run = made.compute(folders, 1)
+    points = (StudyPoint(run=run, place=(0,)),)
+    axis = StudyAxis(name="a", labels=(1,))
+    folders.write_study(StudyRecord(name="s", kind="flow", spec={}, axes=(axis,), points=points))
+    open_store(folders.root).close()
+    with closing(sqlite3.connect(folders.root / "index.sqlite")) as file, file:
+        file.execute("PRAGMA writable_schema = ON")
+        file.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
+    with closing(sqlite3.connect(folders.root / "index.sqlite")) as file, file:
+        file.execute(f"UPDATE {table} SET {column} = {value}")
+
+    def asked():
+        with open_store(folders.root) as store:
+            return [row.id for row in store.rows()], store.to_xarray("s").run.item()
+
+    with pytest.raises(
+        RecordError, match=r"is damaged, or no index \(.*build it anew: mesascope runs reindex"
+    ):
+        asked()
+    assert reindex(folders.root) == 1
+    assert asked() == ([run], run)
 
 
 def test_what_others_write_is_seen_when_a_store_is_opened(folders, made, index):

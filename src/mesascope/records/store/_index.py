@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, select
+from sqlalchemy import Connection, Select, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ._models import StudyRecord
+from ._models import RUN_ID, STUDY_NAME, StudyRecord
 from ._schema import OUTCOMES, PARTS, POINTS, RUNS, STORE, STUDIES
+from ._urls import damaged
 
 _CHUNK = 500  # rows in one statement: SQLite takes 32 766 values
 
@@ -72,30 +74,61 @@ def put_store(connection: Connection, identity: str, folder: str) -> None:
 
 
 def get_store(connection: Connection) -> tuple[str, str] | None:
-    """Whose index this is, and where that lies: identity and folder."""
+    """Whose index this is, and where that lies: identity and folder.
+
+    Raises:
+        DamagedIndexError: it is not of a store.
+    """
     row = connection.execute(select(STORE.c.identity, STORE.c.folder)).first()
-    return None if row is None else (row.identity, row.folder)
+    if row is None:
+        return None
+    identity, folder = row
+    if not (isinstance(identity, str) and re.fullmatch("[0-9a-f]{32}", identity) and isinstance(folder, str)):
+        raise damaged(connection.engine.url, f"its store is {identity!r} at {folder!r}")
+    return identity, folder
 
 
 def get_parts(connection: Connection) -> dict[str, int]:
     """When each folder of runs was last changed, as the index knows it."""
-    return {row.part: row.written for row in connection.execute(select(PARTS))}
+    return _times(connection, select(PARTS.c.part, PARTS.c.written), "[0-9a-f]{2}")
 
 
 def get_studies(connection: Connection) -> dict[str, int]:
     """The names of the studies, with the times of their files."""
-    return {row.name: row.written for row in connection.execute(select(STUDIES.c.name, STUDIES.c.written))}
+    return _times(connection, select(STUDIES.c.name, STUDIES.c.written), STUDY_NAME)
+
+
+def get_runs(connection: Connection) -> dict[str, int]:
+    """All runs, with the times of their records."""
+    return _times(connection, select(RUNS.c.id, RUNS.c.written), RUN_ID)
 
 
 def ids_of_part(connection: Connection, part: str) -> set[str]:
     """The runs whose ids begin so."""
-    return set(connection.scalars(select(RUNS.c.id).where(RUNS.c.id >= part, RUNS.c.id < part + "g")))
+    chosen = select(RUNS.c.id, RUNS.c.written).where(RUNS.c.id >= part, RUNS.c.id < part + "g")
+    return set(_times(connection, chosen, RUN_ID))
 
 
 def unfinished(connection: Connection) -> dict[str, int]:
     """The runs that are not done, with the times of their records."""
     chosen = select(RUNS.c.id, RUNS.c.written).where(RUNS.c.state.in_(("planned", "failed")))
-    return {row.id: row.written for row in connection.execute(chosen)}
+    return _times(connection, chosen, RUN_ID)
+
+
+def _times(connection: Connection, chosen: Select[Any], form: str) -> dict[str, int]:
+    """Names and times, as they were written.
+
+    Raises:
+        DamagedIndexError: a name is not of this form, or a time is none: a file that is damaged still opens.
+    """
+    found, is_name = {}, re.compile(form).fullmatch
+    for name, written in connection.execute(chosen):
+        if not (isinstance(name, str) and is_name(name) and isinstance(written, int)):
+            raise damaged(
+                connection.engine.url, f"it holds {name!r}, {written!r} in place of a name and a time"
+            )
+        found[name] = written
+    return found
 
 
 def chunks(items: Sequence[Any]) -> Iterable[Sequence[Any]]:

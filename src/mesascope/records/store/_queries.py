@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Engine, Select, func, select
+from sqlalchemy import URL, Connection, CursorResult, Engine, Select, func, select
 
 from mesascope.records._files import RecordError
 
 from ._engine import reading
-from ._filters import Filter, condition, read_filters
+from ._filters import STATES, Filter, condition, read_filters
 from ._folders import RunFolders
+from ._models import RUN_ID
 from ._rows import RunRow
 from ._schema import OUTCOMES, POINTS, RUNS, STUDIES
+from ._urls import damaged
 
 _COLUMNS = [column for column in RUNS.columns if column.name not in ("brief", "written")]
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("id", "name", "kind", "state", "code", "started", "ended"), (str,)),
+    **dict.fromkeys(("place", "attempts", "written"), (int,)),
+    **{"spec": (dict,), "outcome": (dict,), "axes": (list,)},
+    **{"error": (str, type(None)), "seconds": (float, int, type(None))},
+}
+_is_id = re.compile(RUN_ID).fullmatch
 
 
 def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int | None) -> list[RunRow]:
@@ -29,7 +39,8 @@ def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int
     if limit is not None and not any(map(_by_locks, read)):
         chosen = chosen.limit(limit)
     with reading(engine) as connection, _streamed(connection, chosen) as rows:
-        return list(islice(_alive(rows, folders, read), limit))
+        sound = (_sound(row._asdict(), engine.url) for row in rows)
+        return list(islice(_alive(sound, folders, read), limit))
 
 
 def _streamed(connection: Connection, chosen: Select[Any]) -> CursorResult[Any]:
@@ -61,19 +72,47 @@ def _by_locks(one: Filter) -> bool:
     return one.name == "state" and one.value in ("planned", "running")
 
 
-def _alive(rows: Any, folders: RunFolders, filters: Sequence[Filter]) -> Iterator[RunRow]:
+def _typed(row: dict[str, Any], url: URL) -> dict[str, Any]:
+    """A row, if its values are of their columns: SQLite opens a file that is damaged, and reads what it finds.
+
+    Raises:
+        DamagedIndexError: one of them is not.
+    """
+    for name, value in row.items():
+        if not isinstance(value, _TYPES[name]):
+            raise damaged(url, f"it holds {value!r} as {name}")
+    return row
+
+
+def _sound(row: dict[str, Any], url: URL) -> dict[str, Any]:
+    """A row of a run, if it is as runs are written.
+
+    Raises:
+        DamagedIndexError: it is not.
+    """
+    _typed(row, url)
+    if not _is_id(row["id"]) or row["state"] not in STATES:
+        raise damaged(url, f"run {row['id']!r} is {row['state']!r}")
+    return row
+
+
+def _alive(
+    rows: Iterable[dict[str, Any]], folders: RunFolders, filters: Sequence[Filter]
+) -> Iterator[RunRow]:
     """The rows, with `running` for what is being computed now; those whose state is not asked for are left out."""
     for row in rows:
-        state = _state(folders, row.id, row.state)
+        state = _state(folders, row["id"], row["state"])
         if _is_meant(state, filters):
-            yield RunRow(**{**row._asdict(), "state": state})
+            yield RunRow(**{**row, "state": state})
 
 
 def _state(folders: RunFolders, run: str, state: str) -> str:
     """What the index knows of a state, and, of what has not ended, the lock in its folder."""
+    if state != "planned":
+        return state
     # Whether there is the file of a lock is asked first: of a hundred thousand planned runs, few have one.
     lock = f"{folders.root}/runs/{run[:2]}/{run}/.run.lock"
-    return "running" if state == "planned" and os.access(lock, os.F_OK) and folders.running(run) else state
+    return "running" if os.access(lock, os.F_OK) and folders.running(run) else state
 
 
 def _is_meant(state: str, filters: Sequence[Filter]) -> bool:
@@ -93,14 +132,16 @@ def study_points(
         if row is None:
             known = ", ".join(connection.scalars(select(STUDIES.c.name).order_by(STUDIES.c.name))) or "none"
             raise RecordError(f"no study {study!r} in this store; it has: {known}")
+        study_row = _typed(dict(row), engine.url)
         joined = POINTS.join(RUNS, RUNS.c.id == POINTS.c.run).join(OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
-        columns = (POINTS.c.place, POINTS.c.run, RUNS.c.state, OUTCOMES.c.outcome, RUNS.c.code)
+        columns = (POINTS.c.place, RUNS.c.id, RUNS.c.state, OUTCOMES.c.outcome, RUNS.c.code)
         chosen = select(*columns).select_from(joined)
-        found = connection.execute(chosen.where(POINTS.c.study == study).order_by(POINTS.c.place)).all()
+        found = connection.execute(chosen.where(POINTS.c.study == study).order_by(POINTS.c.place))
+        points = [_sound(dict(one), engine.url) for one in found.mappings()]
     return (
-        dict(row),
-        [(one.place, one.run, one.state, one.outcome) for one in found],
-        sorted({one.code for one in found}),
+        study_row,
+        [(one["place"], one["id"], one["state"], one["outcome"]) for one in points],
+        sorted({one["code"] for one in points}),
     )
 
 

@@ -22,6 +22,7 @@ from ._index import (
     drop_runs,
     drop_study,
     get_parts,
+    get_runs,
     get_studies,
     ids_of_part,
     put,
@@ -74,7 +75,7 @@ def rebuild(engine: Engine, folders: RunFolders) -> None:
     clean(folders)
     with reading(engine) as connection:
         parts, studies = get_parts(connection), get_studies(connection)
-        parts |= dict.fromkeys((run[:2] for run in connection.scalars(select(RUNS.c.id))), 0)
+        parts |= dict.fromkeys((run[:2] for run in get_runs(connection)), 0)
     for part in sorted({*folders.parts(), *parts}):
         _enter_part(engine, folders, part, everything=True)
     for name in sorted({*folders.studies(), *studies}):
@@ -96,6 +97,8 @@ def differences(engine: Engine, folders: RunFolders) -> list[str]:
     """One line for every way in which the index is not what the folders say."""
     try:
         check(engine)
+        with reading(engine) as connection:
+            get_runs(connection)  # refuses what is no id
     except RecordError as error:
         return [str(error)]
     found, known = [], set()
