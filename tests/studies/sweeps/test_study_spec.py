@@ -137,6 +137,9 @@ def test_a_random_subset_has_as_many_points_as_there_are(study_with, count):
     axes = [{"path": p, "values": [0.1, 0.2, 0.3, 0.4]} for p in ("init.a", "init.b")]
     study = parse_spec(study_with(axes=axes, subset={"kind": "random", "count": count}), StudySpec)
     assert len(set(study.places())) == study.size == min(count, 16)
+    # a study that is extended keeps what was computed
+    more = parse_spec(study_with(axes=axes, subset={"kind": "random", "count": count + 1}), StudySpec)
+    assert set(study.places()) <= set(more.places())
 
 
 def test_a_coarser_grid_keeps_every_kth_value(study_with):

@@ -73,7 +73,9 @@ def _is_gone(driver: Driver, file: Path) -> bool:
 
 
 def _host() -> str:
-    return "".join(c if c.isalnum() else "_" for c in os.uname().nodename)[:32]
+    return "".join(
+        c if c.isalnum() else "_" for c in os.uname().nodename
+    )  # whole: nodes differ in their last letters
 
 
 class Announcement:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from itertools import count
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from ._values import Length
 
 
 class RandomSubsetSpec(Spec):
-    """Points drawn without repetition, every one as likely as any other.
+    """Points drawn without repetition, every one as likely as any other; more of them contain fewer.
 
     Attributes:
         count: how many; at most all of them are taken.
@@ -30,17 +31,14 @@ class RandomSubsetSpec(Spec):
         """The points among `size`, in their order."""
         if self.count >= size:
             yield from range(size)
-        elif 2 * self.count <= size:
-            yield from sorted(self._drawn(self.count, size))
         else:
-            left_out = self._drawn(size - self.count, size)
-            yield from (point for point in range(size) if point not in left_out)
+            yield from sorted(self._drawn(size))
 
-    def _drawn(self, count: int, size: int) -> set[int]:
-        """So many of 0 … size − 1, by digests: no library decides which, so that they stay the same for ever."""
+    def _drawn(self, size: int) -> set[int]:
+        """Some of 0 … size − 1, by digests: no library decides which, so that they stay the same for ever."""
         found: set[int] = set()
-        for i in range(2**63):
-            if len(found) == count:
+        for i in count():
+            if len(found) == self.count:
                 break
             digest = hashlib.sha256(f"mesascope subset {self.seed} {i}".encode()).digest()
             found.add(int.from_bytes(digest, "big") % size)
