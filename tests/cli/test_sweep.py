@@ -4,7 +4,8 @@ import pytest
 
 from mesascope.cli import _sweep
 from mesascope.records import RunFolders
-from mesascope.studies import StudySpec, execute, open_or_make, read_spec
+from mesascope.studies import Failure, StudySpec, execute, open_or_make, read_spec
+from mesascope.studies.sweeps._drivers import announced
 from mesascope.studies.sweeps._prepare import check, prepare
 
 STUDY = """
@@ -41,7 +42,7 @@ def overflowing(study):
 def test_a_sweep_is_told_and_kept(run, study, tmp_path):
     first = run("sweep", study(), "--store", tmp_path / "s", "--json")
     assert first.status == 0
-    assert set(first.json) == {"study", "total", "done", "failed", "reused", "failures", "ids"}
+    assert set(first.json) == {"study", "total", "done", "failed", "reused", "failures", "ids", "unentered"}
     assert (first.json["done"], first.json["failed"], first.json["reused"]) == (2, 0, 0)
     again = run("sweep", study("2, 1, 3"), "--store", tmp_path / "s")
     assert (again.status, again.out) == (0, "scales: 1 done, 0 failed, 2 reused, of 3 runs\n")
@@ -75,6 +76,17 @@ def test_status_says_how_far_it_is(run, study, overflowing, tmp_path):
     well = study(name="well")
     run("sweep", well, "--store", store)
     assert run("sweep", well, "--store", store, "--status").status == 0
+
+
+def test_what_drivers_and_runs_of_others_say_is_shown_as_it_is(run, study, tmp_path):
+    """Their files lie in a store that is shared: neither markup nor what a terminal obeys."""
+    store, said = tmp_path / "s", "tcp://[/fe80::1]:8786\x1b[2J"
+    run("sweep", study(), "--store", store)
+    with announced(store, "scales", said, said, 2):
+        ended = run("sweep", study(), "--store", store, "--status")
+    assert ended.status == 0 and ended.out.count("tcp://[/fe80::1]:8786\\x1b[2J") == 2
+    failures = (Failure(error=said, count=2, run="1" * 32),)
+    assert _sweep._failure_lines(failures) == [f"2 × tcp://[/fe80::1]:8786\\x1b[2J  (such as run {'1' * 32})"]
 
 
 def test_a_watch_ends_with_the_study(run, study, tmp_path, monkeypatch):

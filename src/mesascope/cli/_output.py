@@ -49,7 +49,12 @@ def say(text: str) -> None:
         from mesascope.records import without_passwords
 
         line = without_passwords(line)
-    print("".join(c if c.isprintable() else repr(c)[1:-1] for c in line), file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """One line of a text that somebody else may have written, without what a terminal obeys."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.splitlines()))
 
 
 def results() -> "Console":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._interrupt import stopped_by_interrupts
-from ._output import DONE, FAILED, InputError, print_json, results
+from ._output import DONE, FAILED, InputError, print_json, printable, results
 
 if TYPE_CHECKING:
     from mesascope.records import RunRow, Store
@@ -135,7 +135,7 @@ class Compare:
             return DONE
         console = results()
         for path, values in found.items():
-            console.print(_printable(path), style="bold", markup=False)
+            console.print(printable(path), style="bold", markup=False)
             for run, value in zip(ids, values, strict=True):
                 console.print(f"  {run[:12]}  {_short(value, 60)}", markup=False)
         if not found:
@@ -305,7 +305,11 @@ def _print_rows(rows: list[RunRow], total: int) -> None:
         status = Text(row.state, style=_COLOURS[row.state])
         seconds = "" if row.seconds is None else f"{row.seconds:.2f}"
         table.add_row(
-            row.id[:12], status, row.kind, seconds, Text(_summary(row), overflow="ellipsis", no_wrap=True)
+            row.id[:12],
+            status,
+            Text(printable(row.kind)),
+            seconds,
+            Text(_summary(row), overflow="ellipsis", no_wrap=True),
         )
     if rows:
         console.print(table)
@@ -316,7 +320,7 @@ def _print_rows(rows: list[RunRow], total: int) -> None:
 def _summary(row: RunRow) -> str:
     """What came of a run, in a few words."""
     if row.error is not None:
-        return _printable(row.error)
+        return printable(row.error)
     found = {name: value for name, value in row.outcome.items() if isinstance(value, int | float | str)}
     return "  ".join(f"{name} {_short(value, 24)}" for name, value in found.items())
 
@@ -330,15 +334,10 @@ def _print_run(found: dict[str, Any]) -> None:
         if isinstance(value, dict):
             console.print()
             for key, one in value.items():
-                console.print(f"  {_printable(key)}  {_short(one, 66 - len(key))}", markup=False)
+                console.print(f"  {printable(key)}  {_short(one, 66 - len(key))}", markup=False)
         else:
-            lines = map(_printable, str(value).splitlines())
+            lines = map(printable, str(value).splitlines())
             console.print("\n".join(lines), markup=False, soft_wrap=True)
-
-
-def _printable(text: str) -> str:
-    """One line of a text that somebody else may have written, without what a terminal obeys."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.splitlines()))
 
 
 def _short(value: Any, width: int) -> str:
@@ -346,7 +345,7 @@ def _short(value: Any, width: int) -> str:
     text = (
         f"{value:.6g}"
         if isinstance(value, float)
-        else _printable(value)
+        else printable(value)
         if isinstance(value, str)
         else json_text.dumps(value)
     )

@@ -12,7 +12,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._identify import others_print_aside
 from ._interrupt import Stopped, held_interrupts, stopped_by_interrupts
-from ._output import DONE, FAILED, InputError, in_file, print_json, progress, results, say
+from ._output import DONE, FAILED, InputError, in_file, print_json, printable, progress, results, say
 
 if TYPE_CHECKING:
     from mesascope.studies import Failure, StudySpec, StudyStatus, SweepProgress, SweepResult
@@ -65,8 +65,9 @@ class Sweep:
     watch: FlagCreatePairsOff[bool] = False
     """As --status, again and again until all runs have ended."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: study, total, done, failed, reused, failures, ids; with --status: study, total,
-    planned, running, done, failed, per_minute, seconds_left, failures, drivers."""
+    """Print one JSON object: study, total, done, failed, reused, failures, ids, unentered (why the index lacks runs
+    until the next command, or null); with --status: study, total, planned, running, done, failed, per_minute,
+    seconds_left, failures, drivers."""
 
     def run(self) -> int:
         """Check the input, then sweep or look; return the exit status."""
@@ -107,6 +108,8 @@ class Sweep:
         except SweepError as error:
             say(f"mesascope sweep: {error}")
             return FAILED
+        if result.unentered is not None:
+            say(f"mesascope sweep: the next command enters into the index what it lacks: {result.unentered}")
         if self.json:
             print_json(result.model_dump())
         else:
@@ -217,7 +220,9 @@ def _print(result: "SweepResult") -> None:
 
 
 def _failure_lines(failures: "tuple[Failure, ...]") -> list[str]:
-    lines = [f"{one.count} × {one.error}  (such as run {one.run})" for one in failures[:_MOST_FAILURES]]
+    lines = [
+        printable(f"{one.count} × {one.error}  (such as run {one.run})") for one in failures[:_MOST_FAILURES]
+    ]
     more = len(failures) - _MOST_FAILURES
     return [*lines, f"and {more} other reasons"] if more > 0 else lines
 
@@ -237,7 +242,8 @@ def _table(found: "StudyStatus") -> Any:
     if found.seconds_left is not None:
         table.add_row("left", _duration(found.seconds_left))
     for one in found.drivers:
-        table.add_row("driver", f"{one.host}, process {one.pid}, {one.scheduler}")
+        table.add_row("driver", Text(printable(f"{one.host}, process {one.pid}, {one.scheduler}")))
         if one.dashboard:
-            table.add_row("dashboard", Text(one.dashboard, style=Style(link=one.dashboard)))
+            page = printable(one.dashboard)
+            table.add_row("dashboard", Text(page, style=Style(link=page)))
     return Group(table, *map(Text, _failure_lines(found.failures)))

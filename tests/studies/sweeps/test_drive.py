@@ -1,9 +1,12 @@
 """What a driver makes of workers that are lost, told by one that loses them at will."""
 
+import threading
+
 import pytest
 
-from mesascope.records import RunFolders, open_store
-from mesascope.studies import StudySpec, SweepError, execute, parse_spec
+from mesascope.records import RecordError, RunFolders, Store, open_store
+from mesascope.studies import StudySpec, SweepError, execute, parse_spec, sweep
+from mesascope.studies.sweeps import _drive, _entering
 from mesascope.studies.sweeps._attempts import begin_attempt
 from mesascope.studies.sweeps._drive import Drive
 from mesascope.studies.sweeps._drivers import announced
@@ -95,3 +98,50 @@ def test_what_somebody_else_has_done_is_reused(driven):
 def test_workers_that_never_begin_end_the_sweep(driven):
     with pytest.raises(SweepError, match="workers die before they begin a run"):
         driven(*[waits] * 30)
+
+
+class Hanging:
+    """A database that takes plans, and hangs when a run has ended, until it is let go; then it answers, or has given up."""
+
+    def __init__(self, monkeypatch, answers):
+        self.asked, self.let_go = threading.Event(), threading.Event()
+        self.enter, self.answers = Store.enter, answers
+        monkeypatch.setattr(_entering, "_EVERY", 0.0)
+        monkeypatch.setattr(Store, "enter", lambda store, runs: self(store, set(runs)))
+
+    def __call__(self, store, runs):
+        if any(store.folders.state(run) == "done" for run in runs):
+            self.asked.set()
+            assert self.let_go.wait(20), "somebody waits for the database"
+            if not self.answers:
+                raise RecordError("the server has not answered")
+        self.enter(store, runs)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_database_that_hangs_keeps_nobody_from_computing(many_losses, tmp_path, monkeypatch, answers):
+    def progress(now):
+        if now.through == now.total == now.done:
+            assert database.asked.wait(20)
+            database.let_go.set()
+
+    with monkeypatch.context() as patched:
+        database = Hanging(patched, answers)
+        result = sweep(parse_spec(many_losses(4), StudySpec), tmp_path / "s", progress=progress)
+    assert result.done == 4 and result.succeeded
+    assert result.unentered == (None if answers else "the server has not answered")
+    with open_store(tmp_path / "s") as store:
+        assert store.count(["state=done"]) == 4 and store.verify() == []
+
+
+def test_who_is_stopped_does_not_wait_for_a_database_that_hangs(many_losses, tmp_path, monkeypatch):
+    def progress(now):
+        if now.done:
+            assert database.asked.wait(20)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_drive, "_LAST_WORDS", 0.01)
+    database = Hanging(monkeypatch, answers=False)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(parse_spec(many_losses(2), StudySpec), tmp_path / "s", progress=progress)
+    database.let_go.set()

@@ -96,6 +96,32 @@ def test_files_that_fail_are_tried_again_and_at_last_recorded(planned, monkeypat
     assert sweep(study_of(study_with()), folders.root).done == 1
 
 
+def test_a_record_that_cannot_be_read_is_asked_for_again(planned, monkeypatch, study_with):
+    """As for a moment on a network file system; for good, the sweep ends and says so."""
+    folders, run = planned
+    real, asked = RunFolders.run, []
+
+    def unreadable(*of):
+        asked.append(of)
+        if len(asked) == 1 or gone:
+            raise RecordError("cannot read run.json: Stale file handle") from OSError(
+                116, "Stale file handle"
+            )
+        return real(*of)
+
+    with monkeypatch.context() as patch:
+        gone = True
+        patch.setattr(RunFolders, "run", unreadable)
+        with pytest.raises(
+            SweepError, match=r"Stale file handle; what has ended is kept, and the same command"
+        ):
+            sweep(study_of(study_with()), folders.root)
+        gone = False
+        asked.clear()
+        assert sweep(study_of(study_with()), folders.root).done == 1
+    assert folders.finished(run).attempts == 1
+
+
 def test_a_disk_that_is_full_ends_the_sweep(planned, monkeypatch, study_with):
     folders, run = planned
 

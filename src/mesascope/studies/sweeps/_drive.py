@@ -3,13 +3,13 @@
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from mesascope.records import InUseError, RecordError
 
 from ._attempts import attempts, has_advanced
 from ._drivers import Announcement
+from ._entering import Entering
 from ._execute import MACHINE, Ended, Stopwatch, how_it_ended
 from ._prepare import Prepared
 from ._runners import RESUMES, Report, Runner, SweepError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TICK = 0.5  # seconds that are waited for a report
 _LOOK_AGAIN = 1.0  # seconds between looks at what somebody else computes
-_ENTER_EVERY, _ENTER_MANY = 1.0, 500
+_LAST_WORDS = 5.0  # seconds that a sweep that is stopped waits for the database
 _MOST_VAIN = 20  # runs in a row whose workers were lost before any was begun
 _WINDOW = 200  # runs over which the rate is taken
 
@@ -54,6 +54,7 @@ class Drive:
         done: ids computed now.
         failed: why every run that failed did.
         reused: ids that were done before, or by somebody else.
+        unentered: why the index lacks some of these; None where it has all.
     """
 
     def __init__(
@@ -74,12 +75,12 @@ class Drive:
         self._looked = 0.0
         self._tries: Counter[str] = Counter()
         self._vain = 0
-        self._unentered: set[str] = set()
-        self._entered = time.monotonic()
+        self._entering = Entering(store)
         self._ends: deque[float] = deque(maxlen=_WINDOW)
         self.done: set[str] = set()
         self.reused = {run for run, state in prepared.kept.items() if state == "done"}
         self.failed: dict[str, str] = {}
+        self.unentered: str | None = None
         for run in prepared.kept.keys() - self.reused:
             self._keep(run)
 
@@ -98,17 +99,16 @@ class Drive:
                 for report in reports:
                     self._take(report)
                 self._look_again()
-                self._enter()
+                self._entering.go_on()
                 self._say()
-        except BaseException:
+        except BaseException as error:
             self._runner.cancel()
-            with suppress(RecordError):  # the folders have it all
-                self._store.enter(self._unentered)
+            self._entering.end(_LAST_WORDS)  # else the next command does it: the folders have it all
+            if isinstance(error, RecordError):
+                raise SweepError(f"{error}; {RESUMES}") from error
             raise
-        try:
-            self._store.enter(self._unentered)
-        except RecordError as error:
-            raise SweepError(f"{error}; the folders of the runs have it all, and {RESUMES}") from error
+        hindered = self._entering.end()
+        self.unentered = None if hindered is None else str(hindered)
 
     def _give(self) -> None:
         for _ in range(self._runner.room()):
@@ -143,7 +143,7 @@ class Drive:
 
     def _ended(self, run: str) -> None:
         self._vain = 0
-        self._unentered.add(run)
+        self._entering.add(run)
         self._ends.append(time.monotonic())
 
     def _fail(self, run: str) -> None:
@@ -153,7 +153,7 @@ class Drive:
     def _keep(self, run: str) -> None:
         """Take down a run that somebody else has computed."""
         record = self._store.folders.run(run)
-        self._unentered.add(run)
+        self._entering.add(run)
         if record is not None and record.state == "done":
             self.reused.add(run)
         else:
@@ -189,8 +189,6 @@ class Drive:
             self._record_failure(report)
         except InUseError:  # somebody else tries it now
             self._busy.append(report.run)
-        except RecordError as error:
-            raise SweepError(f"{error}; {RESUMES}") from error
 
     def _record_failure(self, report: Report) -> None:
         folders, run = self._store.folders, report.run
@@ -216,14 +214,6 @@ class Drive:
         busy, self._busy = self._busy, []
         for run in busy:
             (self._busy if self._store.folders.running(run) else self._pending).append(run)
-
-    def _enter(self) -> None:
-        now = time.monotonic()
-        if self._unentered and (now - self._entered > _ENTER_EVERY or len(self._unentered) >= _ENTER_MANY):
-            self._entered = now
-            with suppress(RecordError):  # the database may be back at the end; the folders have it all
-                self._store.enter(self._unentered)
-                self._unentered = set()
 
     def _say(self) -> None:
         done, failed, reused = len(self.done), len(self.failed), len(self.reused)

@@ -94,9 +94,9 @@ def execute(
 
     require_x64("a sweep")
     folders = RunFolders(root)
-    if ended(folders.run(run)):
-        return "kept"
     try:
+        if ended(folders.run(run)):
+            return "kept"
         with _one_at_a_time, folders.holding(run):
             if ended(folders.run(run)):
                 return "kept"
@@ -110,6 +110,8 @@ def execute(
     except RecordError as error:
         if is_full(error):
             raise StoreFullError(one_line(str(error))) from error
+        if _is_of_a_file(error) and not isinstance(error, OtherCodeError):
+            raise _of_the_machine(error) from None
         raise
 
 

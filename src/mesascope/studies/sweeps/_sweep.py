@@ -39,6 +39,7 @@ class SweepResult(BaseModel):
         reused: runs that were done before, or by somebody else meanwhile.
         failures: the reasons, those that are alike together.
         ids: of all runs, in the order of the points.
+        unentered: why the index lacks some of them until the store is opened again; None where it has all.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,6 +51,7 @@ class SweepResult(BaseModel):
     reused: int
     failures: tuple[Failure, ...]
     ids: tuple[str, ...]
+    unentered: str | None = None
 
     @property
     def succeeded(self) -> bool:
@@ -86,7 +88,8 @@ def sweep(
     Raises:
         SpecError: a point of the study cannot be run; nothing is computed then.
         RecordError: the store cannot be used, or has another study of this name.
-        SweepError: the scheduler cannot be reached, or its workers cannot run mesascope, or the disk is full.
+        SweepError: the scheduler cannot be reached, or its workers cannot run mesascope; the disk is full, or a run's folder is
+            gone or cannot be read.
         ValueError: 64-bit mode is off (in-process); workers or retries that make no sense.
         KeyboardInterrupt: Ctrl-C; what has ended is kept.
     """
@@ -125,6 +128,7 @@ def sweep(
         reused=len(drive.reused),
         failures=grouped(drive.failed),
         ids=tuple(record.runs),
+        unentered=drive.unentered,
     )
 
 
