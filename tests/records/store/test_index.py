@@ -134,12 +134,13 @@ def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
         ("runs", "seconds", "'x'"),
         ("parts", "part", "NULL"),
         ("store", "folder", "NULL"),
-        ("study_points", "place", "x'00'"),
+        ("outcomes", "outcome", "5"),
     ],
 )
 def test_a_value_that_has_rotted_is_told_and_rebuilt(folders, made, table, column, value):
     """The file is whole to SQLite, but what stands in one row is none of its column."""
-    run = made.compute(folders, 1)
+    run = made.planned(1).id
+    folders.plan(made.planned(1))
     points = (StudyPoint(run=run, place=(0,)),)
     axis = StudyAxis(name="a", labels=(1,))
     folders.write_study(StudyRecord(name="s", kind="flow", spec={}, axes=(axis,), points=points))
