@@ -235,9 +235,14 @@ def test_identify_names_one_step_of_descent(opened):
 def test_sampled_training_is_shown_and_cancelled(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
-    box(opened, "samples").fill("none")
+    for name, text in (("samples", "none"), ("steps", "0"), ("seed", "x"), ("rate", "fast")):
+        box(opened, name).fill(text)
     opened.get_by_role("button", name="Train on samples").click()
-    wait_for_text(opened.locator("main"), "an integer from 2 to 20000")
+    wait_for_text(message_at(opened, "samples"), "an integer from 2 to 20000")
+    wait_for_text(message_at(opened, "steps"), "an integer from 1 to 100000")
+    wait_for_text(message_at(opened, "seed"), "an integer from 0")
+    wait_for_text(message_at(opened, "rate"), "a number greater than 0")
+    box(opened, "seed").fill("0")
     box(opened, "samples").fill("64")
     box(opened, "steps").fill("100000")
     box(opened, "rate").fill("1e-7")
@@ -249,6 +254,20 @@ def test_sampled_training_is_shown_and_cancelled(opened):
     box(opened, "rate").fill("")
     opened.get_by_role("button", name="Train on samples").click()
     wait_for_text(opened.locator('[data-figure="product"] .legend'), "64 sampled sequences")
+
+
+def test_a_flow_is_cancelled_and_tried_again(opened, lab):
+    open_at(opened, lab, SMALL + "&until=1000000.0&max_steps=100000000")  # millions of steps
+    status = opened.locator('[role="status"]:visible')
+    for press in (lambda: None, opened.get_by_role("button", name="Try again").click):
+        press()
+        wait_for_text(status, "steps, gradient")
+        status.get_by_role("button", name="Cancel").click()
+        wait_for_text(opened.locator('[role="alert"]:visible').first, "Stopped")
+        opened.wait_for_selector('[role="status"]', state="hidden")
+    turn(opened, "Mind")
+    opened.get_by_role("button", name="Identify").click()
+    wait_for_text(opened.locator("main"), "This setting has no trained layer yet")
 
 
 def test_a_shared_address_opens_the_same_setting(opened):
@@ -282,6 +301,9 @@ BAD = [
     ("law.scale", "-1", "greater than 0"),
     ("init.a", "x", "no rational number"),
     ("init.b", "1e999", "finite"),
+    ("until", "soon", "neither a time"),
+    ("tolerance", "2", "must lie between"),
+    ("max_steps", "0", "at least 1"),
 ]
 HIDDEN = [
     ("law.kind", "Constant", "law.value", "1, x", "no rational number"),
@@ -308,6 +330,7 @@ def message_at(page, name):
 
 
 def test_a_bad_value_is_told_at_its_field_and_the_page_lives(lab, opened):
+    opened.get_by_text("Solver", exact=True).click()
     for name, text, message in BAD:
         good = box(opened, name).input_value()
         box(opened, name).fill(text)

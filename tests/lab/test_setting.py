@@ -175,6 +175,7 @@ def test_an_error_of_a_hidden_field_is_at_that_field(choice, field, text):
         ("law=1&law.kind=gaussian", "law: is given both as a value and as a table"),
         ("colour=red", "unknown field 'colour'"),
         ("x=" + "1" * 30_000, "longer than"),
+        ("&".join(f"x{n}=1" for n in range(1200)), "more than 1000 fields"),
         ("dim=" + "[" * 5000, "dim"),
     ],
 )

@@ -134,7 +134,7 @@ def _details(one: Shelved) -> None:
 
 
 def _draw(name: str, figure: Any, theme: Theme) -> None:
-    """Every panel of a figure; downloads give the whole figure."""
+    """Every panel of a figure, with its own downloads."""
     for number, panel in enumerate(figure.panels):
         single = figure.model_copy(update={"panels": (panel,), "title": panel.title})
         Plot(f"{name.replace('/', '-')}{f'-{number + 1}' if len(figure.panels) > 1 else ''}").show(

@@ -14,7 +14,7 @@ from mesascope.core import exact, named_key
 from mesascope.dynamics import Flow, descend
 from mesascope.learners import GradientDescent
 from mesascope.learners import predictions as learner_predictions
-from mesascope.models import LinearAttention
+from mesascope.models import LinearAttention, normalizer_values
 from mesascope.objectives import MonteCarlo, losses
 from mesascope.papers import claims as known_claims
 from mesascope.papers import reproduce
@@ -28,6 +28,7 @@ from ._sizes import FRAMES, POINTS, SEQUENCES, SHOWN_TOKENS
 from ._worker import Tell
 
 _SEED = 0
+_ZERO = 1e-6  # weights below are 0: flows come to rest with what is left of them
 
 Result = dict[str, Any]
 
@@ -50,9 +51,8 @@ def facts(setting: dict[str, Any], tell: Tell) -> Result:
         "moments": {name: _number(getattr(moments, name)) for name in ("m2", "kappa1", "kappa2", "kappa3")},
         "answers": {name: (bool(answer), answer.reason) for name, answer in answers.items()},
         "limit": _or_reason(lambda: theory.limit_product(process, task, mask=spec.mask, normalizer=spec.rho)),
-        "gap": _or_reason(lambda: theory.capability_gap(process, mask=spec.mask)),
-        "ratio": _or_reason(lambda: theory.expected_ratio(process, mask=spec.mask)),
-        "correlation": _or_reason(lambda: theory.correlation_ratio(process, mask=spec.mask)),
+        "gap": _endless(spec, lambda: theory.capability_gap(process, mask=spec.mask)),
+        "ratio": _endless(spec, lambda: theory.expected_ratio(process, mask=spec.mask)),
         "tokens": first,
         "sequence": np.asarray(sequence[0]),
     }
@@ -67,6 +67,7 @@ def flow(setting: dict[str, Any], tell: Tell) -> Result:
         saves=2 * POINTS,
     )
     assert isinstance(end, Flow)  # a setting names no other method
+    _require_all_of_it(result.result)
     process, task = spec.data()
     chosen = _chosen(len(end.times), POINTS)
     path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], end.trajectory)
@@ -87,6 +88,12 @@ def flow(setting: dict[str, Any], tell: Tell) -> Result:
         "end": result.model_dump(),
         "succeeded": result.succeeded,
     }
+
+
+def _require_all_of_it(result: str) -> None:
+    """Flows and descents that are to stop keep what they have; a part of one must not pass for the whole, least in a cache."""
+    if result == "interrupted":
+        raise KeyboardInterrupt
 
 
 def _chosen(length: int, points: int) -> np.ndarray:
@@ -122,8 +129,11 @@ def mind(setting: dict[str, Any], w_kq: np.ndarray, w_pv: np.ndarray, tell: Tell
     truth = np.asarray(tokens)[:, 2:]
     errors = (np.abs(predicted - truth) ** 2).mean(-1)
     power = (np.abs(truth) ** 2).mean(-1)
+    if not power.any():
+        raise ValueError("every token is 0, there is nothing to predict")
     lengths = np.arange(2, longest + 1)
     product = float(np.mean(model.products()))
+    step = float(_steps(model, lengths)[-1])
     last, aim = predicted[:, -1], truth[:, -1]
     nonzero = np.abs(aim) > 0
     return {
@@ -131,41 +141,77 @@ def mind(setting: dict[str, Any], w_kq: np.ndarray, w_pv: np.ndarray, tell: Tell
         "error": errors.mean(0),
         "error_se": _standard_error(errors),
         "power": float(power.mean()),
-        "risk": _risk(spec, process, lengths, model),
+        "risk": _risk(process, lengths, model),
         "ratios": np.real(last[nonzero] / aim[nonzero]),
-        "expected_ratio": _or_reason(lambda: theory.expected_ratio(process, product)),
+        "ratio": _mean_ratio(last, aim),
+        "expected_ratio": _for_diagonal(model, lambda: theory.expected_ratio(process, step)),
         "correlation": _slope(last, aim),
-        "expected_correlation": _or_reason(lambda: theory.correlation_ratio(process, product)),
+        "expected_correlation": _for_diagonal(model, lambda: theory.correlation_ratio(process, step)),
         "truth": np.real(aim[:300, 0]),
         "predicted": np.real(last[:300, 0]),
-        "gap": _or_reason(lambda: theory.capability_gap(process, mask=spec.mask)),
+        "gap": _endless(spec, lambda: theory.capability_gap(process, mask=spec.mask)),
         "sensitivity": _sensitivity(model, process, min(longest, 8), product),
         "product": product,
         "sequences": SEQUENCES,
     }
 
 
-def _risk(
-    spec: FlowSpec, process: DiagonalUnitary, lengths: np.ndarray, model: LinearAttention
-) -> np.ndarray | None:
-    """The exact error by context length, where it is a formula: for diagonal weights and the paper's normalizer."""
-    products = np.asarray(model.products())
-    form = LinearAttention.diagonal(spec.dim, float(model.w_kq[spec.dim, 0]), float(model.w_pv[0, 0]))
-    off = max(
-        float(jnp.max(jnp.abs(form.w_kq - model.w_kq))), float(jnp.max(jnp.abs(form.w_pv - model.w_pv)))
-    )
-    if spec.rho != "t-1" or off > 1e-6:
+def _steps(model: LinearAttention, lengths: np.ndarray) -> np.ndarray:
+    """The step ab (t − 1)/ρ_t at every context length: ab itself for the paper's normalizer."""
+    product = float(np.mean(model.products()))
+    return product * (lengths - 1) / normalizer_values(model.normalizer, lengths)
+
+
+def _distance(model: LinearAttention, form: LinearAttention) -> float:
+    """The largest difference of two weights."""
+    pairs = ((model.w_kq, form.w_kq), (model.w_pv, form.w_pv))
+    return max(float(jnp.max(jnp.abs(weight - other))) for weight, other in pairs)
+
+
+def _risk(process: DiagonalUnitary, lengths: np.ndarray, model: LinearAttention) -> np.ndarray | None:
+    """The exact error by context length, where it is a formula: for weights a I and b I."""
+    dim = process.dim
+    form = LinearAttention.diagonal(dim, float(model.w_kq[dim, 0]), float(model.w_pv[0, 0]))
+    if _distance(model, form) > _ZERO:
         return None
-    c = float(products.mean())
-    return np.array([float(theory.finite_context_risk(process, int(t), c)) for t in lengths])
+    steps = zip(lengths, _steps(model, lengths), strict=True)
+    return np.array([float(theory.finite_context_risk(process, int(t), float(step))) for t, step in steps])
+
+
+def _for_diagonal(model: LinearAttention, compute: Callable[[], Any]) -> tuple[float | None, str]:
+    """What theory says about weights that are 0 off the two diagonals; None for others."""
+    dim = len(model.w_pv)
+    diagonals = LinearAttention.diagonal(dim, 1.0, 1.0)
+    form = LinearAttention(model.w_kq * diagonals.w_kq, model.w_pv * diagonals.w_pv)
+    if _distance(model, form) > _ZERO:
+        return None, "theory speaks about diagonal weights"
+    return _or_reason(compute)
+
+
+def _endless(spec: FlowSpec, compute: Callable[[], Any]) -> tuple[float | None, str]:
+    """What theory says about endless contexts; with ρ_t = 1 the layer's step grows with them, and it says nothing."""
+    if spec.rho == "1":
+        return None, "with ρ_t = 1 the step grows with the context, and no ab suits all of them"
+    return _or_reason(compute)
 
 
 def _slope(predicted: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     """E[ŷ x*]/E|x|² over sequences and coordinates, and its standard error."""
     both = np.real(predicted * truth.conj()).mean(-1)
-    power = (np.abs(truth) ** 2).mean(-1)
-    slope = both.mean() / power.mean()
-    return float(slope), float(_standard_error(both - slope * power) / power.mean())
+    return _quotient(both, (np.abs(truth) ** 2).mean(-1))
+
+
+def _mean_ratio(predicted: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """The mean of Re ŷ/x over all entries with x ≠ 0, and its standard error: entries of one sequence depend on each other."""
+    nonzero = np.abs(truth) > 0
+    ratios = np.real(np.divide(predicted, truth, out=np.zeros_like(predicted), where=nonzero))
+    return _quotient(ratios.sum(-1), nonzero.sum(-1))
+
+
+def _quotient(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
+    """The quotient of two means over sequences, and its standard error."""
+    value = above.mean() / below.mean()
+    return float(value), float(_standard_error(above - value * below) / below.mean())
 
 
 def _standard_error(values: np.ndarray) -> Any:
@@ -245,6 +291,7 @@ def train(setting: dict[str, Any], samples: int, rate: float, steps: int, seed: 
         saves=POINTS,
         progress=lambda taken, loss: tell(f"{taken}/{steps} steps, loss {loss:.6g}"),
     )
+    _require_all_of_it(done.result.value)
     each = np.arange(spec.dim)
     path = done.trajectory
     products = np.asarray(path.w_kq)[:, spec.dim + each, each] * np.asarray(path.w_pv)[:, each, each]

@@ -77,10 +77,13 @@ def conclusions(facts: dict[str, Any]) -> list[str]:
         return [
             f"Theorem 4.1 says nothing about where training ends: {limit[1]}. The Training panel shows where it goes."
         ]
-    lines = [
+    becomes = (
         f"Trained from diagonal weights, the layer becomes one step of gradient descent on the tokens it has seen, with "
-        f"step size ab → {limit[1]}: κ₁ divided by κ₂ and what κ₃ adds at this horizon (Theorem 4.1)."
-    ]
+        f"step size ab → {limit[1]}"
+    )
+    if gap[0] is None:
+        return [f"{becomes}.", f"What remains with long contexts theory does not say: {gap[1]}."]
+    lines = [f"{becomes}: κ₁ divided by κ₂ and what κ₃ adds at this horizon (Theorem 4.1)."]
     if gap[0] == 0:
         return [*lines, "With long contexts that step recovers the next token: the capability gap is 0."]
     power = facts["moments"]["m2"][0]

@@ -104,7 +104,7 @@ def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
     if sampled is not None:
         inside = sampled["times"] <= times[-1]
         x, loss, error = (sampled[name][inside] for name in ("times", "loss", "loss_se"))
-        label = f"on {sampled['samples']} sequences, 95 % interval"
+        label = f"descent, on its own {sampled['samples']} sequences, ± 1.96 standard errors"
         traces.append(Line(x=x, y=loss, label=label, style="dashed", series=1))
         traces.append(Band(x=x, low=loss - 1.96 * error, high=loss + 1.96 * error, label=label, series=1))
     return _one_panel(
@@ -112,7 +112,8 @@ def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
         "flow time $s$",
         "loss $L$",
         *traces,
-        caption="The population loss, summed over the context lengths, along the flow.",
+        caption="The population loss, summed over the context lengths, along the flow. Descent on samples fits its own "
+        "sequences: its loss on them is below that on others.",
     )
 
 
@@ -136,7 +137,9 @@ def phase_figure(flow: Result) -> Figure:
     reach = phase_reach(flow)
     traces: list[Any] = []
     limit = flow["end"]["limit_product"]
+    held = ""
     if flow["theory"] is not None:
+        held = "Every path stays on its hyperbola of constant a² − b² until it meets the curve of minima. "
         for level in np.linspace(-1, 1, 5) * 0.6 * reach**2:
             traces += _hyperbola(level, reach, "conserved $a^2 - b^2$", "dotted")
     if limit:
@@ -152,8 +155,7 @@ def phase_figure(flow: Result) -> Figure:
         "$a$, diagonal of $W^{KQ}$",
         "$b$, diagonal of $W^{PV}$",
         *traces,
-        caption="Paths of the diagonals. Every path stays on its hyperbola of constant a² − b² until it meets the curve of "
-        "minima. Press or drag in the picture to choose another start.",
+        caption=f"Paths of the diagonals. {held}Press or drag in the picture to choose another start.",
     )
 
 
@@ -263,7 +265,7 @@ def ratio_figure(mind: Result) -> Figure:
         "Re $\\hat y_{tj} / x_{t+1,j}$",
         "density",
         Histogram.of(kept, np.linspace(low, high, 41), "measured, middle 98 %", density=True, series=0),
-        Rule(value=float(ratios.mean()), axis="x", label=f"mean {ratios.mean():.4g}", series=1),
+        Rule(value=mind["ratio"][0], axis="x", label=f"mean {mind['ratio'][0]:.4g}", series=1),
         None if expected is None else Rule(value=expected, axis="x", label=f"mean by theory {expected:.4g}"),
         caption="Element by element quotient of prediction and truth after the longest context. Its mean is what "
         "Proposition 4.1 speaks about.",

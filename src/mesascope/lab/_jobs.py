@@ -69,9 +69,8 @@ class Worker:
     """A process that does one job after the other, and is replaced when it is lost or must be stopped."""
 
     def __init__(self, name: str) -> None:
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: queue.Queue[Job | None] = queue.Queue()
         self._closed = False
-        self._waiting = 0
         self._process: Any = None
         self._name = name
         self._keeper = threading.Thread(target=self._keep, name=f"mesascope lab {name}", daemon=True)
@@ -79,14 +78,13 @@ class Worker:
 
     def submit(self, job: Job) -> Job:
         """Let the job wait for its turn."""
-        self._waiting += 1
         self._jobs.put(job)
         return job
 
     @property
     def idle(self) -> bool:
         """Whether no job runs or waits."""
-        return self._waiting == 0
+        return self._jobs.unfinished_tasks == 0
 
     def close(self) -> None:
         """End the process, and with it the job that it is doing."""
@@ -97,10 +95,12 @@ class Worker:
     def _keep(self) -> None:
         while (job := self._jobs.get()) is not None and not self._closed:
             self._settle(job)
-            self._waiting -= 1
+            self._jobs.task_done()
         self._end()
 
     def _settle(self, job: Job) -> None:
+        if not job.future.set_running_or_notify_cancel():  # whoever waited for it was stopped
+            return
         if job.unwanted:
             job.future.set_exception(JobCancelledError())
             return

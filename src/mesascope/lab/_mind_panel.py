@@ -11,7 +11,7 @@ from mesascope.studies import SpecError
 from ._figures import error_figure, ratio_figure, scatter_figure, sensitivity_figure
 from ._jobs import JobFailedError
 from ._session import Session
-from ._widgets import Plot, Work
+from ._widgets import NO_FLOW, Plot, Work
 
 _FEW = ["zero", "last-token", "gradient-descent", "preconditioned-gradient-descent", "least-squares", "ridge"]
 
@@ -47,7 +47,7 @@ class MindPanel:
 
     async def measure(self) -> None:
         """Measure the layer that the flow ended with, unless that is done."""
-        flow = self._session.results.get("flow")
+        flow = self._session.current("flow")
         if flow is None or "mind" in self._session.results:
             return
         self.measuring.complain(None)
@@ -74,10 +74,10 @@ class MindPanel:
         self._sensitivity.show(sensitivity_figure(mind), theme)
 
     async def _identify(self) -> None:
-        flow = self._session.results.get("flow")
+        flow = self._session.current("flow")
+        self.work.complain(None if flow else NO_FLOW)
         if flow is None:
             return
-        self.work.complain(None)
         learners = _FEW if self._which.value == "few" else None
         arguments = {"setting": self._session.setting, "learners": learners, "tasks": 400, **_weights(flow)}
         try:
@@ -97,12 +97,12 @@ def _weights(flow: dict[str, Any]) -> dict[str, Any]:
 
 def told(mind: dict[str, Any]) -> list[str]:
     """What was measured, in sentences."""
-    slope, error = mind["correlation"]
+    (slope, error), (ratio, ratio_error) = mind["correlation"], mind["ratio"]
     cosine, low, high = mind["sensitivity"]["cosine"]
     lines = [
         f"The regression of predictions on the truth, E[ŷ x*]/E|x|², is {slope:.4g} ± {1.96 * error:.2g} (95 %)"
         + _beside(mind["expected_correlation"])
-        + f"; the mean of the ratios ŷ/x is {mind['ratios'].mean():.4g}"
+        + f"; the mean of the ratios ŷ/x is {ratio:.4g} ± {1.96 * ratio_error:.2g}"
         + _beside(mind["expected_ratio"])
         + ".",
         f"Its derivatives and those of one gradient step of size ab = {mind['product']:.4g} have the cosine "
@@ -115,7 +115,7 @@ def told(mind: dict[str, Any]) -> list[str]:
 
 
 def _beside(expected: tuple[float | None, str]) -> str:
-    return "" if expected[0] is None else f", by theory {expected[0]:.4g} for diagonal weights"
+    return "" if expected[0] is None else f", by theory {expected[0]:.4g}"
 
 
 def _show(answer: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from ._form_panel import FormPanel
 from ._jobs import JobFailedError
 from ._mind_panel import MindPanel
 from ._session import Lab, Session
-from ._setting import plain_setting, read_setting, to_python, to_query, to_toml
+from ._setting import LONGEST_QUERY, plain_setting, read_setting, to_python, to_query, to_toml
 from ._training_panel import TrainingPanel
 from ._widgets import RESIZE, Work, later
 
@@ -63,7 +63,7 @@ class Page:
             )
 
     def _panels(self) -> None:
-        self.work = Work(self._computing, self._cancel)
+        self.work = Work(self._computing, self._cancel, self.update)
         self._notice = ui.label(self.session.notice).classes("lab-trouble").props("role=alert")
         self._notice.set_visibility(bool(self.session.notice))
         with ui.tabs(on_change=self._turned).props("no-caps align=left") as self._tabs:
@@ -82,9 +82,12 @@ class Page:
     async def start(self) -> None:
         """Compute and draw, once the window is there."""
         try:
-            dark, narrow = await ui.run_javascript(_LOOKS, timeout=10)
-        except TimeoutError:  # it was closed at once
+            looks = await ui.run_javascript(_LOOKS, timeout=10)
+        except TimeoutError:  # a browser with much to do
+            looks = (False, False)
+        if looks is None:  # it was closed at once, or asked for by something that is no browser
             return
+        dark, narrow = looks
         if narrow:
             self._form.fold()
         self._recolour(dark)
@@ -112,9 +115,9 @@ class Page:
 
     async def _upload(self, event: events.UploadEventArguments) -> None:
         self._opening.close()
-        text = await event.file.text()
+        content = await event.file.read()
         try:
-            spec = read_setting(plain_setting(_parsed(text)))
+            spec = read_setting(plain_setting(_parsed(content)))
         except (SpecError, ValueError) as error:
             ui.notify(str(error), type="negative", multi_line=True)
             return
@@ -151,7 +154,7 @@ class Page:
             place = field_of(error, self.session.form)
             self.work.complain(f"{place}: {error.what}")
         else:
-            self.work.complain(str(error))
+            self.work.complain(str(error), again=True)
 
     def _address(self) -> None:
         ui.run_javascript(f"history.replaceState(null, '', '?' + {to_query(self.session.spec)!r})")
@@ -159,6 +162,9 @@ class Page:
     # What the header offers
 
     def _copy_address(self) -> None:
+        if len(to_query(self.session.spec)) > LONGEST_QUERY:
+            ui.notify("This setting is too long for an address; send its specification.", type="warning")
+            return
         ui.run_javascript("navigator.clipboard.writeText(location.href)")
         ui.notify("The address of this setting was copied.")
 
@@ -196,6 +202,7 @@ class Page:
     def _cancel(self) -> None:
         for name in ("flow", "facts"):
             self.session.cancel(name)
+        self.work.complain("Stopped: the flow that is drawn belongs to the setting before.", again=True)
 
     def _look(self) -> None:
         for work in (
@@ -209,13 +216,13 @@ class Page:
             work.look()
 
 
-def _parsed(text: str) -> FlowSpec:
-    """A specification from the text of a file."""
+def _parsed(content: bytes) -> FlowSpec:
+    """A specification from what stands in a file."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "specification"
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
         try:
             return read_spec(path, FlowSpec)
         except SpecError as error:

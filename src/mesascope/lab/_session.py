@@ -39,7 +39,10 @@ class Lab:
         """What was computed before with these arguments; None if nothing was, or it is not kept."""
         if name not in _SHARED:
             return None
-        return self._results.get(_key(name, arguments))
+        key = _key(name, arguments)
+        if key in self._results:
+            self._results.move_to_end(key)
+        return self._results.get(key)
 
     def keep(self, name: str, arguments: dict[str, Any], result: Any) -> None:
         """Keep a result for the next who asks."""
@@ -69,7 +72,7 @@ class Session:
         form: texts of its fields.
         spec: the last setting that was good.
         wrong: messages by field.
-        results: what was computed for `spec`, by name.
+        results: what is drawn, by name; that of the setting before while another is on its way.
         busy: progress of what is being computed, by name.
         theme: colours of its figures.
     """
@@ -82,6 +85,7 @@ class Session:
         self.notice = ""
         self._closed = False
         self._jobs: dict[str, Job] = {}
+        self._computed_for: dict[str, FlowSpec] = {}
         try:
             self.spec: FlowSpec = from_query(query)
         except SpecError as error:
@@ -119,6 +123,10 @@ class Session:
         """The setting as workers take it."""
         return plain_setting(self.spec)
 
+    def current(self, name: str) -> Any | None:
+        """What was computed for the present setting; None while it is on its way, was stopped, or failed."""
+        return self.results.get(name) if self._computed_for.get(name) is self.spec else None
+
     async def compute(self, name: str, worker: str = "quick", **arguments: Any) -> Any | None:
         """Compute something for this window; None if it was cancelled, or asked for anew meanwhile.
 
@@ -128,9 +136,10 @@ class Session:
         if self._closed:
             return None
         self.drop(name)
+        spec = self.spec
         known = self.lab.known(name, arguments)
         if known is not None:
-            self.results[name] = known
+            self.results[name], self._computed_for[name] = known, spec
             return known
 
         def tell(text: str) -> None:
@@ -155,7 +164,7 @@ class Session:
         self.lab.keep(name, arguments, result)
         if job.unwanted or self._closed:
             return None
-        self.results[name] = result
+        self.results[name], self._computed_for[name] = result, spec
         return result
 
     def drop(self, *names: str) -> None:

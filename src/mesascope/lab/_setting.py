@@ -11,7 +11,8 @@ from mesascope.studies import FlowSpec, SpecError, parse_spec
 MOST_DIM = 24
 """Heat maps of larger ones cannot be read, and their frames fill the memory of a page."""
 MOST_HORIZON = 10**6
-_LONGEST_QUERY = 20_000
+LONGEST_QUERY = 20_000
+_MOST_FIELDS = 1000
 
 DEFAULT: dict[str, Any] = {
     "dim": 5,
@@ -84,10 +85,16 @@ def from_query(query: str) -> FlowSpec:
     Raises:
         SpecError: as for `read_setting`, or fields that contradict each other.
     """
-    if len(query) > _LONGEST_QUERY:
-        raise SpecError(f"the address is longer than {_LONGEST_QUERY} characters; open a SPEC file instead")
+    if len(query) > LONGEST_QUERY:
+        raise SpecError(f"the address is longer than {LONGEST_QUERY} characters; open a SPEC file instead")
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise SpecError(
+            f"the address has more than {_MOST_FIELDS} fields; open a SPEC file instead"
+        ) from None
     data: dict[str, Any] = {}
-    for name, text in parse_qsl(query, keep_blank_values=True, max_num_fields=1000):
+    for name, text in pairs:
         *tables, last = name.split(".")
         table = data
         for part in tables:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mesascope.records import ClaimRecord, Figure, RecordError, RunDirectory
+from mesascope.records import ClaimRecord, Figure, RunDirectory
 
 _PRESETS = ("quick", "paper")
 
@@ -40,7 +40,7 @@ class Shelved(NamedTuple):
                     found.append(
                         (name.removesuffix(".json"), self.run.read_figure(name.removesuffix(".json")))
                     )
-                except RecordError:
+                except ValueError:  # no record, or no name of one
                     continue
         return found
 

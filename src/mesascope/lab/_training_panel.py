@@ -13,7 +13,7 @@ from ._figures import loss_figure, phase_figure, phase_reach, product_figure, we
 from ._jobs import JobFailedError
 from ._session import Session
 from ._sizes import FRAMES
-from ._widgets import Plot, Work
+from ._widgets import NO_FLOW, Plot, Work
 
 # The pointer on the picture of the (a, b) plane, in the units of its axes. Listens to the whole document, for the picture
 # comes and goes with its panel.
@@ -140,10 +140,10 @@ class TrainingPanel:
         self._w_pv.show(weight_figure(flow, "w_pv", frame), self._session.theme)
 
     async def _train(self) -> None:
-        flow = self._session.results.get("flow")
+        flow = self._session.current("flow")
+        self.work.complain(None if flow else NO_FLOW)
         if flow is None:
             return
-        self.work.complain(None)
         arguments = self._arguments(flow)
         if arguments is None:
             return
@@ -179,7 +179,9 @@ def _rate(field: Any, flow: dict[str, Any], steps: int | None) -> float | None:
     if not text:
         figure = product_figure(flow)
         (first, *_) = figure.panels[0].traces
-        return float(first.x[-1]) / steps if steps and first.x[-1] > 0 else None  # type: ignore[union-attr]
+        reach = float(first.x[-1])  # type: ignore[union-attr]
+        field.error = None if reach > 0 else "the flow rests at its start; give a number such as 1e-4"
+        return reach / steps if steps and reach > 0 else None
     try:
         rate = float(text)
     except ValueError:

@@ -13,7 +13,7 @@ from typing import Any
 from nicegui import run, ui
 
 from mesascope.records import Figure
-from mesascope.report import Theme, plotly_panel, render, write_csv
+from mesascope.report import Theme, plotly_panel, render, tex_to_text, write_csv
 
 Changed = Callable[[str, str], Awaitable[None]]
 """A field was given another text."""
@@ -29,6 +29,7 @@ window.addEventListener("resize", async () => {
     if (plot.offsetWidth && plot._fullLayout) Plotly.Plots.resize(plot);
 });
 """
+NO_FLOW = "This setting has no trained layer yet: its flow is on its way, or was stopped."
 _DRAWING = Lock()  # matplotlib's settings are those of the process
 
 
@@ -155,9 +156,10 @@ class Plot:
             drawn["layout"][name] = (
                 drawn["layout"].get(name, {}) | value if isinstance(value, dict) else value
             )
-        self.title.set_text(_plain(figure.title))
-        self.caption.set_text(figure.caption)
-        self.plot.props["aria-label"] = f"{_plain(figure.title)}. {figure.caption}"
+        title, caption = tex_to_text(figure.title), tex_to_text(figure.caption)
+        self.title.set_text(title)
+        self.caption.set_text(caption)
+        self.plot.props["aria-label"] = f"{title}. {caption}"
         self.plot.update_figure({**drawn, "config": _CONFIG})
 
     async def _download(self, kind: str) -> None:
@@ -201,15 +203,15 @@ def _file(figure: Figure, kind: str) -> bytes:
         return path.read_bytes()
 
 
-def _plain(text: str) -> str:
-    """A title without TeX."""
-    return re.sub(r"[${}\\]", "", text)
-
-
 class Work:
     """Something that takes its time: a spinner, how far it is, a button that stops it, and why it failed."""
 
-    def __init__(self, progress: Callable[[], str | None], cancel: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        progress: Callable[[], str | None],
+        cancel: Callable[[], None],
+        again: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._progress, self._shown = progress, ""
         with ui.row().classes("items-center gap-2 lab-work").props("role=status") as self.row:
             ui.spinner(size="sm")
@@ -218,6 +220,8 @@ class Work:
         self.row.set_visibility(False)
         self.trouble = ui.label("").classes("lab-trouble").props("role=alert")
         self.trouble.set_visibility(False)
+        self.again = ui.button("Try again", on_click=again).props("flat dense no-caps")
+        self.again.set_visibility(False)
 
     def look(self) -> None:
         """Show how far it is; the old picture stays meanwhile."""
@@ -227,10 +231,11 @@ class Work:
             self.text.set_text(told)
             self.row.set_visibility(bool(told))
 
-    def complain(self, message: str | None) -> None:
-        """Show why it failed, or nothing."""
+    def complain(self, message: str | None, *, again: bool = False) -> None:
+        """Show why it failed, or nothing; and a button that tries again, where that may help."""
         self.trouble.set_text(message or "")
         self.trouble.set_visibility(bool(message))
+        self.again.set_visibility(again)
 
 
 def later(act: Awaitable[Any]) -> None:

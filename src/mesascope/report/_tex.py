@@ -45,7 +45,7 @@ def tex_to_html(text: str) -> str:
 
 
 def tex_to_text(text: str) -> str:
-    """The same without markup, for labels that are read aloud: x<sub>t</sub> becomes x_t."""
+    """A text with formulas between `$` signs as letters without markup, for labels and for reading aloud: x_t, W^KQ."""
     marked = tex_to_html(text).replace("<sub>", "_").replace("<sup>", "^")
     plain = re.sub(r"</?(?:i|sub|sup)>", "", marked)
     return plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
