@@ -179,12 +179,14 @@ def test_verdicts_are_written_into_tables(marks):
 
 
 def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypatch, writer):
-    records, figure = FOLDER / "records" / "quick", "zheng2024-normalizers.png"
+    records, figure = FOLDER / "records", "zheng2024-normalizers.png"
     for page in FOLDER.glob("*.md"):
         (tmp_path / page.name).write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / figure).write_bytes(b"of an earlier run")
     run = RunDirectory.create(tmp_path / "run" / "quick")
-    (record,) = [one for one in RunDirectory(records).claims() if one.id == "zheng2024/other-normalizers"]
+    (record,) = [
+        one for one in RunDirectory(records / "quick").claims() if one.id == "zheng2024/other-normalizers"
+    ]
     changed = record.model_copy(
         update={"verdict": "refuted", "files": ("figures/zheng2024/normalizers.json",)}
     )
@@ -201,7 +203,8 @@ def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypa
         writer.main([records, tmp_path / "run"])
     run.write_claim(changed.model_copy(update={"verdict": record.verdict}))
     writer.main([records, tmp_path / "run"])
-    assert RunDirectory(tmp_path / "records" / "quick").claims() == RunDirectory(records).claims()
+    for preset in ("quick", "paper"):
+        assert RunDirectory(tmp_path / "records" / preset).claims() == RunDirectory(records / preset).claims()
     for page in FOLDER.glob("*.md"):
         assert (tmp_path / page.name).read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
     with Image.open(tmp_path / figure) as taken:
