@@ -17,13 +17,14 @@ from ._form_panel import FormPanel
 from ._jobs import JobFailedError
 from ._mind_panel import MindPanel
 from ._session import Lab, Session
-from ._setting import LONGEST_QUERY, plain_setting, read_setting, to_python, to_query, to_toml
+from ._setting import DEFAULT, LONGEST_QUERY, plain_setting, read_setting, to_python, to_query, to_toml
 from ._training_panel import TrainingPanel
 from ._widgets import RESIZE, Work, later
 
 _STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 _TABS = ("Data", "Training", "Mind", "Claims")
 _LOOKS = "[matchMedia('(prefers-color-scheme: dark)').matches, innerWidth <= 900]"
+_FACTS = {"law", "dim", "horizon", "weights", "rho", "mask"}
 _REACH = 1e6  # of a start that the pointer draws
 
 
@@ -135,15 +136,18 @@ class Page:
         self.work.complain(None)
         setting = session.spec
         for name, draw in (("facts", self._data.draw), ("flow", self._training.draw)):
+            before = session.results.get(name)
+            asked = session.setting if name == "flow" else _without_start(session.setting)
             try:
-                result = await session.compute(name, setting=session.setting)
+                result = await session.compute(name, setting=asked)
             except (SpecError, JobFailedError) as error:
                 if setting is session.spec:
                     self._complain(error)
                 return
             if result is None or setting is not session.spec:
                 return
-            draw()
+            if result is not before:  # a slider of the start leaves the facts as they are
+                draw()
         if self._tabs.value == "Mind":
             await self._mind.measure()
 
@@ -214,6 +218,11 @@ class Page:
             self._claims.work,
         ):
             work.look()
+
+
+def _without_start(setting: dict[str, Any]) -> dict[str, Any]:
+    """What facts depend on: another start is no other question."""
+    return {**{name: value for name, value in setting.items() if name in _FACTS}, "init": DEFAULT["init"]}
 
 
 def _parsed(content: bytes) -> FlowSpec:

@@ -13,7 +13,7 @@ from ._figures import loss_figure, phase_figure, phase_reach, product_figure, we
 from ._jobs import JobFailedError
 from ._session import Session
 from ._sizes import FRAMES
-from ._widgets import NO_FLOW, Plot, Work
+from ._widgets import NO_FLOW, Plot, Slider, Work
 
 # The pointer on the picture of the (a, b) plane, in the units of its axes. Listens to the whole document, for the picture
 # comes and goes with its panel.
@@ -59,7 +59,7 @@ class TrainingPanel:
             with ui.column().classes("gap-1"):
                 with ui.card().classes("lab-card"):
                     self._time = ui.label("Weights").classes("text-subtitle2")
-                    self._slider = ui.slider(min=0, max=FRAMES - 1, value=FRAMES - 1, on_change=self._at)
+                    self._slider = Slider(min=0, max=FRAMES - 1, value=FRAMES - 1, on_change=self._at)
                     self._slider.props('aria-label="time of the weights" data-slider="time"').classes("px-2")
                 self._w_kq, self._w_pv = Plot("w_kq"), Plot("w_pv")
         self._sampling()

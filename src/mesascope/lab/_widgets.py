@@ -33,6 +33,12 @@ NO_FLOW = "This setting has no trained layer yet: its flow is on its way, or was
 _DRAWING = Lock()  # matplotlib's settings are those of the process
 
 
+class Slider(ui.slider):
+    """A slider that keeps its place in the browser: waiting for the server's answer, it would lose keys that come sooner."""
+
+    LOOPBACK = False
+
+
 class Field:
     """A text with a label, a slider where a range is given, and a message below when it is wrong."""
 
@@ -58,7 +64,7 @@ class Field:
             self.slider = None
             if slider is not None:
                 low, high, step = slider
-                self.slider = ui.slider(min=low, max=high, step=step, value=low, on_change=self._dragged)
+                self.slider = Slider(min=low, max=high, step=step, value=low, on_change=self._dragged)
                 self.slider.props(f'dense aria-label="{label}" data-slider="{name}"').classes("px-2")
 
     # Not coroutines: those would look whether they are to be quiet when it is too late.
