@@ -58,7 +58,7 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
     ui.page("/", title="mesascope lab", language="en-US")(page)
     # A page of another origin that resolves its name to this machine gets no answer.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
-    app.on_startup(lambda: ready(f"http://{HOST}:{port}/"))
+    app.on_startup(lambda: _announce(port, ready))
     if warm:
         app.on_startup(lambda: _warm(lab))
     app.on_shutdown(lab.close)
@@ -71,6 +71,19 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
         show_welcome_message=False,
         reconnect_timeout=10.0,
     )
+
+
+async def _announce(port: int, ready: Callable[[str], None]) -> None:
+    """Tell the address once somebody listens there: the server does after its start-up, not before."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(HOST, port)
+        except OSError:
+            await asyncio.sleep(0.02)
+            continue
+        writer.close()
+        ready(f"http://{HOST}:{port}/")
+        return
 
 
 async def _warm(lab: Lab) -> None:
