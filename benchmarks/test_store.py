@@ -111,6 +111,17 @@ def test_list_with_a_filter(benchmark, bar, large, filters, found):
     assert len(benchmark.pedantic(store.rows, (filters,), rounds=5, warmup_rounds=1)) == found
 
 
+def test_the_command(benchmark, bar, large, run_command):
+    """The whole of it, from a cold start: Python, imports, what has changed in the folders, the table."""
+    kind, store = large
+    bar(f"`mesascope runs list spec.init.a=0.1`, 1000 of 100 000 runs, {kind}, cold", seconds=1.5)
+    index = store._engine.url.render_as_string(hide_password=False)
+    command = ("runs", "list", "spec.init.a=0.1", "--store", store.folders.root, "--index", index)
+    ended = []
+    benchmark.pedantic(lambda: ended.append(run_command(*command)), rounds=5, warmup_rounds=1)
+    assert all("1000 runs, 50 shown" in one.output for one in ended)
+
+
 def test_opening(benchmark, bar, large):
     kind, store = large
     bar(f"list the last 50 of 100 000 runs, {kind}", seconds=0.5)

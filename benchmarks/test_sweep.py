@@ -1,25 +1,19 @@
-"""Sweeps: what a run costs beyond its computation, and what a second worker brings; and flows of a batch in one call."""
+"""Sweeps: what a run costs beyond its computation, what a second worker brings, and when batches pay."""
 
 import json
 import time
 from datetime import datetime
 
-import diffrax
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
 from measuring import ALL_CORES
 
-import mesascope as ms
-from mesascope.dynamics import flow_ends
 from mesascope.records import RunFolders
-from mesascope.studies import FlowSpec, StudySpec, parse_spec, sweep
+from mesascope.studies import StudySpec, parse_spec, sweep
 
 BASE = {"law": {"kind": "gaussian"}, "dim": 3, "horizon": 20, "init": {"kind": "diagonal", "b": 0.1}}
 RUNS = 100
+FLOWS = 64
 
 
 def _study(name, low, high, count=RUNS, **changes):
@@ -108,55 +102,40 @@ def _rate(store):
     return len(later) / (later[-1] - begin)
 
 
-@pytest.mark.parametrize(("dim", "horizon"), [(2, 20), (5, 100)])
-def test_flows_of_a_batch_in_one_call(benchmark, bar, dim, horizon):
-    """Why runs are not put together: 32 flows vectorized, in one compiled loop, and one by one, in the same hands."""
-    bar(what=f"32 flows, vectorized against one by one, d = {dim}, T = {horizon}")
-    problems = [_flow(dim, horizon, 0.05 + 0.01 * i).build() for i in range(32)]
-    models = jax.tree.map(lambda *w: jnp.stack(w), *[one.model for one in problems])
-    model, process, task, _ = problems[0]
-    arrays, static = eqx.partition(model, eqx.is_inexact_array)
-    _, unravel = ravel_pytree(arrays)
-    starts = jnp.stack([ravel_pytree(one.model)[0] for one in problems])
+STARTS = {
+    "diagonal": ({"kind": "diagonal", "b": 0.1}, "init.a"),
+    "gaussian": ({"kind": "gaussian", "seed": 0}, "init.scale"),
+}
 
-    end = 400 / (horizon * dim**2)  # most of the way to rest, in units of the largest curvature
 
-    def loss(vector):
-        return ms.population_loss(eqx.combine(unravel(vector), static), process, task).value
+@pytest.mark.parametrize(
+    ("dim", "horizon", "starts"), [(2, 20, "diagonal"), (5, 100, "diagonal"), (5, 100, "gaussian")]
+)
+def test_flows_of_a_batch(benchmark, bar, dim, horizon, starts, tmp_path):
+    """The whole sweep, in this process: 64 flows to the time at which they are most of the way to rest."""
+    what = f"sweep of 64 flows from {starts} starts to a time, d = {dim}, T = {horizon}"
+    bar(what=f"{what}, --batch 32 against one by one", slower=1.0)
+    taken = {1: [], 32: []}
+    init, path = STARTS[starts]
+    base = {**BASE, "init": init, "dim": dim, "horizon": horizon, "until": 400 / (horizon * dim**2)}
 
-    def flow(start):
-        """To a time: a batch waits for the one that needs the most steps, as every batch does."""
-        return diffrax.diffeqsolve(
-            diffrax.ODETerm(lambda t, y, args: -jax.grad(loss)(y)),
-            diffrax.Tsit5(),
-            *(0.0, end, 1e-3 * end, start),
-            stepsize_controller=diffrax.PIDController(1e-9, 1e-12),
-            max_steps=100_000,
-        ).ys
-
-    def timed(call):
-        jax.block_until_ready(call())  # compiles
+    def swept(batch):
+        # other points every time, from near starts
+        low = 0.05 + 1e-4 * len(taken[batch]) + 1e-5 * batch
+        axis = {"path": path, "range": {"start": low, "stop": low + 0.3, "count": FLOWS}}
+        study = {"name": f"of-{batch}-{len(taken[batch])}", "kind": "flow", "base": base, "axes": [axis]}
         start = time.perf_counter()
-        jax.block_until_ready(call())
-        return time.perf_counter() - start
+        result = sweep(parse_spec(study, StudySpec), tmp_path / "s", batch=batch)
+        taken[batch].append((time.perf_counter() - start) / FLOWS)
+        assert result.done == FLOWS
 
-    single, vectorized = jax.jit(flow), jax.jit(jax.vmap(flow))
-    alone = timed(lambda: [single(start) for start in starts])
-    few = jax.tree.map(lambda w: w[:8], models)
-    looped = timed(lambda: flow_ends(few, process, task, rtol=1e-11, tolerance=1e-11).loss)
-    rested = timed(lambda: [_end(one.model, process, task) for one in problems[:8]])
-    benchmark.pedantic(lambda: jax.block_until_ready(vectorized(starts)), rounds=3, warmup_rounds=1)
-    together = benchmark.stats.stats.median
+    def both():
+        swept(1), swept(32)
+
+    benchmark.pedantic(both, rounds=3, warmup_rounds=1)  # the first compiles
+    one, together = (float(np.median(times[1:])) for times in taken.values())
+    benchmark.extra_info["slower"] = together / one
     benchmark.extra_info["detail"] = (
-        f"to a time {1e3 * alone:.0f} ms one by one, {1e3 * together:.0f} ms vectorized ({together / alone:.1f} × as long); "
-        f"eight of them to rest {1e3 * rested:.0f} ms one by one, {1e3 * looped:.0f} ms in one compiled loop"
+        f"{1e3 * one:.1f} ms and {1e3 * together:.1f} ms a run; "
+        f"the first time, compiling included, {taken[1][0] * FLOWS:.1f} s and {taken[32][0] * FLOWS:.1f} s"
     )
-
-
-def _end(model, process, task):
-    return ms.gradient_flow(model, process, task, rtol=1e-11, saves=2).model
-
-
-def _flow(dim, horizon, a):
-    init = {"kind": "gaussian", "scale": a, "seed": 0}
-    return parse_spec({**BASE, "dim": dim, "horizon": horizon, "init": init}, FlowSpec)

@@ -173,6 +173,7 @@ ODD = {
     "huge": 10**400,
     "a/b ": 1.5,
     "++": 0.5,
+    "-+": 0.25,
     "": 2.0,
     "texts": ["a", "ü"],
     "escape": "\x1b[2J\nsecond line",
@@ -214,6 +215,7 @@ def test_odd_outcomes_are_listed_compared_and_exported(run, odd, tmp_path):
     assert rows[0]["outcome.nested.empty"] == "{}" and json.loads(rows[0]["outcome.huge"]) == 10**400
     data = read_dataset(tmp_path / "netcdf")
     assert data["a_b_"].values[0] == 1.5 and data["_+"].values[0] == 0.5
+    assert data["_+_2"].values[0] == 0.25  # the same letters, after those that NetCDF does not take
     assert "huge" in data.attrs["left_out"]
 
 

@@ -92,7 +92,7 @@ class Show:
     """Database of the index; by default DIR/index.sqlite."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: id, status, kind, spec, outcome, error, traceback, attempts, started,
-    ended, seconds, code, provenance, files, folder."""
+    ended, seconds, code, batch, provenance, files, folder."""
 
     def run(self) -> int:
         """Print; return the exit status."""
@@ -101,6 +101,7 @@ class Show:
             record = store.folders.run(row.id)
             found = _plain(row) | {
                 "traceback": record and record.traceback,
+                "batch": record and record.batch,
                 "provenance": record and record.provenance.model_dump(),
                 "files": record.files if record else {},
                 "folder": str(store.folders.folder(row.id)),

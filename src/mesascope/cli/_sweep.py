@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mesascope.studies import Failure, StudySpec, StudyStatus, SweepProgress, SweepResult
 
 _WATCH_EVERY = 2.0  # seconds
+_WATCH_SHARE = 5  # looks at large studies take long: so many times as long is waited for the next
 _MOST_FAILURES = 10
 _STAGES = {"check": "check points", "plan": "write plans", "start": "start workers", "run": "run"}
 
@@ -60,6 +61,9 @@ class Sweep:
     """Processes to start: of local by default one per GPU, or else per core."""
     retries: Annotated[int, arg(metavar="N")] = 2
     """How often to try a run again whose worker was lost, or that could not read or write a file."""
+    batch: Annotated[int, arg(metavar="N")] = 1
+    """How many flows to given times, alike but for start, time and numbers of the law, to solve together in one
+    compiled call; docs/studies.md says when it pays."""
     status: FlagCreatePairsOff[bool] = False
     """Compute nothing; say how far the study is, whoever computes it."""
     watch: FlagCreatePairsOff[bool] = False
@@ -102,6 +106,7 @@ class Sweep:
                     self.retries,
                     show,
                     index=self.index,
+                    batch=self.batch,
                 )
         except SpecError as error:
             raise SpecError(error.what, error.path, self._file) from error
@@ -140,10 +145,13 @@ class Sweep:
 
         with open_store(self.store, self.index) as store:
             found = study_status(store, study.name)
+            took = 0.0
             with Live(_table(found), console=results(), refresh_per_second=4) as live:
                 while found.planned or found.running:
-                    sleep(_WATCH_EVERY)
+                    sleep(max(_WATCH_EVERY, _WATCH_SHARE * took))
+                    begun = monotonic()
                     found = study_status(store, study.name)
+                    took = monotonic() - begun
                     live.update(_table(found))
         return FAILED if found.failed else DONE
 

@@ -13,6 +13,7 @@ from ._ensemble import flow_ends as flow_ends
 from ._flow import Flow as Flow
 from ._flow import FlowProgress as FlowProgress
 from ._flow import gradient_flow as gradient_flow
+from ._flows import gradient_flows as gradient_flows
 from ._held_out import held_out_loss as held_out_loss
 from ._memory import refuse_large_networks as refuse_large_networks
 from ._memory import refuse_large_samples as refuse_large_samples

@@ -21,8 +21,8 @@ from ._parameters import Mask, mask_vector, real_vector
 from ._rest import curvature, matrix_sizes, rest_event, smallest_matrix
 
 Model = TypeVar("Model", bound=eqx.Module)
-_SEGMENT_BYTES = 2**25
-_LONGEST_SEGMENT = 2048
+SEGMENT_BYTES = 2**25
+LONGEST_SEGMENT = 2048
 _SHARPEST = 1e-4
 
 
@@ -138,8 +138,8 @@ def gradient_flow(
     vector, rebuild = real_vector(model)
     if atol is None:
         atol = 1e-3 * rtol * smallest_matrix(model)
-    longest = max(1, min(_LONGEST_SEGMENT, _SEGMENT_BYTES // (8 * vector.size)))
-    path = _Path(np.asarray(vector), saves)
+    longest = max(1, min(LONGEST_SEGMENT, SEGMENT_BYTES // (8 * vector.size)))
+    path = SavedPath(np.asarray(vector), saves)
     stats = {"steps": 0, "rejected": 0}
     start, stepper, sharpness = jnp.asarray(vector), solver or diffrax.Tsit5(), 1.0
     norm, result = math.inf, None
@@ -150,15 +150,15 @@ def gradient_flow(
             bound = tolerance * rate if limit == math.inf else -1.0
             numbers = (path.end, limit, step, bound, rtol * sharpness, atol * sharpness)
             length = min(longest, max_steps - sum(stats.values()))
-            segment = _segment(objective, model, start, allowed, jnp.asarray(numbers, float), stepper, length)
+            solved = _segment(objective, model, start, allowed, jnp.asarray(numbers, float), stepper, length)
             before = norm
-            times, points, norm, step, code, accepted, rejected = jax.device_get(segment)
+            times, points, norm, step, code, accepted, rejected = jax.device_get(solved)
             stats = {"steps": stats["steps"] + int(accepted), "rejected": stats["rejected"] + int(rejected)}
             path.extend(times, points)
             start = jnp.asarray(path.last)
             if norm > before / 2 and sharpness > _SHARPEST:
                 sharpness /= 100
-            result = _outcome(int(code), float(norm), path.last, sum(stats.values()) >= max_steps)
+            result = outcome_of(int(code), float(norm), path.last, sum(stats.values()) >= max_steps)
             if result is Outcome.CONVERGED:
                 # the landscape may be flatter here than where the flow came from: rest in its own units counts
                 rate = float(_rate(objective, model, start, allowed))
@@ -173,7 +173,7 @@ def gradient_flow(
     return Flow(rebuild(path.last), path.times(), trajectory, float(norm), result, stats, objective)
 
 
-class _Path:
+class SavedPath:
     """Saved points of a path of unknown length: when there are too many, every second one is dropped."""
 
     def __init__(self, first: np.ndarray, most: int):
@@ -182,6 +182,7 @@ class _Path:
         self.end, self.last = 0.0, first
 
     def extend(self, times: np.ndarray, points: np.ndarray) -> None:
+        """Add the steps of a segment; what is not finite stands for steps that were not taken."""
         for time, point in zip(times, points, strict=True):
             if not np.isfinite(time):
                 break
@@ -195,16 +196,19 @@ class _Path:
                 self._stride *= 2
 
     def times(self) -> np.ndarray:
+        """Times of the saved points, shape (n,)."""
         return np.array([*self._times, self.end] if self._times[-1] != self.end else self._times)
 
     def points(self) -> np.ndarray:
+        """The saved points, first and last included, shape (n, …)."""
         return np.stack([*self._points, self.last] if self._times[-1] != self.end else self._points)
 
 
 _RUNNING, _AT_REST, _AT_TIME, _FAILED = range(4)
 
 
-def _outcome(code: int, norm: float, last: np.ndarray, exhausted: bool) -> Outcome | None:
+def outcome_of(code: int, norm: float, last: np.ndarray, exhausted: bool) -> Outcome | None:
+    """How a flow has ended with a segment; None where it goes on."""
     if code == _FAILED or not (math.isfinite(norm) and np.isfinite(last).all()):
         return Outcome.DIVERGED
     if code == _AT_REST:
@@ -244,8 +248,7 @@ def _sizes(objective: Objective, model: eqx.Module, vector: Array, allowed: Arra
     return matrix_sizes(rebuild(slope)), matrix_sizes(rebuild(vector))
 
 
-@eqx.filter_jit
-def _segment(
+def segment(
     objective: Objective,
     model: eqx.Module,
     start: Array,
@@ -289,3 +292,6 @@ def _segment(
     )
     rejected = solution.stats["num_rejected_steps"]
     return solution.ts, solution.ys, norm, solution.ts[last] - before, code, accepted, rejected
+
+
+_segment = eqx.filter_jit(segment)

@@ -50,6 +50,7 @@ from ._provenance import code_version as code_version
 from ._provenance import provenance as provenance
 from ._run import RunDirectory as RunDirectory
 from ._secrets import without_passwords as without_passwords
+from .store import STUDY_NAME as STUDY_NAME
 from .store import PlannedRun as PlannedRun
 from .store import RunFolders as RunFolders
 from .store import RunRecord as RunRecord

@@ -159,63 +159,70 @@ class FlowSpec(ProblemSpec):
         Raises:
             SpecError, ValueError: as for `run`.
         """
-        problem = self.build()
-        model, process, task, engine = problem
-        with at("engine"):
-            engine.objective(process, task, model.normalizer)
-        limit, reason = theory_limit(problem, self.mask, drawn=self.init.kind == "gaussian")
-        solve = self._solve_flow if self.method == "flow" else self._descend
-        end, loss, time, steps = solve(problem, progress, saves)
-        result = FlowResult(
-            w_kq=end.model.w_kq.tolist(),
-            w_pv=end.model.w_pv.tolist(),
-            loss=loss,
-            product=end.model.products().tolist(),
-            limit_product=limit,
-            limit_reason=reason,
-            gradient_norm=float(end.gradient_norm),
-            converged=end.converged,
-            time=time,
-            steps=steps,
-            result=end.result.value,
-            message=end.result.message,
-        )
-        return result, end
-
-    def _solve_flow(
-        self, problem: Problem, progress: Callable[[FlowProgress], None] | None, saves: int
-    ) -> "tuple[Flow[Any], float, float, int]":
-        import diffrax
-        import jax
-        import numpy as np
-
+        problem = self.checked()
+        if self.method == "descent":
+            return self._descend(problem, progress, saves)
         from mesascope.dynamics import gradient_flow
-        from mesascope.objectives import losses
 
-        model, process, task, engine = problem
+        model, process, task, _ = problem
         until = "steady-state" if self.until is None else self.until
         flow = gradient_flow(
             model,
             process,
             task,
-            engine=engine,
+            **self.settings(problem, saves),
             until=until if isinstance(until, str) else float(until),
-            mask=self.mask,
-            solver=diffrax.Kvaerno5() if self.solver == "kvaerno5" else None,
-            rtol=_RTOL,
             tolerance=1e-10 if self.tolerance is None else float(self.tolerance),
-            max_steps=self.max_steps or 100_000,
-            saves=saves,
             progress=progress
             and (lambda now: progress(FlowProgress(now.time, now.steps, now.gradient_norm, None))),
         )
+        return self.flow_result(problem, flow), flow
+
+    @property
+    def time(self) -> float | None:
+        """The flow time that is asked for; None for a flow to rest, or a descent."""
+        return None if self.until is None or isinstance(self.until, str) else float(self.until)
+
+    def checked(self) -> Problem:
+        """As `build`; also whether the engine can treat it.
+
+        Raises:
+            SpecError: as for `run`.
+        """
+        problem = self.build()
+        model, process, task, engine = problem
+        with at("engine"):
+            engine.objective(process, task, model.normalizer)
+        return problem
+
+    def settings(self, problem: Problem, saves: int) -> dict[str, Any]:
+        """What `gradient_flow` is told beside the problem, wherever the flow goes."""
+        import diffrax
+
+        return {
+            "engine": problem.engine,
+            "mask": self.mask,
+            "solver": diffrax.Kvaerno5() if self.solver == "kvaerno5" else None,
+            "rtol": _RTOL,
+            "max_steps": self.max_steps or 100_000,
+            "saves": saves,
+        }
+
+    def flow_result(self, problem: Problem, flow: "Flow[Any]") -> FlowResult:
+        """What a flow that was solved gives."""
+        import jax
+        import numpy as np
+
+        from mesascope.objectives import losses
+
         # of the two ends, however many points were kept: one program, and one last digit
         ends = jax.tree.map(lambda weight: np.asarray(weight)[[0, -1]], flow.trajectory)
-        return flow, float(losses(flow.objective, ends)[-1]), flow.time, flow.stats["steps"]
+        loss = float(losses(flow.objective, ends)[-1])
+        return self._result(problem, flow, loss, flow.time, flow.stats["steps"])
 
     def _descend(
         self, problem: Problem, progress: Callable[[FlowProgress], None] | None, saves: int
-    ) -> "tuple[Descent[Any], float, float, int]":
+    ) -> "tuple[FlowResult, Descent[Any]]":
         from mesascope.dynamics import descend
 
         model, process, task, engine = problem
@@ -233,4 +240,23 @@ class FlowSpec(ProblemSpec):
             and (lambda taken, loss: progress(FlowProgress(taken * rate, taken, None, loss))),
         )
         taken = int(descent.steps[-1])
-        return descent, float(descent.loss[-1]), taken * rate, taken
+        return self._result(problem, descent, float(descent.loss[-1]), taken * rate, taken), descent
+
+    def _result(
+        self, problem: Problem, end: "Flow[Any] | Descent[Any]", loss: float, time: float, steps: int
+    ) -> FlowResult:
+        limit, reason = theory_limit(problem, self.mask, drawn=self.init.kind == "gaussian")
+        return FlowResult(
+            w_kq=end.model.w_kq.tolist(),
+            w_pv=end.model.w_pv.tolist(),
+            loss=loss,
+            product=end.model.products().tolist(),
+            limit_product=limit,
+            limit_reason=reason,
+            gradient_norm=float(end.gradient_norm),
+            converged=end.converged,
+            time=time,
+            steps=steps,
+            result=end.result.value,
+            message=end.result.message,
+        )

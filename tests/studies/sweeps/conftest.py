@@ -46,16 +46,19 @@ def many_losses():
     return make
 
 
+MESASCOPE = ("-m", "mesascope")
+
+
 class Command:
     """`mesascope sweep` in a process of its own."""
 
-    def __init__(self, folder, study, store, *options, **environment):
+    def __init__(self, folder, study, store, *options, before=(), program=MESASCOPE, **environment):
         self.file = folder / f"{study['name']}.json"
         self.file.write_text(json.dumps(study))
         self.store = store
-        arguments = ["-m", "mesascope", "sweep", self.file, "--store", store, "--json", *options]
+        arguments = [*program, "sweep", self.file, "--store", store, "--json", *options]
         self.process = subprocess.Popen(
-            [sys.executable, *map(str, arguments)],
+            [*before, sys.executable, *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -85,8 +88,8 @@ def command(tmp_path):
     """Start the command; what still runs at the end of the test is killed."""
     started = []
 
-    def start(study, store, *options, **environment):
-        started.append(Command(tmp_path, study, store, *options, **environment))
+    def start(study, store, *options, **others):
+        started.append(Command(tmp_path, study, store, *options, **others))
         return started[-1]
 
     yield start

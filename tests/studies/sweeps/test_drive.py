@@ -25,15 +25,17 @@ class Losing:
     def room(self):
         return 1 - len(self.given)
 
-    def give(self, run):
-        self.given.append(run)
+    def give(self, runs):
+        self.given.append(runs)
 
     def reports(self, seconds):
-        run = self.given.pop()
+        runs = self.given.pop()
         if not self.plans:
-            return [Report(run, execute(self.root, run))]
-        self.plans.pop(0)(self.root, run)
-        return [Report(run, None, "KilledWorker: its worker process died", lost=True)]
+            return [Report(runs, tuple(execute(self.root, run) for run in runs))]
+        plan = self.plans.pop(0)
+        for run in runs:
+            plan(self.root, run)
+        return [Report(runs, None, "KilledWorker: its worker process died", lost=True)]
 
     def cancel(self):
         self.given.clear()
@@ -52,13 +54,14 @@ def begins(root, run):
 def driven(study_with, tmp_path):
     """The drive of one run, with these plans."""
 
-    def drive(*plans, retries=1):
-        study = parse_spec(study_with(), StudySpec)
+    def drive(*plans, retries=1, **changes):
+        study = parse_spec(study_with(**changes), StudySpec)
         with open_or_make(tmp_path / "s") as store:
             prepared = prepare(study, check(study, lambda *_: None), store, lambda *_: None)
             runner = Losing(tmp_path / "s", list(plans))
             with announced(tmp_path / "s", "a-study", "local", None, 1) as announcement:
-                found = Drive(prepared, store, runner, "me", retries, announcement, lambda _: None)
+                tasks = [tuple(prepared.left)]
+                found = Drive(prepared, tasks, store, runner, "me", retries, announcement, lambda _: None)
                 found.run()
         return found
 
@@ -93,6 +96,19 @@ def test_a_worker_that_is_lost_after_its_work_has_done_it(driven, tmp_path):
 def test_what_somebody_else_has_done_is_reused(driven):
     found = driven(lambda root, run: execute(root, run, driver="other"))
     assert (found.done, len(found.reused)) == (set(), 1)
+
+
+def test_runs_that_were_together_at_a_lost_worker_are_not_blamed(driven, tmp_path):
+    """Which of them killed it is told by what follows, where each is alone."""
+    found = driven(begins, retries=0, axes=[{"path": "init.a", "values": [0.1, 0.2, 0.3]}])
+    assert (len(found.done), found.failed) == (3, {})
+    folders = RunFolders(tmp_path / "s")
+    assert {folders.finished(run).attempts for run in found.done} == {2}
+
+
+def test_of_runs_that_were_together_the_killer_is_found(driven, tmp_path):
+    found = driven(begins, begins, retries=0, axes=[{"path": "init.a", "values": [0.1, 0.2, 0.3]}])
+    assert (len(found.done), len(found.failed)) == (2, 1)
 
 
 def test_workers_that_never_begin_end_the_sweep(driven):

@@ -1,14 +1,16 @@
 """One run: how its end is recorded, what is tried again, and how far its study is said to be."""
 
 import json
+import os
 import shutil
+import time
 
 import jax
 import pytest
 
 from mesascope.records import RecordError, RunFolders, held, open_store
 from mesascope.studies import Driver, StudySpec, SweepError, execute, parse_spec, study_status, sweep
-from mesascope.studies.sweeps import _compute, _execute
+from mesascope.studies.sweeps import _compute, _drivers, _execute
 from mesascope.studies.sweeps._drivers import announced, drivers
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
 from mesascope.studies.sweeps._worker import work
@@ -174,7 +176,7 @@ def test_a_worker_switches_64_bits_on(planned):
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", False)
     try:
-        assert work(str(folders.root), run) == "done"
+        assert work(str(folders.root), [run]) == ("done",)
     finally:
         jax.config.update("jax_enable_x64", before)
 
@@ -216,6 +218,32 @@ def test_drivers_that_were_killed_are_forgotten(planned):
         assert not left.exists()
     with open_store(folders.root) as store:
         assert store.verify() == []
+
+
+def test_a_driver_that_computes_for_long_says_that_it_is_there(planned, monkeypatch):
+    folders, _ = planned
+    monkeypatch.setattr(_drivers, "_BEAT", 0.01)
+    with announced(folders.root, "a-study", "in-process", None, 1):
+        (mine,) = (folders.root / "drivers").iterdir()
+        mine.unlink()  # as somebody does who has long heard nothing
+        end = time.monotonic() + 10
+        while not mine.exists():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    time.sleep(0.05)
+    assert not list((folders.root / "drivers").iterdir())
+
+
+def test_drivers_of_other_machines_are_gone_after_a_while(planned):
+    folders, _ = planned
+    far = Driver(study="a-study", host="far", pid=1, scheduler="local", dashboard=None, total=1)
+    file = folders.root / "drivers" / "far-1-a-study.json"
+    file.parent.mkdir()
+    file.write_text(far.model_dump_json())
+    now = time.time()
+    for silent, there in ((3 * _drivers._BEAT, 1), (_drivers._SILENT + 10, 0)):
+        os.utime(file, (now - silent, now - silent))
+        assert len(drivers(folders.root, "a-study")) == there
 
 
 def test_a_held_folder_is_running(planned):

@@ -35,6 +35,22 @@ def test_what_a_run_changes_is_undone(tmp_path, monkeypatch):
     assert jax.config.jax_enable_x64
 
 
+def test_the_environment_is_never_empty_meanwhile(monkeypatch):
+    """Other threads of a worker read it."""
+    seen = []
+    real = type(os.environ).__delitem__
+
+    def watched(self, name):
+        seen.append(len(self))
+        real(self, name)
+
+    monkeypatch.setattr(type(os.environ), "__delitem__", watched)
+    count = len(os.environ)
+    with isolated(RUN):
+        os.environ["MESASCOPE_NEW"] = "2"
+    assert seen == [count + 1] and len(os.environ) == count
+
+
 def test_random_numbers_depend_on_the_run_alone():
     def draw(run):
         with isolated(run):

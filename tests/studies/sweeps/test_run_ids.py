@@ -155,12 +155,13 @@ def test_code_that_computes_counts_and_other_code_does_not(tmp_path, monkeypatch
         "studies/c.py",
         "studies/sweeps/_d.py",
         "studies/sweeps/_compute.py",
+        "studies/sweeps/_isolation.py",
+        "studies/sweeps/_worker.py",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x = 1\n")
     monkeypatch.setattr(_run_id, "_PACKAGE", tmp_path)
-    monkeypatch.setattr(_run_id, "_NOT", tmp_path / "studies" / "sweeps")
-    monkeypatch.setattr(_run_id, "_COMPUTE", tmp_path / "studies" / "sweeps" / "_compute.py")
+    monkeypatch.setattr(_run_id, "_SWEEPS", tmp_path / "studies" / "sweeps")
 
     def code():
         return _run_id._own_code.__wrapped__()
@@ -169,7 +170,7 @@ def test_code_that_computes_counts_and_other_code_does_not(tmp_path, monkeypatch
     for name in ("cli/b.py", "studies/sweeps/_d.py"):
         (tmp_path / name).write_text("x = 2\n")
         assert code() == before
-    for name in ("core/a.py", "studies/c.py", "studies/sweeps/_compute.py"):
+    for name in ("core/a.py", "studies/c.py", *(f"studies/sweeps/{one}" for one in _run_id._OF_SWEEPS)):
         now = code()
         (tmp_path / name).write_text("x = 2\n")
         assert code() != now

@@ -22,6 +22,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("slurmctld") is None, reason="needs Debian's slurm-wlm"),
 ]
 
+RUNS = 200  # more than a job has ended before it is cancelled
+
 CONFIGURATION = """
 ClusterName=mesascope
 SlurmctldHost=localhost(127.0.0.1)
@@ -109,11 +111,17 @@ def queue(tmp_path, slurm):
 
 
 ONE = ("--scheduler", "slurm", "--workers", 1)
+# The command, which asks the queue for what has ended every second instead of every 15.
+IMPATIENT = (
+    "-c",
+    "import mesascope.studies.sweeps._jobs as jobs; jobs._ASK_EVERY = 1.0; "
+    "import mesascope.cli; raise SystemExit(mesascope.cli.main())",
+)
 
 
 def test_jobs_that_end_are_asked_for_again(command, many_losses, tmp_path, begun, queue):
     """One job that is cancelled in the middle, as one that reaches its time limit is."""
-    sweep = command(many_losses(400), tmp_path / "s", *ONE, **queue)
+    sweep = command(many_losses(RUNS), tmp_path / "s", *ONE, program=IMPATIENT, **queue)
     sweep.until(lambda: len(sweep.ended_runs()) > 3)
     on_loopback = {
         one.laddr.ip
@@ -126,7 +134,7 @@ def test_jobs_that_end_are_asked_for_again(command, many_losses, tmp_path, begun
     (job,) = asked(queue, "squeue", "--noheader", "--format=%A").split()
     asked(queue, "scancel", job)
     status, result, said = sweep.end(300)
-    assert (status, result["done"]) == (0, 400), said
+    assert (status, result["done"]) == (0, RUNS), said
     folders = RunFolders(sweep.store)
     assert {folders.state(run) for run in folders.ids()} == {"done"}
     processes = {pid for pids in begun(sweep.store).values() for pid in pids}
@@ -139,7 +147,7 @@ def computing(attempts):
 
 
 def test_ctrl_c_cancels_the_jobs(command, many_losses, tmp_path, queue):
-    sweep = command(many_losses(400), tmp_path / "s", *ONE, **queue)
+    sweep = command(many_losses(RUNS), tmp_path / "s", *ONE, **queue)
     sweep.until(lambda: len(sweep.ended_runs()) > 1)
     sweep.process.send_signal(signal.SIGINT)
     assert sweep.end()[0] == 130

@@ -1,5 +1,8 @@
 """Sweeps in this process: what is recorded, what is kept, and what is refused."""
 
+import errno
+import fcntl
+import shutil
 import socket
 
 import jax
@@ -15,6 +18,7 @@ from mesascope.studies import (
     parse_spec,
     sweep,
 )
+from mesascope.studies.sweeps import _execute
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
 
 
@@ -156,6 +160,39 @@ def test_every_kind_can_be_swept(study_with, many_losses, tmp_path):
     assert str(named.verdict.values[0]) in ("identified", "ambiguous", "none")
     assert proved.proved.values.tolist() == [True]
     assert np.isfinite(lost.loss).all()
+
+
+def test_runs_that_a_colleague_removes_fail_alone(many_losses, tmp_path, monkeypatch):
+    """The first while it is computed, the last while it waits; the same command computes them."""
+    study, compute, computed = study_of(many_losses(4)), _execute.compute, []
+    ids = [run for run in check(study, lambda *_: None).runs]
+
+    def removed(spec, folder):
+        if not computed:
+            shutil.rmtree(folder)
+            shutil.rmtree(RunFolders(tmp_path / "s").folder(ids[-1]))
+        computed.append(folder)
+        return compute(spec, folder)
+
+    monkeypatch.setattr(_execute, "compute", removed)
+    result = sweep(study, tmp_path / "s")
+    assert (result.done, result.failed, len(computed)) == (2, 2, 3)
+    assert result.failures[0].error.startswith("somebody removed it from the store while the sweep was")
+    with open_store(tmp_path / "s") as store:
+        assert store.count() == 2 and store.verify() == []
+    assert sweep(study, tmp_path / "s").done == 2
+
+
+def test_a_file_system_without_locks_is_told_of(many_losses, tmp_path, monkeypatch):
+    assert RunFolders.create(tmp_path / "s").has_locks()
+
+    def without(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    with pytest.warns(UserWarning, match="its file system knows no locks: nobody sees which runs"):
+        assert sweep(study_of(many_losses(1)), tmp_path / "s").done == 1
+    assert not list((tmp_path / "s").glob(".probe*"))
 
 
 # Settings

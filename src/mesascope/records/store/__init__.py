@@ -2,6 +2,7 @@
 
 from ._folders import RunFolders as RunFolders
 from ._folders import State as State
+from ._models import STUDY_NAME as STUDY_NAME
 from ._models import PlannedRun as PlannedRun
 from ._models import RunRecord as RunRecord
 from ._models import StudyAxis as StudyAxis

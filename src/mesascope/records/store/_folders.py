@@ -21,39 +21,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from mesascope.records._dataset import Variables, read_dataset, write_dataset
 from mesascope.records._files import (
     RecordError,
     UnreadableError,
     mend,
-    prepare_output,
     remove_leftovers,
 )
 from mesascope.records._held import InUseError, held
 from mesascope.records._sealed import read_sealed, write_sealed
-from mesascope.records._secrets import without_passwords
 
+from ._identity import exists, identity_of, make_store
 from ._models import RUN_ID, STUDY_NAME, PlannedRun, RunRecord, StudyRecord
 from ._paths import refuse_links, run_folder, study_file, throw_away
 
 if TYPE_CHECKING:
     import xarray
 
-_STORE, _PLANNED, _RUN, _STUDY = (f"mesascope.{kind}/1" for kind in ("store", "planned-run", "run", "study"))
+_PLANNED, _RUN, _STUDY = (f"mesascope.{kind}/1" for kind in ("planned-run", "run", "study"))
 _TRAJECTORY = "trajectory.nc"
 
 State = Literal["planned", "running", "done", "failed"]
 """How far a run is: planned, being computed now, or ended in one of two ways."""
-
-
-class _StoreFile(BaseModel):
-    """What makes a folder a store; the identity is that of no other store, wherever the folder is moved to."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    identity: str
 
 
 class RunFolders:
@@ -73,11 +62,7 @@ class RunFolders:
             RecordError: the folder is none, or is damaged.
         """
         self.root = Path(root).absolute()
-        file = self.root / "store.json"
-        if not _exists(file):
-            told = without_passwords(str(root))  # it may have been meant as a URL
-            raise RecordError(f"{told} is no store of runs; `mesascope sweep` makes one, or check the path")
-        self.identity = read_sealed(file, _STORE, _StoreFile).identity
+        self.identity = identity_of(self.root, root)
 
     @classmethod
     def create(cls, root: str | os.PathLike[str]) -> RunFolders:
@@ -86,15 +71,18 @@ class RunFolders:
         Raises:
             RecordError: it cannot be made or written to, or holds other things.
         """
-        folder = Path(root)
-        if _exists(folder / "store.json"):
-            return cls(folder)
-        prepare_output(folder)
-        with _alone(folder):
-            if not (folder / "store.json").exists():
-                _refuse_others(folder)
-                write_sealed(folder / "store.json", _STORE, _StoreFile(identity=secrets.token_hex(16)))
-        return cls(folder)
+        make_store(Path(root))
+        return cls(root)
+
+    def has_locks(self) -> bool:
+        """Whether the file system keeps two apart that want to hold the same run; if not, nobody holds any."""
+        purpose = f"probe-{os.getpid()}-{secrets.token_hex(4)}"
+        with held(self.root, purpose):
+            try:
+                with held(self.root, purpose):
+                    return False
+            except InUseError:
+                return True
 
     def __repr__(self) -> str:
         return f"RunFolders({str(self.root)!r})"
@@ -148,7 +136,7 @@ class RunFolders:
 
     def is_planned(self, run: str) -> bool:
         """Whether a run is written down here."""
-        return _exists(self.folder(run) / "planned.json")
+        return exists(self.folder(run) / "planned.json")
 
     @contextmanager
     def holding(self, run: str) -> Iterator[None]:
@@ -350,14 +338,6 @@ class RunFolders:
         return problems(self)
 
 
-def _exists(file: Path) -> bool:
-    try:
-        return file.exists()
-    except OSError as error:
-        told = mend(error, "check the path")
-        raise UnreadableError(f"cannot read {file}: {error.strerror}; {told}") from error
-
-
 def _names(folder: Path, pattern: str) -> list[str]:
     """The names in a folder that are of this form, sorted; none where there is no such folder."""
     try:
@@ -369,13 +349,6 @@ def _names(folder: Path, pattern: str) -> list[str]:
         raise UnreadableError(f"cannot read the folder {folder}: {error.strerror}; {told}") from error
 
 
-def _refuse_others(folder: Path) -> None:
-    """Refuse a folder that holds other things."""
-    others = (name for name in os.listdir(folder) if not name.startswith(".") and name != "lost+found")
-    if other := min(others, default=""):
-        raise RecordError(f"{folder} holds {other!r} and is no store; name a new or an empty folder")
-
-
 def _digest(file: Path) -> str:
     try:
         with open(file, "rb") as opened:
@@ -384,18 +357,3 @@ def _digest(file: Path) -> str:
         raise UnreadableError(
             f"cannot read {file}: {error.strerror}; {mend(error, 'check the disk')}"
         ) from error
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until nobody else makes a store of this folder."""
-    import time
-
-    for _ in range(200):
-        try:
-            with held(folder, "store"):
-                yield
-                return
-        except InUseError:
-            time.sleep(0.05)
-    raise RecordError(f"{folder}: somebody else has been making a store of it for 10 s; try again")

@@ -12,6 +12,7 @@ from mesascope.records._provenance import Provenance
 # Also the names of folders and files: nothing in them can lead out of the store, or fold two names into one.
 RUN_ID = r"[0-9a-f]{32}"
 STUDY_NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
+"""A regular expression: what studies may be called."""
 
 RunId = Annotated[str, StringConstraints(pattern=rf"^{RUN_ID}$")]
 StudyName = Annotated[str, StringConstraints(pattern=rf"^{STUDY_NAME}$")]
@@ -53,7 +54,8 @@ class RunRecord(_Record):
         traceback: where it failed.
         attempts: how many times it was begun, ≥ 1.
         started, ended: UTC times, ISO 8601.
-        seconds: duration of the last attempt, ≥ 0.
+        seconds: duration of the last attempt, ≥ 0; of runs that were computed together, its share.
+        batch: of how many runs the compiled program was that computed it, on which last digits depend; 1 where it was alone.
         provenance: versions, commit and platform.
         files: SHA-256 of every file beside this record that belongs to it, by name.
     """
@@ -70,6 +72,7 @@ class RunRecord(_Record):
     started: str
     ended: str
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    batch: Annotated[int, Field(ge=1)] = 1
     provenance: Provenance
     files: dict[str, str] = {}
 

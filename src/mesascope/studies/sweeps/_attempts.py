@@ -14,19 +14,20 @@ from mesascope.records import RecordError, share
 _FILE = "attempts.jsonl"
 
 
-def begin_attempt(folder: Path, driver: str = "", alone: bool = False) -> int:
+def begin_attempt(folder: Path, driver: str = "", alone: bool = False, batch: int = 1) -> int:
     """Write down that an attempt begins here and now; return how many there are.
 
     Args:
         folder: of the run.
         driver: for whom.
         alone: whether the process is the driver's own, so that it ends the sweep if it dies.
+        batch: how many runs are computed together.
 
     Raises:
         RecordError: it cannot be written.
     """
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    me = {"pid": os.getpid(), "host": os.uname().nodename, "driver": driver, "alone": alone}
+    me = {"pid": os.getpid(), "host": os.uname().nodename, "driver": driver, "alone": alone, "batch": batch}
     _write(folder, {**me, "begun": now, "at": _checkpoint(folder)})
     return attempts(folder)
 
@@ -60,6 +61,8 @@ def has_advanced(folder: Path) -> bool:
 def deaths(folder: Path, recorded: int) -> int:
     """How many drivers in a row this run has killed, or was killed with, while it came no further.
 
+    An attempt together with other runs says nothing of any of them, and does not count.
+
     Args:
         folder: of the run, which nobody computes now.
         recorded: attempts that its record knows of.
@@ -68,7 +71,7 @@ def deaths(folder: Path, recorded: int) -> int:
     for line in reversed(_begun(folder)[recorded:]):
         if not line.get("alone") or line.get("at", "") != here:
             break
-        found += not line.get("left")
+        found += not line.get("left") and line.get("batch", 1) == 1
     return found
 
 

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from mesascope.records import canonical_json, plain
+from mesascope.records import STUDY_NAME, canonical_json, plain
 
 from .._base import Spec, as_list, placed, written
 from .._errors import first_error, show, show_text, wrong
@@ -26,7 +26,6 @@ _SOURCES = ("values", "range", "log_range", "seeds")
 _LABELLED = {"label", "value"}
 _PATH = re.compile(r"(?=.{1,80}$)[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
-_STUDY = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")  # a name of a file
 
 
 class Setting(NamedTuple):
@@ -81,9 +80,9 @@ def _name(value: Any) -> str:
 
 
 def _study_name(value: Any) -> str:
-    if not isinstance(value, str) or not _STUDY.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(STUDY_NAME, value):
         raise wrong(
-            f"must be lower-case letters, digits, '.', '_' and '-' (at most 80, a letter or digit first), got {show(value)}"
+            f"must be lower-case letters, digits, '.', '_' and '-' (at most 100, a letter or digit first), got {show(value)}"
         )
     return value
 

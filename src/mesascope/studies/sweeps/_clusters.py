@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LOOPBACK = "127.0.0.1"
+WORKER_MEMORY = 2 * 10**9
+"""Bytes that a worker needs: the programs that it has compiled take up to half of it before they are forgotten."""
 
 _SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,
@@ -118,16 +121,23 @@ def _cluster(scheduler: str, workers: int | None) -> Iterator[tuple[Any, Callabl
 
 
 def _local(workers: int | None) -> Any:
-    """Processes of this machine: one per accelerator, or else one per core, each with one thread."""
+    """Processes of this machine: one per accelerator, or else one per core that has the memory, each with one thread."""
     from distributed import Nanny, Scheduler, SpecCluster
     from distributed.system import MEMORY_LIMIT
 
     gpus = visible_gpus()
-    count = workers or len(gpus) or _cores()
+    count = workers or len(gpus) or max(1, min(_cores(), MEMORY_LIMIT // WORKER_MEMORY))
+    share = MEMORY_LIMIT // count
+    if share < WORKER_MEMORY:
+        warnings.warn(
+            f"{count} worker{'s' * (count > 1)} on {MEMORY_LIMIT / 1e9:.1f} GB: one that takes more than {share / 1e9:.1f} GB "
+            f"is killed, and its run fails; compiled programs alone take up to 1 GB: give each {WORKER_MEMORY / 1e9:.0f} GB",
+            stacklevel=2,
+        )
     options = {
         "host": LOOPBACK,
         "nthreads": 1,
-        "memory_limit": MEMORY_LIMIT // count,
+        "memory_limit": share,
         "preload": ["mesascope.studies.sweeps._preload"],
         "silence_logs": logging.CRITICAL,
     }

@@ -1,12 +1,13 @@
 """One run of every kind: its numbers for the record, its path as labelled arrays, and why it failed, if it did."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._base import Spec
 from .._certify import CertifySpec
-from .._flow import FlowSpec
+from .._flow import FlowResult, FlowSpec
+from .._flows import follow_together
 from .._identify import IdentifySpec
 from .._loss import LossSpec
 from .._train import TrainSpec
@@ -44,8 +45,22 @@ def compute(spec: Spec, folder: Path) -> Computed:
     return _COMPUTE[type(spec)](spec, folder)
 
 
+def compute_together(specs: Sequence[FlowSpec]) -> list[Computed]:
+    """Run flows that can be solved together (see `program_of`).
+
+    Raises:
+        Exception: what the library raises; nothing is known of any of them then.
+    """
+    followed = follow_together(specs, saves=_SAVES)
+    return [_of_flow(spec, result, path) for spec, (result, path) in zip(specs, followed, strict=True)]
+
+
 def _flow(spec: FlowSpec, folder: Path) -> Computed:
     result, path = spec.follow(saves=_SAVES)
+    return _of_flow(spec, result, path)
+
+
+def _of_flow(spec: FlowSpec, result: FlowResult, path: "Flow[Any] | Descent[Any]") -> Computed:
     error = _ending(result)
     outcome = result.model_dump()
     if 6 * spec.dim**2 > _MOST_ENTRIES:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mesascope.records import InUseError, RecordError
@@ -22,6 +22,7 @@ _LOOK_AGAIN = 1.0  # seconds between looks at what somebody else computes
 _LAST_WORDS = 5.0  # seconds that a sweep that is stopped waits for the database
 _MOST_VAIN = 20  # runs in a row whose workers were lost before any was begun
 _WINDOW = 200  # runs over which the rate is taken
+_REMOVED = "somebody removed it from the store while the sweep was under way; the same command computes it"
 
 
 class SweepProgress(NamedTuple):
@@ -60,6 +61,7 @@ class Drive:
     def __init__(
         self,
         prepared: Prepared,
+        tasks: Sequence[tuple[str, ...]],
         store: "Store",
         runner: Runner,
         driver: str,
@@ -70,7 +72,7 @@ class Drive:
         self._store, self._runner, self._driver, self._retries = store, runner, driver, retries
         self._announcement, self._tell = announcement, tell
         self._total = len(prepared.left) + len(prepared.kept)
-        self._pending, self._given = deque(prepared.left), dict[str, int]()
+        self._pending, self._given = deque(tasks), dict[str, int]()
         self._busy: list[str] = []
         self._looked = 0.0
         self._tries: Counter[str] = Counter()
@@ -114,19 +116,19 @@ class Drive:
         for _ in range(self._runner.room()):
             if not self._pending:
                 return
-            run = self._pending.popleft()
-            self._given[run] = attempts(self._store.folders.folder(run))
-            self._runner.give(run)
+            runs = self._pending.popleft()
+            self._given |= {run: attempts(self._store.folders.folder(run)) for run in runs}
+            self._runner.give(runs)
 
     def _take(self, report: Report) -> None:
-        run = report.run
-        before = self._given.pop(run)
+        before = [self._given.pop(run) for run in report.runs]
         if report.ended is None:
-            self._again(report, attempts(self._store.folders.folder(run)) > before)
-        elif report.ended == "kept":  # perhaps by us, and only the report was lost
-            self._settle(run, how_it_ended(self._store.folders, run, self._driver))
-        else:
-            self._settle(run, report.ended)
+            now = [attempts(self._store.folders.folder(run)) for run in report.runs]
+            self._again(report, begun=now != before)
+            return
+        for run, how in zip(report.runs, report.ended, strict=True):
+            # kept: perhaps by us, and only the report was lost
+            self._settle(run, how_it_ended(self._store.folders, run, self._driver) if how == "kept" else how)
 
     def _settle(self, run: str, how: Ended) -> None:
         match how:
@@ -160,9 +162,9 @@ class Drive:
             self._fail(run)
 
     def _again(self, report: Report, begun: bool) -> None:
-        """Try a run again that nothing came of; at last, it has failed.
+        """Try runs again that nothing came of; at last, they have failed.
 
-        Runs that only waited at a lost worker are not blamed.
+        Runs that only waited at a lost worker are not blamed, nor are those that were together.
         """
         if report.lost and not begun:
             self._vain += 1
@@ -170,28 +172,37 @@ class Drive:
                 raise SweepError(
                     "workers die before they begin a run; look at their logs, and at their memory limit"
                 )
-            self._pending.append(report.run)
+            self._pending.append(report.runs)
             return
         self._vain = 0
-        how = how_it_ended(self._store.folders, report.run, self._driver)
-        if how != "busy":  # the worker was lost before it could say so
-            self._settle(report.run, how)
+        for run in report.runs:
+            how = how_it_ended(self._store.folders, run, self._driver)
+            if how != "busy":  # the worker was lost before it could say so
+                self._settle(run, how)
+            elif len(report.runs) > 1:
+                self._pending.append((run,))
+            else:
+                self._blame(run, report)
+
+    def _blame(self, run: str, report: Report) -> None:
+        """Try a run again, or record that it has failed."""
+        if not self._store.folders.is_planned(run):
+            self.failed[run] = _REMOVED
+            self._ended(run)
             return
-        if has_advanced(
-            self._store.folders.folder(report.run)
-        ):  # such as a training in jobs that are too short
-            self._tries[report.run] = 0
-        self._tries[report.run] += 1
-        if self._tries[report.run] <= self._retries:
-            self._pending.append(report.run)
+        if has_advanced(self._store.folders.folder(run)):  # such as a training in jobs that are too short
+            self._tries[run] = 0
+        self._tries[run] += 1
+        if self._tries[run] <= self._retries:
+            self._pending.append((run,))
             return
         try:
-            self._record_failure(report)
+            self._record_failure(run, report)
         except InUseError:  # somebody else tries it now
-            self._busy.append(report.run)
+            self._busy.append(run)
 
-    def _record_failure(self, report: Report) -> None:
-        folders, run = self._store.folders, report.run
+    def _record_failure(self, run: str, report: Report) -> None:
+        folders = self._store.folders
         short, _, trace = report.error.partition("\n")
         if report.lost:
             short += f" {self._tries[run]} times while it computed this (killed, or out of memory)"
@@ -213,7 +224,10 @@ class Drive:
         self._looked = now
         busy, self._busy = self._busy, []
         for run in busy:
-            (self._busy if self._store.folders.running(run) else self._pending).append(run)
+            if self._store.folders.running(run):
+                self._busy.append(run)
+            else:
+                self._pending.append((run,))
 
     def _say(self) -> None:
         done, failed, reused = len(self.done), len(self.failed), len(self.reused)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mesascope.records import atomic_path
 
 _FOLDER = "drivers"
-_SILENT = 60  # seconds: a driver of another machine that says nothing for so long is gone
+_BEAT = 15.0  # seconds: a driver that has no news says so
+_SILENT = 120  # seconds: a driver of another machine that says nothing for so long, by our clock, is gone
 WRITE_EVERY = 2.0
 """Seconds between what a driver says of itself."""
 
@@ -79,27 +81,41 @@ def _host() -> str:
 
 
 class Announcement:
-    """What this driver says of itself, in its file."""
+    """What this driver says of itself, in its file: what is new, and now and then that it is still there."""
 
     def __init__(self, root: Path, driver: Driver) -> None:
         self._file = root / _FOLDER / f"{driver.host}-{driver.pid}-{driver.study}.json"
         self._driver, self._said = driver, -WRITE_EVERY
+        self._writing, self._over = threading.Lock(), threading.Event()
+        self._beating = threading.Thread(target=self._beat, daemon=True)
+        self._beating.start()
 
     def say(self, **news: Any) -> None:
         """Write it down, if the last time is long enough ago."""
         now = time.monotonic()
+        self._driver = self._driver.model_copy(update=news)
         if now - self._said >= WRITE_EVERY:
             self._said = now
-            driver = self._driver.model_copy(update=news)
-            with (
-                suppress(ValueError),
-                atomic_path(self._file) as temporary,
-            ):  # a full disk: others are not told
-                temporary.write_text(driver.model_dump_json(), encoding="utf-8")
+            self._write()
 
     def end(self) -> None:
         """Remove the file."""
-        self._file.unlink(missing_ok=True)
+        self._over.set()
+        with self._writing:
+            self._file.unlink(missing_ok=True)
+
+    def _beat(self) -> None:
+        """A run that is computed in this process may take hours, in which nothing else is said."""
+        while not self._over.wait(_BEAT):
+            self._write()
+
+    def _write(self) -> None:
+        with self._writing:
+            if self._over.is_set():
+                return
+            # a full disk: others are not told
+            with suppress(ValueError, OSError), atomic_path(self._file) as temporary:
+                temporary.write_text(self._driver.model_dump_json(), encoding="utf-8")
 
 
 @contextmanager

@@ -5,8 +5,8 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -56,7 +56,8 @@ class StoreFullError(RuntimeError):
     """The store takes no more, of whatever run."""
 
 
-_one_at_a_time = threading.Lock()
+one_at_a_time = threading.Lock()
+"""Held while a run is computed in this process."""
 _computed = 0
 
 
@@ -95,23 +96,35 @@ def execute(
     require_x64("a sweep")
     folders = RunFolders(root)
     try:
-        if ended(folders.run(run)):
-            return "kept"
-        with _one_at_a_time, folders.holding(run):
+        with of_the_machine(folders, [run]):
             if ended(folders.run(run)):
                 return "kept"
-            planned = folders.planned(run)
-            with importable(search if planned.kind == "identify" else ()), isolated(run):
-                found = _compute(folders, planned, driver, alone, stopped)
-            _forget_programs()
-            return found
+            with one_at_a_time, folders.holding(run):
+                if ended(folders.run(run)):
+                    return "kept"
+                planned = folders.planned(run)
+                with importable(search if planned.kind == "identify" else ()), isolated(run):
+                    found = _compute(folders, planned, driver, alone, stopped)
+                forget_programs_now_and_then()
+                return found
     except InUseError:
         return "busy"
+
+
+@contextmanager
+def of_the_machine(folders: RunFolders, runs: Sequence[str]) -> Iterator[None]:
+    """Tell errors of files of the store, which may go well the next time, from all others.
+
+    Raises:
+        MachineError, StoreFullError: in the place of such an error; also where one of the runs was removed meanwhile.
+    """
+    try:
+        yield
+    except (InUseError, OtherCodeError):
+        raise
     except RecordError as error:
-        if is_full(error):
-            raise StoreFullError(one_line(str(error))) from error
-        if _is_of_a_file(error) and not isinstance(error, OtherCodeError):
-            raise _of_the_machine(error) from None
+        if is_full(error) or _is_of_a_file(error) or not all(map(folders.is_planned, runs)):
+            raise _of_the_machine(error) from error
         raise
 
 
@@ -128,7 +141,8 @@ def ended(record: RunRecord | None) -> bool:
     return record is not None and (record.state == "done" or record.outcome.get("failure") != MACHINE)
 
 
-def _forget_programs() -> None:
+def forget_programs_now_and_then() -> None:
+    """Forget compiled programs, after a number of runs, before they fill the memory."""
     from mesascope.core import forget_programs
 
     global _computed
@@ -140,7 +154,7 @@ def _forget_programs() -> None:
 def _compute(
     folders: RunFolders, planned: PlannedRun, driver: str, alone: bool, stopped: Callable[[], bool]
 ) -> Ended:
-    spec = _read(planned)
+    spec = read_planned(planned)
     folder = folders.folder(planned.id)
     try:
         watch = Stopwatch(begin_attempt(folder, driver, alone))
@@ -171,9 +185,14 @@ def _outcome(spec: Spec, folder: Path, stopped: Callable[[], bool]) -> tuple[Com
         short = _is_memory(error)
         failed = Computed({"failure": MACHINE if short else COMPUTATION}, None, _told(error))
         return failed, traceback.format_exc()
-    if found.error is not None:
-        found = found._replace(outcome={**found.outcome, "failure": COMPUTATION})
-    return found, None
+    return blamed(found), None
+
+
+def blamed(found: Computed) -> Computed:
+    """What was computed; where it has failed, it has done so by itself."""
+    if found.error is None:
+        return found
+    return found._replace(outcome={**found.outcome, "failure": COMPUTATION})
 
 
 def _of_the_machine(error: BaseException) -> MachineError | StoreFullError:
@@ -191,10 +210,17 @@ def is_full(error: RecordError) -> bool:
 
 
 class Stopwatch:
-    """The times of an attempt: of day for people, of a clock that never goes back for its duration."""
+    """The times of an attempt: of day for people, of a clock that never goes back for its duration.
 
-    def __init__(self, attempts: int) -> None:
-        self._attempts, self._begun = max(attempts, 1), time.monotonic()
+    Args:
+        attempts: how many there are, with this one.
+        batch: how many runs the program takes at once.
+        mates: how many it has taken, which share the time.
+    """
+
+    def __init__(self, attempts: int, batch: int = 1, mates: int = 1) -> None:
+        self._attempts, self._batch, self._mates = max(attempts, 1), batch, mates
+        self._begun = time.monotonic()
         self._started = _now()
 
     def record(
@@ -211,7 +237,8 @@ class Stopwatch:
             attempts=self._attempts,
             started=self._started,
             ended=now,
-            seconds=time.monotonic() - self._begun,
+            seconds=(time.monotonic() - self._begun) / self._mates,
+            batch=self._batch,
             provenance=_circumstances().model_copy(update={"created": now}),
         )
 
@@ -226,7 +253,12 @@ def _circumstances() -> Provenance:
     return provenance()
 
 
-def _read(planned: PlannedRun) -> Spec:
+def read_planned(planned: PlannedRun) -> Spec:
+    """The specification of a planned run.
+
+    Raises:
+        OtherCodeError: it means something else here.
+    """
     try:
         spec = parse_spec(planned.spec, SPECS[planned.kind])
         again = planned_run(planned.kind, spec)

@@ -46,9 +46,12 @@ def _seed(run: str, undone: ExitStack) -> None:
 
 
 def _restore_environment(before: dict[str, str]) -> None:
-    if dict(os.environ) != before:
-        os.environ.clear()
-        os.environ.update(before)
+    """One variable at a time: other threads read the environment meanwhile."""
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    for name, value in before.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 def _go_back(folder: str) -> None:

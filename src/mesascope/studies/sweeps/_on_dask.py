@@ -35,14 +35,15 @@ class OnDask:
         search: Sequence[str],
         kind: str,
         driver: str,
+        batch: int = 1,
     ) -> None:
         self.dashboard: str | None = client.dashboard_link
         self.started = False
         self._client, self._keep, self._kind = client, keep, kind
-        self._what = (str(root), tuple(search), driver)
+        self._root, self._search, self._driver, self._batch = str(root), tuple(search), driver, batch
         self._folders = RunFolders(root)
-        self._futures: dict[str, Future] = {}
-        self._ended: SimpleQueue[str] = SimpleQueue()
+        self._futures: dict[tuple[str, ...], Future] = {}
+        self._ended: SimpleQueue[tuple[str, ...]] = SimpleQueue()
         self._submitted = 0
         self._threads, self._looked = 0, -_LOOK_EVERY
 
@@ -55,14 +56,14 @@ class OnDask:
             self.started |= self._threads > 0
         return max(1, _AHEAD * self._threads) - len(self._futures)
 
-    def give(self, run: str) -> None:
-        """Submit one run."""
+    def give(self, runs: tuple[str, ...]) -> None:
+        """Submit one run, or several as one task."""
         self._submitted += 1
-        key = f"{self._kind}-{run}-{self._submitted}"
-        root, search, driver = self._what
-        future = self._client.submit(work, root, run, search, driver, key=key, pure=False)
-        self._futures[run] = future
-        future.add_done_callback(lambda _: self._ended.put(run))
+        key = f"{self._kind}-{runs[0]}-{self._submitted}"
+        what = (self._root, runs, self._search, self._driver, self._batch)
+        future = self._client.submit(work, *what, key=key, pure=False)
+        self._futures[runs] = future
+        future.add_done_callback(lambda _: self._ended.put(runs))
 
     def reports(self, seconds: float) -> list[Report]:
         """How runs ended meanwhile.
@@ -78,26 +79,26 @@ class OnDask:
         except Empty:
             return found
 
-    def _report(self, run: str) -> Report:
+    def _report(self, runs: tuple[str, ...]) -> Report:
         from distributed.scheduler import KilledWorker
 
-        future = self._futures.pop(run)
+        future = self._futures.pop(runs)
         if future.status == "finished":
             # asked of the folder: fetching what the worker returned takes longer, and fails if it dies now
-            return Report(run, how_it_ended(self._folders, run, self._what[2]))
+            return Report(runs, tuple(how_it_ended(self._folders, run, self._driver) for run in runs))
         if future.status != "error":  # cancelled or lost: not by us
             raise SweepError("the scheduler is gone, or has dropped the runs; the same command resumes")
         error = future.exception()
         if isinstance(error, KilledWorker):
-            return Report(run, None, "KilledWorker: its worker process died", lost=True)
+            return Report(runs, None, "KilledWorker: its worker process died", lost=True)
         if isinstance(error, MachineError):
-            return Report(run, None, str(error))
+            return Report(runs, None, str(error))
         if isinstance(error, StoreFullError):
             raise SweepError(f"{error}; {RESUMES}")
         if isinstance(error, OtherCodeError):
             raise SweepError(f"a worker has other code: {error}")
         raise SweepError(
-            f"a worker cannot run it: {type(error).__name__}: {error}; workers need mesascope and the folder {self._what[0]}"
+            f"a worker cannot run it: {type(error).__name__}: {error}; workers need mesascope and the folder {self._root}"
         )
 
     def cancel(self) -> None:

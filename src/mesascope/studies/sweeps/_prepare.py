@@ -17,6 +17,7 @@ from mesascope.records import (
     open_store,
 )
 
+from .._base import Spec
 from .._errors import SpecError
 from ._axes import ZipSpec
 from ._execute import ended
@@ -50,8 +51,15 @@ def search_folders(study: StudySpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys((str(study.folder), os.getcwd())))
 
 
-def check(study: StudySpec, tell: Tell) -> StudyRecord:
+def check(
+    study: StudySpec, tell: Tell, see: Callable[[str, Spec], None] = lambda run, spec: None
+) -> StudyRecord:
     """Check every point, and return the study with the ids of its runs. Nothing is written.
+
+    Args:
+        study: its specification.
+        tell: called now and then.
+        see: called with the id and the specification of the run of every point.
 
     Raises:
         SpecError: a point cannot be run.
@@ -63,6 +71,7 @@ def check(study: StudySpec, tell: Tell) -> StudyRecord:
                 run = planned_run(study.kind, point.spec).id
             except InputFileError as error:
                 raise study.located(SpecError(str(error), error.place), point.place) from error
+            see(run, point.spec)
             points.append(StudyPoint.model_construct(run=run, place=point.place))
             if i % 1000 == 0:
                 tell("check", i, study.size)

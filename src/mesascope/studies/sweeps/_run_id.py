@@ -17,10 +17,11 @@ from .._identify_models import CheckpointSpec, FunctionSpec
 from ._axes import Place
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-# What a run passes through. The rest (this room, records, papers, report, cli) starts, stores and shows it.
+# What the numbers of a run depend on: the rooms that it passes through; and of this room what computes it, what random numbers
+# it begins with, and precision and threads of a worker. The rest (records, papers, report, cli) starts, stores and shows it.
 _ROOMS = ("core", "processes", "models", "learners", "objectives", "theory", "dynamics", "probes", "studies")
-_NOT = _PACKAGE / "studies" / "sweeps"
-_COMPUTE = _NOT / "_compute.py"
+_SWEEPS = _PACKAGE / "studies" / "sweeps"
+_OF_SWEEPS = ("_compute.py", "_isolation.py", "_worker.py")
 _LIBRARIES = (
     "jax",
     "jaxlib",
@@ -164,7 +165,7 @@ def _own_code() -> str:
     """Taken once per process, from the files as they lie at the first call."""
     digest = hashlib.sha256()
     files = (path for room in _ROOMS for path in (_PACKAGE / room).rglob("*.py"))
-    for path in sorted(path for path in files if _NOT not in path.parents or path == _COMPUTE):
+    for path in sorted(path for path in files if path.parent != _SWEEPS or path.name in _OF_SWEEPS):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(_PACKAGE).as_posix()} {len(content)}\n".encode())
         digest.update(content)

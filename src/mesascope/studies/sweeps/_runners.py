@@ -9,7 +9,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
-from ._execute import Ended, MachineError, StoreFullError, execute
+from ._execute import Ended, MachineError, StoreFullError
+from ._together import execute_together
 
 RESUMES = "what has ended is kept, and the same command resumes"
 
@@ -19,17 +20,17 @@ class SweepError(RuntimeError):
 
 
 class Report(NamedTuple):
-    """How one run ended.
+    """How runs ended that were given together.
 
     Attributes:
-        run: its id.
-        ended: how it ended; None where nothing came of it.
-        error: what hindered it then, beginning with the name of the exception; may be of several lines.
-        lost: whether the worker that had it was lost.
+        runs: their ids.
+        ended: how each of them ended; None where nothing is known of them.
+        error: what hindered them then, beginning with the name of the exception; may be of several lines.
+        lost: whether the worker that had them was lost.
     """
 
-    run: str
-    ended: Ended | None
+    runs: tuple[str, ...]
+    ended: tuple[Ended, ...] | None
     error: str = ""
     lost: bool = False
 
@@ -46,10 +47,10 @@ class Runner(Protocol):
     started: bool
 
     def room(self) -> int:
-        """How many more runs it takes now."""
+        """How often more can be given to it now."""
 
-    def give(self, run: str) -> None:
-        """Take one run."""
+    def give(self, runs: tuple[str, ...]) -> None:
+        """Take one run, or several that are to be computed together."""
 
     def reports(self, seconds: float) -> list[Report]:
         """How runs ended meanwhile; waits for some for at most so long."""
@@ -61,40 +62,41 @@ class Runner(Protocol):
 class InProcess:
     """This process, one run after the other."""
 
-    def __init__(self, root: Path, search: Sequence[str], driver: str) -> None:
+    def __init__(self, root: Path, search: Sequence[str], driver: str, batch: int = 1) -> None:
         self.dashboard: str | None = None
         self.started = True
-        self._root, self._search, self._driver = root, tuple(search), driver
-        self._given: list[str] = []
+        self._root, self._search, self._driver, self._batch = root, tuple(search), driver, batch
+        self._given: list[tuple[str, ...]] = []
 
     def room(self) -> int:
-        """One run."""
+        """Once."""
         return 1 - len(self._given)
 
-    def give(self, run: str) -> None:
-        """Take one run."""
-        self._given.append(run)
+    def give(self, runs: tuple[str, ...]) -> None:
+        """Take one run, or several."""
+        self._given.append(runs)
 
     def reports(self, seconds: float) -> list[Report]:
-        """Compute it."""
+        """Compute what was given."""
         if not self._given:
             return []
-        run = self._given.pop()
+        runs = self._given.pop()
         with _noticed_interrupts() as pressed:
             try:
-                found = execute(
+                found = execute_together(
                     self._root,
-                    run,
+                    runs,
+                    self._batch,
                     search=self._search,
                     driver=self._driver,
                     alone=True,
                     stopped=lambda: bool(pressed),
                 )
-                return [Report(run, found)]
+                return [Report(runs, found)]
             except StoreFullError as error:
                 raise SweepError(f"{error}; {RESUMES}") from error
             except MachineError as error:
-                return [Report(run, None, str(error))]
+                return [Report(runs, None, str(error))]
 
     def cancel(self) -> None:
         """Nothing goes on beside this."""

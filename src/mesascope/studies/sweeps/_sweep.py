@@ -2,15 +2,20 @@
 
 import os
 import secrets
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from sys import intern
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from mesascope.records import RecordError
+from mesascope.records import RecordError, RunFolders
 
+from .._base import Spec
+from .._flows import program_of
 from .._read import read_spec
+from ._batches import batches
 from ._clusters import client_of
 from ._drive import Drive, SweepProgress
 from ._drivers import announced
@@ -68,6 +73,7 @@ def sweep(
     progress: Callable[[SweepProgress], None] | None = None,
     *,
     index: str | None = None,
+    batch: int = 1,
 ) -> SweepResult:
     """Compute the runs of a study that are not in the store yet.
 
@@ -84,16 +90,18 @@ def sweep(
         retries: how often a run is tried again whose worker was lost, or that could not read or write a file.
         progress: called with a `SweepProgress` now and then.
         index: URL of the index, where store is a folder; by default a file in it.
+        batch: how many flows to given times, that differ in start, time and numbers of the law only, one compiled program
+            solves together, at most. Last digits of a run depend on it; its record says which it was.
 
     Raises:
         SpecError: a point of the study cannot be run; nothing is computed then.
         RecordError: the store cannot be used, or has another study of this name.
-        SweepError: the scheduler cannot be reached, or its workers cannot run mesascope; the disk is full, or a run's folder is
-            gone or cannot be read.
-        ValueError: 64-bit mode is off (in-process); workers or retries that make no sense.
+        SweepError: the scheduler cannot be reached, or its workers cannot run mesascope; the disk is full, or a run's folder
+            cannot be read.
+        ValueError: 64-bit mode is off (in-process); workers, retries or batch that make no sense.
         KeyboardInterrupt: Ctrl-C; what has ended is kept.
     """
-    _refuse_settings(scheduler, workers, retries)
+    _refuse_settings(scheduler, workers, retries, batch)
     if scheduler == IN_PROCESS:
         from mesascope.core import require_x64
 
@@ -104,9 +112,22 @@ def sweep(
     def tell(stage: str, through: int, total: int) -> None:
         show(SweepProgress(stage, through, total))
 
-    record = check(spec, tell)
+    programs: dict[str, str] = {}
+
+    def see(run: str, point: Spec) -> None:
+        program = program_of(point) if batch > 1 else None
+        if program is not None:
+            programs[run] = intern(program)
+
+    record = check(spec, tell, see)
+    if batch > 1 and not programs:
+        raise ValueError(
+            f"batch = {batch}: study {spec.name!r} has no flow to a given time (kind = 'flow' with until = a number), and "
+            "nothing else is solved together; drop it"
+        )
     with _full_disks_told(), ExitStack() as opened:
         place = opened.enter_context(_opened(store, index))
+        _warn_without_locks(place.folders)
         prepared = prepare(spec, record, place, tell)
         if scheduler == IN_PROCESS:
             prepared = without_killers(prepared, place, retries)
@@ -114,11 +135,12 @@ def sweep(
             tell("start", 0, len(prepared.left))
         which = scheduler if prepared.left else IN_PROCESS  # nothing to do needs no cluster
         driver = secrets.token_hex(8)
-        runner = opened.enter_context(_runner(which, workers, place, spec, driver))
+        runner = opened.enter_context(_runner(which, workers, place, spec, driver, batch))
         announcement = opened.enter_context(
             announced(place.folders.root, spec.name, scheduler, runner.dashboard, len(record.runs))
         )
-        drive = Drive(prepared, place, runner, driver, retries, announcement, show)
+        tasks = batches(prepared.left, programs, place.folders, batch)
+        drive = Drive(prepared, tasks, place, runner, driver, retries, announcement, show)
         drive.run()
     return SweepResult(
         study=spec.name,
@@ -132,7 +154,7 @@ def sweep(
     )
 
 
-def _refuse_settings(scheduler: str, workers: int | None, retries: int) -> None:
+def _refuse_settings(scheduler: str, workers: int | None, retries: int, batch: int) -> None:
     known = (IN_PROCESS, LOCAL, *QUEUES)
     if scheduler not in known and not scheduler.startswith(("tcp://", "tls://")):
         raise ValueError(
@@ -144,6 +166,17 @@ def _refuse_settings(scheduler: str, workers: int | None, retries: int) -> None:
         raise ValueError(f"workers must be at least 1, got {workers}")
     if retries < 0:
         raise ValueError(f"retries must not be negative, got {retries}")
+    if batch < 1:
+        raise ValueError(f"batch must be at least 1, got {batch}")
+
+
+def _warn_without_locks(folders: RunFolders) -> None:
+    if not folders.has_locks():
+        warnings.warn(
+            f"{folders.root}: its file system knows no locks: nobody sees which runs are computed, and a second sweep at the "
+            "same time would compute them again; let one sweep at a time use it, or choose another folder",
+            stacklevel=3,
+        )
 
 
 @contextmanager
@@ -168,13 +201,13 @@ def _opened(store: "Store | str | os.PathLike[str]", index: str | None) -> "Iter
 
 @contextmanager
 def _runner(
-    scheduler: str, workers: int | None, store: "Store", study: StudySpec, driver: str
+    scheduler: str, workers: int | None, store: "Store", study: StudySpec, driver: str, batch: int
 ) -> Iterator[Runner]:
     root, search = store.folders.root, search_folders(study)
     if scheduler == IN_PROCESS:
-        yield InProcess(root, search, driver)
+        yield InProcess(root, search, driver, batch)
         return
     from ._on_dask import OnDask
 
     with client_of(scheduler, workers) as (client, keep):
-        yield OnDask(client, keep, root, search, study.kind, driver)
+        yield OnDask(client, keep, root, search, study.kind, driver, batch)

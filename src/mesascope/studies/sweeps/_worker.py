@@ -1,23 +1,26 @@
-"""What a worker process runs: one run at a time, in 64 bit, on one thread of its own."""
+"""What a worker process runs: one task at a time, in 64 bit, on one thread of its own."""
 
 import os
 import sys
 from collections.abc import Sequence
 
-from ._execute import Ended, execute
+from ._execute import Ended
+from ._together import execute_together
 
 _THREADS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _XLA = "--xla_cpu_multi_thread_eigen=false"
 
 
-def work(root: str, run: str, search: Sequence[str] = (), driver: str = "") -> Ended:
-    """As `execute`, in a process that belongs to the sweep."""
+def work(
+    root: str, runs: Sequence[str], search: Sequence[str] = (), driver: str = "", batch: int = 1
+) -> tuple[Ended, ...]:
+    """As `execute_together`, in a process that belongs to the sweep."""
     compute_alone()
     import dask
 
     # xarray would ask Dask's scheduler for a lock on every file that it writes: 15 ms a run
     with dask.config.set(scheduler="synchronous"):
-        return execute(root, run, search=search, driver=driver)
+        return execute_together(root, runs, batch, search=search, driver=driver)
 
 
 def compute_alone() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -68,12 +69,23 @@ def _netcdf(store: Store, target: str, filters: Sequence[str], study: str | None
                 ["" if one != one else str(one) for one in variable.values.ravel()], dtype=object
             )
             data[name] = (variable.dims, texts.reshape(variable.shape))
-    # names in the letters that NetCDF takes
-    names = {
-        name: re.sub(r"^$|^\W|[/\x00-\x1f\x7f]|\s$", "_", str(name)) for name in (*data.variables, *data.dims)
-    }
-    write_dataset(Path(target), data.rename({name: new for name, new in names.items() if new != name}))
+    write_dataset(Path(target), data.rename(_in_letters_of_netcdf([*data.variables, *data.dims])))
     return Path(target)
+
+
+def _in_letters_of_netcdf(names: Iterable[Hashable]) -> dict[Hashable, str]:
+    """What those names become that NetCDF does not take: each something that no other one is called."""
+    wanted = dict.fromkeys(names)
+    clean = {name: re.sub(r"^$|^\W|[/\x00-\x1f\x7f]|\s$", "_", str(name)) for name in wanted}
+    taken = {str(name) for name in wanted if clean[name] == name}
+    found: dict[Hashable, str] = {}
+    for name, new in clean.items():
+        if new == name:
+            continue
+        candidates = chain([new], (f"{new}_{k}" for k in count(2)))
+        found[name] = next(one for one in candidates if one not in taken)
+        taken.add(found[name])
+    return found
 
 
 def _ended(rows: Sequence[RunRow]) -> list[RunRow]:
