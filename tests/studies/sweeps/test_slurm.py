@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("slurmctld") is None, reason="needs Debian's slurm-wlm"),
 ]
 
-RUNS = 200  # more than a job has ended before it is cancelled
+RUNS = 120  # more than a job has ended before it is cancelled
 
 CONFIGURATION = """
 ClusterName=mesascope
@@ -42,6 +42,7 @@ SlurmctldLogFile={place}/slurmctld.log
 SlurmdLogFile={place}/slurmd.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 JobAcctGatherType=jobacct_gather/none

@@ -16,6 +16,7 @@ from mesascope.studies import (
     StudySpec,
     SweepError,
     parse_spec,
+    study_status,
     sweep,
 )
 from mesascope.studies.sweeps import _execute
@@ -180,6 +181,8 @@ def test_runs_that_a_colleague_removes_fail_alone(many_losses, tmp_path, monkeyp
     assert result.failures[0].error.startswith("somebody removed it from the store while the sweep was")
     with open_store(tmp_path / "s") as store:
         assert store.count() == 2 and store.verify() == []
+        status = study_status(store, "losses")
+        assert (status.total, status.done, status.planned) == (2, 2, 0)  # who watches waits for no others
     assert sweep(study, tmp_path / "s").done == 2
 
 
