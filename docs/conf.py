@@ -34,4 +34,6 @@ def setup(app):
     """Pages are read through `pages`, all of them anew when the code has changed that they show or that shows them."""
     shown_by = [path.read_text(encoding="utf-8") for path in sorted(Path(pages.__file__).parent.glob("*.py"))]
     app.add_config_value("code", [code_version(), *shown_by], "env")
+    app.add_config_value("outputs_needed", True, "")
+    app.connect("builder-inited", pages.require_outputs)
     app.connect("source-read", pages.read_source)

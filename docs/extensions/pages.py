@@ -8,8 +8,9 @@ import os
 import posixpath
 import re
 
-from blocks import BLOCK, DOCS, kept, place_of
+from blocks import BLOCK, DOCS, kept, not_run, place_of
 from nbformat import NotebookNode, v4
+from sphinx.errors import ConfigError
 
 ROOT = DOCS.parent
 TAKEN = re.compile(r"<!-- all of (\S+\.md) -->\n")
@@ -50,6 +51,13 @@ def _cell(code, output, page):
         if f"{name})" not in page:
             cell.outputs.append(v4.new_output("display_data", data={"image/png": picture}))
     return cell
+
+
+def require_outputs(app):
+    """Refuse to build a site whose blocks were not run, unless that is what is wanted."""
+    lacking = [path.relative_to(ROOT).as_posix() for path in not_run()] if app.config.outputs_needed else []
+    if lacking:
+        raise ConfigError(f"not run with the code of today: {', '.join(lacking)}; `make docs` runs them")
 
 
 def read_source(app, docname, source):

@@ -4,15 +4,18 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+import stored_records as stored
 from mesascope.lab._setting import from_query
-from mesascope.records import ClaimRecord, Figure, Line, Panel, RunDirectory, provenance
 
 SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.a=0.5&init.b=0.2"
 LIMIT = "0.181132"  # 3 / (15 + 3 · (25/12)/4) in six digits
+FAST = "vladymyrov2024/one-layer-row"  # a claim with a figure that is checked in a second
 TABS = ("Data", "Training", "Mind", "Claims")
 _FIGURES = {
     "Data": ("law", "sequence"),
@@ -24,27 +27,18 @@ _FIGURES = {
 @pytest.fixture(scope="module")
 def lab(start_lab, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
-    run = RunDirectory.create(folder / "records" / "quick")
-    panel = Panel(
-        title="A curve", xlabel="x", ylabel="y", traces=(Line(x=(0, 1), y=(1, 2), label="measured"),)
-    )
-    record = ClaimRecord(
-        id="zheng2024/theorem-4.2",
+    checked = stored.claim(
+        "zheng2024/theorem-4.2",
         statement="As T, t → ∞ the risk tends to <b>something</b>.",
-        source="zheng2024, Theorem 4.2",
         measured={"error": 1e-9},
-        expected={"error": 0.0},
-        tolerance=1e-6,
-        verdict="verified",
-        seconds=1.5,
         details={"tolerance_reason": "rounding"},
-        preset="quick",
-        fingerprint="0" * 64,
-        files=(run.write_figure("zheng2024/risk", Figure(title="Risk", panels=(panel,))),),
-        provenance=provenance(),
     )
-    run.write_claim(record)
-    with start_lab(folder, "--port", "0", "--records", "records") as running:
+    bare = stored.claim(FAST)  # as the repository keeps them: a record, and no figures
+    stored.run_directory(
+        folder / "records" / "quick", checked, bare, figures={"zheng2024/risk": stored.curves_figure()}
+    )
+    stored.store(folder / "runs")
+    with start_lab(folder, "--port", "0", "--records", "records", "runs") as running:
         yield running
 
 
@@ -198,7 +192,7 @@ def test_figures_are_downloaded_for_print_and_as_numbers(opened):
 def test_the_setting_is_downloaded_as_a_file_and_as_a_program(opened):
     for entry, name, part in (
         ("Download the specification", "spec.toml", b'law = { kind = "gaussian", scale = 1 }'),
-        ("Download the Python program", "view.py", b"FlowSpec.model_validate"),
+        ("Download the Python program", "view.py", b"shown = view(spec)"),
     ):
         opened.get_by_role("button", name="Share").click()
         with opened.expect_download() as caught:
@@ -206,6 +200,36 @@ def test_the_setting_is_downloaded_as_a_file_and_as_a_program(opened):
         assert caught.value.suggested_filename == name
         with open(caught.value.path(), "rb") as file:
             assert part in file.read()
+
+
+def test_the_program_of_the_page_gives_its_numbers_and_figures(opened, tmp_path):
+    turn(opened, "Training")
+    wait_for_text(end_of_flow(opened), "converged")
+    box(opened, "samples").fill("64")
+    box(opened, "steps").fill("40")
+    opened.get_by_role("button", name="Train on samples").click()
+    wait_for_text(opened.locator('[data-figure="loss"] .legend'), "exact loss of its weights")
+    tables = {name: download(opened, name, "CSV")[1].decode() for name in ("product", "loss", "w_kq")}
+    turn(opened, "Mind")
+    wait_for_text(opened.locator("main"), "Capability gap")
+    tables |= {name: download(opened, name, "CSV")[1].decode() for name in ("error", "ratio", "sensitivity")}
+    said = opened.locator("main").inner_text()
+    opened.get_by_role("button", name="Share").click()
+    with opened.expect_download() as caught:
+        opened.get_by_text("Download the Python program").click()
+    run = [sys.executable, "-W", "error", caught.value.path()]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    mind = done.stdout.splitlines()[-3:]
+    assert mind[0].startswith("The regression of predictions") and all(line in said for line in mind)
+    for name, table in tables.items():
+        ours = list(csv.reader(io.StringIO((tmp_path / "view" / f"{name}.csv").read_text())))
+        theirs = list(csv.reader(io.StringIO(table)))
+        assert len(theirs) > 4 and [row[:2] for row in ours] == [row[:2] for row in theirs]
+        numbers = [[float(one) for row in rows[1:] for one in row[2:] if one] for rows in (ours, theirs)]
+        # two compilations of one program, summed in another order
+        assert numbers[0] == pytest.approx(numbers[1], rel=1e-6, abs=1e-9), name
+        assert (tmp_path / "view" / f"{name}.pdf").read_bytes().startswith(b"%PDF-")
 
 
 def test_a_specification_is_opened(opened):
@@ -254,6 +278,12 @@ def test_sampled_training_is_shown_and_cancelled(opened):
     box(opened, "rate").fill("")
     opened.get_by_role("button", name="Train on samples").click()
     wait_for_text(opened.locator('[data-figure="product"] .legend'), "64 sampled sequences")
+    for words in (
+        "flow, exact loss",
+        "descent, exact loss of its weights",
+        "on its own 64 sequences, ± 1.96",
+    ):
+        wait_for_text(opened.locator('[data-figure="loss"] .legend'), re.escape(words))
 
 
 def test_a_flow_is_cancelled_and_tried_again(opened, lab):
@@ -353,12 +383,31 @@ def test_claims_are_browsed_and_one_is_checked_again(opened):
     wait_for_text(row, "verified · theorem-4.2")
     row.locator(".q-item").first.click()
     wait_for_text(row, "measured: error: 1e-09")
-    row.locator('[data-figure="zheng2024-risk"] .cartesianlayer .subplot').wait_for(state="attached")
+    row.locator('[data-figure="zheng2024-risk-2"] .cartesianlayer .subplot').wait_for(state="attached")
     other = opened.locator('[data-claim="zheng2024/assumption-4.1"]')
     wait_for_text(other, "not checked")
     other.locator(".q-item").first.click()
     other.get_by_role("button", name="Check it again").click()
     wait_for_text(other, "verified · assumption-4.1")
+    choose(opened, "paper", FAST.partition("/")[0])
+    row = opened.locator(f'[data-claim="{FAST}"]')
+    row.locator(".q-item").first.click()
+    wait_for_text(row, "No figures lie beside its record")
+    row.get_by_role("button", name="Check it again with its figures").click()
+    row.locator("[data-figure] .cartesianlayer .subplot").first.wait_for(state="attached")
+    assert row.get_by_role("button", name="Check it again", exact=True).count() == 1
+
+
+def test_a_store_is_browsed_beside_the_claims(opened):
+    turn(opened, "Claims")
+    choose(opened, "paper", "runs")
+    study = opened.locator('[data-claim="grid"]')
+    wait_for_text(study, "6 runs: 6 done")
+    study.locator(".q-item").first.click()
+    study.locator('[data-figure^="outcomes"] .cartesianlayer .subplot').first.wait_for(state="attached")
+    single = opened.locator(f'[data-claim="{stored.run_id((9, 9))}"]')
+    single.locator(".q-item").first.click()
+    wait_for_text(single, "loss: 10")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,3 +1,5 @@
+import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -100,16 +102,21 @@ def test_a_file_from_the_page_runs_on_the_command_line(tmp_path):
         "until": 0.5,
     }
     (tmp_path / "spec.toml").write_text(to_toml(read_setting(data)))
-    (tmp_path / "view.py").write_text(to_python(read_setting(data)))
     flow = [sys.executable, "-m", "mesascope", "flow", "spec.toml", "--json"]
     done = subprocess.run(flow, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    # the same end, since both follow the same flow
-    view = subprocess.run(
-        [sys.executable, "view.py"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    product = next(line for line in view.stdout.splitlines() if line.startswith("a_j b_j")).split(": ")[1]
-    assert f'"product": {product}' in done.stdout
+    assert json.loads(done.stdout)["time"] == 0.5
+
+
+def test_the_program_asks_for_what_the_page_was_asked():
+    spec = read_setting(DEFAULT)
+    train = {"samples": 64, "rate": 1e-4, "steps": 40, "seed": 0}
+    program = to_python(spec, train, {"learners": ["ridge"], "tasks": 400})
+    calls = {"spec": spec, "view": lambda spec, **asked: asked}
+    (line,) = re.findall(r"^shown = (view\(.*?^\))", program, re.M | re.S)
+    assert eval(line, calls) == {"train": train, "identify": {"learners": ["ridge"], "tasks": 400}}
+    compile(program, "view.py", "exec")
+    assert "shown = view(spec)\n" in to_python(spec)
 
 
 BAD = {

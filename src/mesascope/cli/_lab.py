@@ -20,7 +20,8 @@ class Lab:
     port: int = 8450
     """Port on this machine; 0 takes any that is free."""
     records: Annotated[tuple[str, ...], arg(metavar="DIR ...", help_behavior_hint="")] = ()
-    """Folders of `reproduce --out` whose claims are shown; checks run from the page go to results/lab."""
+    """What the Claims panel shows: folders of `reproduce`, folders of these, stores of runs. Checks run from the page go to
+    results/lab."""
     no_warm: FlagCreatePairsOff[bool] = False
     """Compile nothing before it is asked for."""
 
@@ -32,7 +33,9 @@ class Lab:
             raise InputError(f"--port {self.port}: must lie between 0 and 65535")
         for folder in self.records:
             if not Path(folder).is_dir():
-                raise InputError(f"--records {folder}: no such folder; name one that reproduce --out made")
+                raise InputError(
+                    f"--records {folder}: no such folder; name one that reproduce or sweep filled"
+                )
         folders = [*map(Path, self.records), Path("results") / "lab"]
         with suppress(KeyboardInterrupt):  # how a lab ends
             serve(free_port(self.port), folders, warm=not self.no_warm, ready=_say)

@@ -1,36 +1,42 @@
-"""What the literature claims, what checking it gave, and checking it again."""
+"""What the literature claims, what checking it gave, and checking it again; and what stores of runs hold."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from nicegui import run, ui
 
-from mesascope.report import Theme
+from mesascope.records import Figure
+from mesascope.report import Material, Theme
 from mesascope.studies import SpecError
 
 from ._jobs import JobFailedError
 from ._session import Session
-from ._shelf import Shelved, shelve
+from ._shelf import Shelf, Shelved, read_store, shelve
 from ._widgets import Plot, Work
 
 _MARKS = {"verified": "✓", "refuted": "✗", "inconclusive": "?", "not checked": "–"}
-_FIRST = "zheng2024"
+_EVERY, _FIRST = "every verdict", "zheng2024"
+_MOST_ROWS = 200  # of studies and runs
 
 
 class ClaimsPanel:
-    """Claims of one paper at a time."""
+    """Claims of one paper at a time, or studies and runs of one store."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._shelf: list[Shelved] = []
+        self._known: list[dict[str, Any]] = []
+        self._shelf = Shelf((), (), ())
+        self._store = Material()
+        self._lines: dict[str, ui.expansion] = {}
         with ui.row().classes("items-center gap-3"):
-            self._paper = ui.select([], label="paper", on_change=self._list).props(
+            self._paper = ui.select([], label="paper or store", on_change=self._choose).props(
                 "dense outlined options-dense stack-label data-field=paper"
             )
             self._verdict = ui.select(
-                ["every verdict", *_MARKS], value="every verdict", label="verdict", on_change=self._list
+                [_EVERY, *_MARKS], value=_EVERY, label="verdict", on_change=self._list
             ).props("dense outlined options-dense data-field=verdict")
             self._paper.classes("lab-select")
             self._verdict.classes("lab-select")
@@ -41,7 +47,7 @@ class ClaimsPanel:
 
     async def open(self) -> None:
         """Show the claims, unless that is done."""
-        if self._shelf:
+        if self._known:
             return
         self.loading.complain(None)
         try:
@@ -49,47 +55,125 @@ class ClaimsPanel:
         except (SpecError, JobFailedError) as error:
             self.loading.complain(f"The claims could not be listed: {error}")
             return
-        if known is None or self._shelf:
+        if known is None or self._known:
             return
-        self._shelf = await run.io_bound(shelve, known, self._session.lab.records) or []
-        papers = list(dict.fromkeys(one.paper for one in self._shelf))
-        self._paper.set_options(papers, value=_FIRST)
+        self._known = known
+        await self._read()
+        papers = dict.fromkeys(one.paper for one in self._shelf.claims)
+        self._paper.set_options([*papers, *self._shelf.stores], value=_FIRST)
+
+    async def _read(self) -> None:
+        """Read the records; what cannot be read is told, and the rest is shown."""
+        *folders, own = self._session.lab.records
+        shelf = await run.io_bound(shelve, self._known, folders, own)
+        if shelf is not None:  # the server is ending
+            self._shelf = shelf
+            self.loading.complain("; ".join(shelf.problems) or None)
+
+    async def _choose(self) -> None:
+        if self._paper.value in self._shelf.stores:
+            self._rows.clear()
+            self._counts.set_text("reading the store …")
+            read = await run.io_bound(read_store, self._paper.value)
+            if read is None:
+                return
+            self._store, problems = read
+            self.loading.complain("; ".join(problems) or None)
+        self._list()
 
     def draw(self) -> None:
-        """List the claims that are chosen."""
+        """List what is chosen."""
         self._list()
 
     def _list(self) -> None:
-        chosen = [one for one in self._shelf if one.paper == self._paper.value]
+        open_before = [name for name, row in self._lines.items() if row.value]
+        self._rows.clear()
+        self._lines.clear()
+        is_store = self._paper.value in self._shelf.stores
+        self._verdict.set_visibility(not is_store)
+        with self._rows:
+            if is_store:
+                self._list_store(self._store)
+            else:
+                self._list_claims()
+        for name in open_before:
+            if name in self._lines:
+                self._lines[name].open()
+
+    def _list_claims(self) -> None:
+        chosen = [one for one in self._shelf.claims if one.paper == self._paper.value]
         counts = Counter(one.verdict for one in chosen)
         self._counts.set_text(
             ", ".join(f"{counts[verdict]} {verdict}" for verdict in _MARKS if counts[verdict])
         )
-        self._rows.clear()
-        with self._rows:
-            for one in chosen:
-                if self._verdict.value in ("every verdict", one.verdict):
-                    self._row(one)
+        for one in chosen:
+            if self._verdict.value in (_EVERY, one.verdict):
+                title = f"{_MARKS[one.verdict]} {one.verdict} · {one.id.partition('/')[2]}"
+                self._row(
+                    one.id, title, one.statement, one.figures, lambda drawn, one=one: self._tell(one, drawn)
+                )
 
-    def _row(self, one: Shelved) -> None:
-        title = f"{_MARKS[one.verdict]} {one.verdict} · {one.id.partition('/')[2]}"
-        row = ui.expansion(title, caption=one.statement).classes("w-full lab-claim")
-        row.props(f'data-claim="{one.id}" dense-toggle')
+    def _list_store(self, material: Material) -> None:
+        studies, runs = material.studies, material.runs
+        self._counts.set_text(f"{len(studies)} studies; {len(runs)} runs outside of them")
+        for study in studies:
+            states = Counter(row.state for row in study.rows.values())
+            told = ", ".join(f"{count} {state}" for state, count in states.items())
+            record = study.record
+            axes = ", ".join(axis.name for axis in record.axes)
+            title = f"study {record.name} · {len(record.runs)} runs: {told}"
+            caption = f"{record.kind}{f' over {axes}' if axes else ''}"
+            self._row(record.name, title, caption, lambda study=study: study.figures)
+        for entry in runs[:_MOST_ROWS]:
+            row = entry.row
+            title = f"run {row.id[:12]} · {row.kind}, {row.state}"
+            self._row(
+                row.id,
+                title,
+                row.error or "",
+                lambda entry=entry: entry.figures,
+                lambda drawn, row=row: _outcome(row.outcome),
+            )
+        if len(runs) > _MOST_ROWS:
+            ui.label(f"… and {len(runs) - _MOST_ROWS} more; mesascope runs list shows all.")
+
+    def _row(
+        self,
+        name: str,
+        title: str,
+        caption: str,
+        figures: Callable[[], Iterable[tuple[str, Figure]]],
+        tell: Callable[[bool], None] = lambda drawn: None,
+    ) -> None:
+        """A line that opens: what `tell` says, who hears whether there are figures, and then these."""
+        row = ui.expansion(title, caption=caption).classes("w-full lab-claim")
+        row.props(f'data-claim="{name}" dense-toggle')
+        self._lines[name] = row
         shown: list[bool] = []
 
         async def opened(event: Any) -> None:
             if event.value and not shown:
                 shown.append(True)
-                figures = await run.io_bound(one.figures)
+                drawn = await run.io_bound(figures) or ()
                 with row:
-                    _details(one)
-                    for name, figure in figures or ():
-                        _draw(name, figure, self._session.theme)
-                    ui.button("Check it again", on_click=lambda: self._rerun(one)).props(
-                        "no-caps unelevated data-act=rerun"
-                    )
+                    tell(bool(drawn))
+                    for figure in drawn:
+                        _draw(*figure, self._session.theme)
 
         row.on_value_change(opened)
+
+    def _tell(self, one: Shelved, drawn: bool) -> None:
+        _details(one)
+        if one.record is not None and not drawn:
+            ui.label("No figures lie beside its record; checking it again draws those that it has.").classes(
+                "text-caption lab-caption"
+            )
+        label = "Check it again" if drawn else "Check it again with its figures"
+        quick = next((check.record for check in one.checks if check.record.preset == "quick"), None)
+        took = f", took {quick.seconds:.2g} s" if quick else ""
+        ui.button(label, on_click=lambda: self._rerun(one)).props(
+            "no-caps unelevated data-act=rerun"
+        ).tooltip(f"quick sizes{took}")
 
     async def _rerun(self, one: Shelved) -> None:
         self.work.complain(None)
@@ -103,10 +187,7 @@ class ClaimsPanel:
             return
         if done["error"]:
             self.work.complain(f"{one.id} could not be checked: {done['error']}")
-        claims = [
-            {name: getattr(s, name) for name in ("id", "statement", "source", "origin")} for s in self._shelf
-        ]
-        self._shelf = await run.io_bound(shelve, claims, self._session.lab.records) or []
+        await self._read()
         self._list()
         if not done["error"]:
             with self._rows:  # the row that asked is gone
@@ -126,14 +207,24 @@ def _details(one: Shelved) -> None:
     ):
         if value is not None:
             ui.label(f"{name}: {_brief(value)}").props(f'data-fact="{name}"')
+    if record.failed:
+        ui.label(f"the check ended in an error: {record.details.get('error')}")
     if "tolerance_reason" in record.details:
         ui.label(f"why this tolerance: {record.details['tolerance_reason']}")
-    ui.label(
-        f"checked in {record.seconds:.3g} s, preset {record.preset}, {record.provenance.created}"
-    ).classes("text-caption lab-caption")
+    for check in one.checks:
+        found = check.record
+        ui.label(
+            f"preset {found.preset}: {found.verdict}, {found.provenance.created}, in {found.seconds:.3g} s"
+        ).classes("text-caption lab-caption")
 
 
-def _draw(name: str, figure: Any, theme: Theme) -> None:
+def _outcome(outcome: dict[str, Any]) -> None:
+    for name, value in outcome.items():
+        if not (isinstance(value, list) and any(isinstance(part, list | dict) for part in value)):
+            ui.label(f"{name}: {_brief(value)}")
+
+
+def _draw(name: str, figure: Figure, theme: Theme) -> None:
     """Every panel of a figure, with its own downloads."""
     for number, panel in enumerate(figure.panels):
         single = figure.model_copy(update={"panels": (panel,), "title": panel.title})

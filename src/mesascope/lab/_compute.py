@@ -263,6 +263,7 @@ def ask(
         "candidates": list(answer.candidates),
         "reasons": list(answer.reasons),
         "reading": answer.reading and answer.reading.describe(),
+        "asked": {"learners": learners, "tasks": tasks},
         "ranking": [
             {
                 "learner": entry.learner,
@@ -278,7 +279,7 @@ def ask(
 def train(setting: dict[str, Any], samples: int, rate: float, steps: int, seed: int, tell: Tell) -> Result:
     """Gradient descent on sampled sequences, the same in every step, as the paper's experiments take it."""
     spec = read_setting(setting)
-    model, process, task, _ = spec.build()
+    model, process, task, exactly = spec.build()
     tell("drawing sequences and compiling")
     done = descend(
         model,
@@ -292,17 +293,21 @@ def train(setting: dict[str, Any], samples: int, rate: float, steps: int, seed: 
         progress=lambda taken, loss: tell(f"{taken}/{steps} steps, loss {loss:.6g}"),
     )
     _require_all_of_it(done.result.value)
+    chosen = _chosen(len(done.steps), POINTS)
+    path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], done.trajectory)
+    population = np.asarray(losses(exactly.objective(process, task, model.normalizer), path))
+    places, first = np.unique(chosen, return_index=True)  # of few steps some were chosen twice
     each = np.arange(spec.dim)
-    path = done.trajectory
-    products = np.asarray(path.w_kq)[:, spec.dim + each, each] * np.asarray(path.w_pv)[:, each, each]
+    products = path.w_kq[:, spec.dim + each, each] * path.w_pv[:, each, each]
     return {
-        "times": np.asarray(done.steps) * rate,
-        "products": products,
-        "loss": np.asarray(done.loss),
-        "loss_se": np.asarray(done.standard_error),
+        "times": np.asarray(done.steps)[places] * rate,
+        "products": products[first],
+        "loss": np.asarray(done.loss)[places],
+        "loss_se": np.asarray(done.standard_error)[places],
+        "population": population[first],
         "message": done.result.message,
         "result": done.result.value,
-        "samples": samples,
+        "asked": {"samples": samples, "rate": rate, "steps": steps, "seed": seed},
     }
 
 

@@ -9,6 +9,7 @@ from nicegui import ui
 from ._figures import law_figure, sequence_figure
 from ._session import Session
 from ._widgets import Plot
+from ._words import conclusions
 
 _KAPPAS = {
     "m2": "E x²",
@@ -68,31 +69,6 @@ def _tell(facts: dict[str, Any]) -> None:
                     "lab-yes" if holds else "lab-no"
                 ).props("aria-hidden=true")
                 ui.label(f"{label}: {'yes' if holds else 'no'}. {reason}.")
-
-
-def conclusions(facts: dict[str, Any]) -> list[str]:
-    """What follows for the trained layer, in sentences."""
-    limit, gap, ratio = facts["limit"], facts["gap"], facts["ratio"]
-    if limit[0] is None:
-        return [
-            f"Theorem 4.1 says nothing about where training ends: {limit[1]}. The Training panel shows where it goes."
-        ]
-    becomes = (
-        f"Trained from diagonal weights, the layer becomes one step of gradient descent on the tokens it has seen, with "
-        f"step size ab → {limit[1]}"
-    )
-    if gap[0] is None:
-        return [f"{becomes}.", f"What remains with long contexts theory does not say: {gap[1]}."]
-    lines = [f"{becomes}: κ₁ divided by κ₂ and what κ₃ adds at this horizon (Theorem 4.1)."]
-    if gap[0] == 0:
-        return [*lines, "With long contexts that step recovers the next token: the capability gap is 0."]
-    power = facts["moments"]["m2"][0]
-    lines.append(
-        f"With long contexts it predicts {ratio[1]} of the next token on average, the mean of ŷ/x, because one step of "
-        f"size κ₁/κ₂ cannot fit tokens of different sizes at once; the error that remains is {gap[1]} of a power of "
-        f"{power:.4g} per coordinate."
-    )
-    return lines
 
 
 def _quantity(label: str, value: str, name: str) -> None:

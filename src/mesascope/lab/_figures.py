@@ -61,7 +61,7 @@ def sequence_figure(facts: Result) -> Figure:
 
 def product_figure(flow: Result, sampled: Result | None = None) -> Figure:
     """Products a_j b_j along the flow, with theory."""
-    shown = _window(flow["times"], flow["products"])
+    shown = _window(flow)
     times, products = flow["times"][shown], flow["products"][shown]
     traces: list[Any] = list(_curves(times, products, "$a_j b_j$"))
     if flow["theory"] is not None:
@@ -71,9 +71,10 @@ def product_figure(flow: Result, sampled: Result | None = None) -> Figure:
         )
     if sampled is not None:
         inside = sampled["times"] <= times[-1]
-        mean = sampled["products"][inside].mean(1)
-        label = f"descent on {sampled['samples']} sampled sequences, mean of $a_j b_j$"
-        traces.append(Line(x=sampled["times"][inside], y=mean, label=label, style="dashed", series=1))
+        x, each = sampled["times"][inside], sampled["products"][inside]
+        label = f"descent on {sampled['asked']['samples']} sampled sequences, mean and range of $a_j b_j$"
+        traces.append(Line(x=x, y=each.mean(1), label=label, style="dashed", series=1))
+        traces.append(Band(x=x, low=each.min(1), high=each.max(1), label=label, series=1))
     limit = flow["end"]["limit_product"]
     if limit is not None:
         traces.append(Rule(value=limit, label=f"limit of theory, {limit:.6g}"))
@@ -98,31 +99,48 @@ def _curves(x: np.ndarray, values: np.ndarray, name: str) -> list[Line]:
 
 def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
     """The population loss along the flow."""
-    shown = _window(flow["times"], flow["products"])
+    shown = _window(flow)
     times = flow["times"][shown]
-    traces: list[Any] = [Line(x=times, y=flow["loss"][shown], label="exact loss", style="solid", series=0)]
+    traces: list[Any] = [
+        Line(x=times, y=flow["loss"][shown], label="flow, exact loss", style="solid", series=0)
+    ]
     if sampled is not None:
         inside = sampled["times"] <= times[-1]
-        x, loss, error = (sampled[name][inside] for name in ("times", "loss", "loss_se"))
-        label = f"descent, on its own {sampled['samples']} sequences, ± 1.96 standard errors"
-        traces.append(Line(x=x, y=loss, label=label, style="dashed", series=1))
-        traces.append(Band(x=x, low=loss - 1.96 * error, high=loss + 1.96 * error, label=label, series=1))
+        x, population, loss, error = (
+            sampled[name][inside] for name in ("times", "population", "loss", "loss_se")
+        )
+        traces.append(
+            Line(x=x, y=population, label="descent, exact loss of its weights", style="dashed", series=1)
+        )
+        label = f"descent, on its own {sampled['asked']['samples']} sequences, ± 1.96 standard errors"
+        traces.append(Line(x=x, y=loss, label=label, style="dotted", series=2))
+        traces.append(Band(x=x, low=loss - 1.96 * error, high=loss + 1.96 * error, label=label, series=2))
     return _one_panel(
         "Loss along training",
         "flow time $s$",
         "loss $L$",
         *traces,
-        caption="The population loss, summed over the context lengths, along the flow. Descent on samples fits its own "
-        "sequences: its loss on them is below that on others.",
+        caption="The population loss, summed over the context lengths, along the flow"
+        + (
+            "."
+            if sampled is None
+            else " and along descent on samples, which fits its own sequences: the loss on these is not that on others."
+        ),
     )
 
 
-def _window(times: np.ndarray, values: np.ndarray) -> slice:
-    """The points up to some time after all is settled: the flow goes on until its gradient is 1e-10."""
+def _window(flow: Result) -> slice:
+    """The points up to some time after products and loss are settled: the flow goes on until its gradient is 1e-10."""
+    times = flow["times"]
+    end = 1.6 * max(_settled(times, flow["products"]), _settled(times, flow["loss"][:, None])) or times[-1]
+    return slice(0, max(2, int(np.searchsorted(times, end, side="right"))))
+
+
+def _settled(times: np.ndarray, values: np.ndarray) -> float:
+    """The last time at which some value is farther from its end than a hundredth of the longest way; 0 if none moves."""
     way = np.abs(values - values[-1]).max(1)
     moving = np.flatnonzero(way > _SETTLED * way.max()) if way.max() > 0 else np.array([0])
-    end = times[moving[-1]] * 1.6 if times[moving[-1]] > 0 else times[-1]
-    return slice(0, max(2, int(np.searchsorted(times, end, side="right"))))
+    return float(times[moving[-1]])
 
 
 def phase_reach(flow: Result) -> float:

@@ -12,6 +12,7 @@ from ._figures import error_figure, ratio_figure, scatter_figure, sensitivity_fi
 from ._jobs import JobFailedError
 from ._session import Session
 from ._widgets import NO_FLOW, Plot, Work
+from ._words import told
 
 _FEW = ["zero", "last-token", "gradient-descent", "preconditioned-gradient-descent", "least-squares", "ridge"]
 
@@ -93,29 +94,6 @@ class MindPanel:
 
 def _weights(flow: dict[str, Any]) -> dict[str, Any]:
     return {"w_kq": flow["w_kq"][-1], "w_pv": flow["w_pv"][-1]}
-
-
-def told(mind: dict[str, Any]) -> list[str]:
-    """What was measured, in sentences."""
-    (slope, error), (ratio, ratio_error) = mind["correlation"], mind["ratio"]
-    cosine, low, high = mind["sensitivity"]["cosine"]
-    lines = [
-        f"The regression of predictions on the truth, E[ŷ x*]/E|x|², is {slope:.4g} ± {1.96 * error:.2g} (95 %)"
-        + _beside(mind["expected_correlation"])
-        + f"; the mean of the ratios ŷ/x is {ratio:.4g} ± {1.96 * ratio_error:.2g}"
-        + _beside(mind["expected_ratio"])
-        + ".",
-        f"Its derivatives and those of one gradient step of size ab = {mind['product']:.4g} have the cosine "
-        f"{cosine:.4g} [{low:.4g}, {high:.4g}].",
-    ]
-    gap, reason = mind["gap"]
-    if gap is None:
-        return [*lines, f"Capability gap: {reason}."]
-    return [*lines, f"Capability gap, the error per coordinate that no context removes: {mind['gap'][1]}."]
-
-
-def _beside(expected: tuple[float | None, str]) -> str:
-    return "" if expected[0] is None else f", by theory {expected[0]:.4g}"
 
 
 def _show(answer: dict[str, Any]) -> None:

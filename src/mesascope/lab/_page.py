@@ -176,7 +176,8 @@ class Page:
         ui.download.content(to_toml(self.session.spec), "spec.toml")
 
     def _download_python(self) -> None:
-        ui.download.content(to_python(self.session.spec), "view.py")
+        asked = (self.session.results.get(name, {}).get("asked") for name in ("train", "ask"))
+        ui.download.content(to_python(self.session.spec, *asked), "view.py")
 
     def _switch_theme(self) -> None:
         dark = self.session.theme is LIGHT

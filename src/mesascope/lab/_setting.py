@@ -144,26 +144,44 @@ def _toml(value: Any) -> str:
 # Python
 
 
-def to_python(spec: FlowSpec) -> str:
-    """A program that computes what the page shows: flow, theory, and what the layer has learned."""
+def to_python(
+    spec: FlowSpec, train: dict[str, Any] | None = None, identify: dict[str, Any] | None = None
+) -> str:
+    """A program that reproduces what the page shows: its numbers, its sentences, and its figures as files.
+
+    Args:
+        spec: the setting.
+        train: the descent on samples that the page shows, as `view` takes it.
+        identify: what its answer by `identify` was asked with, likewise.
+    """
     fields = pformat(plain_setting(spec), width=96, sort_dicts=False)
+    more = "".join(
+        f"\n    {name}={pformat(value, width=84, sort_dicts=False)},"
+        for name, value in (("train", train), ("identify", identify))
+        if value
+    )
+    shown = f"view(\n    spec,{more}\n)" if more else "view(spec)"
+    answer = '\nprint("it runs", shown.answer["candidates"], shown.answer["verdict"])' if identify else ""
     return f"""\
 import jax
-import mesascope as ms
+
+from mesascope.lab import view
+from mesascope.report import render, write_csv
 from mesascope.studies import FlowSpec
 
 jax.config.update("jax_enable_x64", True)
 
 fields = {fields}
-spec = FlowSpec.model_validate(fields)
-result, flow = spec.follow(saves=256)  # where training goes, and the way there
-print(result.message)
-print("a_j b_j at the end:", result.product)
-print("theory:", result.limit_product, "-", result.limit_reason)
+spec = FlowSpec.model_validate(fields)  # spec.build() gives model, process and task
 
-model, process, task, _ = spec.build()
-print("loss along the flow:", flow.loss)
-print("Assumption 4.1:", ms.theory.zheng2024.satisfies_assumption_41(process.law, process.dim))
-print("Assumption 4.2:", ms.theory.zheng2024.satisfies_assumption_42(process.law, process.dim))
-# print(ms.identify(flow.model, process, task))  # which algorithm it runs; takes a minute
+shown = {shown}
+end = shown.flow["end"]  # where training goes
+print(end["message"])
+print("a_j b_j at the end:", end["product"])
+print("theory:", end["limit_product"], "-", end["limit_reason"])
+print(*shown.words, sep="\\n"){answer}
+
+for name, figure in shown.figures.items():
+    render(figure, f"view/{{name}}")  # PDF and PNG
+    write_csv(figure, f"view/{{name}}.csv")
 """

@@ -1,24 +1,22 @@
-"""Claims with the records of their checks, from the folders that the lab was given."""
+"""Claims with the records of their checks, and what a store of runs holds: what the lab was given to show."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mesascope.records import ClaimRecord, Figure, RunDirectory
-
-_PRESETS = ("quick", "paper")
+from mesascope.records import Checked, ClaimRecord, Figure, NewestClaims, RecordError, run_directories
+from mesascope.report import Material, gather
 
 
 class Shelved(NamedTuple):
-    """A claim, and the record of its last check with the run that it belongs to, if there is one."""
+    """A claim, and its last checks: one for each preset, the newest first; none if it was never checked."""
 
     id: str
     statement: str
     source: str
     origin: str
-    record: ClaimRecord | None
-    run: RunDirectory | None
+    checks: tuple[Checked, ...]
 
     @property
     def paper(self) -> str:
@@ -26,35 +24,72 @@ class Shelved(NamedTuple):
         return self.id.partition("/")[0]
 
     @property
+    def record(self) -> ClaimRecord | None:
+        """Of the last check."""
+        return self.checks[0].record if self.checks else None
+
+    @property
     def verdict(self) -> str:
-        """Of the record; "not checked" where there is none."""
+        """Of the last check; "not checked" where there is none."""
         return self.record.verdict if self.record else "not checked"
 
-    def figures(self) -> list[tuple[str, Figure]]:
-        """Names and traces of its figures; those that cannot be read are left out."""
-        found = []
-        for file in self.record.files if self.record and self.run else ():
-            section, _, name = file.partition("/")
-            if section == "figures" and self.run:
-                try:
-                    found.append(
-                        (name.removesuffix(".json"), self.run.read_figure(name.removesuffix(".json")))
-                    )
-                except ValueError:  # no record, or no name of one
-                    continue
-        return found
+    def figures(self) -> tuple[tuple[str, Figure], ...]:
+        """Names and traces of the figures of the last check that has some; those that cannot be read are left out."""
+        return next((found for check in self.checks if (found := check.figures()[0])), ())
 
 
-def shelve(claims: list[dict[str, Any]], folders: list[Path]) -> list[Shelved]:
-    """Every claim beside its newest record: later folders count more, the paper's own sizes less than quick ones made later."""
-    records: dict[str, tuple[ClaimRecord, RunDirectory]] = {}
-    for folder in folders:
-        for run in (RunDirectory(folder), *(RunDirectory(folder / preset) for preset in _PRESETS)):
-            if run.path.is_dir():
-                records |= {record.id: (record, run) for record in run.claims()}
-    return [Shelved(**claim, **_found(records.get(claim["id"]))) for claim in claims]
+class Shelf(NamedTuple):
+    """Everything that there is to browse.
+
+    Attributes:
+        claims: every claim of every paper.
+        stores: folders of stores of runs.
+        problems: one line for everything that cannot be read.
+    """
+
+    claims: tuple[Shelved, ...]
+    stores: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
-def _found(pair: tuple[ClaimRecord, RunDirectory] | None) -> dict[str, Any]:
-    record, run = pair or (None, None)
-    return {"record": record, "run": run}
+def shelve(claims: list[dict[str, Any]], folders: list[Path], own: Path) -> Shelf:
+    """Every claim beside its checks, wherever they lie in the folders, and which of these are stores.
+
+    Args:
+        claims: what the papers claim.
+        folders: of `reproduce`, folders of these, or stores.
+        own: where checks of the lab itself go; made by the first of them.
+    """
+    newest = NewestClaims()
+    stores: list[str] = []
+    problems: list[str] = []
+    for folder in (own, *folders):
+        try:
+            if (folder / "store.json").exists():
+                stores.append(str(folder))
+                continue
+            if folder != own and not folder.is_dir():
+                problems.append(f"{folder} is not there any more")
+            for run in run_directories(folder):
+                newest.take_all(run)
+        except OSError as error:
+            problems.append(f"{folder} cannot be read: {error.strerror or error}")
+    checks: dict[str, list[Checked]] = {}
+    for one in sorted(newest.all(), key=_freshness, reverse=True):
+        checks.setdefault(one.record.id, []).append(one)
+    shelved = (Shelved(**claim, checks=tuple(checks.get(claim["id"], ()))) for claim in claims)
+    return Shelf(tuple(shelved), tuple(stores), (*problems, *newest.problems))
+
+
+def read_store(folder: str) -> tuple[Material, tuple[str, ...]]:
+    """Studies and runs of a store with their figures, and one line for everything that cannot be read."""
+    try:
+        material = gather([folder])
+    except (RecordError, OSError) as error:
+        return Material(), (str(error),)
+    return material, material.problems
+
+
+def _freshness(checked: Checked) -> tuple[bool, str]:
+    """Checks that raised count less than all others."""
+    return not checked.record.failed, checked.record.provenance.created

@@ -43,6 +43,9 @@ from ._identification import ReadingRecord as ReadingRecord
 from ._identification import SeparationRecord as SeparationRecord
 from ._identification import read_identification as read_identification
 from ._identification import write_identification as write_identification
+from ._newest import Checked as Checked
+from ._newest import NewestClaims as NewestClaims
+from ._newest import run_directories as run_directories
 from ._plain import canonical_json as canonical_json
 from ._plain import plain as plain
 from ._provenance import Provenance as Provenance

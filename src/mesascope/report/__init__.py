@@ -1,10 +1,12 @@
 """Records shown: figures drawn from their traces, a report as one HTML file; computes nothing, knows no jax."""
 
 from ._csv import write_csv as write_csv
+from ._gather import gather as gather
 from ._identification import draw_identification as draw_identification
 from ._identification import identification_figures as identification_figures
 from ._identification import redraw_identification as redraw_identification
 from ._layer_map import layer_map as layer_map
+from ._material import Material as Material
 from ._phase_figure import phase_figure as phase_figure
 from ._plotly import plotly_panel as plotly_panel
 from ._render import render as render

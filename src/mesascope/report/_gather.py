@@ -3,16 +3,17 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mesascope.records import (
     CertificateFile,
-    ClaimRecord,
+    NewestClaims,
     RecordError,
     RunDirectory,
     known_keys,
     read_identification,
+    run_directories,
 )
 
 from ._gather_store import from_store, whole_store
@@ -29,47 +30,27 @@ from ._material import (
 )
 from ._training import read_training
 
-_FAILED = "failed"  # where a run directory keeps the last checks that raised
 _CERTIFICATE, _CLAIM, _IDENTIFICATION = (
     f"mesascope.{kind}/1" for kind in ("certificate", "claim", "identification")
 )
 
 
 class Gathering:
-    """Records as they are found: of a claim that was checked several times under a preset, the last one.
+    """Records as they are found.
 
     Attributes:
         claims, studies, runs, trainings, identifications, certificates: what was found.
-        failed: claims whose last check raised; shown where nothing better is known.
         problems: what was found and cannot be read.
     """
 
     def __init__(self) -> None:
-        self.claims: dict[tuple[str, str | None], ClaimEntry] = {}
-        self.failed: dict[tuple[str, str | None], ClaimEntry] = {}
+        self.claims = NewestClaims()
         self.studies: dict[str, StudyEntry] = {}
         self.runs: dict[str, RunEntry] = {}
         self.trainings: list[TrainingEntry] = []
         self.identifications: list[IdentificationEntry] = []
         self.certificates: list[CertificateEntry] = []
         self.problems: list[str] = []
-
-    def claim(self, run: RunDirectory, record: ClaimRecord) -> None:
-        """Take a claim, unless there is a later one."""
-        key = record.id, record.preset
-        among = self.failed if record.failed else self.claims
-        there = among.get(key)
-        if there is not None and there.record.provenance.created >= record.provenance.created:
-            return
-        figures = []
-        for file in record.files:
-            section, _, name = file.partition("/")
-            if section == "figures":
-                try:
-                    figures.append((name.removesuffix(".json"), run.read_figure(name.removesuffix(".json"))))
-                except ValueError as error:  # no record, or no name of one
-                    self.problems.append(str(error))
-        among[key] = ClaimEntry(record, tuple(figures))
 
     def material(self) -> Material:
         """All that was found; claims by paper, in the order of `references.bib`."""
@@ -79,14 +60,19 @@ class Gathering:
             paper, _, name = entry.record.id.partition("/")
             return papers.get(paper, len(papers)), paper, name, entry.record.preset or ""
 
+        claims = []
+        for checked in self.claims.all():
+            figures, problems = checked.figures()
+            claims.append(ClaimEntry(checked.record, figures))
+            self.problems += problems
         return Material(
-            tuple(sorted({**self.failed, **self.claims}.values(), key=order)),
+            tuple(sorted(claims, key=order)),
             tuple(self.studies.values()),
             tuple(self.runs.values()),
             tuple(self.trainings),
             tuple(self.identifications),
             tuple(self.certificates),
-            tuple(dict.fromkeys(self.problems)),
+            tuple(dict.fromkeys([*self.claims.problems, *self.problems])),
         )
 
 
@@ -126,7 +112,7 @@ def _everything(
             "or run `mesascope reproduce` first"
         )
     for run in runs:
-        _claims(found, run)
+        found.claims.take_all(run)
     if store is not None:
         whole_store(found, store, index)
 
@@ -138,7 +124,7 @@ def _one(
     if _read(found, Path(what)):
         return
     if re.fullmatch(r"[a-z0-9._-]+(/[a-z0-9._-]+)?", what):
-        if any([_claims(found, run, what) for run in run_directories(results)]):
+        if any([found.claims.take_all(run, what) for run in run_directories(results)]):
             return
         if store is not None and from_store(found, what, store, index):
             return
@@ -169,7 +155,7 @@ def _read(found: Gathering, path: Path) -> bool:
         whole_store(found, path, None)
     elif runs := list(run_directories(path)):
         for run in runs:
-            _claims(found, run)
+            found.claims.take_all(run)
     elif any(path.glob("step-*.checkpoint")):
         found.trainings.append(read_training(path))
     elif (path / IDENTIFICATION).exists():
@@ -193,7 +179,7 @@ def _read_file(found: Gathering, path: Path) -> None:
     elif kind == _CLAIM:
         paper = path.absolute().parent
         run = RunDirectory(paper.parent.parent)
-        found.claim(run, run.read_claim(f"{paper.name}/{path.name.removesuffix('.json')}"))
+        found.claims.take(run, run.read_claim(f"{paper.name}/{path.name.removesuffix('.json')}"))
     else:
         raise RecordError(
             f"{path} is no record of mesascope; name a claim's record, a certificate, an identification or a folder of runs"
@@ -204,27 +190,3 @@ def _identification(found: Gathering, path: Path) -> None:
     record = read_identification(path)
     figures = identification_figures(record) if record.curves is not None else {}
     found.identifications.append(IdentificationEntry(path, record, tuple(figures.items())))
-
-
-def run_directories(folder: Path, deep: int = 2) -> Iterator[RunDirectory]:
-    """The folder, if `reproduce` wrote it; else those below it that it wrote, sorted: `results` has them two folders deep."""
-    if (folder / "claims").is_dir() or (folder / _FAILED / "claims").is_dir():
-        yield RunDirectory(folder)
-    elif deep and folder.is_dir():
-        for below in sorted(folder.iterdir()):
-            yield from run_directories(below, deep - 1)
-
-
-def _claims(found: Gathering, run: RunDirectory, what: str | None = None) -> bool:
-    """Take the claims of a run directory, all or those of a paper or a name; whether there were any."""
-    seen = run.path.name != _FAILED and _claims(found, RunDirectory(run.path / _FAILED), what)
-    root = run.path / "claims"
-    for file in sorted(root.glob("*/*.json")):
-        name = file.relative_to(root).as_posix().removesuffix(".json")
-        if what is None or what in (name, name.partition("/")[0]):
-            seen = True
-            try:
-                found.claim(run, run.read_claim(name))
-            except RecordError as error:
-                found.problems.append(str(error))
-    return seen

@@ -1,0 +1,97 @@
+"""The page without a browser: its numbers, sentences and figures, for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mesascope.records import Figure
+from mesascope.studies import FlowSpec
+
+from . import _figures
+from ._setting import plain_setting, read_setting
+from ._sizes import FRAMES
+from ._words import conclusions, told
+
+
+@dataclass(frozen=True)
+class View:
+    """What the page shows of a setting: numbers and arrays by name.
+
+    Attributes:
+        facts: of the law: `moments`, `answers` on the assumptions, `limit`, `gap`, `ratio`, `tokens`, `sequence`.
+        flow: `times`, `a`, `b`, `products`, `loss` along the exact flow, `theory` beside it, weights, and its `end`.
+        mind: on fresh sequences: `lengths`, `error`, `ratio`, `correlation`, `sensitivity` … of the layer at the end; None
+            where every token is 0 and there is nothing to predict.
+        sampled: `times`, `products`, `loss`, `loss_se`, `population` along descent on samples; None if not asked for.
+        answer: `verdict`, `reasons`, `ranking` of `identify`; None if not asked for.
+    """
+
+    facts: dict[str, Any]
+    flow: dict[str, Any]
+    mind: dict[str, Any] | None
+    sampled: dict[str, Any] | None
+    answer: dict[str, Any] | None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the page says."""
+        return (*conclusions(self.facts), *(told(self.mind) if self.mind else ()))
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """The figures by the names under which the page offers them, weights at the end of the flow."""
+        found = {
+            "law": _figures.law_figure(self.facts),
+            "sequence": _figures.sequence_figure(self.facts),
+            "product": _figures.product_figure(self.flow, self.sampled),
+            "loss": _figures.loss_figure(self.flow, self.sampled),
+            "phase": _figures.phase_figure(self.flow),
+            "w_kq": _figures.weight_figure(self.flow, "w_kq", FRAMES - 1),
+            "w_pv": _figures.weight_figure(self.flow, "w_pv", FRAMES - 1),
+        }
+        if self.mind is None:
+            return found
+        return found | {
+            "error": _figures.error_figure(self.mind),
+            "predictions": _figures.scatter_figure(self.mind),
+            "ratio": _figures.ratio_figure(self.mind),
+            "sensitivity": _figures.sensitivity_figure(self.mind),
+        }
+
+
+def view(
+    spec: FlowSpec,
+    *,
+    train: dict[str, Any] | None = None,
+    identify: dict[str, Any] | None = None,
+) -> View:
+    """Compute what the page shows of a setting, from the same seeds: the same numbers.
+
+    Args:
+        spec: what the page can show: a flow with the exact engine, dim at most 24.
+        train: descent on samples beside the flow: `samples`, `rate`, `steps`, `seed`.
+        identify: which algorithm the layer runs: `learners` (their ids, or None for all) and `tasks`.
+
+    Raises:
+        SpecError: the page cannot show this setting, or theory cannot treat it.
+        ValueError: 64-bit mode is off.
+    """
+    from . import _compute
+
+    setting = plain_setting(read_setting(plain_setting(spec)))
+    flow = _compute.flow(setting, _silent)
+    weights = {"w_kq": flow["w_kq"][-1], "w_pv": flow["w_pv"][-1]}
+    facts = _compute.facts(setting, _silent)
+    moves = facts["moments"]["m2"][0] > 0
+    return View(
+        facts,
+        flow,
+        _compute.mind(setting, **weights, tell=_silent) if moves else None,
+        _compute.train(setting, **train, tell=_silent) if train else None,
+        _compute.ask(setting, **weights, **identify, tell=_silent) if identify else None,
+    )
+
+
+def _silent(text: str) -> None:
+    pass

@@ -1,0 +1,56 @@
+"""What was computed, in sentences."""
+
+from typing import Any
+
+
+def conclusions(facts: dict[str, Any]) -> list[str]:
+    """What follows for the trained layer, in sentences."""
+    limit, gap, ratio = facts["limit"], facts["gap"], facts["ratio"]
+    if limit[0] is None:
+        return [
+            f"Theorem 4.1 says nothing about where training ends: {limit[1]}. The Training panel shows where it goes."
+        ]
+    becomes = (
+        f"Trained from diagonal weights, the layer becomes one step of gradient descent on the tokens it has seen, with "
+        f"step size ab → {limit[1]}"
+    )
+    if gap[0] is None:
+        return [f"{becomes}.", f"What remains with long contexts theory does not say: {gap[1]}."]
+    lines = [f"{becomes}: κ₁ divided by κ₂ and what κ₃ adds at this horizon (Theorem 4.1)."]
+    if gap[0] == 0:
+        return [*lines, "With long contexts that step recovers the next token: the capability gap is 0."]
+    m2, kappa1, kappa2 = (facts["moments"][name] for name in ("m2", "kappa1", "kappa2"))
+    whole = kappa1[1].isdecimal() and kappa2[1].isdecimal()
+    quotient = f"{kappa1[1]}/{kappa2[1]} = " if whole else ""
+    lines += [
+        f"Why: with long contexts κ₃ counts no more, and ab → κ₁/κ₂ = {quotient}{kappa1[0] / kappa2[0]:.6g}. What the step "
+        "answers is then, coordinate by coordinate, ŷ = ab x₁² times the next token, x₁ the entry that the sequence began "
+        f"with. That is right only where x₁² = κ₂/κ₁ = {kappa2[0] / kappa1[0]:.6g}; where it is another, the same step is too "
+        "short or too long.",
+        f"So it predicts {ratio[1]} of the next token on average (the mean of ŷ/x), and the error that remains is "
+        f"E x² − κ₁²/κ₂ = {gap[1]} per coordinate, where predicting 0 leaves E x² = {m2[1]}.",
+    ]
+    return lines
+
+
+def told(mind: dict[str, Any]) -> list[str]:
+    """What was measured, in sentences."""
+    (slope, error), (ratio, ratio_error) = mind["correlation"], mind["ratio"]
+    cosine, low, high = mind["sensitivity"]["cosine"]
+    lines = [
+        f"The regression of predictions on the truth, E[ŷ x*]/E|x|², is {slope:.4g} ± {1.96 * error:.2g} (95 %)"
+        + _beside(mind["expected_correlation"])
+        + f"; the mean of the ratios ŷ/x is {ratio:.4g} ± {1.96 * ratio_error:.2g}"
+        + _beside(mind["expected_ratio"])
+        + ".",
+        f"Its derivatives and those of one gradient step of size ab = {mind['product']:.4g} have the cosine "
+        f"{cosine:.4g} [{low:.4g}, {high:.4g}].",
+    ]
+    gap, reason = mind["gap"]
+    if gap is None:
+        return [*lines, f"Capability gap: {reason}."]
+    return [*lines, f"Capability gap, the error per coordinate that no context removes: {mind['gap'][1]}."]
+
+
+def _beside(expected: tuple[float | None, str]) -> str:
+    return "" if expected[0] is None else f", by theory {expected[0]:.4g}"

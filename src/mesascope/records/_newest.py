@@ -1,0 +1,86 @@
+"""Records of claims from many run directories: of checks of one claim the newest."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ._claim import ClaimRecord
+from ._figure import Figure
+from ._run import RunDirectory
+
+_FAILED = "failed"  # where a run directory keeps the last checks that raised
+
+
+class Checked(NamedTuple):
+    """The record of a check, and the run directory that holds it with its figures."""
+
+    record: ClaimRecord
+    run: RunDirectory
+
+    def figures(self) -> tuple[tuple[tuple[str, Figure], ...], tuple[str, ...]]:
+        """Names and traces of its figures; and one line for each that cannot be read."""
+        found, problems = [], []
+        for file in self.record.files:
+            section, _, name = file.partition("/")
+            if section == "figures":
+                try:
+                    name = name.removesuffix(".json")
+                    found.append((name, self.run.read_figure(name)))
+                except ValueError as error:  # no record, or no name of one
+                    problems.append(str(error))
+        return tuple(found), tuple(problems)
+
+
+class NewestClaims:
+    """Records of checks as they are found: of a claim that was checked several times under a preset, the newest.
+
+    Attributes:
+        problems: one line for every record that cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self._done: dict[tuple[str, str | None], Checked] = {}
+        self._failed: dict[tuple[str, str | None], Checked] = {}
+        self.problems: list[str] = []
+
+    def take(self, run: RunDirectory, record: ClaimRecord) -> None:
+        """Take a record, unless there is a newer one."""
+        key, among = (record.id, record.preset), self._failed if record.failed else self._done
+        there = among.get(key)
+        if there is None or there.record.provenance.created < record.provenance.created:
+            among[key] = Checked(record, run)
+
+    def take_all(self, run: RunDirectory, what: str | None = None) -> bool:
+        """Take the claims of a run directory, all or those of a paper or a name; whether there were any.
+
+        Raises:
+            OSError: the folder may not be read.
+        """
+        seen = run.path.name != _FAILED and self.take_all(RunDirectory(run.path / _FAILED), what)
+        root = run.path / "claims"
+        for file in sorted(root.glob("*/*.json")):
+            name = file.relative_to(root).as_posix().removesuffix(".json")
+            if what is None or what in (name, name.partition("/")[0]):
+                seen = True
+                try:
+                    self.take(run, run.read_claim(name))
+                except ValueError as error:  # no record, or no name of one
+                    self.problems.append(str(error))
+        return seen
+
+    def all(self) -> tuple[Checked, ...]:
+        """One for each claim and preset; a check that raised counts where nothing better is known."""
+        return tuple({**self._failed, **self._done}.values())
+
+
+def run_directories(folder: Path, deep: int = 2) -> Iterator[RunDirectory]:
+    """The folder, if `reproduce` wrote it; else those below it that it wrote, sorted: `results` has them two folders deep.
+
+    Raises:
+        OSError: a folder may not be read.
+    """
+    if (folder / "claims").is_dir() or (folder / _FAILED / "claims").is_dir():
+        yield RunDirectory(folder)
+    elif deep and folder.is_dir():
+        for below in sorted(folder.iterdir()):
+            yield from run_directories(below, deep - 1)
