@@ -11,7 +11,7 @@ from mesascope.records import cite
 from mesascope.report import write_report
 from mesascope.report._latex import tex
 
-SPECIAL = r"100 % of {a} & b_j ~ #1 \input{x} ^ < > | $5 — W^KQ ≤ Σ⁻¹ ŷ"
+SPECIAL = r"100 % of {a} & b_j ~ #1 \input{x} ^ < > | $5 — W^KQ ≤ Σ⁻¹ ŷ, x̄ᵀ ← ¼ … 'é' “ß”"
 
 
 @pytest.fixture
@@ -60,6 +60,8 @@ def test_every_figure_is_included_once_with_caption_and_citation(written):
         ("$a}{$", r"\$a\}\{\$"),
         ("$a}$", r"\$a\}\$"),
         ("Σ⁻¹ ≤ ŷ", r"$\Sigma$$^{-}$$^{1}$ $\le$ $\hat{y}$"),
+        ("Ĉ = C̄ᵀ, λ̂ … ¼", r"Ĉ = $\bar{C}$$^{\top}$, $\hat{\lambda}$ $\ldots$ $\frac14$"),
+        ("$x̄ ← y$", r"$\bar{x}  \leftarrow  y$"),
         ("$Σ ≤ 5%$", r"$\Sigma  \le  5\%$"),
     ],
 )

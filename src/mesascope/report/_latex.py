@@ -1,6 +1,7 @@
 """Figures for LaTeX: PDFs at the widths of a paper, a file that includes them, and what they cite."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,7 +99,12 @@ def _balanced(formula: str) -> bool:
 
 
 def _escaped(text: str) -> str:
-    return "".join(_SPECIAL.get(sign) or _as_formula(sign) or sign for sign in text)
+    return "".join(_SPECIAL.get(sign) or _as_formula(sign) or sign for sign in _signs(text))
+
+
+def _signs(text: str) -> list[str]:
+    """The letters of a text, each with the accent that stands on it."""
+    return re.findall(f".[{''.join(_ACCENTS)}]|.", text, re.S)
 
 
 # Letters and signs of figures' texts that LaTeX with UTF-8 input does not know outside of formulas.
@@ -129,17 +135,38 @@ _SIGNS = {
         "√": r"\surd",
         "ℓ": r"\ell",
         "∝": r"\propto",
+        "←": r"\leftarrow",
+        "≃": r"\simeq",
+        "∼": r"\sim",
+        "⟨": r"\langle",
+        "⟩": r"\rangle",
+        "…": r"\ldots",
     },
     **{"‖": r"\|", "⊤": r"\top", "ŷ": r"\hat{y}", "µ": r"\mu", "∇": r"\nabla", "∫": r"\int", "½": r"\frac12"},
+    **{"ŵ": r"\hat{w}", "ᵀ": r"^{\top}", "¼": r"\frac14", "¾": r"\frac34", "⅓": r"\frac13"},
     **{sign: f"^{{{digit}}}" for sign, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
     **{sign: f"_{{{digit}}}" for sign, digit in zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)},
 }
 
 
+_ACCENTS = {"\u0302": "hat", "\u0303": "tilde", "\u0304": "bar", "\u0307": "dot", "\u20d7": "vec"}
+
+
 def _as_formula(sign: str) -> str | None:
-    return f"${_SIGNS[sign]}$" if sign in _SIGNS else None
+    command = _command(sign)
+    return None if command is None else f"${command}$"
+
+
+def _command(sign: str) -> str | None:
+    """How a formula writes a sign that LaTeX does not know as a letter."""
+    if len(sign) == 2:
+        return f"\\{_ACCENTS[sign[1]]}{{{_SIGNS.get(sign[0], sign[0])}}}"
+    return _SIGNS.get(sign)
 
 
 def _formula(tex: str) -> str:
     """Inside a formula the same signs are commands; a comment cannot begin in it."""
-    return "".join(f"{_SIGNS[sign]} " if sign in _SIGNS else sign for sign in tex).replace("%", r"\%")
+    commands = ((sign, _command(sign)) for sign in _signs(tex))
+    return "".join(sign if command is None else f"{command} " for sign, command in commands).replace(
+        "%", r"\%"
+    )
