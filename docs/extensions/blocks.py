@@ -125,7 +125,7 @@ NOTHING = 1e-20  # below are rounding errors of what is 0: no digit of them mean
 
 
 def _words(text):
-    return re.findall(rf"{NUMBER}|[^\d\s]+", text.replace("─", ""))
+    return re.findall(rf"{NUMBER}|[^\W\d]+|[^\w\s]", text.replace("─", ""))
 
 
 def _agree(shown, printed):

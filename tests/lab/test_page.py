@@ -208,7 +208,7 @@ def test_the_program_of_the_page_gives_its_numbers_and_figures(opened, tmp_path)
     box(opened, "samples").fill("64")
     box(opened, "steps").fill("40")
     opened.get_by_role("button", name="Train on samples").click()
-    wait_for_text(opened.locator('[data-figure="loss"] .legend'), "exact loss of its weights")
+    wait_for_text(opened.locator('[data-figure="loss"] .legend'), "descent, exact loss")
     tables = {name: download(opened, name, "CSV")[1].decode() for name in ("product", "loss", "w_kq")}
     turn(opened, "Mind")
     wait_for_text(opened.locator("main"), "Capability gap")
@@ -277,7 +277,7 @@ def test_sampled_training_is_shown_and_cancelled(opened):
     box(opened, "steps").fill("40")
     box(opened, "rate").fill("")
     opened.get_by_role("button", name="Train on samples").click()
-    wait_for_text(opened.locator('[data-figure="product"] .legend'), "64 sampled sequences")
+    wait_for_text(opened.locator('[data-figure="product"] .legend'), "descent, 64 sequences: mean, range")
     for words in (
         "flow, exact loss",
         "descent, exact loss of its weights",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from nicegui import run, ui
@@ -19,6 +20,7 @@ from ._widgets import Plot, Work
 
 _MARKS = {"verified": "✓", "refuted": "✗", "inconclusive": "?", "not checked": "–"}
 _EVERY, _FIRST = "every verdict", "zheng2024"
+_SAID_BY = {"paper": "the paper says so", "review": "asked in its reviews", "ours": "asked here"}
 _MOST_ROWS = 200  # of studies and runs
 
 
@@ -109,9 +111,7 @@ class ClaimsPanel:
         for one in chosen:
             if self._verdict.value in (_EVERY, one.verdict):
                 title = f"{_MARKS[one.verdict]} {one.verdict} · {one.id.partition('/')[2]}"
-                self._row(
-                    one.id, title, one.statement, one.figures, lambda drawn, one=one: self._tell(one, drawn)
-                )
+                self._row(one.id, title, one.statement, one.figures, partial(self._tell, one))
 
     def _list_store(self, material: Material) -> None:
         studies, runs = material.studies, material.runs
@@ -123,7 +123,7 @@ class ClaimsPanel:
             axes = ", ".join(axis.name for axis in record.axes)
             title = f"study {record.name} · {len(record.runs)} runs: {told}"
             caption = f"{record.kind}{f' over {axes}' if axes else ''}"
-            self._row(record.name, title, caption, lambda study=study: study.figures)
+            self._row(record.name, title, caption, partial(_figures, study))
         for entry in runs[:_MOST_ROWS]:
             row = entry.row
             title = f"run {row.id[:12]} · {row.kind}, {row.state}"
@@ -131,8 +131,8 @@ class ClaimsPanel:
                 row.id,
                 title,
                 row.error or "",
-                lambda entry=entry: entry.figures,
-                lambda drawn, row=row: _outcome(row.outcome),
+                partial(_figures, entry),
+                partial(_outcome, row.outcome),
             )
         if len(runs) > _MOST_ROWS:
             ui.label(f"… and {len(runs) - _MOST_ROWS} more; mesascope runs list shows all.")
@@ -195,7 +195,7 @@ class ClaimsPanel:
 
 
 def _details(one: Shelved) -> None:
-    ui.label(f"{one.source}; says: {one.origin}").classes("text-caption lab-caption")
+    ui.label(f"{one.source}; {_SAID_BY[one.origin]}").classes("text-caption lab-caption")
     if one.record is None:
         ui.label("No record of a check in the folders that the lab reads.")
         return
@@ -218,7 +218,13 @@ def _details(one: Shelved) -> None:
         ).classes("text-caption lab-caption")
 
 
-def _outcome(outcome: dict[str, Any]) -> None:
+def _figures(entry: Any) -> tuple[tuple[str, Figure], ...]:
+    """Of a study or a run."""
+    found: tuple[tuple[str, Figure], ...] = entry.figures
+    return found
+
+
+def _outcome(outcome: dict[str, Any], drawn: bool) -> None:
     for name, value in outcome.items():
         if not (isinstance(value, list) and any(isinstance(part, list | dict) for part in value)):
             ui.label(f"{name}: {_brief(value)}")

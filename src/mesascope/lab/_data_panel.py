@@ -9,7 +9,7 @@ from nicegui import ui
 from ._figures import law_figure, sequence_figure
 from ._session import Session
 from ._widgets import Plot
-from ._words import conclusions
+from ._words import conclusions, typeset
 
 _KAPPAS = {
     "m2": "E x²",
@@ -68,7 +68,7 @@ def _tell(facts: dict[str, Any]) -> None:
                 ui.icon("check_circle" if holds else "cancel").classes(
                     "lab-yes" if holds else "lab-no"
                 ).props("aria-hidden=true")
-                ui.label(f"{label}: {'yes' if holds else 'no'}. {reason}.")
+                ui.label(f"{label}: {'yes' if holds else 'no'}. {typeset(reason)}.")
 
 
 def _quantity(label: str, value: str, name: str) -> None:

@@ -72,7 +72,7 @@ def product_figure(flow: Result, sampled: Result | None = None) -> Figure:
     if sampled is not None:
         inside = sampled["times"] <= times[-1]
         x, each = sampled["times"][inside], sampled["products"][inside]
-        label = f"descent on {sampled['asked']['samples']} sampled sequences, mean and range of $a_j b_j$"
+        label = f"descent, {sampled['asked']['samples']} sequences: mean, range"
         traces.append(Line(x=x, y=each.mean(1), label=label, style="dashed", series=1))
         traces.append(Band(x=x, low=each.min(1), high=each.max(1), label=label, series=1))
     limit = flow["end"]["limit_product"]
@@ -109,10 +109,8 @@ def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
         x, population, loss, error = (
             sampled[name][inside] for name in ("times", "population", "loss", "loss_se")
         )
-        traces.append(
-            Line(x=x, y=population, label="descent, exact loss of its weights", style="dashed", series=1)
-        )
-        label = f"descent, on its own {sampled['asked']['samples']} sequences, ± 1.96 standard errors"
+        traces.append(Line(x=x, y=population, label="descent, exact loss", style="dashed", series=1))
+        label = f"descent, its {sampled['asked']['samples']} sequences, 95 %"
         traces.append(Line(x=x, y=loss, label=label, style="dotted", series=2))
         traces.append(Band(x=x, low=loss - 1.96 * error, high=loss + 1.96 * error, label=label, series=2))
     return _one_panel(
@@ -124,7 +122,8 @@ def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
         + (
             "."
             if sampled is None
-            else " and along descent on samples, which fits its own sequences: the loss on these is not that on others."
+            else " and along descent on samples. That fits its own sequences: the loss on these, with its interval "
+            "(1.96 standard errors), is not the exact loss of the same weights."
         ),
     )
 

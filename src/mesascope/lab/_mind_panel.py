@@ -125,8 +125,12 @@ def _show(answer: dict[str, Any]) -> None:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, list):
-        return (
-            f"{len(value)} × {len(value[0])} matrix" if value and isinstance(value[0], list) else str(value)
-        )
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    match value:
+        case [[*_], *_]:
+            return f"{len(value)} × {len(value[0])} matrix"
+        case list():
+            return f"[{', '.join(map(_short, value))}]"
+        case float():
+            return f"{value:.6g}"
+        case _:
+            return str(value)

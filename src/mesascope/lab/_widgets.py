@@ -196,7 +196,10 @@ def _legend(drawn: dict[str, Any]) -> dict[str, Any]:
     return {
         "height": layout["height"] + more,
         "margin": {"b": layout["margin"]["b"] + more},
-        "legend": {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom"},
+        "legend": {
+            **{"orientation": "h", "x": 0, "xref": "container", "xanchor": "left"},
+            **{"y": 0, "yref": "container", "yanchor": "bottom"},
+        },
     }
 
 

@@ -1,6 +1,16 @@
 """What was computed, in sentences."""
 
+import re
 from typing import Any
+
+_RAISED = dict(zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹", strict=True))
+_LOWERED = dict(zip("0123456789", "₀₁₂₃₄₅₆₇₈₉", strict=True))
+
+
+def typeset(text: str) -> str:
+    """κ1 as κ₁, x^2 as x²: the sentences of `theory` are written for terminals."""
+    text = re.sub(r"κ(\d)", lambda found: "κ" + _LOWERED[found[1]], text)
+    return re.sub(r"\^(\d)", lambda found: _RAISED[found[1]], text)
 
 
 def conclusions(facts: dict[str, Any]) -> list[str]:
