@@ -69,10 +69,19 @@ def test_texts_for_latex(text, written):
     assert tex(text) == written
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex on the path")
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("pdflatex", "bibtex"))), reason="no pdflatex, or no bibtex, on the path"
+)
 def test_latex_takes_it(written):
-    main = r"\documentclass[twocolumn]{article}\usepackage{graphicx}\begin{document}\input{figures}\end{document}"
+    main = (
+        r"\documentclass{article}\usepackage{graphicx}\begin{document}\input{figures}"
+        r"\bibliographystyle{plain}\bibliography{references}\end{document}"
+    )
     (written / "main.tex").write_text(main)
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
-    done = subprocess.run(command, cwd=written, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:]
+    latex = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
+    for command in (latex, ["bibtex", "main"], latex, latex):
+        done = subprocess.run(command, cwd=written, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-2000:]
+    log = (written / "main.log").read_text(encoding="latin-1")
+    assert "undefined" not in log and "Missing character" not in log and "multiply defined" not in log
+    assert log.count("Graphic file (type pdf)") + log.count(".pdf>") >= 2

@@ -236,7 +236,7 @@ def error_figure(mind: Result) -> Figure:
     """Squared error by context length."""
     lengths, error = mind["lengths"], mind["error"]
     half = 1.96 * mind["error_se"]
-    label = f"measured on {mind['sequences']} sequences, 95 % interval"
+    label = f"on {mind['sequences']} sequences, 95 % interval"
     gap, risk = mind["gap"][0], mind["risk"]
     return _one_panel(
         "Prediction and truth by context length",
