@@ -1,5 +1,8 @@
 """Flows that are solved together: the same numbers as one by one, in folders of their own, with failures of their own."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -184,9 +187,17 @@ def test_batches_of_what_is_not_solved_together_are_refused(study_with, many_los
 
 
 @pytest.mark.slow
-def test_the_command_takes_a_batch_to_workers(command, timed, tmp_path):
+def test_a_worker_is_killed_in_a_batch_and_every_run_is_done(command, timed, tmp_path, begun):
     options = ("--scheduler", "local", "--workers", 1, "--batch", 4)
-    status, result, said = command(timed(STARTS[:4]), tmp_path / "s", *options).end()
-    assert status == 0 and result["done"] == 4, said
-    folders = RunFolders(tmp_path / "s")
-    assert {folders.finished(run).batch for run in result["ids"]} == {4}
+    sweep = command(timed([0.1 + 0.01 * i for i in range(24)]), tmp_path / "s", *options)
+    sweep.until(lambda: len(sweep.ended_runs()) > 4)
+    os.kill(next(iter(begun(sweep.store).values()))[0], signal.SIGKILL)
+    status, result, said = sweep.end()
+    assert status == 0 and result["done"] == 24, said
+    records = [RunFolders(sweep.store).finished(run) for run in result["ids"]]
+    # those that were together when the worker died are alone afterwards, and nobody is computed twice
+    again = [one for one in records if one.attempts > 1]
+    assert len(again) <= 4 and {(one.attempts, one.batch) for one in again} <= {(2, 1)}
+    assert {one.batch for one in records if one.attempts == 1} == {4}
+    with open_store(sweep.store) as store:
+        assert store.count(["state=done"]) == 24 and store.verify() == []
