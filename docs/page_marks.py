@@ -11,7 +11,7 @@ power of ten with its exponent raised; `s`, the text itself. A list without brac
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from math import log10
 from statistics import fmean
@@ -75,7 +75,9 @@ def verdict_cells(page: str, paper: str, verdicts: Mapping[str, str]) -> str:
 
     def replaced(row: re.Match[str]) -> str:
         found = {
-            verdict for name in claim_names(row["claims"]) for verdict in _of_claims(name, paper, verdicts)
+            verdicts.get(id, "none")
+            for name in claim_names(row["claims"])
+            for id in claims_meant(name, paper, verdicts) or [name]
         }
         if len(found) != 1 or "none" in found:
             raise ValueError(
@@ -93,10 +95,10 @@ def claim_names(cell: str) -> list[str]:
     return re.findall("`([^`]+)`", cell)
 
 
-def _of_claims(name: str, paper: str, verdicts: Mapping[str, str]) -> set[str]:
-    """The verdicts of the claims that a name means, in which … stands for anything."""
+def claims_meant(name: str, paper: str, ids: Iterable[str]) -> list[str]:
+    """Those of the ids that a name in a table means, in which … stands for anything."""
     pattern = re.escape(name if "/" in name else f"{paper}/{name}").replace("…", ".+")
-    return {verdict for id, verdict in verdicts.items() if re.fullmatch(pattern, id)} or {"none"}
+    return [id for id in ids if re.fullmatch(pattern, id)]
 
 
 def marked(mark: re.Match[str], paper: str, find: Find) -> str:

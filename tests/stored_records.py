@@ -193,32 +193,21 @@ def certificate(path):
     return Path(path)
 
 
-def identification(path):
-    """A folder with an identification and its curves."""
+def curve(name, value):
+    """A curve of an identification, between nine and eleven tenths of itself."""
+    value = np.asarray(value, float)
+    return {"name": name, "value": value, "low": 0.9 * value, "high": 1.1 * value}
 
-    def curve(name, value):
-        return {
-            "name": name,
-            "value": value,
-            "low": [0.9 * one for one in value],
-            "high": [1.1 * one for one in value],
-        }
 
-    names, lengths = ("ridge", "zero"), (1, 2, 3)
-    record = IdentificationRecord.model_validate(
+def identification_record(names, lengths, errors, distances, ranking, **facts):
+    """An identification among the learners of these names.
+
+    `errors`, of the model and of every learner, and `distances` of every learner are curves over `lengths`.
+    """
+    size = len(names) + 1
+    return IdentificationRecord.model_validate(
         {
-            "verdict": "ambiguous",
-            "candidates": ("ridge",),
-            "ranking": [
-                {
-                    "learner": name,
-                    "hyperparameters": {"penalty": 0.5},
-                    "distance": 0.01,
-                    "interval": (0.005, 0.02),
-                    "contains": (),
-                }
-                for name in names
-            ],
+            "ranking": ranking,
             "separated_by": (),
             "reasons": ("it is near",),
             "reading": None,
@@ -232,12 +221,36 @@ def identification(path):
             "provenance": FROM,
             "curves": {
                 "lengths": lengths,
-                "errors": [curve(name, [2.0, 1.0, 0.5]) for name in ("model", *names)],
-                "distances": [curve(name, [0.01, 0.02, 0.04]) for name in names],
+                "errors": errors,
+                "distances": distances,
                 "names": ("model", *names),
-                "differences": np.full((3, 3), 0.1) - 0.1 * np.eye(3),
+                "differences": np.full((size, size), 0.1) - 0.1 * np.eye(size),
             },
+            **facts,
         }
+    )
+
+
+def identification(path):
+    """A folder with an identification and its curves."""
+    names = ("ridge", "zero")
+    record = identification_record(
+        names,
+        (1, 2, 3),
+        [curve(name, [2.0, 1.0, 0.5]) for name in ("model", *names)],
+        [curve(name, [0.01, 0.02, 0.04]) for name in names],
+        [
+            {
+                "learner": name,
+                "hyperparameters": {"penalty": 0.5},
+                "distance": 0.01,
+                "interval": (0.005, 0.02),
+                "contains": (),
+            }
+            for name in names
+        ],
+        verdict="ambiguous",
+        candidates=("ridge",),
     )
     write_identification(Path(path) / "identification.json", record)
     return Path(path)

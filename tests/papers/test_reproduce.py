@@ -220,6 +220,8 @@ def test_an_earlier_run_that_is_none_is_refused(claims_are, tmp_path):
     with pytest.raises(ValueError, match="holds no records of preset 'paper'"):
         earlier_verdicts(tmp_path / "run" / "quick", "paper")
     (stored,) = tmp_path.rglob("one.json")
+    stored.with_name("._one.json").write_text("what a Mac leaves beside a file")
+    assert earlier_verdicts(tmp_path / "run", "quick") == {"zheng2024/one": "verified"}
     stored.write_text("{")
     with pytest.raises(ValueError, match=r"one\.json is torn"):
         earlier_verdicts(tmp_path / "run", "quick")

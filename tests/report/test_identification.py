@@ -10,9 +10,7 @@ import pytest
 from mesascope.records import (
     Figure,
     Heatmap,
-    IdentificationRecord,
     RecordError,
-    provenance,
     read_identification,
     write_identification,
 )
@@ -24,14 +22,10 @@ from mesascope.report import (
     render,
     write_csv,
 )
+from stored_records import curve, identification_record
 
 NAMES = ("gradient-descent", "momentum", "ridge", "zero", "lasso", "newton", "chebyshev")
 LENGTHS = (1, 2, 3, 4, 5)
-
-
-def curve(name, value):
-    value = np.asarray(value, float)
-    return {"name": name, "value": value, "low": 0.9 * value, "high": 1.1 * value}
 
 
 def record(lengths=LENGTHS, verdict="identified", distance=1e-3, **changes):
@@ -46,32 +40,14 @@ def record(lengths=LENGTHS, verdict="identified", distance=1e-3, **changes):
         }
         for place, name in enumerate(NAMES)
     ]
-    size = len(NAMES) + 1
-    data = {
+    facts = {
         "verdict": verdict,
         "candidates": () if verdict == "none" else ("gradient-descent",),
+        "errors": [curve(name, 2 / n) for name in ("model", *NAMES)],
+        "distances": [curve(name, distance * (place + 1) * n) for place, name in enumerate(NAMES)],
         "ranking": ranking,
-        "separated_by": (),
-        "reasons": ("it is near",),
-        "reading": None,
-        "process": "Noise(dim=2)",
-        "task": "NextToken(T=6)",
-        "tasks": 100,
-        "seed": 0,
-        "tolerance": 0.01,
-        "level": 0.95,
-        "spec": {},
-        "provenance": provenance(),
-        "curves": {
-            "lengths": lengths,
-            "errors": [curve(name, 2 / n) for name in ("model", *NAMES)],
-            "distances": [curve(name, distance * (place + 1) * n) for place, name in enumerate(NAMES)],
-            "names": ("model", *NAMES),
-            "differences": np.full((size, size), 0.1) - 0.1 * np.eye(size),
-        },
-        **changes,
     }
-    return IdentificationRecord.model_validate(data)
+    return identification_record(NAMES, lengths, **{**facts, **changes})
 
 
 def shown(figure, panel):

@@ -42,7 +42,8 @@ def earlier_verdicts(folder: str | Path, preset: Preset) -> dict[str, str]:
     root = Path(folder)
     run = RunDirectory(next((path for path in (root / preset, root) if (path / "claims").is_dir()), root))
     section = run.path / "claims"
-    ids = [path.relative_to(section).with_suffix("").as_posix() for path in sorted(section.rglob("*.json"))]
+    files = [path for path in sorted(section.rglob("*.json")) if not path.name.startswith(".")]
+    ids = [path.relative_to(section).with_suffix("").as_posix() for path in files]
     found = {record.id: record.verdict for record in map(run.read_claim, ids) if record.preset == preset}
     if not found:
         raise RecordError(

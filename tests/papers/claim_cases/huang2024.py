@@ -6,7 +6,7 @@ from mesascope.papers.huang2024 import _model, _trained
 from mesascope.processes import OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
 
-from . import Case, scaled
+from . import Case, at_rest, scaled
 
 SMALL = {"features": 3, "examples": 20}
 
@@ -53,7 +53,10 @@ def changed_layers(part, factor):
         patch.setattr(
             _trained,
             "_layers",
-            lambda settings: [eqx.tree_at(where, model, factor * where(model)) for model in right(settings)],
+            lambda settings: {
+                steps: [eqx.tree_at(where, model, factor * where(model)) for model in models]
+                for steps, models in right(settings).items()
+            },
         )
 
     return break_it
@@ -71,8 +74,8 @@ CASES = {
     # answers a sixth larger; scores three tenths smaller
     "huang2024/trained-layer": Case(
         {"batch": 128, "prompts": 4000},
-        changed_layers("w_p", 7 / 6),
-        (changed_layers("w_k", 0.7),),
+        at_rest(_trained, "fall", changed_layers("w_p", 7 / 6)),
+        (at_rest(_trained, "fall", changed_layers("w_k", 0.7)),),
         traced=False,
     ),
     "huang2024/sampled-stages": Case({"examples": 25}, less_imbalanced(_trained), traced=False),

@@ -59,7 +59,7 @@ TURNING = {"dim": 2, "heads": 1, "longest": 3, "starts": 4}
 CASES = {
     "sander2024/losses": Case({"contexts": [3]}, counted_twice, traced=False),
     "sander2024/unitary-minimiser": Case(
-        {"dim": 2, "longest": 3, "fewer": [1]},
+        {"dim": 2, "longest": 3, "fewer": [1], "starts": 2},
         off_by("unitary_minimiser", -1),
         traced=False,
     ),

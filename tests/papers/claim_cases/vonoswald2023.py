@@ -98,7 +98,7 @@ def one_step(patch):
         best = float(theory.best_step_size(settings["dim"], settings["examples"]))
         models = [
             construction_model(theory.gradient_descent(settings["dim"], [part * best]))
-            for part in (0.98, 1.0, 1.02)
+            for part in (0.98, 0.99, 1.01, 1.02)
         ]
         return {settings["steps"] // 2: models, settings["steps"]: models}
 
@@ -138,7 +138,12 @@ CASES = {
         traced=False,
     ),
     "vonoswald2023/named-beside-preconditioners": Case(
-        {**ASKED, "learners": ["zero", "gradient-descent", "preconditioned-gradient-descent"]},
+        {
+            **ASKED,  # the training of the others
+            "rate": 0.03,
+            "seeds": 3,
+            "learners": ["zero", "gradient-descent", "preconditioned-gradient-descent"],
+        },
         at_rest(_named, "fall", preconditioned),
         traced=False,
     ),

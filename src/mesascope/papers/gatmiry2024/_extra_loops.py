@@ -118,13 +118,13 @@ _SETTINGS: dict[str, Any] = {
     "examples": 60,
     "loops": 3,
     "most": 18,
-    "sets": 4,
+    "sets": 16,
     "prompts": 1000,
     "fresh": 5000,
     "seed": 0,
 }
-_PAPER: dict[str, Any] = {"sets": 10, "prompts": 20_000, "fresh": 100_000}
-_SCALE = "d = 5, n = 60; quick: four sets of 1000 prompts to fit, 5000 fresh ones; paper: ten sets of 20000, 100000 fresh"
+_PAPER: dict[str, Any] = {"prompts": 20_000, "fresh": 100_000}
+_SCALE = "d = 5, n = 60; quick: sixteen sets of 1000 prompts to fit, 5000 fresh ones; paper: sixteen of 20000, 100000 fresh"
 
 CLAIMS = (
     Claim(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -107,15 +107,11 @@ def _without_commuting(settings: Settings) -> Finding:
     dim, task = settings["dim"], NextToken(settings["horizon"])
     process = _process(dim)
     models = _trained(settings)
-    tokens = process.sample(named_key(settings["seed"], "test"), task.horizon, settings["sequences"])
-    zero = float(jnp.mean(_losses(LinearAttention.diagonal(dim, 0.0, 0.0), tokens, task)))
-    one = float(jnp.mean(_losses(LinearAttention.diagonal(dim, 1.0, 1.0), tokens, task)))
-    half = float(jnp.mean(_losses(LinearAttention.diagonal(dim, 0.5, 1.0), tokens, task)))
-    # the loss is a parabola in the step size
-    curve = 2 * (one + zero - 2 * half)
-    slope = one - zero - curve
-    step, best = -slope / (2 * curve), zero - slope**2 / (4 * curve)
-    ratios = [float(jnp.mean(_losses(model, tokens, task))) / best for model in models]
+    ratios, best = [], []
+    for seed, model in zip(seeds_of(settings), models, strict=True):
+        tokens = process.sample(named_key(seed, "test"), task.horizon, settings["sequences"])
+        best.append(_best_step(tokens, task))
+        ratios.append(_loss(model, tokens, task) / best[-1].loss)
     shares, others = zip(*(_share(model, dim) for model in models), strict=True)
     ratio, interval = mean_interval(ratios)
     blocks, block_interval = mean_interval(shares)
@@ -140,8 +136,8 @@ def _without_commuting(settings: Settings) -> Finding:
         {
             "intervals_95": {"loss": interval, "share": block_interval, "other": other_interval},
             "ratios": ratios,
-            "best_step": step,
-            "loss_of_the_best_step_relative_to_predicting_0": best / zero,
+            "best_step": [one.size for one in best],
+            "loss_of_the_best_step_relative_to_predicting_0": [one.relative for one in best],
             "other_term": "Σ x_i x_iᵀ x_{t−1}, relative to the step Σ x_i x_{i−1}ᵀ x_t",
         },
         {"without-commuting": _ratio_figure(settings, ratios)},
@@ -167,8 +163,28 @@ def _trained(settings: Settings) -> list[SequenceModel]:
     )
 
 
-def _losses(model: SequenceModel | LinearAttentionModel, tokens: Array, task: NextToken) -> Array:
-    return sample_losses(model, tokens, task)
+class _Step(NamedTuple):
+    """The best step on drawn sequences: its size, its loss, and this relative to predicting 0."""
+
+    size: float
+    loss: float
+    relative: float
+
+
+def _best_step(tokens: Array, task: NextToken) -> _Step:
+    """From three losses, since the loss is a parabola in the step size."""
+    dim = tokens.shape[-1]
+    zero, half, one = (
+        _loss(LinearAttention.diagonal(dim, size, 1.0), tokens, task) for size in (0.0, 0.5, 1.0)
+    )
+    curve = 2 * (one + zero - 2 * half)
+    slope = one - zero - curve
+    loss = zero - slope**2 / (4 * curve)
+    return _Step(-slope / (2 * curve), loss, loss / zero)
+
+
+def _loss(model: SequenceModel | LinearAttentionModel, tokens: Array, task: NextToken) -> float:
+    return float(jnp.mean(sample_losses(model, tokens, task)))
 
 
 def _share(model: SequenceModel, dim: int) -> tuple[float, float]:
@@ -257,7 +273,7 @@ CLAIMS = (
         check=_without_commuting,
         origin="ours",
         tolerance_reason=(
-            "no distance: 95 % intervals over the seeds, all on the same test sequences, must lie on their side of the bounds"
+            "no distance: 95 % intervals over the seeds, each with its own test sequences, must lie on their side of the bounds"
         ),
     ),
 )

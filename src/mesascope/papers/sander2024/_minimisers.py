@@ -44,19 +44,25 @@ def _losses(settings: Settings) -> Finding:
 def _unitary(settings: Settings) -> Finding:
     """Flows of d heads end at C = cI, p_T = 1/c; of fewer heads at the least loss d − H."""
     dim, longest = settings["dim"], settings["longest"]
-    losses, ends = {}, {}
-    for heads, flow in _flows(settings).items():
-        losses[heads] = loss_at_the_end(flow, longest)
-        ends[heads] = flow.model
-    scale, errors = distance(ends[dim], 0.0)
-    gaps = {heads: abs(loss - theory.unitary_least_loss(dim, heads)) for heads, loss in losses.items()}
+    flows = _flows(settings)
+    losses = {heads: [loss_at_the_end(flow, longest) for flow in found] for heads, found in flows.items()}
+    gap = max(
+        abs(loss - theory.unitary_least_loss(dim, heads)) for heads, found in losses.items() for loss in found
+    )
+    scales, errors = zip(*(distance(flow.model, 0.0) for flow in flows[dim]), strict=True)
+    worst = {name: max(error[name] for error in errors) for name in errors[0]}
+    measured = {**worst, "largest_error_of_the_loss": gap}
     return Finding(
-        {**errors, "largest_error_of_the_loss": max(gaps.values())},
-        {**dict.fromkeys(errors, 0.0), "largest_error_of_the_loss": 0.0},
+        measured,
+        dict.fromkeys(measured, 0.0),
         settings["tolerance"],
-        within(max(*errors.values(), *gaps.values()), settings["tolerance"]),
-        {"c": scale, "loss_by_heads": losses, "meaning": "losses are E‖x̂ − x‖² per context length"},
-        {"unitary": picture(f"Independent eigenvalues, {dim} heads", ends[dim], longest)},
+        within(max(measured.values()), settings["tolerance"]),
+        {
+            "c": list(scales),
+            "loss_by_heads": losses,
+            "meaning": "largest errors of all starts; losses are E‖x̂ − x‖² per context length",
+        },
+        {"unitary": picture(f"Independent eigenvalues, {dim} heads", flows[dim][0].model, longest)},
     )
 
 
@@ -75,17 +81,19 @@ def _stored(settings: Settings) -> Finding:
     )
 
 
-@shared("dim", "longest", "fewer", "scale", "steps", "seed")
-def _flows(settings: Settings) -> dict[int, Flow[DiagonalHeads]]:
-    """One flow for every number of heads."""
+@shared("dim", "longest", "fewer", "starts", "scale", "steps", "seed")
+def _flows(settings: Settings) -> dict[int, list[Flow[DiagonalHeads]]]:
+    """Flows from as many starts for every number of heads."""
     process, longest = IndependentEigenvalues(settings["dim"]), settings["longest"]
-    flows = {}
-    for heads in (*settings["fewer"], settings["dim"]):
-        key = start_key(settings["seed"], str(heads))
-        flows[heads] = settled(
-            flow_of_heads(process, heads, longest, settings["scale"], key, settings["steps"])
-        )
-    return flows
+
+    def flow(heads: int, number: int) -> Flow[DiagonalHeads]:
+        key = start_key(settings["seed"], f"{heads} heads, {number}")
+        return settled(flow_of_heads(process, heads, longest, settings["scale"], key, settings["steps"]))
+
+    return {
+        heads: [flow(heads, number) for number in range(settings["starts"])]
+        for heads in (*settings["fewer"], settings["dim"])
+    }
 
 
 CLAIMS = (
@@ -117,9 +125,10 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/unitary-minimiser",
         statement=(
-            "Independent eigenvalues: gradient flow of the exact loss of d heads and all positions from random weights ends at "
-            "C = cI, c·p_T = 1 and all other positions 0 for every context length T, with loss 0; with H < d heads it ends at "
-            "loss d − H (quick: d = 3, T ≤ 5, H = 2 and 3; paper: d = 10, T ≤ 19, H = 1, 4, 7 and 10; one start each)."
+            "Independent eigenvalues: from each of eight starts with random weights gradient flow of the exact loss of d heads "
+            "and all positions ends at C = cI, c·p_T = 1 and all other positions 0 for every context length T, with loss 0; "
+            "with H < d heads it ends at loss d − H, from each of eight starts, too (quick: d = 3, T ≤ 5, H = 2 and 3; "
+            "paper: d = 10, T ≤ 19, H = 1, 4, 7 and 10)."
         ),
         source="sander2024, section 4 (minimisers for unitary context matrices; orthogonality of heads)",
         settings=both(
@@ -127,6 +136,7 @@ CLAIMS = (
                 "dim": 3,
                 "longest": 5,
                 "fewer": [2],
+                "starts": 8,
                 "scale": 0.3,
                 "steps": 20_000,
                 "seed": 0,

@@ -68,16 +68,20 @@ def trained(settings: Settings) -> dict[int, list[PromptModel]]:
     )
 
 
-def _problems(settings: Settings) -> Problems:
+@shared("dim", "examples", "tasks", "seed", "seeds")
+def _problems(settings: Settings) -> list[Problems]:
+    """Prompts to ask each transformer, of its own: the intervals over seeds are those of prompts, too."""
     process, task = LinearRegression(settings["dim"]), FewShot(settings["examples"])
-    return draw_problems(process, task, settings["tasks"], named_key(settings["seed"], "interleaved"))
+    return [
+        draw_problems(process, task, settings["tasks"], named_key(seed, "interleaved"))
+        for seed in seeds_of(settings)
+    ]
 
 
 def _copying(settings: Settings) -> Finding:
     """Attention of the first layer to the token before."""
-    problems = _problems(settings)
     _, models = trained(settings).values()
-    found = [copy_attention(model, problems) for model in models]
+    found = [copy_attention(*asked) for asked in zip(models, _problems(settings), strict=True)]
     copied = [float(one.score.value) for one in found]
     heads = np.array([np.asarray(one.each.value)[int(np.argmax(one.heads.value))] for one in found])
     score, interval = mean_interval(copied)
@@ -130,32 +134,36 @@ def _told(losses: list[float], interval: list[float], falling: float) -> dict[st
         "interval_95": interval,
         "each_seed": losses,
         "fall_of_the_loss_in_the_second_half": falling,
-        "meaning": "losses on the same prompts, in units of the closed form of the best single step",
+        "meaning": (
+            "losses beside the step's on the same prompts, others for every seed, in units of the closed form of its loss"
+        ),
     }
 
 
 def _beside_one_step(settings: Settings) -> list[list[float]]:
     """Losses in units of that of the best single step, one per seed, half way and at the end."""
-    x, y = _problems(settings).sample
     best = float(theory.best_one_step_loss(settings["dim"], settings["examples"]))
-    one = _one_step(settings)
 
-    def loss(model: PromptModel) -> float:
+    def loss(model: PromptModel, problems: Problems) -> float:
+        x, y = problems.sample
+        one = _one_step(problems, settings)
         return float(np.mean((_answer(model, x, y) - y[:, -1]) ** 2 - (one - y[:, -1]) ** 2)) / 2 / best + 1
 
-    return [[loss(model) for model in models] for models in trained(settings).values()]
+    return [list(map(loss, models, _problems(settings))) for models in trained(settings).values()]
 
 
 def _correlations(settings: Settings) -> list[float]:
     """Of the answers at the end with those of the best step, one per seed."""
-    x, y = _problems(settings).sample
     _, models = trained(settings).values()
-    return [float(np.corrcoef(_answer(model, x, y), _one_step(settings))[0, 1]) for model in models]
+    return [
+        float(np.corrcoef(_answer(model, *problems.sample), _one_step(problems, settings))[0, 1])
+        for model, problems in zip(models, _problems(settings), strict=True)
+    ]
 
 
-def _one_step(settings: Settings) -> np.ndarray:
+def _one_step(problems: Problems, settings: Settings) -> np.ndarray:
     """What the best single step answers."""
-    x, y = _problems(settings).sample
+    x, y = problems.sample
     step = float(theory.best_step_size(settings["dim"], settings["examples"]))
     return np.asarray(predictions(GradientDescent(step), *prompt_examples(x, y)))[:, -1, 0]
 

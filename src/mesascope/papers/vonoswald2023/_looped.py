@@ -128,15 +128,14 @@ def _looped(settings: Settings) -> Finding:
 def _beside(models: list[PromptModel], rivals: dict[str, PromptModel], settings: Settings) -> np.ndarray:
     """Losses above those of the rivals and cosines with their ∂ŷ/∂x_q, shape (2, rivals, seeds)."""
     process, task = data(settings)
-    x, y = process.sample(named_key(settings["seed"], "loops"), settings["examples"], settings["tasks"])
-    wanted = [np.asarray(query_sensitivities(rival, x, y)) for rival in rivals.values()]
     found = np.empty((2, len(rivals), len(models)))
-    for number, model in enumerate(models):
-        losses = fresh_losses(
-            {"model": model, **rivals}, process, task, settings["prompts"], settings["seed"] + number
-        )
+    for number, (seed, model) in enumerate(zip(seeds_of(settings), models, strict=True)):
+        losses = fresh_losses({"model": model, **rivals}, process, task, settings["prompts"], seed)
         found[0, :, number] = [losses["model"].mean() / losses[name].mean() - 1 for name in rivals]
-        made = np.asarray(query_sensitivities(model, x, y), float)
+        x, y = process.sample(named_key(seed, "loops"), settings["examples"], settings["tasks"])
+        made, *wanted = (
+            np.asarray(query_sensitivities(one, x, y), float) for one in (model, *rivals.values())
+        )
         found[1, :, number] = [float(sensitivity_cosine(made, one).value) for one in wanted]
     return found
 

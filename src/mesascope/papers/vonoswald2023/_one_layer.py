@@ -16,6 +16,7 @@ from .._claim import Claim, Finding, Settings, all_of, both, within
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._prompts import construction_model, fresh_losses, layer_weights
+from .._runs import seeds_of
 from .._still_falling import loss_between, unless_falling
 from ._common import PAPER, best_loss, best_step_size, data, query_sensitivities
 from ._layers import (
@@ -81,14 +82,17 @@ def _printed(settings: Settings) -> Finding:
 def _alignment(settings: Settings) -> Finding:
     """Loss and sensitivities beside those of the best step, through training."""
     process, _ = data(settings)
-    x, y = process.sample(named_key(settings["seed"], "alignment"), settings["examples"], settings["tasks"])
-    wanted = np.asarray(query_sensitivities(best_step(settings), x, y))
+    keys = [named_key(seed, "alignment") for seed in seeds_of(settings)]  # prompts of its own for every layer
+    prompts = [process.sample(key, settings["examples"], settings["tasks"]) for key in keys]
+    wanted = [np.asarray(query_sensitivities(best_step(settings), x, y)) for x, y in prompts]
     losses, cosines, distances = [], [], []
     for models in trained_layers(settings).values():
         losses.append([over + 1 for over in loss_above_the_step(models, settings)[0]])
-        found = [np.asarray(query_sensitivities(model, x, y), float) for model in models]
-        cosines.append([float(sensitivity_cosine(one, wanted).value) for one in found])
-        distances.append([float(sensitivity_distance(one, wanted).value) for one in found])
+        made = zip(models, prompts, strict=True)
+        found = [np.asarray(query_sensitivities(model, x, y), float) for model, (x, y) in made]
+        pairs = list(zip(found, wanted, strict=True))
+        cosines.append([float(sensitivity_cosine(*pair).value) for pair in pairs])
+        distances.append([float(sensitivity_distance(*pair).value) for pair in pairs])
     falling = fall_of_the_loss(settings)
     (cosine, cosine_interval), (distance, distance_interval) = (
         mean_interval(values[-1]) for values in (cosines, distances)

@@ -169,7 +169,9 @@ def _gaps(settings: Settings) -> Finding:
     saddles = all(inertia.negative > 0 for _, inertia in cases[:-1])
     found = _found_losses(question, settings)
     others = [
-        loss for loss in found if min(abs(loss / float(one) - 1) for one in losses) > settings["tolerance"]
+        loss
+        for loss in found
+        if not min(abs(loss / float(one) - 1) for one in losses) <= settings["tolerance"]  # NaN is another
     ]
     return Finding(
         {"least_gap": float(min(gaps)), "other_losses": others},

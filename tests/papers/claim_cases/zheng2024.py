@@ -1,0 +1,221 @@
+"""How the claims of zheng2024 are tested."""
+
+from fractions import Fraction
+from functools import cache
+
+import equinox as eqx
+
+from mesascope.dynamics import _flow
+from mesascope.models import LinearAttention
+from mesascope.objectives import _exact
+from mesascope.papers.zheng2024 import (
+    _capability,
+    _certified,
+    _depth,
+    _descent,
+    _full_one,
+    _other_weights,
+    _theorem_41,
+)
+from mesascope.processes import Gaussian, NextToken, Rademacher
+from mesascope.theory import zheng2024 as theory
+
+from . import Case, scaled
+
+
+def larger_cross_term(patch):
+    """The exact engine's cross term is 1 % too large: every limit moves by a percent."""
+    right = _exact.schedule_features
+    patch.setattr(
+        _exact,
+        "schedule_features",
+        lambda task, normalizer, power: right(task, normalizer, power) * (1.01 if power == 1 else 1),
+    )
+    # what is prepared here must not be kept
+    patch.setattr(_exact, "_exact_objective", cache(_exact._exact_objective.__wrapped__))
+
+
+def faster_attention(patch):
+    """W^KQ moves twice as fast: the same limits of the product, other invariants and paths."""
+    right = _flow.masked_gradient
+
+    def skewed(objective, rebuild, allowed):
+        gradient = right(objective, rebuild, allowed)
+
+        def field(vector):
+            half = 2 * vector.size // 3  # W^KQ has 4d² of the 6d² weights
+            return gradient(vector).at[:half].multiply(2.0)
+
+        return field
+
+    patch.setattr(_flow, "masked_gradient", skewed)
+
+
+def one_start(patch):
+    """All starts are the same one."""
+    right = _theorem_41.diagonal_run
+    patch.setattr(_theorem_41, "diagonal_run", lambda process, task, start: right(process, task, (0.1, 0.1)))
+
+
+def limits_of_the_start(patch):
+    """The limit depends a little on the start."""
+    right = _theorem_41.diagonal_run
+
+    def wrong(process, task, start):
+        flow = right(process, task, start)
+        return eqx.tree_at(lambda one: one.model.w_pv, flow, replace_fn=lambda w: w * (1 + 1e-7 * start[0]))
+
+    patch.setattr(_theorem_41, "diagonal_run", wrong)
+
+
+def other_weights_grow(patch):
+    """Weights beside the two diagonals are left at a ten-thousandth."""
+    right = _theorem_41.off_diagonal_size
+    patch.setattr(_theorem_41, "off_diagonal_size", lambda model: right(model) + 1e-4)
+
+
+def heavier_tails(patch):
+    """Laws have one degree of freedom less than is said."""
+    right = _capability.StudentT
+    patch.setattr(_capability, "StudentT", lambda df, scale: right(float(df) - 1, scale))
+
+
+def larger_predictions(patch):
+    """Predictions are 5 % too large."""
+    scaled(LinearAttention, "predictions", 1.05)(patch)
+
+
+def critical_token(patch):
+    """A token for which the masked limit is critical: nothing is left of Proposition 4.2."""
+    patch.setattr(_full_one, "Constant", Rademacher)
+
+
+def longer_steps_of_descent(patch):
+    """Descent takes steps a twentieth longer than is said."""
+    right = _descent._descent
+
+    def wrong(process, task, start, rate, epochs, **settings):
+        return right(process, task, start, 1.05 * rate, epochs, **settings)
+
+    patch.setattr(_descent, "_descent", wrong)
+    patch.setattr(_descent, "_descents", _descent._descents.__wrapped__)
+
+
+def few_epochs(patch):
+    """Descent and the recursion beside it stop after the first epoch."""
+    for name in ("_descent", "_recursion"):
+        right = getattr(_descent, name)
+
+        def wrong(process, task, start, rate, epochs, _right=right, **settings):
+            return _right(process, task, start, rate, 1, **settings)
+
+        patch.setattr(_descent, name, wrong)
+
+
+def larger_limits(patch):
+    """Theory has products and losses that are a hundredth larger."""
+    for formula in ("limit_product", "limit_loss"):
+        scaled(_other_weights.theory, formula, 1.01)(patch)
+
+
+def larger_rational_limits(patch):
+    """Theory has products a hundredth larger, as exact as before."""
+    for formula in ("limit_product", "masked_full_one_limit"):
+        right = getattr(theory, formula)
+
+        def wrong(*args, _right=right):
+            return Fraction(_right(*args)) * Fraction(101, 100)
+
+        patch.setattr(_certified.theory, formula, wrong)
+
+
+def called(name, law):
+    """A world in which tokens of another law bear the name of these."""
+    return lambda patch: patch.setattr(_certified, "LAWS", {**_certified.LAWS, name: law})
+
+
+def another_landscape(patch):
+    """Critical points are looked for at a horizon one longer."""
+    right = _certified.critical_points
+
+    def wrong(model, process, task, **settings):
+        return right(model, process, NextToken(task.horizon + 1), **settings)
+
+    patch.setattr(_certified, "critical_points", wrong)
+
+
+def depth_without_use(patch):
+    """Every trained model is one layer at its optimum."""
+    patch.setattr(_depth, "_trained", lambda make, settings, rate: [_depth._optimum(settings)])
+
+
+LIMIT = {"starts": [[0.1, 0.1]], "cases": [[2, 6, 1.0]]}
+PATH = {"dim": 2, "horizon": 6, "starts": [[0.1, 0.3], [0.5, 1.5]]}
+SMALL = {"dim": 2, "horizon": 6}
+TRAINED = {"seeds": 1, "sequences": 4000}  # shorter trainings come to nothing
+
+CASES = {
+    **{
+        f"zheng2024/theorem-4.1-{law}": Case(LIMIT, larger_cross_term, traced=False)
+        for law in ("gaussian", "one-hot", "rademacher", "uniform")
+    },
+    "zheng2024/small-contexts": Case(
+        {"starts": [[0.1, 0.1]], "cases": [[2, 3, 1.0]]}, larger_cross_term, traced=False
+    ),
+    "zheng2024/conservation": Case(PATH, faster_attention),
+    "zheng2024/trajectory": Case(PATH, faster_attention, (larger_cross_term,)),
+    "zheng2024/one-product": Case(PATH, one_start, (limits_of_the_start,), traced=False),
+    "zheng2024/standard-initialization": Case(
+        {**SMALL, "scales": [0.1], "starts_per_scale": 2},
+        larger_cross_term,
+        (other_weights_grow,),
+        traced=False,
+    ),
+    "zheng2024/assumption-4.1": Case(SMALL, heavier_tails, traced=False),
+    "zheng2024/proposition-4.1": Case({"dim": 2, "horizons": [10, 10**6]}, larger_cross_term, traced=False),
+    "zheng2024/figure-1b": Case(
+        {"dim": 2, "horizon": 10, "context_lengths": [2, 9]}, larger_predictions, traced=False
+    ),
+    "zheng2024/theorem-4.2": Case({"dim": 2}, larger_cross_term, traced=False),
+    "zheng2024/example-4.1": Case({**SMALL, "scales": [0.5, 1.0]}, larger_cross_term, traced=False),
+    "zheng2024/theorem-4.3": Case(
+        {"cases": [[2, 6]], "starts": [[0.1, 0.1]]}, larger_cross_term, traced=False
+    ),
+    "zheng2024/proposition-4.2": Case({}, critical_token, traced=False),
+    "zheng2024/full-one-limit": Case(
+        {"starts": [[0.1, 0.1], [2.0, 2.0]], "epochs": 20}, larger_cross_term, traced=False
+    ),
+    "zheng2024/authors-descent": Case({"samples": 250, "replicas": 6}, longer_steps_of_descent, traced=False),
+    **{
+        f"zheng2024/{name}": Case(
+            {"dim": 2, "horizon": 10, "starts": [[0.5, 1.5]], "schedules": [[1.0, rate, 70]], "samples": 50},
+            larger_cross_term,
+            (few_epochs,),
+            traced=False,
+        )
+        for name, rate in (("figure-1a", 0.001), ("figure-1c", 0.05))
+    },
+    "zheng2024/last-term-only": Case({"dim": 2, "horizon": 20}, larger_cross_term, traced=False),
+    "zheng2024/theorem-4.1-certified": Case(
+        {"cases": [[law, 2, 6] for law in ("gaussian", "gaussian", "rademacher", "uniform", "one-hot")]},
+        larger_rational_limits,
+        (called("one-hot", Gaussian),),  # whose minimum is isolated
+        traced=False,
+    ),
+    "zheng2024/masked-limit-certified": Case({"dim": 3, "horizon": 10}, larger_rational_limits, traced=False),
+    "zheng2024/full-one-limit-certified": Case(
+        {"dim": 2, "horizon": 10},
+        called("full-one", Gaussian),  # where Theorem 4.1 names the end of the flow
+        traced=False,
+    ),
+    "zheng2024/signed-diagonals-certified": Case(SMALL, larger_rational_limits, traced=False),
+    "zheng2024/global-minimum": Case(
+        {"horizon": 6, "starts": 4}, larger_rational_limits, (another_landscape,), traced=False
+    ),
+    # the first start comes to rest early
+    "zheng2024/factored-weights": Case({**SMALL, "starts": 3, "seed": 3}, larger_limits, traced=False),
+    "zheng2024/other-normalizers": Case({}, larger_limits, traced=False),
+    "zheng2024/other-starts": Case({**SMALL, "starts": 1}, larger_limits, traced=False),
+    "zheng2024/several-layers": Case(TRAINED, depth_without_use, traced=False),
+    "zheng2024/softmax": Case(TRAINED, depth_without_use, traced=False),
+}
