@@ -7,7 +7,7 @@ from mesascope.learners import GradientDescent
 from mesascope.papers._claim import UnsettledError, all_of
 from mesascope.papers._intervals import above, below, between, mean_interval
 from mesascope.papers._minimized import minimized, minimized_by_values
-from mesascope.papers._names import named
+from mesascope.papers._names import named, nameless
 from mesascope.probes import Identification
 from mesascope.probes._identification import Ranked
 
@@ -91,3 +91,10 @@ def test_a_name_that_is_not_decided_is_neither_right_nor_wrong(answer, candidate
     assert named(found, "gradient-descent", steps) == verdict
     if steps == 2:
         assert named(found, "gradient-descent") == verdict
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"), [("none", "verified"), ("ambiguous", "inconclusive"), ("identified", "refuted")]
+)
+def test_no_name_is_a_verdict_too(answer, verdict):
+    assert nameless(Identification(answer, (), (), (), (), None)) == verdict

@@ -22,3 +22,14 @@ def named(found: Identification, learner: str, steps: int | None = None) -> Verd
         return "inconclusive"
     right = found.verdict == "identified" and found.candidates == (learner,)
     return decide(right and (steps is None or int(found.entry(learner).hyperparameters["steps"]) == steps))
+
+
+def nameless(found: Identification) -> Verdict:
+    """Whether `identify` finds no learner that does what the model does.
+
+    Verified if none is within its tolerance, inconclusive if its answer is ambiguous, refuted if it names one.
+
+    Args:
+        found: what `identify` says.
+    """
+    return "inconclusive" if found.verdict == "ambiguous" else decide(found.verdict == "none")

@@ -51,10 +51,7 @@ CASES = {
         traced=False,
     ),
     "ahn2023/theorem-3": Case(
-        {**DEEP, "batch": 256, "steps": 1000},
-        milder_covariance,
-        verdict="inconclusive",
-        traced=False,
+        {**DEEP, "examples": 20, "batch": 256, "steps": 800, "rate": 0.03}, milder_covariance, traced=False
     ),
     "ahn2023/theorem-4": Case(
         {**DEEP, "batch": 128, "steps": 1000},

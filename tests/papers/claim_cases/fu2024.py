@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mesascope.learners import Newton
-from mesascope.papers.fu2024 import _depth, _newton, _transformer
+from mesascope.learners import Newton, predictions, prompt_examples
+from mesascope.papers.fu2024 import _depth, _named, _newton, _transformer
 from mesascope.probes import StepFamily
 from mesascope.probes._step_family import family_answers
 
@@ -23,9 +23,12 @@ def _two_iterations_at_once(patch):
 
 def _layers_that_are_three_iterations(patch):
     """Layers that do advance evenly."""
-    patch.setattr(
-        _depth, "_trained", lambda settings, _: [np.zeros((k + 1, 2)) for k in range(settings["layers"])]
-    )
+
+    def networks(settings):
+        of_zeros = [_depth._model(settings["dim"], np.zeros((k + 1, 2))) for k in range(settings["layers"])]
+        return [of_zeros] * settings["seeds"]
+
+    patch.setattr(_depth, "trained", networks)
     patch.setattr(
         _depth._Prompts, "of_model", lambda prompts, model: prompts.newton[3 * len(model.network.layers)]
     )
@@ -42,6 +45,17 @@ def _layers_read_as_iterations(patch):
     patch.setattr(_transformer, "_read", read)
 
 
+def _networks_that_are_iterations(patch):
+    """Five of Newton's iterations in the place of every network."""
+
+    def iterated(x, y):
+        return np.asarray(predictions(Newton(1.0, 5), *prompt_examples(x, y)))[:, -1, 0]
+
+    patch.setattr(_named, "trained", lambda settings: [[iterated] * settings["layers"]] * settings["seeds"])
+
+
+DEPTH = {"dim": 4, "examples": 8, "training_prompts": 200}
+
 CASES = {
     "fu2024/newton-layers": Case(
         {"cases": [[3, 6, 2]]}, scaled(_newton.theory, "newton_error", 1 + 1e-9), traced=False
@@ -51,8 +65,15 @@ CASES = {
         {"step_sizes": [0.02], "batches": 3, "prompts": 30}, _two_iterations_at_once, traced=False
     ),
     "fu2024/depth": Case(
-        {"dim": 4, "examples": 8, "training_prompts": 200, "prompts": 200},
+        {**DEPTH, "prompts": 200},
         _layers_that_are_three_iterations,
+        verdict="refuted",
+        turned="verified",
+        traced=False,
+    ),
+    "fu2024/layers-named": Case(
+        {**DEPTH, "tasks": 120},
+        _networks_that_are_iterations,
         verdict="refuted",
         turned="verified",
         traced=False,

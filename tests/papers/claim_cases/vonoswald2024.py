@@ -39,6 +39,17 @@ def longer_steps(patch):
     )
 
 
+def a_longer_step_alone(patch):
+    """The step of the construction alone is taken to be half as long again as the best one."""
+    right = _one_layer.best_numbers
+
+    def longer(settings):
+        (step, other) = right(settings)["construction"]
+        return {**right(settings), "construction": (1.5 * step, other)}
+
+    patch.setattr(_one_layer, "best_numbers", longer)
+
+
 def second_block_in_the_construction(patch):
     """The construction, too, weighs token i by s_i·s_{t−1}."""
     right = _one_layer.best_numbers
@@ -107,10 +118,14 @@ CASES = {
     "vonoswald2024/proposition-2": Case(
         {"dim": 2, "horizon": 6, "sequences": 2, "layers": [1, 3, 4000]}, other_ridge_tokens, traced=False
     ),
+    # losses on Gaussian first tokens are known to 2 % at the size of the preset, and no better than that
     "vonoswald2024/one-layer": Case(
-        TRAINED, second_block_in_the_construction, verdict="refuted", turned="verified", traced=False
+        {}, second_block_in_the_construction, verdict="refuted", turned="inconclusive", traced=False
     ),
     "vonoswald2024/one-layer-two-blocks": Case(
+        {}, a_longer_step_alone, verdict="refuted", turned="inconclusive", traced=False
+    ),
+    "vonoswald2024/one-layer-two-blocks-equal-sizes": Case(
         TRAINED, longer_steps, (second_block_in_the_construction,), traced=False
     ),
     "vonoswald2024/depth-and-mesa-layer": Case(

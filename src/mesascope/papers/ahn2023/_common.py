@@ -10,8 +10,10 @@ from mesascope.models import PromptModel
 from mesascope.processes import FewShot, LinearRegression
 
 from .._claim import Settings
-from .._prompts import layer_weights
+from .._prompts import fresh_losses, layer_weights
 from .._rotations import rotation
+from .._runs import seeds_of
+from .._still_falling import fall
 
 PAPER = "ahn2023"
 
@@ -35,6 +37,21 @@ def preconditioners(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:
     w_kq, w_pv = (weights[:, 0] for weights in layer_weights(model))
     label = w_pv[:, -1:, -1:]
     return -np.swapaxes(w_kq[:, :-1, :-1], 1, 2) * label, w_pv[:, :-1, :-1] / label
+
+
+def fall_of_losses(
+    middles: list[PromptModel],
+    ends: list[PromptModel],
+    process: LinearRegression,
+    task: FewShot,
+    settings: Settings,
+) -> float:
+    """`fall` of the loss of models half way and at the end, seed by seed on the same prompts; the least possible is 0."""
+    found = [
+        fresh_losses({"middle": middle, "end": end}, process, task, settings["prompts"], seed)
+        for seed, middle, end in zip(seeds_of(settings), middles, ends, strict=True)
+    ]
+    return fall(*([losses[name].mean() for losses in found] for name in ("middle", "end")))
 
 
 def cosine(one: Any, other: Any) -> float:

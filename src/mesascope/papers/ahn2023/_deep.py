@@ -18,10 +18,13 @@ from mesascope.theory import Construction
 from mesascope.theory import ahn2023 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, both, decide
-from .._intervals import above, between, mean_interval
+from .._intervals import above, mean_interval
 from .._prompts import construction_model, fresh_losses
-from .._runs import seeds_of, trained_models
-from ._common import PAPER, cosine, covariance, data, preconditioners
+from .._recorded import recorded_models
+from .._runs import seeds_of
+from .._shared import shared
+from .._still_falling import halves, loss_between, unless_falling
+from ._common import PAPER, cosine, covariance, data, fall_of_losses, preconditioners
 from ._multiples import Multiples, best_multiples, best_steps
 
 
@@ -52,15 +55,21 @@ def _optimizer(form: Construction, settings: Settings) -> optax.GradientTransfor
     return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate), masked)
 
 
-def _trained(settings: Settings, form: Construction) -> list[PromptModel]:
+@shared(
+    *("eigenvalues", "examples", "layers", "input_updates", "scale", "rate", "steps", "batch"),
+    *("seed", "seeds"),
+)
+def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+    """Half of the steps and all → one model per seed."""
+    form = _form(len(settings["eigenvalues"]), settings["layers"], settings["input_updates"])
     process, task = data(settings, "inverse")
-    return trained_models(
+    return recorded_models(
         partial(_start, form, settings["scale"]),
         process,
         task,
         seeds_of(settings),
+        halves(settings["steps"]),
         optimizer=_optimizer(form, settings),
-        steps=settings["steps"],
         batch=settings["batch"],
         held_out=2,
     )
@@ -68,19 +77,15 @@ def _trained(settings: Settings, form: Construction) -> list[PromptModel]:
 
 def _without_input_updates(settings: Settings) -> Finding:
     """Cosines of A_ℓ with Σ⁻¹ and with I, and the loss beside that of the best multiples."""
-    judged = _Judged(
-        settings, _form(len(settings["eigenvalues"]), settings["layers"], 0.0), best_steps(settings)
-    )
-    verdict = all_of(
-        judged.verdict, decide(settings["cosine"] > max(max(one) for one in judged.with_identity))
-    )
+    judged = _Judged(settings, 0.0, best_steps(settings))
+    apart = decide(settings["cosine"] > max(max(one) for one in judged.with_identity))
+    verdict = all_of(judged.verdict, unless_falling(apart, judged.falling))
     return judged.finding(verdict, {}, "theorem-3", [])
 
 
 def _with_input_updates(settings: Settings) -> Finding:
     """The same, and cosines of B_ℓ with I; the last layer's B moves nothing that is read."""
-    form, best = _form(len(settings["eigenvalues"]), settings["layers"], 1.0), best_multiples(settings)
-    judged = _Judged(settings, form, best)
+    judged = _Judged(settings, 1.0, best_multiples(settings))
     identity = np.eye(len(settings["eigenvalues"]))
     cosines = [[cosine(one, identity) for one in found[:-1]] for _, found in judged.read]
     least, interval = mean_interval([min(one) for one in cosines])
@@ -90,15 +95,14 @@ def _with_input_updates(settings: Settings) -> Finding:
         "loss_of_the_best_multiples_with_B_0": best_steps(settings).loss,
     }
     shown = [(f"$B_{i}$", one) for i, one in enumerate(judged.read[0][1][:-1])]
-    return judged.finding(
-        all_of(judged.verdict, above(interval, settings["cosine"])), details, "theorem-4", shown
-    )
+    aligned = unless_falling(above(interval, settings["cosine"]), judged.falling)
+    return judged.finding(all_of(judged.verdict, aligned), details, "theorem-4", shown)
 
 
 class _Judged:
-    """Trained layers of a form beside Σ⁻¹ and I, and their losses beside those of multiples, on the same prompts."""
+    """Trained layers beside Σ⁻¹ and I, and their losses beside those of multiples, on the same prompts."""
 
-    def __init__(self, settings: Settings, form: Construction, best: Multiples):
+    def __init__(self, settings: Settings, input_updates: float, best: Multiples):
         process, task = data(settings, "inverse")
         self.settings, self.best = settings, best
         self.inverse = np.linalg.inv(covariance(settings))
@@ -109,7 +113,9 @@ class _Judged:
             )
         )
         self.read, self.ratios = [], []
-        for number, model in enumerate(_trained(settings, form)):
+        middles, ends = _trained({**settings, "input_updates": input_updates}).values()
+        self.falling = fall_of_losses(middles, ends, process, task, settings)
+        for number, model in enumerate(ends):
             self.read.append(preconditioners(model))
             pair = {"model": model, "multiples": rival}
             losses = fresh_losses(pair, process, task, settings["prompts"], settings["seed"] + number)
@@ -128,8 +134,8 @@ class _Judged:
         """On the cosines of A and the loss."""
         tolerance = self.settings["loss_tolerance"]
         return all_of(
-            above(self.intervals["A"], self.settings["cosine"]),
-            between(self.intervals["loss_ratio"], 1 - tolerance, 1 + tolerance),
+            unless_falling(above(self.intervals["A"], self.settings["cosine"]), self.falling),
+            loss_between(self.intervals["loss_ratio"], 1 - tolerance, 1 + tolerance, self.falling),
         )
 
     def finding(
@@ -156,6 +162,7 @@ class _Judged:
                 "cosines_of_A_with_the_inverse": self.with_inverse,
                 "cosines_of_A_with_the_identity": self.with_identity,
                 "loss_ratios": self.ratios,
+                "fall_of_the_loss_in_the_second_half": self.falling,
                 "best_multiples": {
                     "a": self.best.a.tolist(),
                     "b": self.best.b.tolist(),
@@ -232,7 +239,8 @@ CLAIMS = (
         tolerance_reason=(
             "ends of the 95 % intervals over seeds; I has a cosine of 0.84 with Σ⁻¹; losses are compared on the same "
             "prompts, and "
-            "the best multiples are found on spectra of 4000 prompts (paper: 20000)"
+            "the best multiples are found on spectra of 4000 prompts (paper: 20000); where the loss still fell by more than a "
+            "tenth in the second half of the training, nothing is refuted"
         ),
     ),
     Claim(
@@ -258,7 +266,8 @@ CLAIMS = (
         check=_with_input_updates,
         tolerance_reason=(
             "ends of the 95 % intervals over seeds; the cosine of I with Σ⁻¹ is 0.84; losses are compared on the same "
-            "prompts, but few of them make up much of their mean"
+            "prompts, but few of them make up much of their mean; where the loss still fell by more than a tenth in the second "
+            "half of the training, nothing is refuted"
         ),
     ),
 )

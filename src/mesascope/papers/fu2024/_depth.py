@@ -27,6 +27,7 @@ from .._intervals import between, mean_interval
 from .._minimized import minimized
 from .._prompts import GD_PLUS_PLUS
 from .._runs import seeds_of
+from .._shared import shared
 from ._newton import PAPER
 
 
@@ -46,11 +47,27 @@ def _loss(flat: Any, x: Any, y: Any, dim: int) -> Any:
     return jax.value_and_grad(loss)(flat)
 
 
-def _trained(settings: Settings, seed: int) -> list[np.ndarray]:
+def regression(settings: Settings) -> LinearRegression:
+    """Noiseless prompts, w ~ N(0, I/d): labels of variance 1."""
+    return LinearRegression(settings["dim"], prior=np.eye(settings["dim"]) / settings["dim"])
+
+
+@shared(
+    *("dim", "examples", "layers", "training_prompts", "iterations", "largest_slope", "scale"),
+    *("seed", "seeds"),
+)
+def trained(settings: Settings) -> list[list[PromptModel]]:
+    """Networks of 1, 2, … layers, for every seed."""
+    return [
+        [_model(settings["dim"], couplings) for couplings in _couplings(settings, seed)]
+        for seed in seeds_of(settings)
+    ]
+
+
+def _couplings(settings: Settings, seed: int) -> list[np.ndarray]:
     """Couplings (L, 2) of 1, 2, … layers, each from those before it and a small new layer."""
     dim, examples = settings["dim"], settings["examples"]
-    # w ~ N(0, I/d): labels of variance 1
-    process = LinearRegression(dim, prior=np.eye(dim) / dim)
+    process = regression(settings)
     x, y = process.sample(named_key(seed, "training prompts"), examples, settings["training_prompts"])
 
     def value_and_slope(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -75,8 +92,8 @@ def _depth(settings: Settings) -> Finding:
     """The median error of every depth, in iterations and in steps that leave the same."""
     prompts = _Prompts(settings)
     rows = []
-    for seed in seeds_of(settings):
-        errors = [prompts.of_model(_model(settings["dim"], one)) for one in _trained(settings, seed)]
+    for models in trained(settings):
+        errors = [prompts.of_model(model) for model in models]
         rows.append([(*prompts.equivalents(error), *prompts.similarities(error)) for error in errors])
     newton, descent, alike, alike_descent = np.moveaxis(np.array(rows), -1, 0)  # (seeds, layers) each
     more, times = np.diff(newton, axis=1), np.diff(np.log(descent), axis=1)
@@ -116,12 +133,9 @@ class _Prompts:
     """Test prompts, the errors ŵ − w of whoever predicts on them, in the eigenvectors of S: shape (prompts, d)."""
 
     def __init__(self, settings: Settings):
-        dim, examples, count = settings["dim"], settings["examples"], settings["prompts"]
-        process = LinearRegression(dim, prior=np.eye(dim) / dim)
-        x, y = (
-            np.asarray(a)
-            for a in process.sample(named_key(settings["seed"], "test prompts"), examples, count)
-        )
+        examples, count = settings["examples"], settings["prompts"]
+        key = named_key(settings["seed"], "test prompts")
+        x, y = (np.asarray(a) for a in regression(settings).sample(key, examples, count))
         self.inputs, self.labels = x[:, :-1], y[:, :-1]
         gram = np.swapaxes(self.inputs, 1, 2) @ self.inputs / examples
         self.values, self.vectors = np.linalg.eigh(gram)
@@ -200,6 +214,19 @@ def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figu
     )
 
 
+SETTINGS: dict[str, Any] = {
+    "dim": 8,
+    "examples": 16,
+    "layers": 4,
+    "training_prompts": 1000,
+    "iterations": 400,
+    "largest_slope": 1e-4,
+    "scale": 0.02,
+    "seed": 0,
+    "seeds": 3,
+}
+PAPER_SIZES: dict[str, Any] = {"dim": 20, "examples": 40, "training_prompts": 20_000, "seeds": 5}
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/depth",
@@ -217,25 +244,14 @@ CLAIMS = (
         origin="ours",
         settings=both(
             {
-                "dim": 8,
-                "examples": 16,
-                "layers": 4,
-                "training_prompts": 1000,
-                "iterations": 400,
-                "largest_slope": 1e-4,
-                "scale": 0.02,
-                "seed": 0,
-                "seeds": 3,
+                **SETTINGS,
                 "prompts": 400,
                 "most_iterations": 30,
                 "most_steps": 200_000,
                 "step_size": 0.3,
                 "evenness": [0.5, 2.0],
             },
-            dim=20,
-            examples=40,
-            training_prompts=20_000,
-            seeds=5,
+            **PAPER_SIZES,
             prompts=2000,
         ),
         check=_depth,

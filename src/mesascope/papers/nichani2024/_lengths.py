@@ -194,5 +194,6 @@ CLAIMS = (
         settings=both(_SETTINGS, **_PAPER),
         check=_nats,
         tolerance_reason=_REASON,
+        origin="ours",
     ),
 )

@@ -2,7 +2,8 @@
 
 from ._exact import CLAIMS as _EXACT
 from ._mixed_noise import CLAIMS as _MIXED_NOISE
+from ._named import CLAIMS as _NAMED
 from ._one_layer import CLAIMS as _ONE_LAYER
 from ._rows import CLAIMS as _ROWS
 
-CLAIMS = (*_EXACT, *_ONE_LAYER, *_ROWS, *_MIXED_NOISE)
+CLAIMS = (*_EXACT, *_ONE_LAYER, *_ROWS, *_MIXED_NOISE, *_NAMED)

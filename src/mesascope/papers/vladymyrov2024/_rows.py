@@ -10,19 +10,17 @@ from mesascope.records import Figure, Panel, Points
 
 from .._claim import Claim, Finding, Settings, all_of, both
 from .._intervals import mean_interval
-from .._runs import seeds_of
-from .._still_falling import fall, loss_between
+from .._still_falling import loss_between
 from ._exact import PAPER
-from ._mixed_noise import REASON, answers, beside, drawn, trained
-from ._ridge import Examples
+from ._mixed_noise import REASON, beside, judged
 
 
 def _row(settings: Settings) -> Finding:
     """Trained layers with diagonal heads for every σ_max: loss above the oracle's over the table's."""
     table, tolerance = settings["table"], settings["tolerance"]
-    found = {name: _losses({**settings, "largest_noise": float(name)}) for name in table}
-    losses = {name: end for name, (_, end) in found.items()}
-    falls = {name: fall(*halves) for name, halves in found.items()}
+    found = {name: judged({**settings, "largest_noise": float(name), "heads": "diagonal"}) for name in table}
+    losses = {name: one.losses for name, one in found.items()}
+    falls = {name: one.falling for name, one in found.items()}
     ratios = {name: mean_interval(np.asarray(end) / table[name]) for name, end in losses.items()}
     parts = {
         name: loss_between(ends, 1 - tolerance, 1 + tolerance, falls[name])
@@ -38,25 +36,12 @@ def _row(settings: Settings) -> Finding:
             "over_the_table": {
                 name: {"mean": mean, "interval_95": ends} for name, (mean, ends) in ratios.items()
             },
-            "each_seed": losses,
+            "each_seed": {name: end.tolist() for name, end in losses.items()},
             "fall_of_the_loss_in_the_second_half": falls,
             "meaning": "by σ_max: loss minus that of ridge regression that knows σ, on the same prompts",
         },
         {f"{settings['layers']}-layers": _figure(settings, losses)},
     )
-
-
-def _losses(settings: Settings) -> list[list[float]]:
-    """Half way and at the end: of every seed, each on prompts of its own."""
-    found: list[list[float]] = [[], []]
-    for seed, *models in zip(
-        seeds_of(settings), *trained({**settings, "heads": "diagonal"}).values(), strict=True
-    ):
-        x, y, noise = drawn(settings, f"test prompts {seed}")
-        known = Examples.of(x, y, noise)
-        for losses, model in zip(found, models, strict=True):
-            losses.append(float(known.excess(answers(model, x, y, settings)).mean()))
-    return found
 
 
 def _two_beside_ridge(settings: Settings) -> Finding:
@@ -69,7 +54,7 @@ def _three_beside_ridge(settings: Settings) -> Finding:
     return beside(settings, "three-layers-beside-ridge")
 
 
-def _figure(settings: Settings, losses: dict[str, list[float]]) -> Figure:
+def _figure(settings: Settings, losses: dict[str, np.ndarray]) -> Figure:
     table = settings["table"]
     seeds = len(next(iter(losses.values())))
     return Figure(

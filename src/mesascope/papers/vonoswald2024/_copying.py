@@ -112,8 +112,9 @@ CLAIMS = (
         statement=(
             "In a softmax transformer that reads single tokens a head of the first layer learns to look at the token before: "
             "for every seed it gives it more than twice (paper: four times) the attention that looking at all tokens alike "
-            "gives. Data as for one-layer; two pre-norm layers with MLPs; quick: d = 4, T = 20, width 32, four heads, Adam, "
-            "600 steps of 64 sequences, three seeds; paper: d = 10, T = 50, width 128, 20000 steps of 256, five seeds."
+            "gives. Data as for depth-and-mesa-layer; two pre-norm layers with MLPs; quick: d = 4, T = 20, width 32, four "
+            "heads, Adam, 600 steps of 64 sequences, three seeds; paper: d = 10, T = 50, width 128, 20000 steps of 256, five "
+            "seeds."
         ),
         source="vonoswald2024, section on softmax transformers (the first layer binds s_t and s_{t−1})",
         settings=both(
