@@ -52,6 +52,9 @@ trajectories as NetCDF, `figures/` as traces, PDF and PNG. The same command goes
 finished with the same settings by the same code is reused, and of any other that has a record it is told why it is checked
 again. A check that fails with an error leaves a finished record as it is; its own, with the traceback, goes to `failed/`.
 
+Exact values come out the same, but for rounding, wherever they are computed. Training amplifies rounding, which depends on the
+processor and the number of its cores: what was measured on trained models may differ from the tables by more than that.
+
 ## Verdicts
 """
 
@@ -130,7 +133,7 @@ def main(runs):
     """Take records and figures over and write the pages."""
     folders = [folder for run in runs for folder in (Path(run), *(Path(run) / preset for preset in PRESETS))]
     for run in runs:
-        if not any((folder / "claims").is_dir() for folder in folders if folder.is_relative_to(run)):
+        if not any(RunDirectory(folder).holds_claims() for folder in folders if folder.is_relative_to(run)):
             sys.exit(f"{run}: holds no records; give a folder that `mesascope reproduce --out` filled")
     for folder in folders:
         for record in RunDirectory(folder).claims():

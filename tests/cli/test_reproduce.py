@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import io
 import signal
 import sys
 import time
@@ -9,9 +10,13 @@ import weakref
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+import stored_records as stored
 from mesascope.cli._interrupt import held_interrupts, lasting_interrupts
-from mesascope.papers import claims
+from mesascope.cli._output import print_headline
+from mesascope.cli._verdicts import print_changes, print_verdicts
+from mesascope.papers import Change, claims
 from mesascope.records import RecordError, RunDirectory, fingerprint
 
 
@@ -30,6 +35,17 @@ def test_verdicts_figures_and_folder(run, invented, tmp_path):
         "line.pdf",
         "line.png",
     }
+
+
+def test_a_narrow_terminal_cuts_nothing_off(monkeypatch):
+    shown = Console(width=24, file=io.StringIO())
+    monkeypatch.setattr("mesascope.cli._verdicts.results", lambda: shown)
+    print_verdicts([stored.claim()], 1.0)
+    print_changes([Change("zheng2024/theorem-4.1", "inconclusive", "verified")], "earlier")
+    print_headline(shown, "converged", "bold", ": the gradient fell below the tolerance")
+    text = shown.file.getvalue()
+    assert "…" not in text and "zheng2024/theorem-4.1" in "".join(text.split())
+    assert "converged: the gradient \nfell" in text
 
 
 def test_json(run, invented, tmp_path):

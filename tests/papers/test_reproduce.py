@@ -219,12 +219,15 @@ def test_an_earlier_run_that_is_none_is_refused(claims_are, tmp_path):
         earlier_verdicts(tmp_path / "nowhere", "quick")
     with pytest.raises(ValueError, match="holds no records of preset 'paper'"):
         earlier_verdicts(tmp_path / "run" / "quick", "paper")
+    (tmp_path / "run").rename(tmp_path / "claims")  # as several papers lie below `results`
+    with pytest.raises(ValueError, match="holds no records of preset 'quick'"):
+        earlier_verdicts(tmp_path, "quick")
     (stored,) = tmp_path.rglob("one.json")
     stored.with_name("._one.json").write_text("what a Mac leaves beside a file")
-    assert earlier_verdicts(tmp_path / "run", "quick") == {"zheng2024/one": "verified"}
+    assert earlier_verdicts(tmp_path / "claims", "quick") == {"zheng2024/one": "verified"}
     stored.write_text("{")
     with pytest.raises(ValueError, match=r"one\.json is torn"):
-        earlier_verdicts(tmp_path / "run", "quick")
+        earlier_verdicts(tmp_path / "claims", "quick")
 
 
 def test_bad_input_speaks(tmp_path):

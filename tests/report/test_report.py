@@ -189,6 +189,18 @@ def test_folders_of_presets_are_found(tmp_path, report):
         assert report(results=tmp_path / where)[0].verdicts == {"verified": 1}
 
 
+def test_several_papers_lie_in_a_folder_named_claims(tmp_path, report):
+    """As `reproduce --all` leaves them; `results` is no run for having such a folder."""
+    stored.run_directory(tmp_path / "results" / "claims" / "quick", stored.claim())
+    stored.run_directory(
+        tmp_path / "results" / "huang2024" / "quick", stored.claim("huang2024/stages", source="huang2024")
+    )
+    assert report(results=tmp_path / "results")[0].verdicts == {"verified": 2}
+    (tmp_path / "empty" / "claims").mkdir(parents=True)
+    with pytest.raises(RecordError, match="holds no records"):
+        report(tmp_path / "empty")
+
+
 def test_papers_and_claims_by_name(tmp_path, report):
     other = stored.claim("huang2024/stages", source="huang2024")
     stored.run_directory(tmp_path / "r" / "a", stored.claim(), stored.claim("zheng2024/example-4.1"), other)

@@ -12,6 +12,7 @@ from ._output import (
     compute_in_64_bits,
     in_file,
     matrix_lines,
+    print_headline,
     print_json,
     progress,
     results,
@@ -72,8 +73,8 @@ def _line(now: "FlowProgress") -> str:
 
 def _print(result: "FlowResult") -> None:
     console = results()
-    console.print(result.result, style="bold green" if result.succeeded else "bold red", end="")
-    console.print(f": {result.message}", markup=False)
+    style = "bold green" if result.succeeded else "bold red"
+    print_headline(console, result.result, style, f": {result.message}")
     lines = {
         "time": f"{result.time:.8g}",
         "steps": str(result.steps),

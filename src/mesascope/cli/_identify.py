@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._interrupt import stopped_by_interrupts
-from ._output import DONE, FAILED, InputError, compute_in_64_bits, in_file, print_json, progress, results, say
+from ._output import (
+    DONE,
+    FAILED,
+    InputError,
+    compute_in_64_bits,
+    in_file,
+    print_headline,
+    print_json,
+    progress,
+    results,
+    say,
+)
 
 if TYPE_CHECKING:
     from mesascope.records import IdentificationRecord, RankedRecord
@@ -196,8 +207,8 @@ def _print(record: "IdentificationRecord") -> None:
     from rich.text import Text
 
     console = results()
-    console.print(record.verdict, style=_COLOURS[record.verdict], end="")
-    console.print(f": {', '.join(record.candidates)}" if record.candidates else "", markup=False)
+    named = f": {', '.join(record.candidates)}" if record.candidates else ""
+    print_headline(console, record.verdict, _COLOURS[record.verdict], named)
     for reason in record.reasons:
         console.print(Padding(Text(reason), (0, 0, 0, 2)))
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)

@@ -65,6 +65,13 @@ def results() -> "Console":
     return console if console.is_terminal else Console(highlight=False, width=_WIDTH)
 
 
+def print_headline(console: "Console", word: str, style: str, text: str) -> None:
+    """Print a word in its colour and what follows it, wrapped as one text."""
+    from rich.text import Text
+
+    console.print(Text.assemble((word, style), text))
+
+
 def progress() -> "Console":
     """The console for progress: standard error; nothing appears where that is no terminal."""
     from rich.console import Console

@@ -12,7 +12,18 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._identify import others_print_aside
 from ._interrupt import Stopped, held_interrupts, stopped_by_interrupts
-from ._output import DONE, FAILED, InputError, in_file, print_json, printable, progress, results, say
+from ._output import (
+    DONE,
+    FAILED,
+    InputError,
+    in_file,
+    print_headline,
+    print_json,
+    printable,
+    progress,
+    results,
+    say,
+)
 
 if TYPE_CHECKING:
     from mesascope.studies import Failure, StudySpec, StudyStatus, SweepProgress, SweepResult
@@ -220,9 +231,9 @@ def _duration(seconds: float) -> str:
 
 def _print(result: "SweepResult") -> None:
     console = results()
-    console.print(result.study, style="bold green" if result.succeeded else "bold red", end="")
+    style = "bold green" if result.succeeded else "bold red"
     counts = f"{result.done} done, {result.failed} failed, {result.reused} reused, of {result.total} runs"
-    console.print(f": {counts}", markup=False)
+    print_headline(console, result.study, style, f": {counts}")
     for line in _failure_lines(result.failures):
         console.print(line, markup=False, soft_wrap=True)
 

@@ -16,6 +16,7 @@ from ._output import (
     compute_in_64_bits,
     compute_on_every_core,
     in_file,
+    print_headline,
     print_json,
     progress,
     results,
@@ -218,8 +219,8 @@ def _print(result: "TrainResult | TrainManyResult", folder: Path) -> None:
     from mesascope.studies import TrainManyResult
 
     console = results()
-    console.print(result.result, style="bold green" if result.succeeded else "bold red", end="")
-    console.print(f": {result.message}", markup=False)
+    style = "bold green" if result.succeeded else "bold red"
+    print_headline(console, result.result, style, f": {result.message}")
     lines = (
         {"seeds": ", ".join(map(str, result.seeds))}
         if isinstance(result, TrainManyResult)

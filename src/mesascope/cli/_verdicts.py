@@ -22,11 +22,12 @@ def error_of(record: "ClaimRecord") -> str | None:
 def print_verdicts(records: "Sequence[ClaimRecord]", seconds: float) -> None:
     """The table of verdicts, and how many there are of each."""
     from rich import box
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     console = results()
-    table = Table("verdict", "claim", box=box.SIMPLE_HEAD, padding=(0, 2, 1, 0))
+    columns = Column("verdict", overflow="fold"), Column("claim", overflow="fold")  # nothing is cut off
+    table = Table(*columns, box=box.SIMPLE_HEAD, padding=(0, 2, 1, 0))
     for record in records:
         colour, error = COLOURS[record.verdict], error_of(record)
         found = f"measured {_short(record.measured)}   expected {_short(record.expected)}"
@@ -49,7 +50,7 @@ def print_verdicts(records: "Sequence[ClaimRecord]", seconds: float) -> None:
 def print_changes(changes: "Sequence[Change]", folder: str) -> None:
     """The table of verdicts that are not those of the earlier run in `folder`."""
     from rich import box
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     console = results()
@@ -57,7 +58,7 @@ def print_changes(changes: "Sequence[Change]", folder: str) -> None:
         console.print(f"every verdict is that of {folder}", markup=False, soft_wrap=True)
         return
     console.print(f"not the verdicts of {folder}:", markup=False, soft_wrap=True)
-    table = Table("claim", "then", "now", box=box.SIMPLE_HEAD)
+    table = Table(*(Column(name, overflow="fold") for name in ("claim", "then", "now")), box=box.SIMPLE_HEAD)
     for one in changes:
         table.add_row(Text(one.id), Text(one.then), Text(one.now, style="bold"))
     console.print(table)

@@ -34,7 +34,7 @@ _MESSAGES = {
     ),
     Outcome.STEP_LIMIT: (
         "the step limit was reached first; raise max_steps, loosen tolerance, or, where the landscape is flat and the "
-        "approach slow, pass an implicit solver such as solver=diffrax.Kvaerno5()"
+        "approach slow, take an implicit solver (solver=diffrax.Kvaerno5(), in a file solver = 'kvaerno5')"
     ),
     Outcome.INTERRUPTED: "stopped on request; what was computed until then is kept",
 }

@@ -40,9 +40,10 @@ def earlier_verdicts(folder: str | Path, preset: Preset) -> dict[str, str]:
         RecordError: there is no such folder, it holds no record of the preset, or one that cannot be read.
     """
     root = Path(folder)
-    run = RunDirectory(next((path for path in (root / preset, root) if (path / "claims").is_dir()), root))
+    runs = RunDirectory(root / preset), RunDirectory(root)
+    run = next((one for one in runs if one.holds_claims()), runs[-1])
     section = run.path / "claims"
-    files = [path for path in sorted(section.rglob("*.json")) if not path.name.startswith(".")]
+    files = [path for path in sorted(section.glob("*/*.json")) if not path.name.startswith(".")]
     ids = [path.relative_to(section).with_suffix("").as_posix() for path in files]
     found = {record.id: record.verdict for record in map(run.read_claim, ids) if record.preset == preset}
     if not found:

@@ -51,7 +51,7 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], bytes]:
         )
     if len(sealed) < seal["bytes"]:
         raise CheckpointError(
-            f"{path}: is truncated, {len(sealed)} of {seal['bytes']} bytes are there; use an earlier checkpoint"
+            f"{path}: is truncated, {len(sealed)} of {seal['bytes']} bytes are there; remove it to go on from the one before"
         )
     if (len(sealed), hashlib.sha256(sealed).hexdigest()) != (seal["bytes"], seal["sha256"]):
         raise CheckpointError(f"{path}: is damaged, its content does not match its checksum; use another one")

@@ -79,8 +79,9 @@ def run_directories(folder: Path, deep: int = 2) -> Iterator[RunDirectory]:
     Raises:
         OSError: a folder may not be read.
     """
-    if (folder / "claims").is_dir() or (folder / _FAILED / "claims").is_dir():
-        yield RunDirectory(folder)
+    run = RunDirectory(folder)
+    if run.holds_claims() or RunDirectory(folder / _FAILED).holds_claims():
+        yield run
     elif deep and folder.is_dir():
         for below in sorted(folder.iterdir()):
             yield from run_directories(below, deep - 1)

@@ -121,6 +121,17 @@ class RunDirectory:
             return False
         return True
 
+    def holds_claims(self) -> bool:
+        """Whether there is the file of a claim, readable or not.
+
+        A folder named `claims` is not enough: `results`, too, has one where several papers were checked.
+
+        Raises:
+            OSError: the folder may not be read.
+        """
+        section = self.path / "claims"
+        return section.is_dir() and any(section.glob("[!.]*/[!.]*.json"))
+
     def claims(self) -> list[ClaimRecord]:
         """Every readable claim record, sorted by id; `problems` tells of the others."""
         return [record for name in self._names("claims") if (record := self._readable(name))]
