@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mesascope.records import Store
 
 IN_PROCESS, LOCAL = "in-process", "local"
+_MOST_TOGETHER = 1024  # flows: their paths are in memory at once
 
 
 class SweepResult(BaseModel):
@@ -166,8 +167,8 @@ def _refuse_settings(scheduler: str, workers: int | None, retries: int, batch: i
         raise ValueError(f"workers must be at least 1, got {workers}")
     if retries < 0:
         raise ValueError(f"retries must not be negative, got {retries}")
-    if batch < 1:
-        raise ValueError(f"batch must be at least 1, got {batch}")
+    if not 1 <= batch <= _MOST_TOGETHER or batch % 1:
+        raise ValueError(f"batch must be an integer from 1 to {_MOST_TOGETHER}, got {batch!r}")
 
 
 def _warn_without_locks(folders: RunFolders) -> None:

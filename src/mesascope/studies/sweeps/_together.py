@@ -42,7 +42,8 @@ def execute_together(
     Args:
         root: the folder of the store.
         runs: ids: one of any kind, or several flows that can be solved together.
-        batch: how many flows the compiled program takes; where there are fewer, it solves the last one several times.
+        batch: how many flows are solved together, at most. Programs are compiled for powers of two, or for `batch` itself;
+            where there are fewer flows, the last one is solved several times.
         search: folders in which modules of functions are found.
         driver: for whom; it is written down with every attempt.
         alone: whether this process is the driver itself.
@@ -73,14 +74,15 @@ def _together(
         mine = {run: folders.planned(run) for run in runs if _is_taken(folders, run, held)}
         if len(mine) < 2:
             return {}
+        lanes = min(batch, 1 << (len(mine) - 1).bit_length())
         specs = [read_planned(one) for one in mine.values()]
         watches: dict[str, Stopwatch] = {}
         found: dict[str, Ended] = {}
         try:
             for run in mine:
-                attempts = begin_attempt(folders.folder(run), driver, alone, batch)
-                watches[run] = Stopwatch(attempts, batch, len(mine))
-            computed = _computed(next(iter(mine)), specs, batch, stopped)
+                attempts = begin_attempt(folders.folder(run), driver, alone, lanes)
+                watches[run] = Stopwatch(attempts, lanes, len(mine))
+            computed = _computed(next(iter(mine)), specs, lanes, stopped)
             for one, (outcome, data, error) in zip(mine.values(), computed, strict=False):
                 record = watches[one.id].record(one, outcome, error, None)
                 found[one.id] = folders.finish(record, data).state
@@ -101,10 +103,10 @@ def _is_taken(folders: RunFolders, run: str, held: ExitStack) -> bool:
     return not ended(folders.run(run))
 
 
-def _computed(first: str, specs: Sequence[Spec], batch: int, stopped: Callable[[], bool]) -> list[Computed]:
+def _computed(first: str, specs: Sequence[Spec], lanes: int, stopped: Callable[[], bool]) -> list[Computed]:
     """What the flows give; nothing where something was raised, by whichever of them."""
     flows = [spec for spec in specs if isinstance(spec, FlowSpec)]
-    filled = [*flows, *[flows[-1]] * (batch - len(flows))]
+    filled = [*flows, *[flows[-1]] * (lanes - len(flows))]
     try:
         with isolated(first):
             return [blamed(one) for one in compute_together(filled)[: len(flows)]]
