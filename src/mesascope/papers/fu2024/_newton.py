@@ -94,9 +94,9 @@ def similarities(settings: Settings, batch: str, iterations: np.ndarray, steps: 
 
     def errors(make: Any, counts: np.ndarray) -> np.ndarray:
         one = jax.jit(lambda seen, all: jax.lax.map(lambda k: make(k).respond(seen)[..., 0], all))
-        off = np.asarray(one(features, jnp.asarray(counts)) - y)[
-            ..., 1:
-        ]  # nobody knows anything without examples
+        off = np.asarray(one(features, jnp.asarray(counts)) - y)
+        off = off[..., 1:]  # nobody knows anything without examples
+        off = off / np.abs(off).max(-1, keepdims=True)  # steps that diverge: their squares overflow
         return off / np.linalg.norm(off, axis=-1, keepdims=True)
 
     newton = errors(_newton, iterations)
