@@ -49,7 +49,7 @@ def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
             for _ in _parts(leaf):
                 pieces.append(values[..., at : at + leaf.size].reshape(*lead, *leaf.shape))
                 at += leaf.size
-            built.append(jnp.asarray(pieces[0] + 1j * pieces[1] if len(pieces) == 2 else pieces[0]))
+            built.append(_placed(pieces[0] + 1j * pieces[1] if len(pieces) == 2 else pieces[0]))
         return eqx.combine(jax.tree.unflatten(structure, built), rest)
 
     return _numpy_unless_traced(flat).concatenate(flat), rebuild
@@ -57,6 +57,11 @@ def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
 
 def _parts(leaf: Any) -> tuple[Any, ...]:
     return (leaf.real, leaf.imag) if jnp.iscomplexobj(leaf) else (leaf,)
+
+
+def _placed(values: Any) -> Any:
+    """As an array of jax; not by `jnp.asarray`, which compiles for every shape, and paths are of any length."""
+    return jnp.asarray(values) if isinstance(values, jax.core.Tracer) else jax.device_put(values)
 
 
 def _numpy_unless_traced(values: Any) -> Any:

@@ -1,6 +1,7 @@
 """Sums over context lengths: the only place where the horizon, the weights and the normalizer enter."""
 
 from fractions import Fraction
+from functools import lru_cache
 from math import fsum, pi
 from typing import NamedTuple
 
@@ -49,6 +50,12 @@ def weight_sums(task: NextToken, normalizer: str = "t-1") -> WeightSums:
         raise TypeError(f"task: must be a task such as NextToken(horizon=100), got {task!r}")
     if normalizer not in ("t-1", "t", "1"):
         raise ValueError(f"normalizer: {normalizer!r} has no closed form here; use one of 't-1', 't', '1'")
+    return _weight_sums(task, normalizer)
+
+
+# limit, trajectory and gap of one setting ask for the same; fractions take milliseconds
+@lru_cache(maxsize=16)
+def _weight_sums(task: NextToken, normalizer: str) -> WeightSums:
     if task.weights is None and task.horizon - 2 > EXACT_TERMS:
         return _closed_form(task.horizon - 2, normalizer)
     weights = [(t, Fraction(1)) for t in task.support] if task.weights is None else task.weights
