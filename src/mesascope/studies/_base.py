@@ -75,7 +75,8 @@ def kinds(*known: str) -> Any:
 def number(value: Any) -> Number:
     """Return a finite number as given; `"1/3"` and `"0.25"` are exact rationals."""
     if isinstance(value, str):
-        text = value.replace(" ", "")
+        # "1 / 3", but not "1 3", which might be two numbers
+        text = "/".join(map(str.strip, value.split("/")))
         if not _RATIONAL.fullmatch(text):
             raise wrong(f"{show(value)} spells no rational number; write e.g. '1/3' or '0.25'")
         return Fraction(text)
