@@ -1,3 +1,4 @@
+import asyncio
 import os
 import signal
 import time
@@ -5,7 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError, Worker
+from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
+from mesascope.lab._page import Page
+from mesascope.lab._pool import Pool
+from mesascope.lab._session import Lab, Session
 from mesascope.studies import SpecError
 
 SETTING = {
@@ -21,9 +25,10 @@ WAIT = 120  # seconds: a program is compiled within a few, on a machine that doe
 
 @pytest.fixture(scope="module")
 def worker():
-    worker = Worker("test")
-    yield worker
-    worker.close()
+    """One process, whom everybody has to wait for."""
+    pool = Pool("test")
+    yield pool
+    pool.close()
 
 
 def done(worker, name, **arguments):
@@ -149,10 +154,115 @@ def test_a_cancelled_job_stops_within_seconds_and_one_dropped_in_the_queue_never
 
 def test_a_lost_process_is_told_and_replaced(worker):
     job = worker.submit(endless())
-    while worker._process is None or not worker._process.is_alive():
+    (only,) = worker._workers
+    while not job.started or only._process is None or not only._process.is_alive():
         time.sleep(0.05)
     time.sleep(0.2)
-    os.kill(worker._process.pid, signal.SIGKILL)
+    os.kill(only._process.pid, signal.SIGKILL)
     with pytest.raises(JobFailedError, match="its process ended"):
         job.future.result(WAIT)
     assert done(worker, "facts", setting=SETTING)["ratio"] == (0.2, "1/5")
+
+
+def test_owners_are_served_in_turn(worker):
+    order = []
+
+    def ask(owner):
+        job = Job("facts", {"setting": SETTING}, owner=owner)
+        job.future.add_done_callback(lambda future: order.append(owner))
+        return job
+
+    first = worker.submit(endless())
+    jobs = [worker.submit(ask(owner)) for owner in ("many", "many", "many", "one")]
+    first.drop()
+    for job in jobs:
+        job.future.result(WAIT)
+    assert order == ["many", "one", "many", "many"]
+
+
+def test_a_second_process_takes_what_would_wait_for_a_long_job():
+    pool = Pool("test", 2)
+    try:
+        long = pool.submit(endless())
+        while not long.started:
+            time.sleep(0.02)
+        answer = pool.submit(Job("facts", {"setting": SETTING}))
+        assert answer.future.result(WAIT)["ratio"] == (0.2, "1/5")
+        assert long.started and not long.future.done() and not pool.idle
+        long.cancel()
+        with pytest.raises(JobCancelledError):
+            long.future.result(WAIT)
+    finally:
+        pool.close()
+    assert pool.idle
+
+
+@pytest.fixture
+def session(worker):
+    """A window of a lab that has one process."""
+    lab = Lab([])
+    lab.close()
+    lab._pools = {"quick": worker}
+    return Session(lab, "")
+
+
+def test_what_waits_for_its_turn_is_forgotten_at_once_when_it_is_cancelled(session, worker):
+    async def scenario():
+        running = worker.submit(endless())
+        while not running.started:
+            await asyncio.sleep(0.02)
+        asked = asyncio.ensure_future(session.compute("facts", setting=SETTING))
+        await asyncio.sleep(0)
+        assert session.busy == {"facts": "waiting for its turn"}
+        session.cancel("facts")
+        assert session.busy == {}
+        running.drop()
+        assert await asked is None
+        assert session.current("facts") is None
+
+    asyncio.run(scenario())
+
+
+def test_the_newest_question_of_a_window_is_answered(session, worker):
+    async def scenario():
+        running = worker.submit(endless())
+        settings = [{**SETTING, "law": {"kind": "constant", "value": 1}}, SETTING]
+        asked = [asyncio.ensure_future(session.compute("facts", setting=one)) for one in settings]
+        await asyncio.sleep(0)
+        running.drop()
+        first, second = await asyncio.gather(*asked)
+        assert first is None
+        assert second["ratio"] == (0.2, "1/5")
+        assert session.busy == {}
+
+    asyncio.run(scenario())
+
+
+def test_a_text_is_taken_when_it_comes_and_read_when_it_is_waited_for(session):
+    page = Page.__new__(Page)
+    page.session = session
+    read = page._changed("init.a", "3"), page._changed("init.b", "4")
+    assert (session.form["init.a"], session.form["init.b"]) == ("3", "4")
+    for one in read:
+        one.close()
+
+
+def test_a_long_text_is_read_beside_the_event_loop(session):
+    async def scenario():
+        session.form |= {"law.kind": "empirical", "law.samples": " ".join(str(n / 7) for n in range(2000))}
+        task, beats = asyncio.ensure_future(session.read_form()), 0
+        while not task.done():
+            await asyncio.sleep(0)
+            beats += 1
+        assert await task
+        assert len(session.spec.law.samples) == 2000
+        assert beats > 2  # one, if it was read at once
+        # what was typed meanwhile is read by itself
+        session.form["law.samples"] += " 1"
+        late = asyncio.ensure_future(session.read_form())
+        await asyncio.sleep(0)
+        session.form["dim"] = "x"
+        assert not await late
+        assert len(session.spec.law.samples) == 2000 and session.wrong == {}
+
+    asyncio.run(scenario())

@@ -5,13 +5,18 @@ import json
 import os
 import re
 import time
+import urllib.error
 import urllib.request
 
 import pytest
 
 CLIENTS = 50
 # A minute where asked for (MESASCOPE_LOAD_SECONDS=60); in the gate as long as a few rounds take.
-SECONDS = float(os.environ.get("MESASCOPE_LOAD_SECONDS", "6"))
+ASKED = os.environ.get("MESASCOPE_LOAD_SECONDS")
+SECONDS = float(ASKED or "6")
+# One slider is answered within 0.1 s (benchmarks/test_lab.py). Fifty that are moved in the same moment wait for each other: the
+# last one for fifty times that; and for thrice as long in the gate, where other tests have their share of the cores.
+LONGEST = CLIENTS * 0.1 * (1 if ASKED else 3)
 SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.b=0.2&init.a="
 
 
@@ -81,7 +86,13 @@ class Window:
         raise TimeoutError(f"window {self.number} heard nothing of {pattern}")
 
 
-def test_fifty_windows_move_their_sliders(start_lab, tmp_path):
+@pytest.fixture(scope="module")
+def lab(start_lab, tmp_path_factory):
+    with start_lab(tmp_path_factory.mktemp("lab"), "--port", "0") as running:
+        yield running
+
+
+def test_fifty_windows_move_their_sliders(lab):
     pytest.importorskip("aiohttp")
 
     async def all_of_them(address):
@@ -98,8 +109,38 @@ def test_fifty_windows_move_their_sliders(start_lab, tmp_path):
             await window.socket.disconnect()
         return waits
 
-    with start_lab(tmp_path, "--port", "0") as lab:
-        waits = sorted(asyncio.run(all_of_them(lab.address)))
+    waits = sorted(asyncio.run(all_of_them(lab.address)))
+    told = f"{len(waits)} moves, median {waits[len(waits) // 2]:.2f} s, slowest {waits[-1]:.2f} s"
+    print(told)
     assert len(waits) >= CLIENTS
-    # all fifty at once, on whatever else the machine does: each is answered, and none waits for long
-    assert waits[-1] < 30
+    assert waits[-1] < LONGEST, told
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "http://elsewhere.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403),
+        ({"Host": "elsewhere.example"}, 400),  # a name that was made to lead to this machine
+    ],
+)
+def test_other_sites_get_no_page_and_no_socket(lab, headers, status):
+    aiohttp = pytest.importorskip("aiohttp")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(urllib.request.Request(lab.address, headers=headers), timeout=60)
+    with refused.value as answer:
+        assert answer.code == status
+
+    async def connect():
+        address = f"{lab.address}_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+        async with aiohttp.ClientSession() as session, session.ws_connect(address, headers=headers):
+            pass
+
+    with pytest.raises(aiohttp.WSServerHandshakeError):
+        asyncio.run(connect())
+
+
+def test_no_site_may_frame_the_page(lab):
+    with urllib.request.urlopen(lab.address, timeout=60) as answer:
+        assert answer.headers["X-Frame-Options"] == "DENY"
+        assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"

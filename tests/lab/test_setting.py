@@ -119,19 +119,48 @@ def test_the_program_asks_for_what_the_page_was_asked():
     assert "shown = view(spec)\n" in to_python(spec)
 
 
-BAD = {
-    "law.scale": "-1",
-    "dim": "2.5",
-    "horizon": "2",
-    "init.a": "one",
-    "init.b": "",
-    "until": "soon",
-    "tolerance": "2",
-    "max_steps": "0",
-}
+NUMBERS = ("law.scale", "dim", "horizon", "init.a", "init.b", "until", "tolerance", "max_steps")
+NEVER = (
+    "NaN",
+    "nan",
+    "inf",
+    "-Infinity",
+    "1e999",
+    "+1e99999999",
+    "9" * 400,
+    "one",
+    "1/0",
+    "[1]",
+    "{}",
+    "1 2",
+    "²",
+    "true",
+)
+BAD = [
+    *((field, text) for field in NUMBERS for text in NEVER),
+    *((field, "") for field in NUMBERS[:5]),  # the others have a default
+    *(("law.scale", text) for text in ("0", "-1", "1e308", "1e-320")),
+    *(("dim", text) for text in ("0", "2.5", "5.0", "25", "100000", "1e9")),
+    *(("horizon", text) for text in ("2", "10000000", "1e5")),
+    *(("until", text) for text in ("soon", "0", "-1")),
+    *(("tolerance", text) for text in ("2", "0", "1e-12")),
+    *(("max_steps", text) for text in ("0", "1000000000")),
+]
 
 
-@pytest.mark.parametrize(("field", "text"), BAD.items())
+def test_what_has_a_default_may_be_left_out():
+    form = form_of(read_setting(DEFAULT)) | {"until": " ", "tolerance": "", "max_steps": ""}
+    assert setting_of(form) == read_setting(DEFAULT)
+
+
+def test_a_field_that_would_take_minutes_to_read_is_refused():
+    form = form_of(read_setting(DEFAULT)) | {"law.kind": "empirical", "law.samples": "1 " * 150_000}
+    with pytest.raises(SpecError, match="has 300000 characters, at most 200000") as raised:
+        setting_of(form)
+    assert field_of(raised.value, form) == "law.samples"
+
+
+@pytest.mark.parametrize(("field", "text"), BAD)
 def test_an_error_is_at_its_field(field, text):
     form = form_of(read_setting(DEFAULT)) | {field: text}
     with pytest.raises(SpecError) as raised:
@@ -157,6 +186,17 @@ def test_an_error_is_at_its_field(field, text):
         ({"init.kind": "gaussian"}, "init.scale", "0"),
         ({"init.kind": "gaussian"}, "init.seed", "-1"),
         ({"init.kind": "explicit", "init.w_pv": "1"}, "init.w_kq", "1 2\n3"),
+        ({"init.kind": "explicit", "dim": "1", "init.w_kq": "0 1\n1 0"}, "init.w_pv", ""),
+        ({"init.kind": "explicit", "dim": "1", "init.w_kq": "0 1\n1 0"}, "init.w_pv", "1 NaN"),
+        ({"init.kind": "explicit", "dim": "1", "init.w_kq": "0 1\n1 0"}, "init.w_pv", "1 2 3"),
+        ({"init.kind": "explicit", "dim": "1", "init.w_pv": "0 1"}, "init.w_kq", ""),
+        ({"init.kind": "gaussian"}, "init.scale", "inf"),
+        ({"init.kind": "gaussian"}, "init.seed", "99999999999"),
+        ({"law.kind": "empirical"}, "law.samples", ""),
+        ({"law.kind": "empirical"}, "law.samples", "1 NaN"),
+        ({"law.kind": "moments"}, "law.moments", "1, 0, 1, 0, 3, 0, 1e400"),
+        ({"law.kind": "constant"}, "law.value", "1e60"),
+        ({"objective": "given"}, "weights", "2: NaN"),
     ],
 )
 def test_an_error_of_a_hidden_field_is_at_that_field(choice, field, text):

@@ -157,7 +157,9 @@ def phase_figure(flow: Result) -> Figure:
     held = ""
     if flow["theory"] is not None:
         held = "Every path stays on its hyperbola of constant a² − b² until it meets the curve of minima. "
-        for level in np.linspace(-1, 1, 5) * 0.6 * reach**2:
+        # the start's own hyperbola and those beside it: the path is seen to lie on one
+        levels = flow["theory"]["conserved"] + 0.3 * reach**2 * np.arange(-6, 7)
+        for level in levels[np.abs(levels) < 0.95 * reach**2]:
             traces += _hyperbola(level, reach, "conserved $a^2 - b^2$", "dotted")
     if limit:
         traces += _product_curve(limit, reach, f"minima $ab = {limit:.4g}$")
@@ -172,7 +174,8 @@ def phase_figure(flow: Result) -> Figure:
         "$a$, diagonal of $W^{KQ}$",
         "$b$, diagonal of $W^{PV}$",
         *traces,
-        caption=f"Paths of the diagonals. {held}Press or drag in the picture to choose another start.",
+        caption=f"Paths of the diagonals. {held}Press or drag in the picture to choose another "
+        "start, or move it with the arrow keys.",
     )
 
 

@@ -8,6 +8,8 @@ from mesascope.studies import FlowSpec, SpecError
 
 from ._setting import plain_setting, read_setting, read_value
 
+_LONGEST = 200_000  # characters of one field: some ten thousand numbers
+
 Form = dict[str, str]
 """Texts by field; every field is always there, also those that another choice hides."""
 
@@ -108,6 +110,12 @@ def setting_of(form: Form) -> FlowSpec:
     Raises:
         SpecError: something is wrong in it; `field_of` says where to show that.
     """
+    for name, text in form.items():
+        if len(text) > _LONGEST:
+            raise SpecError(
+                f"has {len(text)} characters, at most {_LONGEST} are read here; mesascope flow takes files",
+                tuple(name.split(".")),
+            )
     return read_setting(_fields(form))
 
 
@@ -135,7 +143,7 @@ def _fields(form: Form) -> dict[str, Any]:
     for name in ("mask", "solver", "tolerance", "max_steps"):
         if form[name].strip():
             fields[name] = form[name] if name in ("mask", "solver") else _number(form[name])
-    if form["until"].strip() != _EMPTY["until"]:
+    if form["until"].strip() not in ("", _EMPTY["until"]):
         fields["until"] = _number(form["until"])
     return fields
 

@@ -54,7 +54,7 @@ class FormPanel:
             self._choice("mask", "gradient mask", MASKS, changed)
         with self._section("Solver", "tune", opened=False):
             self._choice("solver", "solver", SOLVERS, changed)
-            self._field("until", "until (flow time)", changed, hint="a time, or steady-state")
+            self._field("until", "until (flow time)", changed, hint="a time; steady-state if empty")
             self._field("tolerance", "tolerance of the steady state", changed, hint="1e-10 if empty")
             self._field("max_steps", "most steps", changed, hint="100 000 if empty")
         self.show(form, {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,19 @@ from ._mind_panel import MindPanel
 from ._session import Lab, Session
 from ._setting import DEFAULT, LONGEST_QUERY, plain_setting, read_setting, to_python, to_query, to_toml
 from ._training_panel import TrainingPanel
-from ._widgets import RESIZE, Work, later
+from ._widgets import Work, later
 
+_COPY = "Copy the address"
+_TOO_LONG = "Too long for an address: download the specification"
 _STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 _TABS = ("Data", "Training", "Mind", "Claims")
 _LOOKS = "[matchMedia('(prefers-color-scheme: dark)').matches, innerWidth <= 900]"
 _FACTS = {"law", "dim", "horizon", "weights", "rho", "mask"}
-_REACH = 1e6  # of a start that the pointer draws
+_REACH = 1e6  # of a start that is drawn by hand
+# Whoever chose a theme by the button keeps it; else figures follow the system, as the rest of the page does by itself.
+_FOLLOW_SYSTEM = """
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('lab_dark', event.matches))
+"""
 
 
 class Page:
@@ -44,6 +52,7 @@ class Page:
             with ui.element("div").classes("lab-main"):
                 self._panels()
         ui.on("lab_start", self._drawn)
+        ui.on("lab_dark", self._system_theme)
         ui.timer(0.15, self._look)
 
     def _header(self) -> None:
@@ -51,7 +60,8 @@ class Page:
             ui.label("mesascope lab").classes("text-h6").props("role=heading aria-level=1")
             ui.space()
             with ui.button("Share", icon="share").props("flat no-caps color=white"), ui.menu():
-                ui.menu_item("Copy the address", self._copy_address)
+                with ui.menu_item(on_click=self._copy_address):
+                    self._copying = ui.item_section(_COPY)
                 ui.menu_item("Download the specification", self._download_spec)
                 ui.menu_item("Download the Python program", self._download_python)
                 ui.menu_item("Open a specification …", lambda: self._opening.open())
@@ -93,32 +103,36 @@ class Page:
             self._form.fold()
         self._recolour(dark)
         self._training.prepare()
-        ui.run_javascript(RESIZE)
+        ui.run_javascript(_FOLLOW_SYSTEM)
         await self.update()
 
     # What happens to the setting
 
-    async def _changed(self, name: str, text: str) -> None:
+    def _changed(self, name: str, text: str) -> Awaitable[None]:
+        """Take a text at once: a coroutine would take it later, and show in between what stood there before."""
         self.session.form[name] = text
-        changed = self.session.read_form()
+        return self._read_form()
+
+    async def _read_form(self) -> None:
+        changed = await self.session.read_form()
         self._form.show(self.session.form, self.session.wrong)
         if changed:
             await self.update()
 
-    async def _drawn(self, event: events.GenericEventArguments) -> None:
+    def _drawn(self, event: events.GenericEventArguments) -> Awaitable[None] | None:
         """A start drawn by hand on the plane of a and b."""
         point = event.args if isinstance(event.args, dict) else {}
         a, b = point.get("a"), point.get("b")
         if not all(isinstance(x, int | float) and abs(x) < _REACH for x in (a, b)):
-            return
-        self.session.form |= {"init.kind": "diagonal", "init.a": f"{a:.3g}", "init.b": f"{b:.3g}"}
-        await self._changed("init.kind", "diagonal")
+            return None
+        self.session.form |= {"init.a": f"{a:.3g}", "init.b": f"{b:.3g}"}
+        return self._changed("init.kind", "diagonal")
 
     async def _upload(self, event: events.UploadEventArguments) -> None:
         self._opening.close()
         content = await event.file.read()
         try:
-            spec = read_setting(plain_setting(_parsed(content)))
+            spec = await asyncio.to_thread(lambda: read_setting(plain_setting(_parsed(content))))
         except (SpecError, ValueError) as error:
             ui.notify(str(error), type="negative", multi_line=True)
             return
@@ -134,22 +148,37 @@ class Page:
         session.results.pop("train", None)
         self._mind.forget()
         self.work.complain(None)
-        setting = session.spec
-        for name, draw in (("facts", self._data.draw), ("flow", self._training.draw)):
-            before = session.results.get(name)
-            asked = session.setting if name == "flow" else _without_start(session.setting)
-            try:
-                result = await session.compute(name, setting=asked)
-            except (SpecError, JobFailedError) as error:
-                if setting is session.spec:
-                    self._complain(error)
-                return
-            if result is None or setting is not session.spec:
-                return
-            if result is not before:  # a slider of the start leaves the facts as they are
-                draw()
-        if self._tabs.value == "Mind":
+        tasks = [
+            ("flow", session.setting, self._training.draw),
+            ("facts", _without_start(session.setting), self._data.draw),
+        ]
+        if self._tabs.value == "Data":  # what is looked at goes first
+            tasks.reverse()
+        drawn = await asyncio.gather(*(self._follow(session.spec, *task) for task in tasks))
+        if all(drawn) and self._tabs.value == "Mind":
             await self._mind.measure()
+
+    async def _follow(
+        self, setting: FlowSpec, name: str, asked: dict[str, Any], draw: Callable[[], None]
+    ) -> bool:
+        """Compute and draw one thing of a setting; whether that was done while it still stood."""
+        session = self.session
+        if setting is not session.spec:  # tasks begin later
+            return False
+        before = session.results.get(name)
+        try:
+            result = await session.compute(name, setting=asked)
+        except (SpecError, JobFailedError) as error:
+            if setting is session.spec:
+                session.drop("facts", "flow")
+                self._complain(error)
+            return False
+        if result is None or setting is not session.spec:
+            return False
+        if result is not before:  # a slider of the start leaves the facts as they are
+            with self._tabs:
+                draw()
+        return True
 
     def _complain(self, error: Exception) -> None:
         if isinstance(error, SpecError):
@@ -161,13 +190,17 @@ class Page:
             self.work.complain(str(error), again=True)
 
     def _address(self) -> None:
-        ui.run_javascript(f"history.replaceState(null, '', '?' + {to_query(self.session.spec)!r})")
+        query = to_query(self.session.spec)
+        fits = len(query) <= LONGEST_QUERY
+        self._copying.set_text(_COPY if fits else _TOO_LONG)
+        address = f"?{query}" if fits else "?"
+        ui.run_javascript(f"history.replaceState(null, '', {address!r})")
 
     # What the header offers
 
     def _copy_address(self) -> None:
-        if len(to_query(self.session.spec)) > LONGEST_QUERY:
-            ui.notify("This setting is too long for an address; send its specification.", type="warning")
+        if self._copying.text == _TOO_LONG:
+            self._download_spec()
             return
         ui.run_javascript("navigator.clipboard.writeText(location.href)")
         ui.notify("The address of this setting was copied.")
@@ -183,11 +216,15 @@ class Page:
         dark = self.session.theme is LIGHT
         self._dark.set_value(dark)
         self._recolour(dark)
-        for panel in (self._data, self._training, self._mind, self._claims):
-            panel.draw()
+
+    def _system_theme(self, event: events.GenericEventArguments) -> None:
+        if self._dark.value is None:
+            self._recolour(bool(event.args))
 
     def _recolour(self, dark: bool) -> None:
         self.session.recolour(DARK if dark else LIGHT)
+        for panel in (self._data, self._training, self._mind, self._claims):
+            panel.draw()
 
     # What goes on
 

@@ -44,6 +44,7 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
     from nicegui import app, ui
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+    from ._guard import Guard
     from ._page import Page
 
     lab = Lab(records)
@@ -56,12 +57,15 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
         await window.start()
 
     ui.page("/", title="mesascope lab", language="en-US")(page)
+    app.add_middleware(Guard)
     # A page of another origin that resolves its name to this machine gets no answer.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
     app.on_startup(lambda: _announce(port, ready))
     if warm:
         app.on_startup(lambda: _warm(lab))
-    app.on_shutdown(lab.close)
+    app.on_shutdown(
+        lambda: asyncio.to_thread(lab.close)
+    )  # beside the event loop, which ends what waits for results
     ui.run(
         host=HOST,
         port=port,
@@ -70,6 +74,7 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
         show=False,
         show_welcome_message=False,
         reconnect_timeout=10.0,
+        tailwind=False,  # in the browser it looks through the whole page after every change
     )
 
 
@@ -87,8 +92,11 @@ async def _announce(port: int, ready: Callable[[str], None]) -> None:
 
 
 async def _warm(lab: Lab) -> None:
-    """Compile the shapes that are asked for most, one after the other, while the slow worker is idle."""
+    """Compile the shapes that are asked for most, one after the other, in a process of its own while the others are idle."""
     for law, dim in WARMED:
-        while not lab.idle("slow"):
+        while not lab.idle("quick", "slow", "warm"):
             await asyncio.sleep(0.5)
-        lab.submit(Job("warm", {"setting": {**DEFAULT, "law": law, "dim": dim}}), "slow")
+        lab.submit(Job("warm", {"setting": {**DEFAULT, "law": law, "dim": dim}}), "warm")
+    while not lab.idle("warm"):
+        await asyncio.sleep(0.5)
+    await asyncio.to_thread(lab.close, "warm")  # its memory is of more use to others

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from mesascope.report import LIGHT, Theme
 from mesascope.studies import FlowSpec, SpecError
 
 from ._form import Form, field_of, form_of, setting_of
-from ._jobs import Job, JobCancelledError, JobFailedError, Worker
+from ._jobs import Job, JobCancelledError, JobFailedError
+from ._pool import Pool, quick_processes
 from ._setting import DEFAULT, from_query, plain_setting, read_setting
 
 _KEPT = 64  # results that several windows may want
+_LONG = 5_000  # characters of a form that take some time to read
 _SHARED = {"facts", "flow", "mind", "claims"}
 
 
@@ -28,12 +31,16 @@ class Lab:
 
     def __init__(self, records: list[Path]) -> None:
         self.records = records
-        self._workers = {"quick": Worker("quick"), "slow": Worker("slow")}
+        self._pools = {
+            "quick": Pool("quick", quick_processes(), niceness=3),  # the page itself goes first
+            "slow": Pool("slow", 2, niceness=7),
+            "warm": Pool("warm", 1, niceness=19),
+        }
         self._results: OrderedDict[str, Any] = OrderedDict()
 
-    def submit(self, job: Job, worker: str) -> None:
-        """Let a worker do a job: "quick" ones answer a slider, "slow" ones a button."""
-        self._workers[worker].submit(job)
+    def submit(self, job: Job, pool: str) -> None:
+        """Let a process do a job: "quick" ones answer a slider, "slow" ones a button, "warm" ones nobody."""
+        self._pools[pool].submit(job)
 
     def known(self, name: str, arguments: dict[str, Any]) -> Any | None:
         """What was computed before with these arguments; None if nothing was, or it is not kept."""
@@ -51,18 +58,26 @@ class Lab:
             while len(self._results) > _KEPT:
                 self._results.popitem(last=False)
 
-    def idle(self, worker: str) -> bool:
-        """Whether a worker has nothing to do."""
-        return self._workers[worker].idle
+    def idle(self, *pools: str) -> bool:
+        """Whether these have nothing to do."""
+        return all(self._pools[pool].idle for pool in pools)
 
-    def close(self) -> None:
-        """End the processes."""
-        for worker in self._workers.values():
-            worker.close()
+    def close(self, *pools: str) -> None:
+        """End the processes, or those of some pools, all at the same time."""
+        chosen = [self._pools[name] for name in pools or self._pools]
+        with ThreadPoolExecutor(len(chosen)) as threads:
+            list(threads.map(Pool.close, chosen))
 
 
 def _key(name: str, arguments: dict[str, Any]) -> str:
     return json.dumps([name, {k: v.tolist() if hasattr(v, "tolist") else v for k, v in arguments.items()}])
+
+
+async def _read(form: Form) -> FlowSpec:
+    """The setting that a form spells; a long text is read beside the event loop, which other windows share."""
+    if sum(map(len, form.values())) < _LONG:
+        return setting_of(form)
+    return await asyncio.to_thread(setting_of, form)
 
 
 class Session:
@@ -97,12 +112,16 @@ class Session:
         """Draw in other colours from now on."""
         self.theme = theme
 
-    def read_form(self) -> bool:
-        """Take the form as the setting if it is good; else say at its field what is wrong."""
+    async def read_form(self) -> bool:
+        """Take the form as the setting if it is good and another one; else say at its field what is wrong."""
+        form = dict(self.form)
         try:
-            spec = setting_of(self.form)
+            spec = await _read(form)
         except SpecError as error:
-            self.fail(error)
+            if form == self.form:
+                self.fail(error)
+            return False
+        if form != self.form:  # something else was typed meanwhile, and is read by itself
             return False
         self.wrong = {}
         if spec == self.spec:
@@ -127,7 +146,7 @@ class Session:
         """What was computed for the present setting; None while it is on its way, was stopped, or failed."""
         return self.results.get(name) if self._computed_for.get(name) is self.spec else None
 
-    async def compute(self, name: str, worker: str = "quick", **arguments: Any) -> Any | None:
+    async def compute(self, name: str, pool: str = "quick", **arguments: Any) -> Any | None:
         """Compute something for this window; None if it was cancelled, or asked for anew meanwhile.
 
         Raises:
@@ -146,9 +165,9 @@ class Session:
             if self._jobs.get(name) is job:
                 self.busy[name] = text
 
-        job = Job(name, arguments, tell)
+        job = Job(name, arguments, tell, owner=self)
         self._jobs[name], self.busy[name] = job, "waiting for its turn"
-        self.lab.submit(job, worker)
+        self.lab.submit(job, pool)
         try:
             result = await asyncio.wrap_future(job.future)
         except JobCancelledError:
@@ -175,10 +194,14 @@ class Session:
                 self.busy.pop(name, None)
 
     def cancel(self, name: str) -> None:
-        """Stop what is being computed under this name."""
-        if (job := self._jobs.get(name)) is not None:
+        """Stop what is being computed under this name; what waits for its turn is forgotten at once."""
+        if (job := self._jobs.get(name)) is None:
+            return
+        if job.started:
             job.cancel()
             self.busy[name] = "stopping"
+        else:
+            self.drop(name)
 
     def close(self) -> None:
         """The window is gone: nobody waits for what it asked."""

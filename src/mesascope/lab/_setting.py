@@ -29,16 +29,12 @@ def read_setting(data: Mapping[str, Any]) -> FlowSpec:
     Raises:
         SpecError: no specification of a flow, or one that a page cannot show; with the field.
     """
+    for name, most in (("dim", MOST_DIM), ("horizon", MOST_HORIZON)):
+        if type(given := data.get(name)) is int and given > most:
+            raise SpecError(
+                f"must be at most {most} here, got {given}; mesascope flow takes larger ones", (name,)
+            )
     spec = parse_spec(dict(data), FlowSpec)
-    if spec.dim > MOST_DIM:
-        raise SpecError(
-            f"must be at most {MOST_DIM} here, got {spec.dim}; mesascope flow takes larger ones", ("dim",)
-        )
-    if spec.horizon > MOST_HORIZON:
-        raise SpecError(
-            f"must be at most {MOST_HORIZON} here, got {spec.horizon}; mesascope flow takes larger ones",
-            ("horizon",),
-        )
     if spec.method != "flow":
         raise SpecError(
             "the lab follows the gradient flow; mesascope flow takes steps of descent", ("method",)

@@ -15,8 +15,8 @@ from ._session import Session
 from ._sizes import FRAMES
 from ._widgets import NO_FLOW, Plot, Slider, Work
 
-# The pointer on the picture of the (a, b) plane, in the units of its axes. Listens to the whole document, for the picture
-# comes and goes with its panel.
+# Pointer and arrow keys on the picture of the (a, b) plane, in the units of its axes. They listen to the whole document, for
+# the picture comes and goes with its panel. Keys go on from where the last one led: the server's answer may be under way.
 _DRAW = """
 (() => {
   let plot = null, last = 0;
@@ -42,6 +42,19 @@ _DRAW = """
     send(event);
   }, true);
   document.addEventListener("pointerup", (event) => { if (plot) send(event); plot = null; }, true);
+
+  const keys = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+  let led = { until: 0 }, telling = 0;
+  document.addEventListener("keydown", (event) => {
+    const picture = event.target.closest?.('[data-figure="phase"]'), along = keys[event.key];
+    if (!along || !picture?._fullLayout) return;
+    event.preventDefault();
+    const [low, high] = picture._fullLayout.xaxis.range, step = (high - low) * (event.shiftKey ? 0.1 : 0.01);
+    const start = picture.data.find((trace) => trace.name === "start");
+    const from = event.timeStamp < led.until ? led : { a: start.x[0], b: start.y[0] };
+    led = { a: from.a + step * along[0], b: from.b + step * along[1], until: event.timeStamp + 1000 };
+    telling ||= setTimeout(() => { telling = 0; emitEvent("lab_start", { a: led.a, b: led.b }); }, 50);
+  }, true);
 })()
 """
 
@@ -56,6 +69,7 @@ class TrainingPanel:
         with ui.element("div").classes("lab-grid"):
             self._product, self._loss = Plot("product"), Plot("loss")
             self._phase = Plot("phase")
+            self._phase.plot.props("tabindex=0 aria-keyshortcuts='ArrowLeft ArrowRight ArrowUp ArrowDown'")
             with ui.column().classes("gap-1"):
                 with ui.card().classes("lab-card"):
                     self._time = ui.label("Weights").classes("text-subtitle2")
@@ -82,7 +96,7 @@ class TrainingPanel:
             self.work = Work(lambda: self._session.busy.get("train"), lambda: self._session.cancel("train"))
 
     def prepare(self) -> None:
-        """Let the pointer draw starts on the picture of the plane."""
+        """Let pointer and keys draw starts on the picture of the plane."""
         ui.run_javascript(_DRAW)
 
     def draw(self) -> None:

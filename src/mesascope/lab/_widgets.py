@@ -16,19 +16,15 @@ from mesascope.records import Figure
 from mesascope.report import Theme, plotly_panel, render, tex_to_text, write_csv
 
 Changed = Callable[[str, str], Awaitable[None]]
-"""A field was given another text."""
+"""A field was given another text: taken at once; what follows from it comes when it is awaited."""
 
 _TAGS = re.compile(r"<[^>]*>")
 _LEGEND_WIDTH = 300  # pixels of a figure on a phone
-# Not responsive: what makes it so in NiceGUI fails for pictures whose panel was left; `RESIZE` does it.
-_CONFIG = {"displayModeBar": False, "doubleClick": "reset", "responsive": False}
-RESIZE = """
-window.addEventListener("resize", async () => {
-  const { Plotly } = await import("nicegui-plotly");
-  for (const plot of document.querySelectorAll(".js-plotly-plot"))
-    if (plot.offsetWidth && plot._fullLayout) Plotly.Plots.resize(plot);
-});
-"""
+_CONFIG = {
+    "displayModeBar": False,
+    "doubleClick": "reset",
+    "responsive": False,
+}  # `picture.js` fits pictures to the window
 NO_FLOW = "This setting has no trained layer yet: its flow is on its way, or was stopped."
 _DRAWING = Lock()  # matplotlib's settings are those of the process
 
@@ -136,6 +132,10 @@ class Choice:
             self.select.update()
 
 
+class _Picture(ui.plotly, component="picture.js"):
+    """A figure of plotly, drawn in a frame of its own."""
+
+
 class Plot:
     """A figure on the page, with its downloads."""
 
@@ -149,7 +149,7 @@ class Plot:
                 with ui.button(icon="download").props(f'flat dense round aria-label="{label}"'), ui.menu():
                     for kind in ("pdf", "png", "csv"):
                         ui.menu_item(kind.upper(), lambda kind=kind: self._download(kind))
-            self.plot = ui.plotly({"data": [], "layout": {"height": 300}, "config": _CONFIG})
+            self.plot = _Picture({"data": [], "layout": {"height": 300}, "config": _CONFIG})
             self.plot.classes("w-full").props(f'role=img aria-label="{name}" data-figure="{name}"')
             self.caption = ui.label("").classes("text-caption lab-caption")
 

@@ -16,12 +16,13 @@ Tell = Callable[[str], None]
 """Says how far a job is; raises KeyboardInterrupt once it is to stop."""
 
 
-def serve(jobs: Connection, stop: Event, cache: str) -> None:
+def serve(jobs: Connection, stop: Event, cache: str, niceness: int = 0) -> None:
     """Answer jobs (name, arguments) with ("tell", text) and one last ("done" | "failed" | "cancelled", …).
 
     Ends when the other side closes the connection, be it that the server was killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the connection
+    os.nice(niceness)
     _prepare(cache)
     from mesascope.core import forget_programs
 
