@@ -180,6 +180,16 @@ def test_owners_are_served_in_turn(worker):
     assert order == ["many", "one", "many", "many"]
 
 
+def test_a_job_that_nobody_waits_for_any_more_keeps_no_other_waiting(worker):
+    first, asked = worker.submit(endless()), [Job("facts", {"setting": SETTING}) for _ in range(3)]
+    for job in asked:
+        worker.submit(job)
+    assert asked[0].future.cancel()  # as asyncio does with the future of a task that is cancelled
+    asked[1].drop()
+    first.drop()
+    assert asked[2].future.result(WAIT)["ratio"] == (0.2, "1/5")
+
+
 def test_a_second_process_takes_what_would_wait_for_a_long_job():
     pool = Pool("test", 2)
     try:

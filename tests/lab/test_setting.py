@@ -1,11 +1,10 @@
 import json
 import re
-import subprocess
-import sys
 import tomllib
 
 import pytest
 
+from mesascope.cli import main
 from mesascope.lab._form import LAWS, field_of, form_of, setting_of
 from mesascope.lab._setting import (
     DEFAULT,
@@ -93,19 +92,21 @@ def test_the_last_term_stays_the_last_when_the_horizon_moves():
     assert setting_of({**form, "horizon": "40"}).weights == {39: 1}
 
 
-def test_a_file_from_the_page_runs_on_the_command_line(tmp_path):
+def test_a_file_from_the_page_runs_on_the_command_line(tmp_path, capsys):
+    # of the shape of the other tests of the lab, whose programs are compiled
     data = {
-        "dim": 1,
-        "horizon": 4,
+        "dim": 2,
+        "horizon": 6,
         "law": GAUSSIAN,
-        "init": {"kind": "diagonal", "a": 1, "b": 1},
+        "init": {"kind": "diagonal", "a": 0.5, "b": 0.2},
         "until": 0.5,
     }
-    (tmp_path / "spec.toml").write_text(to_toml(read_setting(data)))
-    flow = [sys.executable, "-m", "mesascope", "flow", "spec.toml", "--json"]
-    done = subprocess.run(flow, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["time"] == 0.5
+    path = tmp_path / "spec.toml"
+    path.write_text(to_toml(read_setting(data)))
+    status = main(["flow", str(path), "--json"])
+    out, err = capsys.readouterr()
+    assert (status, err) == (0, "")
+    assert json.loads(out)["time"] == 0.5
 
 
 def test_the_program_asks_for_what_the_page_was_asked():
@@ -144,6 +145,7 @@ BAD = [
     *(("horizon", text) for text in ("2", "10000000", "1e5")),
     *(("until", text) for text in ("soon", "0", "-1")),
     *(("tolerance", text) for text in ("2", "0", "1e-12")),
+    *((field, text) for field in ("init.a", "init.b") for text in ("1e308", "-1000001", "10000001/10")),
     *(("max_steps", text) for text in ("0", "1000000000")),
 ]
 
@@ -191,6 +193,8 @@ def test_an_error_is_at_its_field(field, text):
         ({"init.kind": "explicit", "dim": "1", "init.w_kq": "0 1\n1 0"}, "init.w_pv", "1 2 3"),
         ({"init.kind": "explicit", "dim": "1", "init.w_pv": "0 1"}, "init.w_kq", ""),
         ({"init.kind": "gaussian"}, "init.scale", "inf"),
+        ({"init.kind": "gaussian"}, "init.scale", "1e7"),
+        ({"init.kind": "explicit", "dim": "1", "init.w_pv": "0 1"}, "init.w_kq", "0 1\n1e7 0"),
         ({"init.kind": "gaussian"}, "init.seed", "99999999999"),
         ({"law.kind": "empirical"}, "law.samples", ""),
         ({"law.kind": "empirical"}, "law.samples", "1 NaN"),
@@ -218,6 +222,8 @@ def test_an_error_of_a_hidden_field_is_at_that_field(choice, field, text):
             "law.kind=mixture&law.parts=" + '[{"probability":1,"law":{"kind":"empirical","file":"x.npy"}}]',
             "law.file",
         ),
+        ("law.kind=moments&law.moments=1,0,1,0,3,0,15", "law.moments: must be a list of numbers, got '1,0,"),
+        ("law.kind=moments&law.moments=1,0,1,0,3,0,15", "write e.g. [1, 0.5]"),
         ("dim=3&dim=4", "dim: is given twice"),
         ("law=1&law.kind=gaussian", "law: is given both as a value and as a table"),
         ("colour=red", "unknown field 'colour'"),
@@ -234,6 +240,13 @@ def test_an_address_that_cannot_be_shown_says_why(query, message):
         from_query("&".join([query, *kept]))
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("query", ["dim=999", "dim=5&horizon=100&law.kind=gaussian"])
+def test_a_part_of_an_address_names_what_it_lacks_and_shows_a_whole_one(query):
+    with pytest.raises(SpecError, match=r"the address lacks .*init; it spells a whole setting") as raised:
+        from_query(query)
+    assert from_query(raised.value.what.partition("?")[2]) == read_setting(DEFAULT)
 
 
 def test_an_empty_address_is_the_figure_of_the_paper():

@@ -21,7 +21,7 @@ from mesascope.papers import reproduce
 from mesascope.probes import draw_problems, identify, sensitivities, sensitivity_cosine
 from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import plain
-from mesascope.studies import FlowSpec
+from mesascope.studies import FlowSpec, SpecError
 
 from ._setting import read_setting
 from ._sizes import FRAMES, POINTS, SEQUENCES, SHOWN_TOKENS
@@ -50,6 +50,8 @@ def facts(setting: dict[str, Any], tell: Tell) -> Result:
         "law": law.describe(),
         "moments": {name: _number(getattr(moments, name)) for name in ("m2", "kappa1", "kappa2", "kappa3")},
         "answers": {name: (bool(answer), answer.reason) for name, answer in answers.items()},
+        "theorem": "Theorem 4.1" if spec.mask is None else "Theorem 4.3",
+        "normalizer": spec.rho,
         "limit": _or_reason(lambda: theory.limit_product(process, task, mask=spec.mask, normalizer=spec.rho)),
         "gap": _endless(spec, lambda: theory.capability_gap(process, mask=spec.mask)),
         "ratio": _endless(spec, lambda: theory.expected_ratio(process, mask=spec.mask)),
@@ -71,6 +73,9 @@ def flow(setting: dict[str, Any], tell: Tell) -> Result:
     process, task = spec.data()
     chosen = _chosen(len(end.times), POINTS)
     path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], end.trajectory)
+    loss = np.asarray(losses(end.objective, path))
+    if not np.isfinite([result.gradient_norm, *loss]).all():
+        raise SpecError("the flow of these tokens leaves double precision; choose other units", ("law",))
     dim, times = spec.dim, end.times[chosen]
     each = np.arange(dim)
     a, b = path.w_kq[:, dim + each, each], path.w_pv[:, each, each]
@@ -80,7 +85,7 @@ def flow(setting: dict[str, Any], tell: Tell) -> Result:
         "a": a,
         "b": b,
         "products": a * b,
-        "loss": np.asarray(losses(end.objective, path)),
+        "loss": loss,
         "theory": _closed_form(spec, process, task, times),
         "frame_times": times[frames],
         "w_kq": path.w_kq[frames],
@@ -111,7 +116,7 @@ def _closed_form(
         solution = theory.diagonal_flow(
             process, task, float(spec.init.a), float(spec.init.b), mask=spec.mask, normalizer=spec.rho
         )
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     state = solution(times)
     return {"product": state.product, "a": state.a, "b": state.b, "conserved": solution.conserved}

@@ -12,10 +12,10 @@ from ._widgets import Plot
 from ._words import conclusions, typeset
 
 _KAPPAS = {
-    "m2": "E x²",
-    "kappa1": "κ₁ = E x⁴",
-    "kappa2": "κ₂ = E x⁶",
-    "kappa3": "κ₃ = Σ_{r≠j} E x_j² x_r⁴",
+    "m2": "E x^2",
+    "kappa1": "κ1 = E x^4",
+    "kappa2": "κ2 = E x^6",
+    "kappa3": "κ3 = Σ_{r≠j} E x_j^2 x_r^4",
 }
 _ASSUMPTIONS = {
     "4.1": "Assumption 4.1: training makes a gradient step emerge",
@@ -68,10 +68,14 @@ def _tell(facts: dict[str, Any]) -> None:
                 ui.icon("check_circle" if holds else "cancel").classes(
                     "lab-yes" if holds else "lab-no"
                 ).props("aria-hidden=true")
-                ui.label(f"{label}: {'yes' if holds else 'no'}. {typeset(reason)}.")
+                _formula(f"{label}: {'yes' if holds else 'no'}. {reason}.")
 
 
 def _quantity(label: str, value: str, name: str) -> None:
     with ui.column().classes("gap-0").props(f'data-fact="{name}"'):
-        ui.label(label).classes("text-caption lab-caption")
+        _formula(label).classes("text-caption lab-caption")
         ui.label(value).classes("text-weight-medium")
+
+
+def _formula(text: str) -> ui.html:
+    return ui.html(typeset(text), sanitize=False)  # which escapes everything else

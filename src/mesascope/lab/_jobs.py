@@ -51,8 +51,8 @@ class Job:
 
     @property
     def unwanted(self) -> bool:
-        """Whether it was dropped or cancelled."""
-        return self._unwanted
+        """Whether it was dropped or cancelled, or nobody waits for its result."""
+        return self._unwanted or self.future.cancelled()
 
     @property
     def overdue(self) -> bool:

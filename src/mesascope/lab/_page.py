@@ -19,7 +19,16 @@ from ._form_panel import FormPanel
 from ._jobs import JobFailedError
 from ._mind_panel import MindPanel
 from ._session import Lab, Session
-from ._setting import DEFAULT, LONGEST_QUERY, plain_setting, read_setting, to_python, to_query, to_toml
+from ._setting import (
+    DEFAULT,
+    LONGEST_QUERY,
+    MOST_START,
+    plain_setting,
+    read_setting,
+    to_python,
+    to_query,
+    to_toml,
+)
 from ._training_panel import TrainingPanel
 from ._widgets import Work, later
 
@@ -29,7 +38,6 @@ _STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 _TABS = ("Data", "Training", "Mind", "Claims")
 _LOOKS = "[matchMedia('(prefers-color-scheme: dark)').matches, innerWidth <= 900]"
 _FACTS = {"law", "dim", "horizon", "weights", "rho", "mask"}
-_REACH = 1e6  # of a start that is drawn by hand
 # Whoever chose a theme by the button keeps it; else figures follow the system, as the rest of the page does by itself.
 _FOLLOW_SYSTEM = """
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('lab_dark', event.matches))
@@ -123,7 +131,7 @@ class Page:
         """A start drawn by hand on the plane of a and b."""
         point = event.args if isinstance(event.args, dict) else {}
         a, b = point.get("a"), point.get("b")
-        if not all(isinstance(x, int | float) and abs(x) < _REACH for x in (a, b)):
+        if not all(isinstance(x, int | float) and abs(x) < MOST_START for x in (a, b)):
             return None
         self.session.form |= {"init.a": f"{a:.3g}", "init.b": f"{b:.3g}"}
         return self._changed("init.kind", "diagonal")
@@ -244,7 +252,9 @@ class Page:
     def _cancel(self) -> None:
         for name in ("flow", "facts"):
             self.session.cancel(name)
-        self.work.complain("Stopped: the flow that is drawn belongs to the setting before.", again=True)
+        drawn = "flow" in self.session.results
+        told = "the flow that is drawn belongs to the setting before" if drawn else "no flow is drawn yet"
+        self.work.complain(f"Stopped: {told}.", again=True)
 
     def _look(self) -> None:
         for work in (

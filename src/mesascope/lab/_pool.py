@@ -117,7 +117,7 @@ class Pool:
 
 
 def _settle(job: Job) -> None:
-    if job.future.set_running_or_notify_cancel():
+    if not job.future.cancelled() and job.future.set_running_or_notify_cancel():
         job.future.set_exception(JobCancelledError())
 
 

@@ -11,6 +11,8 @@ from mesascope.studies import FlowSpec, SpecError, parse_spec
 MOST_DIM = 24
 """Heat maps of larger ones cannot be read, and their frames fill the memory of a page."""
 MOST_HORIZON = 10**6
+MOST_START = 1e6
+"""Largest weight that training starts from: the loss has fourth powers of weights, and the flow squares its gradients."""
 LONGEST_QUERY = 20_000
 _MOST_FIELDS = 1000
 
@@ -43,7 +45,14 @@ def read_setting(data: Mapping[str, Any]) -> FlowSpec:
         raise SpecError("the lab computes exactly; leave it out", ("engine",))
     if _names_a_file(spec.law.model_dump()):
         raise SpecError("files are not read here, give the samples themselves", ("law", "file"))
+    for name in ("a", "b", "scale", "w_kq", "w_pv"):
+        if (size := _largest(getattr(spec.init, name, 0))) > MOST_START:
+            raise SpecError(f"must be at most {MOST_START:g} in size here, got {size:.8g}", ("init", name))
     return spec
+
+
+def _largest(value: Any) -> float:
+    return max(map(_largest, value)) if isinstance(value, list | tuple) else abs(float(value))
 
 
 def _names_a_file(table: Any) -> bool:
@@ -79,7 +88,7 @@ def from_query(query: str) -> FlowSpec:
     """Return the setting that an address spells; an empty one spells the default.
 
     Raises:
-        SpecError: as for `read_setting`, or fields that contradict each other.
+        SpecError: as for `read_setting`, or fields that contradict each other or are a part of a setting.
     """
     if len(query) > LONGEST_QUERY:
         raise SpecError(f"the address is longer than {LONGEST_QUERY} characters; open a SPEC file instead")
@@ -100,7 +109,21 @@ def from_query(query: str) -> FlowSpec:
         if last in table:
             raise SpecError("is given twice; keep one", (*tables, last))
         table[last] = read_value(text)
-    return read_setting(data or DEFAULT)
+    if not data:
+        return read_setting(DEFAULT)
+    _require_all(data)
+    return read_setting(data)
+
+
+def _require_all(data: Mapping[str, Any]) -> None:
+    """A part of a setting may be what was left of an address on its way: nothing is put in the place of the rest."""
+    fields = FlowSpec.model_fields.items()
+    lacking = [name for name, field in fields if field.is_required() and name not in data]
+    if lacking:
+        whole = to_query(read_setting(DEFAULT))
+        raise SpecError(
+            f"the address lacks {', '.join(lacking)}; it spells a whole setting, such as ?{whole}"
+        )
 
 
 def read_value(text: str) -> Any:

@@ -19,7 +19,8 @@ class View:
     """What the page shows of a setting: numbers and arrays by name.
 
     Attributes:
-        facts: of the law: `moments`, `answers` on the assumptions, `limit`, `gap`, `ratio`, `tokens`, `sequence`.
+        facts: of the law: `moments`, `answers` on the assumptions, `limit` and its `theorem`, `gap`, `ratio`, `tokens`,
+            `sequence`; the `normalizer`.
         flow: `times`, `a`, `b`, `products`, `loss` along the exact flow, `theory` beside it, weights, and its `end`.
         mind: on fresh sequences: `lengths`, `error`, `ratio`, `correlation`, `sensitivity` … of the layer at the end; None
             where every token is 0 and there is nothing to predict.

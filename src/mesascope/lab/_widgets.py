@@ -152,10 +152,12 @@ class Plot:
             self.plot = _Picture({"data": [], "layout": {"height": 300}, "config": _CONFIG})
             self.plot.classes("w-full").props(f'role=img aria-label="{name}" data-figure="{name}"')
             self.caption = ui.label("").classes("text-caption lab-caption")
+        self.card.set_visibility(False)  # until there is something to see
 
     def show(self, figure: Figure, theme: Theme, **layout: Any) -> None:
         """Draw a figure, with more of plotly's layout."""
         self.figure = figure
+        self.card.set_visibility(True)
         panel = figure.panels[0]
         drawn = plotly_panel(panel, theme)
         for name, value in {**_legend(drawn), **layout}.items():

@@ -1,16 +1,21 @@
 """What was computed, in sentences."""
 
 import re
+from html import escape
 from typing import Any
 
-_RAISED = dict(zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹", strict=True))
-_LOWERED = dict(zip("0123456789", "₀₁₂₃₄₅₆₇₈₉", strict=True))
+_BELOW = re.compile(r"\b(?:(κ)(\d)|([xΣ])_(?:\{([^}]*)\}|(\d+|[a-z])\b))")
 
 
 def typeset(text: str) -> str:
-    """κ1 as κ₁, x^2 as x²: the sentences of `theory` are written for terminals."""
-    text = re.sub(r"κ(\d)", lambda found: "κ" + _LOWERED[found[1]], text)
-    return re.sub(r"\^(\d)", lambda found: _RAISED[found[1]], text)
+    """A sentence of `theory`, which writes for terminals, as HTML: κ1, x_j^2 and Σ_{r≠j} with their signs below and above."""
+    lowered = _BELOW.sub(_lowered, escape(text, quote=False))
+    return re.sub(r"\^(\d+)", r"<sup>\1</sup>", lowered)
+
+
+def _lowered(found: re.Match[str]) -> str:
+    letter, *sign = filter(None, found.groups())
+    return f"{letter}<sub>{''.join(sign)}</sub>"
 
 
 def conclusions(facts: dict[str, Any]) -> list[str]:
@@ -26,7 +31,10 @@ def conclusions(facts: dict[str, Any]) -> list[str]:
     )
     if gap[0] is None:
         return [f"{becomes}.", f"What remains with long contexts theory does not say: {gap[1]}."]
-    lines = [f"{becomes}: κ₁ divided by κ₂ and what κ₃ adds at this horizon (Theorem 4.1)."]
+    if facts["normalizer"] == "t":
+        lines = [f"{becomes}, times (t − 1)/t with this normalizer (as {facts['theorem']}, which has t − 1)."]
+    else:
+        lines = [f"{becomes}: κ₁ divided by κ₂ and what κ₃ adds at this horizon ({facts['theorem']})."]
     if gap[0] == 0:
         return [*lines, "With long contexts that step recovers the next token: the capability gap is 0."]
     m2, kappa1, kappa2 = (facts["moments"][name] for name in ("m2", "kappa1", "kappa2"))

@@ -54,6 +54,8 @@ def _outcome(job: Callable[..., Any], arguments: dict[str, Any], tell: Tell) -> 
         return ("failed", error.what, error.path)
     except MemoryError:
         return ("failed", "out of memory; take a smaller dim", ())
+    except OverflowError:
+        return ("failed", "numbers leave double precision; take smaller ones, or other units", ())
     except Exception as error:  # one job that fails must not take the page with it
         if not isinstance(error, ValueError):
             traceback.print_exc(file=sys.stderr)

@@ -37,6 +37,7 @@ export default {
     },
     draw() {
       const { data, layout, config } = toRaw(this.options);
+      if (!data.length) return; // nothing to draw yet
       this.plotly.react(this.$el, data, layout, config);
     },
     fit() {

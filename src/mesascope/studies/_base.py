@@ -183,7 +183,7 @@ def entries(value: Any, check: Callable[[Any], _T]) -> tuple[_T, ...]:
     """Return a list as a tuple, every entry checked."""
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
-        raise wrong(f"must be a list of numbers, got {show(given)}")
+        raise wrong(f"must be a list of numbers, got {show(given)}; write e.g. [1, 0.5]")
     return tuple(placed(check, x, i) for i, x in enumerate(given))
 
 

@@ -220,7 +220,7 @@ CLAIMS = (
             }
         ),
         check=_moments,
-        tolerance_reason="yes or no",
+        tolerance_reason="no distance: a count of wrong answers, and none is allowed",
     ),
     Claim(
         id=f"{PAPER}/proposition-4.1",

@@ -1,0 +1,47 @@
+"""Sentences of the page."""
+
+import pytest
+
+from mesascope.lab._words import conclusions, typeset
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("κ1 = 3, κ2 = 15", "κ<sub>1</sub> = 3, κ<sub>2</sub> = 15"),
+        ("E[x_j^2] − E[x_12^4]²", "E[x<sub>j</sub><sup>2</sup>] − E[x<sub>12</sub><sup>4</sup>]²"),
+        ("|x_j| ≠ Σ_{r≠j} x_r", "|x<sub>j</sub>| ≠ Σ<sub>r≠j</sub> x<sub>r</sub>"),
+        ("raise max_steps, x_max", "raise max_steps, x_max"),
+        ("E x^6 < <b>1</b> & 2", "E x<sup>6</sup> &lt; &lt;b&gt;1&lt;/b&gt; &amp; 2"),
+    ],
+)
+def test_signs_stand_below_and_above_their_letters(written, shown):
+    assert typeset(written) == shown
+
+
+GAUSSIAN = {
+    "limit": (0.19, "0.19"),
+    "gap": (0.4, "2/5"),
+    "ratio": (0.2, "1/5"),
+    "moments": {"m2": (1.0, "1"), "kappa1": (3.0, "3"), "kappa2": (15.0, "15")},
+    "theorem": "Theorem 4.1",
+    "normalizer": "t-1",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "first"),
+    [
+        ({}, "ab → 0.19: κ₁ divided by κ₂ and what κ₃ adds at this horizon (Theorem 4.1)."),
+        ({"theorem": "Theorem 4.3"}, "at this horizon (Theorem 4.3)."),
+        (
+            {"normalizer": "t"},
+            "ab → 0.19, times (t − 1)/t with this normalizer (as Theorem 4.1, which has t − 1).",
+        ),
+        ({"gap": (None, "steps grow")}, "ab → 0.19."),
+        ({"limit": (None, "E[x_j x_r] is not 0")}, "The Training panel shows where it goes."),
+    ],
+)
+def test_what_follows_is_told_of_the_mask_and_the_normalizer(changes, first):
+    line, *_ = conclusions(GAUSSIAN | changes)
+    assert line.endswith(first)
