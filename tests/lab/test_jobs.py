@@ -10,6 +10,7 @@ from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
 from mesascope.lab._page import Page
 from mesascope.lab._pool import Pool
 from mesascope.lab._session import Lab, Session
+from mesascope.lab._worker import _outcome
 from mesascope.studies import SpecError
 
 SETTING = {
@@ -132,6 +133,11 @@ def test_what_is_wrong_is_told_at_its_field_and_the_worker_goes_on(worker):
         done(worker, "facts", setting={**SETTING, "law": law})
     assert raised.value.path[0] == "law"
     assert done(worker, "facts", setting=SETTING)["ratio"] == (0.2, "1/5")
+
+
+def test_numbers_beyond_double_precision_are_told_without_python_s_words():
+    kind, told, path = _outcome(lambda tell: float(10**400), {}, print)
+    assert (kind, path) == ("failed", ()) and told.startswith("numbers leave double precision; take smaller")
 
 
 def endless():

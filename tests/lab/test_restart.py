@@ -17,13 +17,15 @@ def test_the_page_comes_back_with_its_setting_after_the_server_was_killed(browse
             field = page.locator('input[data-field="init.a"]')
             field.fill("0.75")
             page.wait_for_function("location.search.includes('init.a=0.75')")
+            page.evaluate("window.ofTheOldServer = true")
             port = str(lab.port)
             lab.kill()
         with start_lab(tmp_path, "--port", port):
             # the page of the old server is gone with its facts; the new one draws them again
-            page.wait_for_function("performance.now() < 20000 && document.querySelector('[data-fact=limit]')")
-            page.wait_for_selector('[data-fact="limit"]')
-            assert page.locator('input[data-field="init.a"]').input_value() == "0.75"
+            page.wait_for_function("!window.ofTheOldServer && document.querySelector('[data-fact=limit]')")
+            assert field.input_value() == "0.75"
+            field.fill("0.8")
+            page.wait_for_function("location.search.includes('init.a=0.8&')")
         assert seen.errors == []
         assert seen.outside() == []
 

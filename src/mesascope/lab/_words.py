@@ -23,7 +23,7 @@ def conclusions(facts: dict[str, Any]) -> list[str]:
     limit, gap, ratio = facts["limit"], facts["gap"], facts["ratio"]
     if limit[0] is None:
         return [
-            f"Theorem 4.1 says nothing about where training ends: {limit[1]}. The Training panel shows where it goes."
+            f"{facts['theorem']} says nothing about where training ends: {limit[1]}. The Training panel shows where it goes."
         ]
     becomes = (
         f"Trained from diagonal weights, the layer becomes one step of gradient descent on the tokens it has seen, with "
