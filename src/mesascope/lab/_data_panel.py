@@ -8,8 +8,8 @@ from nicegui import ui
 
 from ._figures import law_figure, sequence_figure
 from ._session import Session
-from ._widgets import Plot
-from ._words import conclusions, typeset
+from ._widgets import Plot, sentence
+from ._words import conclusions
 
 _KAPPAS = {
     "m2": "E x^2",
@@ -51,7 +51,7 @@ def _tell(facts: dict[str, Any]) -> None:
             "role=heading aria-level=2"
         )
         for line in conclusions(facts):
-            ui.label(line)
+            sentence(line)
         with ui.row().classes("gap-4 wrap"):
             for name, label in _KAPPAS.items():
                 _quantity(label, facts["moments"][name][1], name)
@@ -68,14 +68,10 @@ def _tell(facts: dict[str, Any]) -> None:
                 ui.icon("check_circle" if holds else "cancel").classes(
                     "lab-yes" if holds else "lab-no"
                 ).props("aria-hidden=true")
-                _formula(f"{label}: {'yes' if holds else 'no'}. {reason}.")
+                sentence(f"{label}: {'yes' if holds else 'no'}. {reason}.")
 
 
 def _quantity(label: str, value: str, name: str) -> None:
     with ui.column().classes("gap-0").props(f'data-fact="{name}"'):
-        _formula(label).classes("text-caption lab-caption")
+        sentence(label).classes("text-caption lab-caption")
         ui.label(value).classes("text-weight-medium")
-
-
-def _formula(text: str) -> ui.html:
-    return ui.html(typeset(text), sanitize=False)  # which escapes everything else

@@ -11,7 +11,7 @@ from mesascope.studies import SpecError
 from ._figures import error_figure, ratio_figure, scatter_figure, sensitivity_figure
 from ._jobs import JobFailedError
 from ._session import Session
-from ._widgets import NO_FLOW, Plot, Work
+from ._widgets import NO_FLOW, Plot, Work, sentence
 from ._words import told
 
 _FEW = ["zero", "last-token", "gradient-descent", "preconditioned-gradient-descent", "least-squares", "ridge"]
@@ -68,7 +68,7 @@ class MindPanel:
         self._words.clear()
         with self._words:
             for line in told(mind):
-                ui.label(line)
+                sentence(line)
         self._error.show(error_figure(mind), theme)
         self._scatter.show(scatter_figure(mind), theme)
         self._ratio.show(ratio_figure(mind), theme)

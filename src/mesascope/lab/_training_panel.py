@@ -13,7 +13,8 @@ from ._figures import loss_figure, phase_figure, phase_reach, product_figure, we
 from ._jobs import JobFailedError
 from ._session import Session
 from ._sizes import FRAMES
-from ._widgets import NO_FLOW, Plot, Slider, Work
+from ._widgets import NO_FLOW, Plot, Slider, Work, sentence
+from ._words import typeset
 
 # Pointer and arrow keys on the picture of the (a, b) plane, in the units of its axes. They listen to the whole document, for
 # the picture comes and goes with its panel. Keys go on from where the last one led: the server's answer may be under way.
@@ -65,7 +66,7 @@ class TrainingPanel:
     def __init__(self, session: Session) -> None:
         self._session = session
         with ui.row().classes("items-center gap-3 w-full"):
-            self._end = ui.label("").classes("text-body2").props('data-fact="end"')
+            self._end = sentence("").classes("text-body2").props('data-fact="end"')
         with ui.element("div").classes("lab-grid"):
             self._product, self._loss = Plot("product"), Plot("loss")
             self._phase = Plot("phase")
@@ -115,9 +116,11 @@ class TrainingPanel:
         limit = (
             f"{end['limit_product']:.6g}, {reason}" if end["limit_product"] is not None else f"none: {reason}"
         )
-        self._end.set_text(
-            f"{end['result']}: {end['message']}. ab = {told}; limit by theory {limit}. Loss {end['loss']:.6g}, "
-            f"{end['steps']} steps."
+        self._end.set_content(
+            typeset(
+                f"{end['result']}: {end['message']}. ab = {told}; limit by theory {limit}. Loss {end['loss']:.6g}, "
+                f"{end['steps']} steps."
+            )
         )
         self._product.show(product_figure(flow, sampled), theme)
         self._loss.show(loss_figure(flow, sampled), theme)

@@ -15,6 +15,8 @@ from nicegui import run, ui
 from mesascope.records import Figure
 from mesascope.report import Theme, plotly_panel, render, tex_to_text, write_csv
 
+from ._words import typeset
+
 Changed = Callable[[str, str], Awaitable[None]]
 """A field was given another text: taken at once; what follows from it comes when it is awaited."""
 
@@ -247,6 +249,11 @@ class Work:
         self.trouble.set_text(message or "")
         self.trouble.set_visibility(bool(message))
         self.again.set_visibility(again)
+
+
+def sentence(text: str) -> ui.html:
+    """A text of `theory`, its signs below and above."""
+    return ui.html(typeset(text), sanitize=False)  # everything else is escaped
 
 
 def later(act: Awaitable[Any]) -> None:
