@@ -33,7 +33,7 @@ def lab(start_lab, tmp_path_factory):
         "zheng2024/theorem-4.2",
         statement="As T, t → ∞ the risk tends to <b>something</b>.",
         measured={"error": 1e-9},
-        details={"tolerance_reason": "rounding"},
+        details={"tolerance_reason": "rounding", "meaning": "distance to the limit"},
     )
     bare = stored.claim(FAST)  # as the repository keeps them: a record, and no figures
     stored.run_directory(
@@ -503,6 +503,7 @@ def test_claims_are_browsed_and_one_is_checked_again(opened):
     wait_for_text(row, "verified · theorem-4.2")
     row.locator(".q-item").first.click()
     wait_for_text(row, "measured: error: 1e-09")
+    wait_for_text(row, "what the numbers are: distance to the limit")
     row.locator('[data-figure="zheng2024-risk-2"] .cartesianlayer .subplot').wait_for(state="attached")
     other = opened.locator('[data-claim="zheng2024/assumption-4.1"]')
     wait_for_text(other, "not checked")

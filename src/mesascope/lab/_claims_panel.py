@@ -209,8 +209,9 @@ def _details(one: Shelved) -> None:
             ui.label(f"{name}: {_brief(value)}").props(f'data-fact="{name}"')
     if record.failed:
         ui.label(f"the check ended in an error: {record.details.get('error')}")
-    if "tolerance_reason" in record.details:
-        ui.label(f"why this tolerance: {record.details['tolerance_reason']}")
+    for name, label in (("meaning", "what the numbers are"), ("tolerance_reason", "why this tolerance")):
+        if name in record.details:
+            ui.label(f"{label}: {record.details[name]}")
     for check in one.checks:
         found = check.record
         ui.label(
