@@ -19,12 +19,15 @@ class View:
     """What the page shows of a setting: numbers and arrays by name.
 
     Attributes:
-        facts: of the law: `moments`, `answers` on the assumptions, `limit` and its `theorem`, `gap`, `ratio`, `tokens`,
-            `sequence`; the `normalizer`.
-        flow: `times`, `a`, `b`, `products`, `loss` along the exact flow, `theory` beside it, weights, and its `end`.
-        mind: on fresh sequences: `lengths`, `error`, `ratio`, `correlation`, `sensitivity` … of the layer at the end; None
-            where every token is 0 and there is nothing to predict.
-        sampled: `times`, `products`, `loss`, `loss_se`, `population` along descent on samples; None if not asked for.
+        facts: of the law: `moments`, `answers` on the assumptions, `limit` and its `theorem`, `gap`, `ratio`; `tokens` that
+            were drawn, shape (4000, d), and a `sequence` (t, d); the `normalizer`.
+        flow: along the exact flow `times` and `loss`, shape (n,), `a`, `b` and `products` (n, d), `theory` beside them (None
+            where there is none); at `frame_times` (m,) the weights `w_kq` (m, 2d, 2d) and `w_pv` (m, d, 2d); its `end`.
+        mind: on fresh sequences, of the layer at the end: `error`, its standard error `error_se` and, where it is a formula,
+            the exact `risk` by context `lengths`, shape (t,); `ratio` and `correlation` with their standard errors,
+            `sensitivity`, `gap`. None where every token is 0 and there is nothing to predict.
+        sampled: along descent on samples `times`, `loss`, `loss_se` and `population` (k,), `products` (k, d); None if not
+            asked for.
         answer: `verdict`, `reasons`, `ranking` of `identify`; None if not asked for.
     """
 
