@@ -207,8 +207,8 @@ def test_whole_tokens_are_drawn_from_given_samples(opened):
 
 def test_a_start_is_drawn_by_hand_on_the_plane(opened):
     turn(opened, "Training")
-    opened.wait_for_selector('[data-figure="phase"] .cartesianlayer .subplot')
     wait_for_text(end_of_flow(opened), "converged")
+    wait_until_drawn(opened, "Training")
     opened.locator('[data-figure="phase"]').scroll_into_view_if_needed()
     area = opened.locator('[data-figure="phase"] .nsewdrag').bounding_box()
     middle = area["x"] + area["width"] / 2, area["y"] + area["height"] / 2
@@ -224,6 +224,7 @@ def test_a_start_is_drawn_by_hand_on_the_plane(opened):
 def test_a_start_is_moved_on_the_plane_with_the_arrow_keys(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
+    wait_until_drawn(opened, "Training")
     opened.locator('[data-figure="phase"]').focus()
     for key in ("ArrowRight", "ArrowRight", "Shift+ArrowUp"):
         opened.keyboard.press(key)
@@ -236,6 +237,7 @@ def test_a_start_is_moved_on_the_plane_with_the_arrow_keys(opened):
 def test_figures_follow_the_system_from_light_to_dark(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
+    wait_until_drawn(opened, "Training")
     paper = "document.querySelector('[data-figure=product]')._fullLayout.paper_bgcolor"
     try:
         for scheme, ground in (("dark", DARK.paper), ("light", LIGHT.paper)):
