@@ -22,7 +22,8 @@ def test_the_page_comes_back_with_its_setting_after_the_server_was_killed(browse
             lab.kill()
         with start_lab(tmp_path, "--port", port):
             # the page of the old server is gone with its facts; the new one draws them again
-            page.wait_for_function("!window.ofTheOldServer && document.querySelector('[data-fact=limit]')")
+            there = "!window.ofTheOldServer && document.querySelector('[data-fact=limit]')"
+            page.wait_for_function(there, timeout=90_000)  # the server starts, and its processes do
             assert field.input_value() == "0.75"
             field.fill("0.8")
             page.wait_for_function("location.search.includes('init.a=0.8&')")
