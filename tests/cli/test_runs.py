@@ -74,6 +74,20 @@ def test_list(run, store):
     told = run("runs", "list", "--store", store.root, "--limit", "3")
     assert told.status == 0 and "the flow diverged" in told.out and "6 runs, 3 shown" in told.out
     assert max(map(len, told.out.splitlines())) <= 80
+    # what tells runs of a study apart, and nothing that all of them share
+    shown = {line.split()[0]: line for line in told.out.splitlines() if "init.a=" in line}
+    assert [line.split("init.a=")[1].split()[0] for line in shown.values()] == ["0.4", "0.3", "0.2"]
+    assert "dim" not in told.out and "state" in told.out
+    alone = run("runs", "list", "--store", store.root, "spec.init.a=0.2").out
+    assert "1 run" in alone and "setting" not in alone
+
+
+def test_long_settings_are_wrapped_and_not_cut(run, store):
+    store.plan(PlannedRun(id="1" * 32, kind="flow", spec={"dim": 5, "init": {"b": "x" * 60}}, code="1"))
+    told = run("runs", "list", "--store", store.root).out
+    assert max(map(len, told.splitlines())) <= 80
+    cells = "".join(line[39:59].strip() for line in told.splitlines())
+    assert f"init.b={'x' * 23}…" in cells  # as long as values are shown
 
 
 def test_show(run, store):
@@ -290,6 +304,23 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
         (("list", "--store", "STORE", "--lmit", "3"), "unknown option '--lmit'; did you mean --limit?"),
         (("list", "--store", "STORE", "--limit", "0"), "--limit is 0; give a number from 1"),
         (("list", "sate=done", "--store", "STORE"), "filter 'sate=done': filter by one of state, study"),
+        (("list", "status=done", "--store", "STORE"), "; did you mean state?"),
+        (("list", "study=sx", "--store", "STORE"), "no study 'sx' in this store; it has: six"),
+        (("rm", "study!=sx", "--store", "STORE"), "no study 'sx' in this store; it has: six"),
+        (("list", "spec.init.z=3", "--store", "STORE"), "'spec.init.z=3': no run has a field spec.init.z;"),
+        (("rm", "spec.init.z!=3", "--store", "STORE"), "'spec.init.z!=3': no run has a field spec.init.z;"),
+        (
+            ("list", "outcome.w.0.0<3", "--store", "STORE"),
+            "no run has a field outcome.w.0.0 that is searched",
+        ),
+        (
+            ("export", "--study", "sx", "--format", "csv", "--out", "x", "--store", "STORE"),
+            "no study 'sx' in this",
+        ),
+        (
+            ("export", "--format", "csv", "--out", "/dev/null/x", "--store", "STORE"),
+            "/dev/null/x: File exists; no file can lie there: choose another place",
+        ),
         (("show", "fffffff", "--store", "STORE"), "no run begins with 'fffffff'"),
         (("show", "../x", "--store", "STORE"), "an id, or how it begins, is made of hexadecimal digits"),
         (("export", "--store", "STORE", "--format", "xls", "--out", "x"), "invalid choice 'xls'"),

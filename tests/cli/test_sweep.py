@@ -129,8 +129,16 @@ def test_a_folder_of_other_things_is_no_store(run, study, tmp_path):
     assert "holds 'notes.txt'" in run("sweep", study(), "--store", tmp_path).refusal
 
 
-def test_no_scheduler_is_a_failed_run(run, study, tmp_path, monkeypatch):
+def test_addresses_at_which_nobody_answers_are_bad_input(run, study, tmp_path, monkeypatch):
+    """Of a scheduler as of a database."""
     monkeypatch.setattr("mesascope.studies.sweeps._clusters._PATIENCE", 0.2)
-    ended = run("sweep", study(), "--store", tmp_path / "s", "--scheduler", "tcp://127.0.0.1:1")
-    assert (ended.status, ended.out) == (1, "")
-    assert "no scheduler answers at tcp://127.0.0.1:1" in ended.err
+    sweep = ("sweep", study(), "--store", tmp_path / "s")
+    told = run(*sweep, "--scheduler", "tcp://127.0.0.1:1").refusal
+    assert "no scheduler answers at tcp://127.0.0.1:1; start one" in told
+    told = run(*sweep, "--index", "postgresql://me@127.0.0.1:1/x?connect_timeout=1").refusal
+    assert "check address, user and password" in told
+
+
+def test_a_run_is_told_from_a_study(run, spec, tmp_path):
+    told = run("sweep", spec("dim = 2\n", "run.toml"), "--store", tmp_path / "s").refusal
+    assert "run.toml: this specifies a run (it has a dim), not a study; put it into a table base" in told

@@ -56,7 +56,9 @@ def test_files_have_the_permissions_that_the_umask_grants(tmp_path):
 
 def test_what_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordError, match=r"^cannot write .*below: .*; free space or choose .*$") as caught:
+    with pytest.raises(
+        RecordError, match=r"^cannot write .*below: .*; no file can lie there: choose .*$"
+    ) as caught:
         write_text(tmp_path / "file" / "below", "")
     assert "\n" not in str(caught.value)
 

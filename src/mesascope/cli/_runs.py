@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -34,10 +34,12 @@ class Runs:
 
 
 @contextmanager
-def _opened(store: str, index: str | None) -> Iterator[Store]:
+def _opened(store: str, index: str | None, filters: Sequence[str] = ()) -> Iterator[Store]:
+    """The store, after a look whether it knows what the filters name."""
     from mesascope.records import open_store
 
     with stopped_by_interrupts(), open_store(store, index) as opened:
+        opened.refuse_unknown(filters)
         yield opened
 
 
@@ -51,6 +53,8 @@ class List:
     - kind, study, code, error, started, ended, seconds, attempts
     - id: how it begins
     - spec.init.a, outcome.loss: any path in specification or outcome
+
+    People are also told in what the runs that are shown differ, of one kind.
     """
 
     store: StoreOption
@@ -69,7 +73,7 @@ class List:
         """Print; return the exit status."""
         if self.limit is not None and self.limit < 1:
             raise InputError(f"--limit is {self.limit}; give a number from 1")
-        with _opened(self.store, self.index) as store:
+        with _opened(self.store, self.index, self.filters) as store:
             if self.json:
                 print_json({"runs": [_plain(row) for row in store.rows(self.filters, self.limit)]})
                 return DONE
@@ -165,7 +169,8 @@ class Export:
 
     def run(self) -> int:
         """Write; return the exit status."""
-        with _opened(self.store, self.index) as store:
+        named = () if self.study is None else (f"study={self.study}",)
+        with _opened(self.store, self.index, [*self.filters, *named]) as store:
             out = str(store.export(self.format, self.out, self.filters, self.study))
         if self.json:
             print_json({"out": out})
@@ -202,7 +207,7 @@ class Remove:
             raise InputError(
                 "name the runs to remove by ids or filters, or give --all and no names, or --study NAME alone"
             )
-        with _opened(self.store, self.index) as store:
+        with _opened(self.store, self.index, filters) as store:
             chosen = self._chosen(store, filters)
             if not self.dry_run and self.study is not None:
                 chosen = store.remove_study(self.study)
@@ -300,22 +305,27 @@ def _print_rows(rows: list[RunRow], total: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from mesascope.records import differing_settings
+
     console = results()
-    table = Table("id", "status", "kind", "seconds", "outcome", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for row in rows:
-        status = Text(row.state, style=_COLOURS[row.state])
+    settings = [_assigned(one) for one in differing_settings(rows)]
+    names = ("id", "state", "kind", "seconds", *(["setting"] if any(settings) else []), "outcome")
+    table = Table(*names, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for row, setting in zip(rows, settings, strict=True):
+        state = Text(row.state, style=_COLOURS[row.state])
         seconds = "" if row.seconds is None else f"{row.seconds:.2f}"
-        table.add_row(
-            row.id[:12],
-            status,
-            Text(printable(row.kind)),
-            seconds,
-            Text(_summary(row), overflow="ellipsis", no_wrap=True),
-        )
+        cells = [row.id[:12], state, Text(printable(row.kind)), seconds]
+        cells += [Text(setting, overflow="fold")] if any(settings) else []
+        table.add_row(*cells, Text(_summary(row), overflow="ellipsis", no_wrap=True))
     if rows:
         console.print(table)
     more = f", {len(rows)} shown; --limit shows more" if total > len(rows) else ""
     console.print(f"{total} run{'' if total == 1 else 's'}{more}")
+
+
+def _assigned(setting: dict[str, Any]) -> str:
+    """Fields and their values, which stay together where the line is wrapped."""
+    return " ".join(f"{printable(name)}={_short(value, 24)}" for name, value in setting.items())
 
 
 def _summary(row: RunRow) -> str:

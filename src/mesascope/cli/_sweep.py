@@ -55,7 +55,8 @@ class Sweep:
     - subset, if not all points: a table with kind random (count, seed) or
       grid (every)
 
-    Exit status: 0 every run is done, 1 a run failed, 2 bad input.
+    Exit status: 0 every run is done, 1 a run failed, 2 bad input: also where
+    no scheduler or database is found as they are given.
     """
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
@@ -97,7 +98,7 @@ class Sweep:
         return self._status(study) if self.status else self._sweep(study)
 
     def _sweep(self, study: "StudySpec") -> int:
-        from mesascope.studies import SpecError, SweepError, compute_alone, sweep
+        from mesascope.studies import SchedulerError, SpecError, SweepError, compute_alone, sweep
 
         if self.scheduler == "in-process":
             with held_interrupts():
@@ -121,6 +122,8 @@ class Sweep:
                 )
         except SpecError as error:
             raise SpecError(error.what, error.path, self._file) from error
+        except SchedulerError as error:
+            raise InputError(str(error)) from error
         except SweepError as error:
             say(f"mesascope sweep: {error}")
             return FAILED

@@ -63,5 +63,6 @@ from .store import Store as Store
 from .store import StudyAxis as StudyAxis
 from .store import StudyPoint as StudyPoint
 from .store import StudyRecord as StudyRecord
+from .store import differing_settings as differing_settings
 from .store import open_store as open_store
 from .store import reindex as reindex

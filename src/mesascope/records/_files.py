@@ -17,6 +17,7 @@ _TEMPORARY = re.compile(r"^\..+\.(?P<host>[A-Za-z0-9_]*)-(?P<pid>\d+)-[0-9a-f]{8
 _ABANDONED_AFTER = 24 * 3600  # seconds; no single write takes a day, on any machine that shares the folder
 _SHARED = stat.S_ISGID | stat.S_IWGRP
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NO_PLACE = (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 class RecordError(ValueError):
@@ -109,10 +110,12 @@ def atomic_path(target: Path) -> Iterator[Path]:
         os.replace(temporary, target)
         sync_folder(target.parent)
     except OSError as error:
-        raise RecordError(
-            f"cannot write {target}: {_reason(error)}; "
-            + mend(error, "free space or choose another output folder")
-        ) from error
+        otherwise = (
+            "no file can lie there: choose another place"
+            if error.errno in _NO_PLACE
+            else "free space or choose another output folder"
+        )
+        raise RecordError(f"cannot write {target}: {_reason(error)}; {mend(error, otherwise)}") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

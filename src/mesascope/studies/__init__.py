@@ -88,6 +88,7 @@ from ._training_run import TrainingRun as TrainingRun
 from ._training_runs import TrainingRuns as TrainingRuns
 from .sweeps import Driver as Driver
 from .sweeps import Failure as Failure
+from .sweeps import SchedulerError as SchedulerError
 from .sweeps import StudySpec as StudySpec
 from .sweeps import StudyStatus as StudyStatus
 from .sweeps import SweepError as SweepError

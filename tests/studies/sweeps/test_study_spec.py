@@ -219,6 +219,16 @@ def test_errors_say_where(study_with, changes, said):
     assert len(str(error.value).splitlines()) == 1
 
 
+def test_a_run_is_told_from_a_study(study_with):
+    for run in (study_with()["base"], {"model": {}, "kind": "train"}):
+        with pytest.raises(
+            SpecError, match=r"^this specifies a run \(it has a (law|model)\), not a study; put"
+        ):
+            points_of(run)
+    with pytest.raises(SpecError, match=r"^base: missing"):
+        points_of({"name": "s", "kind": "flow"})
+
+
 def test_seeds_of_a_training_are_an_axis(study_with):
     base = {
         "process": {"kind": "linear-regression", "dim": 2},

@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -76,7 +77,9 @@ def _read(text: str) -> Filter:
     head, _, path = name.partition(".")
     known = (head in ("spec", "outcome") and path) or name in _FIELDS[:-2]
     if not known or '"' in name or "\0" in text or not all(name.split(".")):
-        raise RecordError(f"filter {text!r}: filter by one of {', '.join(_FIELDS)}")
+        near = get_close_matches(name, _FIELDS[:-2], n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise RecordError(f"filter {text!r}: filter by one of {', '.join(_FIELDS)}{meant}")
     if sum(part.isdecimal() for part in path.split(".")) > _MOST_PLACES:
         raise RecordError(f"filter {text!r}: at most {_MOST_PLACES} parts of a path may be numbers")
     if name == "state" and value not in STATES:
@@ -126,6 +129,15 @@ def condition(one: Filter, dialect: str) -> ColumnElement[bool]:
     return func.coalesce(build(head, path, compare, one.value), false())
 
 
+def has_field(name: str, dialect: str) -> ColumnElement[bool]:
+    """Whether a run has something at a path `spec.PATH` or `outcome.PATH`, as SQL."""
+    head, *path = name.split(".")
+    column = _SEARCHED[head]
+    if dialect == "postgresql":
+        return func.jsonb_typeof(column.op("#>")(_steps(path))).is_not(None)
+    return or_(*(func.json_type(column, at).is_not(None) for at in _places(path)))
+
+
 def _bindable(value: Any) -> Any:
     """What databases take: no integers beyond 64 bits."""
     if not _is_number(value) or abs(value) < 2**63:
@@ -140,11 +152,8 @@ def _sqlite(
     head: str, path: list[str], compare: Callable[[Any, Any], Any], value: Any
 ) -> ColumnElement[bool]:
     column = _SEARCHED[head]
-    # A part of digits may be an index of a list or a name: '$."weights"[3]' or '$."weights"."3"'.
-    parts = [[f'."{part}"', f"[{part}]"] if part.isdecimal() else [f'."{part}"'] for part in path]
     each = []
-    for steps in product(*parts):
-        at = "$" + "".join(steps)
+    for at in _places(path):
         found, kind = func.json_extract(column, at), func.json_type(column, at)
         if isinstance(value, bool) or value is None:
             each.append(and_(kind == json.dumps(value), compare(literal(0), literal(0))))
@@ -155,11 +164,17 @@ def _sqlite(
     return or_(*(func.coalesce(one, false()) for one in each))
 
 
+def _places(path: list[str]) -> list[str]:
+    """A path as SQLite writes it; a part of digits may be an index of a list or a name: '$."weights"[3]', '$."weights"."3"'."""
+    parts = [[f'."{part}"', f"[{part}]"] if part.isdecimal() else [f'."{part}"'] for part in path]
+    return ["$" + "".join(steps) for steps in product(*parts)]
+
+
 def _postgresql(
     head: str, path: list[str], compare: Callable[[Any, Any], Any], value: Any
 ) -> ColumnElement[bool]:
     column, kind_of = _SEARCHED[head], func.jsonb_typeof
-    steps = cast(literal(path, ARRAY(String)), ARRAY(String))
+    steps = _steps(path)
     there, found = column.op("#>")(steps), column.op("#>>", return_type=Text())(steps)
     if isinstance(value, bool):
         matches = and_(found == json.dumps(value), compare(literal(0), literal(0)))
@@ -171,6 +186,11 @@ def _postgresql(
         number = cast(literal(repr(value), String), NUMERIC)
         return _when(kind_of(there) == "number", compare(cast(found, NUMERIC), number))
     return _when(kind_of(there) == "string", compare(collate(found, "C"), value))
+
+
+def _steps(path: list[str]) -> ColumnElement[Any]:
+    """A path as PostgreSQL writes it."""
+    return cast(literal(path, ARRAY(String)), ARRAY(String))
 
 
 def _when(applies: ColumnElement[bool], matches: ColumnElement[bool]) -> ColumnElement[bool]:

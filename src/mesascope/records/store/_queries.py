@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, CursorResult, Engine, Select, func, sele
 from mesascope.records._files import RecordError
 
 from ._engine import reading
-from ._filters import STATES, Filter, condition, read_filters
+from ._filters import STATES, Filter, condition, has_field, read_filters
 from ._folders import RunFolders
 from ._models import RUN_ID
 from ._rows import RunRow
@@ -57,6 +57,29 @@ def count(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> int:
             return int(connection.execute(chosen).scalar_one())
         each = connection.execute(_where(select(RUNS.c.id, RUNS.c.state), read, engine))
         return sum(_is_meant(_state(folders, run, state), read) for run, state in each)
+
+
+def refuse_unknown(engine: Engine, filters: Sequence[str]) -> None:
+    """Refuse filters by a study or a field that the index does not know; of outcomes, once it knows any.
+
+    Raises:
+        RecordError: the first such filter, or one that cannot be read.
+    """
+    for one in read_filters(filters):
+        head = one.name.partition(".")[0]
+        if one.name == "study":
+            with reading(engine) as connection:
+                _study_row(connection, one.value)
+        elif head in ("spec", "outcome"):
+            told = select(RUNS.c.id) if head == "spec" else select(RUNS.c.id).where(RUNS.c.state == "done")
+            having = select(RUNS.c.id).where(has_field(one.name, engine.dialect.name))
+            with reading(engine) as connection:
+                if connection.scalar(told.limit(1)) is None or connection.scalar(having.limit(1)) is not None:
+                    continue
+            long = " that is searched (long and nested lists are not)" if head == "outcome" else ""
+            raise RecordError(
+                f"filter {one.written!r}: no run has a field {one.name}{long}; `mesascope runs show ID` lists those of a run"
+            )
 
 
 def _where(chosen: Select[Any], filters: Sequence[Filter], engine: Engine) -> Select[Any]:
@@ -128,11 +151,7 @@ def study_points(
         RecordError: there is no such study.
     """
     with reading(engine) as connection:
-        row = connection.execute(select(STUDIES).where(STUDIES.c.name == study)).mappings().first()
-        if row is None:
-            known = ", ".join(connection.scalars(select(STUDIES.c.name).order_by(STUDIES.c.name))) or "none"
-            raise RecordError(f"no study {study!r} in this store; it has: {known}")
-        study_row = _typed(dict(row), engine.url)
+        study_row = _typed(_study_row(connection, study), engine.url)
         joined = POINTS.join(RUNS, RUNS.c.id == POINTS.c.run).join(OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
         columns = (POINTS.c.place, RUNS.c.id, RUNS.c.state, OUTCOMES.c.outcome, RUNS.c.code)
         chosen = select(*columns).select_from(joined)
@@ -143,6 +162,19 @@ def study_points(
         [(one["place"], one["id"], one["state"], one["outcome"]) for one in points],
         sorted({one["code"] for one in points}),
     )
+
+
+def _study_row(connection: Connection, study: str) -> dict[str, Any]:
+    """The row of a study.
+
+    Raises:
+        RecordError: there is no such study.
+    """
+    row = connection.execute(select(STUDIES).where(STUDIES.c.name == study)).mappings().first()
+    if row is None:
+        known = ", ".join(connection.scalars(select(STUDIES.c.name).order_by(STUDIES.c.name))) or "none"
+        raise RecordError(f"no study {study!r} in this store; it has: {known}")
+    return dict(row)
 
 
 def study_states(engine: Engine) -> dict[str, dict[str, int]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mesascope.records._files import RecordError, UnreadableError
+
+from ._flat import flat
 
 if TYPE_CHECKING:
     from ._folders import RunFolders, State
@@ -43,6 +45,19 @@ class RunRow:
     started: str
     ended: str
     seconds: float | None
+
+
+def differing_settings(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
+    """What tells runs of one kind apart: of each, by path, what in its specification is not the same in all of its kind."""
+    specs = [flat(row.spec) for row in rows]
+    shared: dict[str, dict[str, Any]] = {}
+    for row, spec in zip(rows, specs, strict=True):
+        before = shared.get(row.kind, spec)
+        shared[row.kind] = {name: one for name, one in before.items() if name in spec and spec[name] == one}
+    return [
+        {name: one for name, one in spec.items() if name not in shared[row.kind]}
+        for row, spec in zip(rows, specs, strict=True)
+    ]
 
 
 def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:

@@ -116,6 +116,18 @@ class Store:
 
         return count(self._engine, self.folders, filters)
 
+    def refuse_unknown(self, filters: Sequence[str]) -> None:
+        """Refuse filters that are misspelt: that name a study, or a field, that nothing in the index has.
+
+        A field of outcomes counts as known while no run is done.
+
+        Raises:
+            RecordError: the first such filter; or one that cannot be read.
+        """
+        from ._queries import refuse_unknown
+
+        refuse_unknown(self._engine, filters)
+
     def find(self, beginning: str) -> RunRow:
         """The one run whose id begins so.
 

@@ -5,6 +5,7 @@ from ._drivers import Driver as Driver
 from ._execute import execute as execute
 from ._failures import Failure as Failure
 from ._prepare import open_or_make as open_or_make
+from ._runners import SchedulerError as SchedulerError
 from ._runners import SweepError as SweepError
 from ._status import StudyStatus as StudyStatus
 from ._status import study_status as study_status

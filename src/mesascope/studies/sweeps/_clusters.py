@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._gpus import environments, visible_gpus
 from ._jobs import QUEUES, Jobs
-from ._runners import SweepError
+from ._runners import SchedulerError
 from ._worker import alone
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def client_of(scheduler: str, workers: int | None) -> "Iterator[tuple[Client, Ca
         The client, and what to call now and then: it replaces jobs that have ended.
 
     Raises:
-        SweepError: it cannot be reached or started.
+        SchedulerError: it cannot be reached or started.
         ValueError: workers of a foreign scheduler; a package is missing.
     """
     if "://" in scheduler:
@@ -86,7 +86,7 @@ def _there(address: str) -> "Iterator[Client]":
             thread.submit(asyncio.run, _greet(address)).result()
         client = Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
-        raise SweepError(
+        raise SchedulerError(
             f"no scheduler answers at {address}; start one (dask scheduler), or check the address"
         ) from error
     with client:
@@ -204,6 +204,6 @@ def _queue(scheduler: str) -> Any:
             silence_logs=logging.CRITICAL,
         )
     except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise SweepError(
+        raise SchedulerError(
             f"no {scheduler} cluster can be started ({error}); check ~/.config/dask/jobqueue.yaml"
         ) from error

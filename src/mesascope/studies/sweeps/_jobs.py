@@ -6,7 +6,7 @@ import re
 import time
 from typing import Any
 
-from ._runners import SweepError
+from ._runners import SchedulerError, SweepError
 
 QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster"}
 """Batch systems, and what dask-jobqueue calls them."""
@@ -18,14 +18,21 @@ _PATIENCE = 60  # seconds for the answer of a queue
 
 
 class Jobs:
-    """The jobs of a cluster of dask-jobqueue, kept at a number of workers."""
+    """The jobs of a cluster of dask-jobqueue, kept at a number of workers.
+
+    Raises:
+        SchedulerError: the queue takes none.
+    """
 
     def __init__(self, cluster: Any, queue: str, workers: int) -> None:
         self._cluster, self._queue, self._workers = cluster, queue, workers
         self._asked = time.monotonic()
         self._came: set[str] = set()
         self._vain = 0
-        cluster.sync(self._submit)
+        try:
+            cluster.sync(self._submit)
+        except SweepError as error:
+            raise SchedulerError(str(error)) from error
 
     def keep(self) -> None:
         """Ask for jobs in the place of those that have ended, if the last time is long enough ago.

@@ -19,6 +19,10 @@ class SweepError(RuntimeError):
     """A sweep cannot go on; what has ended is kept, and the message says why and the mend."""
 
 
+class SchedulerError(SweepError):
+    """Nobody answers where the scheduler was said to be, or it cannot be started as it is configured: nothing was computed."""
+
+
 class Report(NamedTuple):
     """How runs ended that were given together.
 

@@ -56,6 +56,19 @@ class StudySpec(Spec):
     subset: SubsetSpec | None = None
     _folder: Path = PrivateAttr(default=Path())
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_run(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and "base" not in data:
+            fields = {name for kind in SPECS.values() for name in kind.model_fields} - {*cls.model_fields}
+            for name in data:
+                if name in fields:
+                    raise wrong(
+                        f"this specifies a run (it has a {name}), not a study; put it into a table base, beside "
+                        "name, kind and axes"
+                    )
+        return data
+
     @model_validator(mode="after")
     def _know_the_folder(self, info: ValidationInfo) -> Self:
         self._folder = Path((info.context or {}).get("folder", ".")).absolute()

@@ -97,8 +97,8 @@ def sweep(
     Raises:
         SpecError: a point of the study cannot be run; nothing is computed then.
         RecordError: the store cannot be used, or has another study of this name.
-        SweepError: the scheduler cannot be reached, or its workers cannot run mesascope; the disk is full, or a run's folder
-            cannot be read.
+        SchedulerError: the scheduler cannot be reached, or started.
+        SweepError: its workers cannot run mesascope, or it is gone; the disk is full, or a run's folder cannot be read.
         ValueError: 64-bit mode is off (in-process); workers, retries or batch that make no sense.
         KeyboardInterrupt: Ctrl-C; what has ended is kept.
     """
