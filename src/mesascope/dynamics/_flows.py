@@ -39,8 +39,8 @@ def gradient_flows(
     """Solve n gradient flows θ' = −∇L(θ), each on data of its own and to a time of its own, by one vectorized program.
 
     Every flow takes steps of its own size, as `gradient_flow` would: to the tolerance of the solver the ends are the same. The
-    last bits depend on the other flows, as sums are vectorized, and all wait for the one that needs the most steps. Nothing is
-    tightened on the way, which only a flow to rest needs.
+    last bits depend on how many flows there are, as sums are vectorized, and all wait for the one that needs the most steps.
+    Nothing is tightened on the way, which only a flow to rest needs.
 
     Args:
         models: the n starts.

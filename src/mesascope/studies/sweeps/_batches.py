@@ -8,7 +8,7 @@ from ._attempts import attempts
 
 
 def batches(
-    left: Sequence[str], programs: Mapping[str, str | None], folders: RunFolders, size: int
+    left: Sequence[str], programs: Mapping[str, str], folders: RunFolders, size: int
 ) -> list[tuple[str, ...]]:
     """The runs that are left, in their order, those of one program up to `size` together.
 
@@ -17,7 +17,7 @@ def batches(
 
     Args:
         left: ids.
-        programs: of every run what shapes its program (see `program_of`); None, or nothing, of one that goes alone.
+        programs: of every run what shapes its program (see `program_of`); nothing of one that goes alone.
         folders: of the store.
         size: how many go together, at most.
     """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mesascope.records import Store
 
 IN_PROCESS, LOCAL = "in-process", "local"
-_MOST_TOGETHER = 1024  # flows: their paths are in memory at once
+_MOST_TOGETHER = 512  # flows: each is held by an open file, and many systems grant a process 1024
 
 
 class SweepResult(BaseModel):
