@@ -105,6 +105,32 @@ def test_several_filters_hold_together(store, made):
         store.find("0" * 32)
 
 
+def test_what_nothing_has_is_refused_as_misspelt(store, made):
+    store.refuse_unknown(["spec.init.a=1", "outcome.loss<1"])  # an empty store knows no fields
+    store.folders.plan(made.planned(1, nothing=None, list=[1, {"x": 2}]))
+    store.refresh()
+    known = ["spec.init.a!=7", "spec.nothing=null", "spec.list.1.x=3", "state=failed", "kind=flow"]
+    store.refuse_unknown([*known, "outcome.loss<1", "outcome.z<1"])  # nobody has an outcome yet
+    store.folders.finish(
+        made.ended(store.folders.planned(made.planned(1).id), outcome={"w": [[1.0]], "c": 2})
+    )
+    store.refresh()
+    store.refuse_unknown([*known, "outcome.c<1"])
+    for text, told in (
+        ("spec.init.z!=3", "'spec.init.z!=3': no run has a field spec.init.z; `mesascope runs show ID`"),
+        ("spec.list.2=1", "no run has a field spec.list.2;"),
+        (
+            "outcome.w.0.0=1",
+            "no run has a field outcome.w.0.0 that is searched (long and nested lists are not)",
+        ),
+        ("study=one", "no study 'one' in this store; it has: none"),
+        ("status=done", "did you mean state?"),
+    ):
+        with pytest.raises(RecordError) as caught:
+            store.refuse_unknown(["state=done", text])
+        assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
