@@ -39,6 +39,13 @@ def test_one_that_diverges_says_so_by_itself():
     np.testing.assert_array_equal(flows[2].model.w_pv, together()[2].model.w_pv)
 
 
+def test_their_order_changes_no_bit():
+    turned = together(STARTS[::-1], LAWS[::-1], TIMES[::-1])[::-1]
+    for one, other in zip(together(), turned, strict=True):
+        np.testing.assert_array_equal(one.times, other.times)
+        np.testing.assert_array_equal(one.trajectory.w_kq, other.trajectory.w_kq)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
