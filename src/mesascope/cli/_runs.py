@@ -314,9 +314,9 @@ def _print_rows(rows: list[RunRow], total: int) -> None:
     for row, setting in zip(rows, settings, strict=True):
         state = Text(row.state, style=_COLOURS[row.state])
         seconds = "" if row.seconds is None else f"{row.seconds:.2f}"
-        cells = [row.id[:12], state, Text(printable(row.kind)), seconds]
-        cells += [Text(setting, overflow="fold")] if any(settings) else []
-        table.add_row(*cells, Text(_summary(row), overflow="ellipsis", no_wrap=True))
+        told = [Text(setting, overflow="fold")] if any(settings) else []
+        summary = Text(_summary(row), overflow="ellipsis", no_wrap=True)
+        table.add_row(row.id[:12], state, Text(printable(row.kind)), seconds, *told, summary)
     if rows:
         console.print(table)
     more = f", {len(rows)} shown; --limit shows more" if total > len(rows) else ""
