@@ -17,7 +17,8 @@ from ._widgets import NO_FLOW, Plot, Slider, Work, sentence
 from ._words import typeset
 
 # Pointer and arrow keys on the picture of the (a, b) plane, in the units of its axes. They listen to the whole document, for
-# the picture comes and goes with its panel. Keys go on from where the last one led: the server's answer may be under way.
+# the picture comes and goes with its panel. Keys go on from where the last one led, as long as the picture keeps the focus:
+# the server's answers to those before may be under way.
 _DRAW = """
 (() => {
   let plot = null, last = 0;
@@ -36,6 +37,7 @@ _DRAW = """
     plot = event.button === 0 ? event.target.closest('[data-figure="phase"]') : null;
     if (plot && !send(event)) plot = null;
     if (plot) event.preventDefault();
+    if (plot) led = null;
   }, true);
   document.addEventListener("pointermove", (event) => {
     if (!plot || event.timeStamp - last < 60) return;
@@ -45,16 +47,17 @@ _DRAW = """
   document.addEventListener("pointerup", (event) => { if (plot) send(event); plot = null; }, true);
 
   const keys = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  let led = { until: 0 }, telling = 0;
+  let led = null, wanted = null, telling = 0;
+  document.addEventListener("focusout", () => { led = null; }, true);
   document.addEventListener("keydown", (event) => {
     const picture = event.target.closest?.('[data-figure="phase"]'), along = keys[event.key];
     if (!along || !picture?._fullLayout) return;
     event.preventDefault();
     const [low, high] = picture._fullLayout.xaxis.range, step = (high - low) * (event.shiftKey ? 0.1 : 0.01);
     const start = picture.data.find((trace) => trace.name === "start");
-    const from = event.timeStamp < led.until ? led : { a: start.x[0], b: start.y[0] };
-    led = { a: from.a + step * along[0], b: from.b + step * along[1], until: event.timeStamp + 1000 };
-    telling ||= setTimeout(() => { telling = 0; emitEvent("lab_start", { a: led.a, b: led.b }); }, 50);
+    const from = led || { a: start.x[0], b: start.y[0] };
+    led = wanted = { a: from.a + step * along[0], b: from.b + step * along[1] };
+    telling ||= setTimeout(() => { telling = 0; emitEvent("lab_start", wanted); }, 50);
   }, true);
 })()
 """

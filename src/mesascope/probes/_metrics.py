@@ -84,8 +84,9 @@ def error_similarity(
 
 
 def squared(values: np.ndarray) -> np.ndarray:
-    """Squared norms over the last axis."""
-    return np.sum(np.abs(values) ** 2, -1)
+    """Squared norms over the last axis; infinite, without a warning, where divergence leaves the range of numbers."""
+    with np.errstate(over="ignore"):
+        return np.sum(np.abs(values) ** 2, -1)
 
 
 def inner(one: np.ndarray, other: np.ndarray) -> np.ndarray:
