@@ -5,7 +5,7 @@ import jax
 import numpy as np
 import pytest
 
-from mesascope.core import named_key
+from mesascope.core import named_key, random_key, split_keys
 
 
 def data(*args):
@@ -53,3 +53,20 @@ def test_bad_arguments():
         named_key(1.0, "a")
     with pytest.raises(TypeError, match=r"named_key names must be strings, got 3; write str"):
         named_key(0, 3)
+
+
+def test_keys_of_both_kinds_are_taken_as_they_are():
+    for key in (jax.random.key(0), jax.random.PRNGKey(0), jax.random.split(jax.random.key(0), 3)):
+        assert random_key(key) is key
+    assert jax.jit(lambda key: jax.random.key_data(random_key(key)))(jax.random.key(1)).shape == (2,)
+    found, expected = (
+        jax.random.key_data(split(jax.random.key(3), 4)) for split in (split_keys, jax.random.split)
+    )
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("wrong", [0, None, 1.5, "key", np.uint32(3), np.zeros(2), jax.numpy.arange(2)])
+def test_what_is_no_key_is_refused_with_the_mend(wrong):
+    for use in (random_key, split_keys):
+        with pytest.raises(TypeError, match=r"key must be a random key such as jax\.random\.key\(0\), got "):
+            use(wrong)

@@ -11,16 +11,20 @@ from mesascope.models import (
     BareTokens,
     ComplexPairs,
     Dense,
+    DiagonalSelfAttention,
+    FactoredLinearAttention,
     FactoredLinearSelfAttention,
     FirstBlock,
     InterleavedPrompt,
     LastEntry,
     LayerNorm,
     LearnedPositions,
+    LinearAttention,
     LinearAttentionStack,
     LinearSelfAttention,
     Looped,
     MesaLayer,
+    MultiHeadLinearAttention,
     NormedDense,
     OneHot,
     PairedTokens,
@@ -36,9 +40,13 @@ from mesascope.models import (
     StackedPrompt,
     TokenTable,
     WithPositions,
+    factored_linear_transformer,
     linear_transformer,
     looped_linear_transformer,
+    mesa_transformer,
+    prompt_linear_transformer,
     prompt_transformer,
+    token_transformer,
     transformer,
 )
 
@@ -374,3 +382,34 @@ def test_an_empty_batch_is_refused(layer):
     }[layer]()
     with pytest.raises(ValueError, match="batch is empty"):
         made(np.zeros((0, 5, 4), np.float32))
+
+
+KEYLESS = {
+    "linear": lambda key: linear_transformer(2, 1, key=key),
+    "factored": lambda key: factored_linear_transformer(2, 1, key=key),
+    "prompts": lambda key: prompt_linear_transformer(2, 1, key=key),
+    "looped": lambda key: looped_linear_transformer(2, 2, key=key),
+    "mesa": lambda key: mesa_transformer(2, key=key),
+    "softmax": lambda key: transformer(2, 4, 1, 2, 5, key=key),
+    "symbols": lambda key: token_transformer(3, 4, 1, 2, 5, key=key),
+    "interleaved": lambda key: prompt_transformer(2, 4, 1, 2, 1, key=key),
+    "LinearAttention": lambda key: LinearAttention.gaussian(2, 0.1, key=key),
+    "MultiHeadLinearAttention": lambda key: MultiHeadLinearAttention.gaussian(2, 2, 0.1, key=key),
+    "FactoredLinearAttention": lambda key: FactoredLinearAttention.gaussian(2, 1, 0.1, key=key),
+    "LinearSelfAttention": lambda key: LinearSelfAttention.gaussian(3, 1, 0.1, key=key),
+    "FactoredLinearSelfAttention": lambda key: FactoredLinearSelfAttention.gaussian(3, 1, 0.1, key=key),
+    "DiagonalSelfAttention": lambda key: DiagonalSelfAttention.gaussian((2, 1), 0.1, key=key),
+    "SoftmaxSelfAttention": lambda key: SoftmaxSelfAttention.gaussian(4, 2, key=key),
+    "MesaLayer": lambda key: MesaLayer.gaussian(3, 1, 0.1, key=key),
+    "MLP": lambda key: MLP.gaussian((4, 8, 4), key=key),
+    "Dense": lambda key: Dense.gaussian(3, 1, key=key),
+    "TokenTable": lambda key: TokenTable.gaussian(3, 4, key=key),
+    "LearnedPositions": lambda key: LearnedPositions.gaussian(5, 4, 0.1, key=key),
+    "Projected": lambda key: Projected.gaussian(StackedPrompt(2), 4, key=key),
+}
+
+
+@pytest.mark.parametrize("name", KEYLESS)
+def test_a_seed_in_the_place_of_a_key_is_refused(name):
+    with pytest.raises(TypeError, match=r"^key must be a random key such as jax\.random\.key\(0\), got 0$"):
+        KEYLESS[name](0)

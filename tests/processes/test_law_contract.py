@@ -288,3 +288,12 @@ def test_equal_numbers_make_equal_laws(construct):
 
 def test_laws_of_different_kinds_differ_at_equal_parameters():
     assert len({Gaussian(1), Sparse(1), Rademacher(1), Uniform(1), Constant(1)}) == 5
+
+
+@every_law
+def test_what_is_no_key_is_refused(name):
+    law = LAWS[name]()
+    if isinstance(law, Constant):  # its key plays no part
+        return
+    with pytest.raises(TypeError, match=r"^key must be a random key such as jax\.random\.key\(0\), got 0$"):
+        law.sample(0, DIM)

@@ -162,6 +162,12 @@ def test_counts_are_checked(name):
         process.sample(named_key(0), SIZE, True)
 
 
+@every_process
+def test_what_is_no_key_is_refused(name):
+    with pytest.raises(TypeError, match=r"^key must be a random key such as jax\.random\.key\(0\), got 0$"):
+        PROCESSES[name]().sample(0, SIZE, 2)
+
+
 def test_every_public_process_is_in_the_list():
     public = {
         kind

@@ -13,6 +13,8 @@ from ._embedding import full_from_reduced as full_from_reduced
 from ._embedding import reduced_from_full as reduced_from_full
 from ._estimate import Estimate as Estimate
 from ._keys import named_key as named_key
+from ._keys import random_key as random_key
+from ._keys import split_keys as split_keys
 from ._lapack import eigh as eigh
 from ._lapack import lu_factor as lu_factor
 from ._matrix import covariance_matrix as covariance_matrix

@@ -1,11 +1,36 @@
 """Random keys named by what they are for: no two uses share randomness, and no call depends on another."""
 
 import hashlib
+from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from ._checks import integer_at_least
+
+
+def random_key(key: Any) -> PRNGKeyArray:
+    """Return `key`, if it is one: of `jax.random.key`, or of `jax.random.PRNGKey`; several of them are.
+
+    Raises:
+        TypeError: it is something else, such as a seed.
+    """
+    kind = getattr(key, "dtype", None)
+    bare = kind == np.uint32 and key.ndim > 0  # those of PRNGKey
+    if kind is None or not (bare or jnp.issubdtype(kind, jax.dtypes.prng_key)):
+        raise TypeError(f"key must be a random key such as jax.random.key(0), got {key!r}")
+    return key
+
+
+def split_keys(key: Any, count: int = 2) -> PRNGKeyArray:
+    """Return `count` independent keys made of one, shape `(count,)`: `jax.random.split`.
+
+    Raises:
+        TypeError: as for `random_key`.
+    """
+    return jax.random.split(random_key(key), count)
 
 
 def named_key(seed: int, *names: str) -> PRNGKeyArray:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import finite_positive
+from mesascope.core import finite_positive, random_key
 
 
 def finite_array(name: str, value: Any, ndim: int) -> Array:
@@ -59,4 +59,4 @@ def positive_number(name: str, value: Any) -> Any:
 
 def gaussian_array(key: Array, shape: tuple[int, ...], scale: Any) -> Array:
     """Independent entries N(0, scale²)."""
-    return scale * jax.random.normal(key, shape)
+    return scale * jax.random.normal(random_key(key), shape)

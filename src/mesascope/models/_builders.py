@@ -6,10 +6,9 @@ by √(2 layers), so that its size does not grow with the depth.
 
 from __future__ import annotations
 
-import jax
 from jax import Array
 
-from mesascope.core import integer_at_least
+from mesascope.core import integer_at_least, split_keys
 
 from ._around_embedding import Projected, RealForm, WithPositions
 from ._context import Context
@@ -37,7 +36,7 @@ def linear_transformer(
 
     One layer is `LinearAttention`. Source: zheng2024, section 3; vonoswald2024 (several layers).
     """
-    keys = jax.random.split(key, integer_at_least("layers", layers, 1))
+    keys = split_keys(key, integer_at_least("layers", layers, 1))
     drawn = [LinearSelfAttention.gaussian(3 * dim, heads, scale, key=k, normalizer=normalizer) for k in keys]
     return SequenceModel(PairedTokens(dim), LinearAttentionStack(drawn), FirstBlock(dim))
 
@@ -54,7 +53,7 @@ def factored_linear_transformer(
     normalizer: Normalizer = "t-1",
 ) -> SequenceModel:
     """As `linear_transformer`, with weights W_K, W_Q, W_P, W_V; sizes left out are 3d."""
-    keys = jax.random.split(key, integer_at_least("layers", layers, 1))
+    keys = split_keys(key, integer_at_least("layers", layers, 1))
     drawn = [
         FactoredLinearSelfAttention.gaussian(
             3 * dim, heads, scale, key=k, key_size=key_size, value_size=value_size, normalizer=normalizer
@@ -113,7 +112,7 @@ def mesa_transformer(
     regularization: float = 1.0,
 ) -> SequenceModel:
     """Mesa layers on paired tokens; sizes left out are 3d. Source: vonoswald2024."""
-    keys = jax.random.split(key, integer_at_least("layers", layers, 1))
+    keys = split_keys(key, integer_at_least("layers", layers, 1))
     drawn = [
         MesaLayer.gaussian(
             3 * dim,
@@ -144,7 +143,7 @@ def transformer(
     Complex tokens (`complex_tokens=True`) enter as (Re; Im) and leave as complex predictions.
     """
     real_dim = (1 + complex_tokens) * integer_at_least("dim", dim, 1)
-    keys = jax.random.split(key, 3)
+    keys = split_keys(key, 3)
     embedding = _positioned(BareTokens(real_dim), width, horizon, keys[0])
     network = _blocks(width, layers, heads, keys[1])
     readout = NormedDense(Dense.gaussian(width, real_dim, key=keys[2]))
@@ -157,7 +156,7 @@ def token_transformer(
     vocabulary: int, width: int, layers: int, heads: int, horizon: int, *, key: Array
 ) -> SequenceModel:
     """As `transformer`, for discrete tokens: a learned table of tokens, and logits for predictions."""
-    keys = jax.random.split(key, 4)
+    keys = split_keys(key, 4)
     positions = LearnedPositions.gaussian(horizon, width, 0.1, key=keys[1])
     embedding = WithPositions(TokenTable.gaussian(vocabulary, width, key=keys[0]), positions)
     readout = NormedDense(Dense.gaussian(width, vocabulary, key=keys[3]))
@@ -168,7 +167,7 @@ def prompt_transformer(
     dim: int, width: int, layers: int, heads: int, examples: int, *, key: Array
 ) -> PromptModel:
     """As `transformer`, on interleaved prompts x_1, y_1, …, x_q of at most `examples` examples."""
-    keys = jax.random.split(key, 3)
+    keys = split_keys(key, 3)
     horizon = 2 * integer_at_least("examples", examples, 0) + 1
     embedding = _positioned(InterleavedPrompt(dim), width, horizon, keys[0])
     readout = NormedDense(Dense.gaussian(width, 1, key=keys[2]))
@@ -178,7 +177,7 @@ def prompt_transformer(
 def _prompt_stack(
     dim: int, layers: int, heads: int, scale: float, key: Array, normalizer: Normalizer, context: Context
 ) -> LinearAttentionStack:
-    keys = jax.random.split(key, integer_at_least("layers", layers, 1))
+    keys = split_keys(key, integer_at_least("layers", layers, 1))
     return LinearAttentionStack(
         LinearSelfAttention.gaussian(dim + 1, heads, scale, key=k, normalizer=normalizer, context=context)
         for k in keys
@@ -187,7 +186,7 @@ def _prompt_stack(
 
 def _positioned(embedding: Embedding, width: int, horizon: int, key: Array) -> WithPositions:
     """A learned projection with learned positions, small beside the tokens."""
-    key_weights, key_positions = jax.random.split(key)
+    key_weights, key_positions = split_keys(key)
     positions = LearnedPositions.gaussian(horizon, width, 0.1, key=key_positions)
     return WithPositions(Projected.gaussian(embedding, width, key=key_weights), positions)
 
@@ -197,8 +196,8 @@ def _blocks(width: int, layers: int, heads: int, key: Array) -> Stack:
     layers = integer_at_least("layers", layers, 1)
     gain = (2 * layers) ** -0.5
     blocks = []
-    for key_layer in jax.random.split(key, layers):
-        key_attention, key_mlp = jax.random.split(key_layer)
+    for key_layer in split_keys(key, layers):
+        key_attention, key_mlp = split_keys(key_layer)
         attention = SoftmaxSelfAttention.gaussian(width, heads, key=key_attention, output_gain=gain)
         mlp = MLP.gaussian((width, 4 * width, width), key=key_mlp, output_gain=gain)
         blocks.append(Stack([Residual(PreNorm(attention)), Residual(PreNorm(mlp))]))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
+from mesascope.core import integer_at_least, split_keys
 
 from ._arrays import finite_array, gaussian_array
 from ._kernels import project_last
@@ -52,7 +51,7 @@ def factor_shapes(
 
 def gaussian_factors(key: Array, shapes: tuple[tuple[int, int, int], ...], scales: Any) -> Factors:
     """Independent entries N(0, scale²), with one scale for each of the four factors."""
-    keys = jax.random.split(key, len(shapes))
+    keys = split_keys(key, len(shapes))
     return Factors(*(gaussian_array(*drawn) for drawn in zip(keys, shapes, scales, strict=True)))
 
 

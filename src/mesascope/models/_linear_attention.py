@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import embed, finite_number, integer_at_least
+from mesascope.core import embed, finite_number, integer_at_least, split_keys
 
 from ._arrays import finite_array, gaussian_array, positive_number
 from ._heads import checked_factors, gaussian_factors
@@ -121,7 +121,7 @@ class LinearAttention(LinearAttentionModel):
     def gaussian(cls, dim: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1") -> Self:
         """Standard initialization: every entry independent N(0, scale²), scale > 0."""
         dim, scale = integer_at_least("dim", dim, 1), positive_number("scale", scale)
-        key_kq, key_pv = jax.random.split(key)
+        key_kq, key_pv = split_keys(key)
         w_kq = gaussian_array(key_kq, (2 * dim, 2 * dim), scale)
         return cls(w_kq, gaussian_array(key_pv, (dim, 2 * dim), scale), normalizer)
 
@@ -173,7 +173,7 @@ class MultiHeadLinearAttention(LinearAttentionModel):
     ) -> Self:
         """Every entry of every head independent N(0, scale²), scale > 0."""
         heads = integer_at_least("heads", heads, 1)
-        drawn = [LinearAttention.gaussian(dim, scale, key=k) for k in jax.random.split(key, heads)]
+        drawn = [LinearAttention.gaussian(dim, scale, key=k) for k in split_keys(key, heads)]
         return cls(jnp.stack([h.w_kq for h in drawn]), jnp.stack([h.w_pv for h in drawn]), normalizer)
 
     def heads(self) -> tuple[Array, Array]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
+from mesascope.core import integer_at_least, split_keys
 
 from ._arrays import finite_array, gaussian_array, positive_number
 from ._batch_last_layer import BatchLastLayer, in_one_type
@@ -69,7 +68,7 @@ class LinearSelfAttention(BatchLastLayer):
         width, heads = integer_at_least("width", width, 1), integer_at_least("heads", heads, 1)
         output = width if output_width is None else integer_at_least("output_width", output_width, 1)
         scale = positive_number("scale", scale)
-        key_kq, key_pv = jax.random.split(key)
+        key_kq, key_pv = split_keys(key)
         w_kq = gaussian_array(key_kq, (heads, width, width), scale)
         return cls(w_kq, gaussian_array(key_pv, (heads, output, width), scale), normalizer, context)
 

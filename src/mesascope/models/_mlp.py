@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import integer_at_least
+from mesascope.core import integer_at_least, split_keys
 
 from ._arrays import gaussian_array, positive_number, real_array
 from ._kernels import project
@@ -63,7 +63,7 @@ class MLP(Layer):
         if len(sizes) < 2:
             raise ValueError(f"widths: an MLP needs at least two, on the way in and out, got {sizes}")
         gains = [1.0] * (len(sizes) - 2) + [positive_number("output_gain", output_gain)]
-        keys = jax.random.split(key, len(gains))
+        keys = split_keys(key, len(gains))
         drawn = zip(keys, sizes[1:], sizes[:-1], gains, strict=True)
         weights = [gaussian_array(k, (out, fan_in), gain * fan_in**-0.5) for k, out, fan_in, gain in drawn]
         return cls(weights, [jnp.zeros(size) for size in sizes[1:]], activation)

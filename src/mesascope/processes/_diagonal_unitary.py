@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, PRNGKeyArray
 
-from ..core import integer_at_least
+from ..core import integer_at_least, split_keys
 from ._law import Law
 from ._process import SequenceProcess, checked_law
 
@@ -45,7 +45,7 @@ class DiagonalUnitary(SequenceProcess):
         """
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
-        token_key, transition_key = jax.random.split(key)
+        token_key, transition_key = split_keys(key)
         first = self.law.sample(token_key, self.dim, (batch,))
         return first[:, None, :] * circle_powers(transition_key, horizon, batch, self.dim)
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, integer_at_least
+from ..core import Number, integer_at_least, random_key
 from ._law import Law, LineRule, ProductTerm, QuadratureTerm, point_rule, powers
 from ._samples import Samples
 
@@ -133,7 +133,7 @@ class Empirical(Law):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)` with replacement."""
-        table = jnp.asarray(self.samples.table)
+        table, key = jnp.asarray(self.samples.table), random_key(key)
         columns = self._columns(dim)
         if self.joint:
             return table[jax.random.randint(key, shape, 0, len(table))]

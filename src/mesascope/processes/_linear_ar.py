@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, finite_nonnegative, integer_at_least, show_number
+from ..core import Number, finite_nonnegative, integer_at_least, show_number, split_keys
 from ._einsum import einsum
 from ._law import Law
 from ._normal import standard_normal
@@ -106,7 +106,7 @@ class LinearAR(SequenceProcess):
         """Draw independent sequences of real tokens, shape `(batch, horizon, dim)`."""
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
-        keys = jax.random.split(key, 5)
+        keys = split_keys(key, 5)
         first = self.law.sample(keys[0], self.state_dim, (batch,))
         frame = haar_orthogonal(keys[1], self.state_dim, batch)
         bounds = jnp.asarray(real_bounds(self.spectrum))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, integer_at_least
+from ..core import Number, integer_at_least, split_keys
 from ._einsum import einsum
 from ._gaussian import Gaussian
 from ._law import Law
@@ -82,7 +82,7 @@ class LinearRegression(PromptProcess):
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
         examples = integer_at_least("examples", examples, 1)
         batch = integer_at_least("batch", batch, 1)
-        input_key, weight_key, noise_key = jax.random.split(key, 3)
+        input_key, weight_key, noise_key = split_keys(key, 3)
         x = self._inputs(input_key, examples + 1, batch)
         clean = einsum("bnj,bj->bn", x, self._weights(weight_key, batch))
         return Prompts(x, add_noise(noise_key, clean, self.noise))

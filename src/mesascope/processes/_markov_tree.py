@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from ..core import Number, finite_positive, integer_at_least, show_number
+from ..core import Number, finite_positive, integer_at_least, show_number, split_keys
 from ._process import SequenceProcess
 from ._stationary import stationary_distribution
 
@@ -153,7 +153,7 @@ class TracedMarkovTree(SequenceProcess):
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Int[Array, "batch horizon"]:
         """As `MarkovTree.sample`."""
-        keys = jax.random.split(key, integer_at_least("batch", batch, 1))
+        keys = split_keys(key, integer_at_least("batch", batch, 1))
         return _sequences(keys, self.sources, self.dim, self.alpha)
 
     def describe(self) -> str:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, exact, finite_nonnegative, show_number
+from ..core import Number, exact, finite_nonnegative, show_number, split_keys
 from ._law import Law, ProductTerm, QuadratureTerm
 
 # Floats such as 0.1 + 0.2 + 0.7 miss 1 by their rounding; a sum this close is taken for 1 and divided out.
@@ -115,7 +115,7 @@ class Mixture(Law):
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`; every part is drawn and one of them kept, token by token."""
         weighted = self.weighted
-        choice_key, *keys = jax.random.split(key, len(weighted) + 1)
+        choice_key, *keys = split_keys(key, len(weighted) + 1)
         probabilities = jnp.asarray([float(p) for p, _ in weighted])
         choice = jax.random.choice(choice_key, len(weighted), shape, p=probabilities)
         draws = [

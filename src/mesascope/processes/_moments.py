@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, exact, finite_number, show_number
+from ..core import Number, exact, finite_number, random_key, show_number
 from ._gauss_rule import golub_welsch, jacobi_coefficients
 from ._law import MAX_ORDER, IdenticalLaw, LineRule, MomentError
 
@@ -67,7 +67,7 @@ class Moments(IdenticalLaw):
         """Draw tokens of shape `shape + (dim,)` whose coordinates are independent draws from the atoms."""
         rule = self.line_rule()
         nodes, weights = jnp.asarray(rule.nodes), jnp.asarray(rule.weights)
-        return jax.random.choice(key, nodes, (*shape, self.check_dim(dim)), p=weights)
+        return jax.random.choice(random_key(key), nodes, (*shape, self.check_dim(dim)), p=weights)
 
     def describe(self) -> str:
         """Return e.g. `Moments(1, 0, 1, 0, 3, 0, 15)`."""

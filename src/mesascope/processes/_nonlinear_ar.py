@@ -1,11 +1,10 @@
 """Sequences whose transition is a random two-layer network."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, finite_nonnegative, finite_positive, integer_at_least, show_number
+from ..core import Number, finite_nonnegative, finite_positive, integer_at_least, show_number, split_keys
 from ._einsum import einsum
 from ._law import Law
 from ._normal import standard_normal
@@ -50,7 +49,7 @@ class NonlinearAR(SequenceProcess):
         """Draw independent sequences of real tokens, shape `(batch, horizon, dim)`."""
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
-        token_key, inner_key, outer_key, noise_key = jax.random.split(key, 4)
+        token_key, inner_key, outer_key, noise_key = split_keys(key, 4)
         first = self.law.sample(token_key, self.dim, (batch,))
         gain = float(self.gain)
         inner = gain / self.dim**0.5 * standard_normal(inner_key, (batch, self.hidden, self.dim))

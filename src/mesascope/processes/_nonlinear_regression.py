@@ -1,10 +1,9 @@
 """Prompts whose labels are a random nonlinear function of the inputs."""
 
 import equinox as eqx
-import jax
 from jaxtyping import PRNGKeyArray
 
-from ..core import Number, integer_at_least
+from ..core import Number, integer_at_least, split_keys
 from ._gaussian import Gaussian
 from ._law import Law
 from ._noise import NoiseRange, add_noise, checked_noise, show_noise
@@ -49,7 +48,7 @@ class NonlinearRegression(PromptProcess):
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
         examples = integer_at_least("examples", examples, 1)
         batch = integer_at_least("batch", batch, 1)
-        input_key, target_key, noise_key = jax.random.split(key, 3)
+        input_key, target_key, noise_key = split_keys(key, 3)
         x = self.law.sample(input_key, self.dim, (batch, examples + 1))
         return Prompts(x, add_noise(noise_key, self.target.values(target_key, x), self.noise))
 

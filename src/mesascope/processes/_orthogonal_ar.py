@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, finite_nonnegative, integer_at_least, named_key, show_number
+from ..core import Number, finite_nonnegative, integer_at_least, named_key, show_number, split_keys
 from ._einsum import einsum
 from ._law import Law
 from ._orthogonal import haar_orthogonal
@@ -55,7 +55,7 @@ class OrthogonalAR(SequenceProcess):
         """Draw independent sequences of real tokens, shape `(batch, horizon, dim)`."""
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
-        token_key, transition_key, noise_key = jax.random.split(key, 3)
+        token_key, transition_key, noise_key = split_keys(key, 3)
         first = self.law.sample(token_key, self.dim, (batch,))
         if self.basis is None:
             transitions = haar_orthogonal(transition_key, self.dim, batch)

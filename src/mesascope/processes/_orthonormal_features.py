@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from ..core import Number, exact, finite_nonnegative, finite_positive, integer_at_least
+from ..core import Number, exact, finite_nonnegative, finite_positive, integer_at_least, split_keys
 from ._gaussian import Gaussian
 from ._law import Law
 from ._mixture import SUM_TOLERANCE
@@ -87,7 +87,7 @@ class OrthonormalFeatures(PromptProcess):
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
         examples = integer_at_least("examples", examples, 1)
         batch = integer_at_least("batch", batch, 1)
-        feature_key, weight_key = jax.random.split(key)
+        feature_key, weight_key = split_keys(key)
         weights = self.law.sample(weight_key, self.dim, (batch,))
         probabilities = jnp.asarray([float(p) for p in self.probabilities])
         chosen = jax.random.choice(feature_key, self.features, (batch, examples + 1), p=probabilities)

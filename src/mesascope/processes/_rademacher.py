@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, exact, finite_positive, show_number
+from ..core import Number, exact, finite_positive, random_key, show_number
 from ._law import IdenticalLaw, LineRule
 
 
@@ -47,7 +47,7 @@ class Rademacher(IdenticalLaw):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
-        signs = jax.random.rademacher(key, (*shape, self.check_dim(dim)), jnp.result_type(float))
+        signs = jax.random.rademacher(random_key(key), (*shape, self.check_dim(dim)), jnp.result_type(float))
         return float(self.scale) * signs
 
     def describe(self) -> str:

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import integer_at_least
+from ..core import integer_at_least, split_keys
 from ._diagonal_unitary import circle_powers
 from ._law import Law
 from ._process import SequenceProcess, checked_law
@@ -54,7 +54,7 @@ class RotationAR(SequenceProcess):
         """
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
-        token_key, transition_key = jax.random.split(key)
+        token_key, transition_key = split_keys(key)
         planes = self.dim // 2
         if self.start == "axis":
             first = self.law.sample(token_key, planes, (batch,))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, exact, finite_positive, integer_at_least, show_number
+from ..core import Number, exact, finite_positive, integer_at_least, show_number, split_keys
 from ._law import Law, LineRule, ProductTerm, QuadratureTerm, point_rule, powers
 
 
@@ -91,7 +91,7 @@ class Sparse(Law):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
-        place_key, sign_key = jax.random.split(key)
+        place_key, sign_key = split_keys(key)
         place = jax.random.randint(place_key, shape, 0, self.check_dim(dim))
         sign = jax.random.rademacher(sign_key, shape, jnp.result_type(float))
         return float(self.scale) * sign[..., None] * jax.nn.one_hot(place, dim, dtype=sign.dtype)

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, exact, finite_positive, show_number
+from ..core import Number, exact, finite_positive, random_key, show_number
 from ._gauss_rule import golub_welsch, jacobi_coefficients
 from ._law import MAX_ORDER, IdenticalLaw, LineRule, MomentError
 
@@ -67,7 +67,9 @@ class StudentT(IdenticalLaw):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
-        return float(self.scale) * jax.random.t(key, float(self.df), (*shape, self.check_dim(dim)))
+        return float(self.scale) * jax.random.t(
+            random_key(key), float(self.df), (*shape, self.check_dim(dim))
+        )
 
     def describe(self) -> str:
         """Return e.g. `StudentT(df=8, scale=1)`."""

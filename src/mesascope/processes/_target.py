@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import integer_at_least, named_key
+from ..core import integer_at_least, named_key, split_keys
 from ._einsum import einsum
 from ._law import Static
 from ._normal import standard_normal
@@ -46,7 +46,7 @@ class TwoLayerReLU(Target):
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one network for every row of inputs and return its outputs, shape `(batch, n)`."""
-        inner_key, outer_key = jax.random.split(key)
+        inner_key, outer_key = split_keys(key)
         batch, _, dim = x.shape
         inner = standard_normal(inner_key, (batch, dim, self.hidden))
         outer = (2 / self.hidden) ** 0.5 * standard_normal(outer_key, (batch, self.hidden))

@@ -5,7 +5,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, exact, finite_positive, show_number
+from ..core import Number, exact, finite_positive, random_key, show_number
 from ._law import IdenticalLaw, LineRule
 
 
@@ -47,7 +47,7 @@ class Uniform(IdenticalLaw):
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
         half = float(self.scale)
-        return jax.random.uniform(key, (*shape, self.check_dim(dim)), minval=-half, maxval=half)
+        return jax.random.uniform(random_key(key), (*shape, self.check_dim(dim)), minval=-half, maxval=half)
 
     def describe(self) -> str:
         """Return e.g. `Uniform(scale=1)`."""
