@@ -212,6 +212,22 @@ def test_interrupting_keeps_what_was_computed():
     assert len(flow.times) > 1
 
 
+def test_interrupted_before_the_first_step_it_is_the_start(monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    start = LinearAttention.diagonal(2, 0.1, 0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr("mesascope.dynamics._flow._segment", stop)
+        flow = gradient_flow(start, PROCESS, TASK)
+    assert flow.result is Outcome.INTERRUPTED and list(flow.times) == [0.0]
+    objective = ExactMoments().objective(PROCESS, TASK)
+    slope = jax.tree.leaves(jax.grad(lambda model: objective(model).value)(start))
+    assert flow.gradient_norm == pytest.approx(
+        float(np.sqrt(sum(np.sum(one**2) for one in slope))), rel=1e-12
+    )
+
+
 def test_other_horizons_and_scales_compile_nothing():
     start = LinearAttention.diagonal(3, 0.1, 0.1)
     gradient_flow(start, DiagonalUnitary(Gaussian(1.0), 3), NextToken(20))

@@ -169,6 +169,8 @@ def gradient_flow(
                 progress(FlowProgress(path.end, stats["steps"], float(norm), bound))
     except KeyboardInterrupt:
         result = Outcome.INTERRUPTED
+        if not stats["steps"]:  # before the first segment had ended, which tells its gradient
+            norm = float(_norm(objective, model, start, allowed))
     trajectory = rebuild(path.points())
     return Flow(rebuild(path.last), path.times(), trajectory, float(norm), result, stats, objective)
 
@@ -238,6 +240,13 @@ def _rate(objective: Objective, model: eqx.Module, vector: Array, allowed: Array
     """The fastest rate of the flow at `vector`."""
     _, rebuild = real_vector(model)
     return curvature(masked_gradient(objective, rebuild, allowed), vector)
+
+
+@eqx.filter_jit
+def _norm(objective: Objective, model: eqx.Module, vector: Array, allowed: Array) -> Array:
+    """‖∇L‖₂."""
+    _, rebuild = real_vector(model)
+    return jnp.linalg.norm(masked_gradient(objective, rebuild, allowed)(vector))
 
 
 @eqx.filter_jit
