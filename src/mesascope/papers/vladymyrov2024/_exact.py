@@ -16,6 +16,7 @@ from .._prompts import construction_model
 from .._rotations import rotation
 
 PAPER = "vladymyrov2024"
+_MOST_LAYERS = 98
 
 
 def _row(settings: Settings) -> Finding:
@@ -129,9 +130,16 @@ def _second_order(settings: Settings) -> Finding:
 
 
 def _schedule(condition: float, wanted: float) -> theory.Schedule:
-    """With as many layers as the bound asks for."""
-    tried = (theory.second_order_schedule(1 / condition, 1.0, layers) for layers in range(1, 99))
-    return next(one for one in tried if one.bound <= wanted)
+    """With as many layers as the bound asks for.
+
+    Raises:
+        UnsettledError: that would be more than `_MOST_LAYERS`.
+    """
+    for layers in range(1, _MOST_LAYERS + 1):
+        tried = theory.second_order_schedule(1 / condition, 1.0, layers)
+        if tried.bound <= wanted:
+            return tried
+    raise UnsettledError(f"{_MOST_LAYERS} layers do not reach an error of {wanted:g} at κ = {condition:g}")
 
 
 def _first(errors: np.ndarray, wanted: float) -> int:

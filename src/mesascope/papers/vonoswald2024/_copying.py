@@ -69,7 +69,7 @@ def _copying(settings: Settings) -> Finding:
     ]
     return Finding(
         {"least_attention_to_the_token_before": min(float(found.score.value) for found in after)},
-        {"least_attention_to_the_token_before": f"above {settings['factor']} × {after[0].baseline:.3g}"},
+        {"least_attention_to_the_token_before": f"above {settings['factor']:g} × {after[0].baseline:.3g}"},
         None,
         all_of(*(unless_falling(above(interval, threshold), falling) for interval in intervals)),
         {
@@ -133,7 +133,7 @@ CLAIMS = (
                 "seeds": 3,
                 "sequences": 2000,
                 "tasks": 500,
-                "factor": 2,
+                "factor": 2.0,
             },
             dim=10,
             horizon=50,
@@ -142,7 +142,7 @@ CLAIMS = (
             batch=256,
             steps=20_000,
             seeds=5,
-            factor=4,
+            factor=4.0,
         ),
         check=_copying,
         tolerance_reason=(
