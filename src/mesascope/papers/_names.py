@@ -1,6 +1,8 @@
-"""Verdicts on the names that `identify` gives."""
+"""The names that `identify` gives: verdicts on them, and what a finding tells of them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from mesascope.probes import Identification
 from mesascope.records import Verdict
@@ -33,3 +35,23 @@ def nameless(found: Identification) -> Verdict:
         found: what `identify` says.
     """
     return "inconclusive" if found.verdict == "ambiguous" else decide(found.verdict == "none")
+
+
+def name_of(found: Identification) -> str:
+    """The learners that `identify` names or cannot tell apart, or "none"."""
+    return " or ".join(found.candidates) or "none"
+
+
+def answer_of(found: Identification, learner: str) -> dict[str, Any]:
+    """What `identify` says of one model, for the details of a finding.
+
+    Args:
+        found: what `identify` says.
+        learner: whose fitted hyperparameters belong to it.
+    """
+    return {
+        "verdict": found.verdict,
+        "distances": {entry.learner: entry.distance for entry in found.ranking},
+        "hyperparameters": found.entry(learner).hyperparameters,
+        "reasons": list(found.reasons),
+    }

@@ -16,7 +16,7 @@ from mesascope.theory import ahn2023 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, both, within
 from .._intervals import below, mean_interval
-from .._names import named
+from .._names import name_of, named
 from .._prompts import construction_model, fresh_losses
 from .._recorded import recorded_models
 from .._runs import seeds_of
@@ -81,7 +81,7 @@ def _named(settings: Settings) -> Finding:
     falling = fall_of_losses(middles, models, process, task, settings)
     for number, model in enumerate(models):
         found = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        names.append(" or ".join(found.candidates) or found.verdict)
+        names.append(name_of(found))
         verdicts.append(named(found, _NAME))
         fitted = np.asarray(found.entry(_NAME).hyperparameters["preconditioner"])
         gaps.append(float(np.linalg.norm(fitted - best) / np.linalg.norm(best)))

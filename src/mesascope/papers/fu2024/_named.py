@@ -6,7 +6,7 @@ from mesascope.probes import identify
 from mesascope.processes import FewShot
 
 from .._claim import Claim, Finding, Settings, all_of, both
-from .._names import named
+from .._names import answer_of, name_of, named
 from ._depth import PAPER_SIZES, SETTINGS, regression, trained
 from ._newton import PAPER
 
@@ -19,19 +19,17 @@ def _named(settings: Settings) -> Finding:
         for models in trained(settings)
     ]
     return Finding(
-        {"names": [" or ".join(one.candidates) or "none" for one in found]},
+        {"names": [name_of(one) for one in found]},
         {"names": "newton"},
         None,
         all_of(*(named(one, "newton") for one in found)),
         {
             "seeds": [
                 {
-                    "verdict": one.verdict,
-                    "distances": {entry.learner: entry.distance for entry in one.ranking},
+                    **answer_of(one, "newton"),
                     "hyperparameters": {
                         name: one.entry(name).hyperparameters for name in ("newton", "gradient-descent")
                     },
-                    "reasons": list(one.reasons),
                 }
                 for one in found
             ]

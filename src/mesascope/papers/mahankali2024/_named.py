@@ -5,7 +5,7 @@ from __future__ import annotations
 from mesascope.probes import identify
 
 from .._claim import Claim, Finding, Settings, all_of, both
-from .._names import named
+from .._names import answer_of, name_of, named
 from .._still_falling import unless_falling
 from ._layer import PAPER
 from ._nonlinear_targets import PAPER_SIZES, SETTINGS, data, test_prompts, trained_layers
@@ -21,21 +21,13 @@ def _named(settings: Settings) -> Finding:
     }
     verdict = all_of(*(named(one, _NAME, steps=1) for one in found.values()))
     return Finding(
-        {"names": {number: " or ".join(one.candidates) or "none" for number, one in found.items()}},
+        {"names": {number: name_of(one) for number, one in found.items()}},
         {"names": f"{_NAME}, one step"},
         None,
         unless_falling(verdict, layers.falling),
         {
             "fall_of_the_loss_in_the_second_half": layers.falling,
-            "seeds": {
-                number: {
-                    "verdict": one.verdict,
-                    "distances": {entry.learner: entry.distance for entry in one.ranking},
-                    "hyperparameters": one.entry(_NAME).hyperparameters,
-                    "reasons": list(one.reasons),
-                }
-                for number, one in found.items()
-            },
+            "seeds": {number: answer_of(one, _NAME) for number, one in found.items()},
         },
     )
 

@@ -9,7 +9,7 @@ from mesascope.records import Verdict
 
 from .._claim import Claim, Finding, Settings, all_of, both
 from .._intervals import above, mean_interval
-from .._names import named, nameless
+from .._names import answer_of, name_of, named, nameless
 from .._still_falling import unless_falling
 from ._exact import PAPER
 from ._mixed_noise import PAPER_SIZES, SCALE, SETTINGS, data, judged, trained
@@ -47,22 +47,14 @@ def _finding(
     found: list[Identification], name: str, verdict: Verdict, falling: float, **details: Any
 ) -> Finding:
     return Finding(
-        {"names": [" or ".join(one.candidates) or "none" for one in found]},
+        {"names": [name_of(one) for one in found]},
         {"names": name},
         None,
         verdict,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "nearest": [min(entry.distance for entry in one.ranking) for one in found],
-            "seeds": [
-                {
-                    "verdict": one.verdict,
-                    "distances": {entry.learner: entry.distance for entry in one.ranking},
-                    "hyperparameters": one.entry(_NAME).hyperparameters,
-                    "reasons": list(one.reasons),
-                }
-                for one in found
-            ],
+            "seeds": [answer_of(one, _NAME) for one in found],
             **details,
         },
     )

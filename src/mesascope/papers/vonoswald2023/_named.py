@@ -20,7 +20,10 @@ def _named(settings: Settings) -> Finding:
     sizes = [entry["step_size_over_the_best"] for entry in found]
     farthest = max(abs(size - 1) for size in sizes)
     return Finding(
-        {"names": [" or ".join(entry["names"]) for entry in found], "step_sizes_over_the_best": sizes},
+        {
+            "names": [" or ".join(entry["names"]) or "none" for entry in found],
+            "step_sizes_over_the_best": sizes,
+        },
         {"names": "gradient-descent, one step", "step_sizes_over_the_best": 1.0},
         settings["tolerance"],
         all_of(verdict, within(farthest, settings["tolerance"])),
@@ -35,7 +38,7 @@ def _named_among_all(settings: Settings) -> Finding:
     left = [loss_above_the_step(models, settings)[0] for models in (half_way(settings), at_the_end(settings))]
     falling = fall(*left)
     return Finding(
-        {"names": [" or ".join(entry["names"]) for entry in found]},
+        {"names": [" or ".join(entry["names"]) or "none" for entry in found]},
         {"names": "gradient-descent, one step"},
         None,
         unless_falling(verdict, falling),

@@ -8,7 +8,7 @@ from mesascope.models import SequenceModel
 from mesascope.probes import identify
 
 from .._claim import Claim, Finding, Settings, all_of, both
-from .._names import named
+from .._names import answer_of, name_of, named
 from .._still_falling import unless_falling
 from ._common import PAPER, data
 from ._models import (
@@ -41,21 +41,13 @@ def _named(models: list[SequenceModel], name: str, falling: float, settings: Set
     ]
     verdict = all_of(*(named(one, name) for one in found))
     return Finding(
-        {"names": [" or ".join(one.candidates) or "none" for one in found]},
+        {"names": [name_of(one) for one in found]},
         {"names": name},
         None,
         unless_falling(verdict, falling),
         {
             "fall_of_the_loss_in_the_second_half": falling,
-            "seeds": [
-                {
-                    "verdict": one.verdict,
-                    "distances": {entry.learner: entry.distance for entry in one.ranking},
-                    "hyperparameters": one.entry(name).hyperparameters,
-                    "reasons": list(one.reasons),
-                }
-                for one in found
-            ],
+            "seeds": [answer_of(one, name) for one in found],
         },
     )
 
