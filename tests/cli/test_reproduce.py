@@ -48,6 +48,13 @@ def test_a_narrow_terminal_cuts_nothing_off(monkeypatch):
     assert "converged: the gradient \nfell" in text
 
 
+def test_a_list_of_nothing_is_said_to_be_none(monkeypatch):
+    shown = Console(width=80, file=io.StringIO())
+    monkeypatch.setattr("mesascope.cli._verdicts.results", lambda: shown)
+    print_verdicts([stored.claim(measured={"other_losses": []})], 1.0)
+    assert "measured other_losses: none " in shown.file.getvalue()
+
+
 def test_json(run, invented, tmp_path):
     ended = run(
         "reproduce", "invented/true", "invented/false", "--preset", "paper", "--out", tmp_path, "--json"

@@ -74,7 +74,7 @@ def _short(value: Any) -> str:
         case [first, _, _, *_, last]:
             return f"{_short(first)}, …, {_short(last)} ({len(value)})"
         case list() | tuple():
-            return ", ".join(map(_short, value))
+            return ", ".join(map(_short, value)) or "none"
         case dict():
             return ", ".join(f"{name}: {_short(one)}" for name, one in value.items())
         case _:
