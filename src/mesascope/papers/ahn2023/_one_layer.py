@@ -141,7 +141,7 @@ def _figure(best: np.ndarray, found: np.ndarray) -> Figure:
 
 
 _NAME = "preconditioned-gradient-descent"
-_SETTINGS: dict[str, Any] = {
+_TRAINING: dict[str, Any] = {
     "eigenvalues": [1.0, 1.0, 0.5, 0.25, 1.0],
     "examples": 20,
     "rate": 0.01,
@@ -150,9 +150,6 @@ _SETTINGS: dict[str, Any] = {
     "seed": 0,
     "seeds": 3,
     "prompts": 20_000,
-    "tolerance": 0.05,
-    "loss_tolerance": 0.01,
-    "largest_z": 4.0,
 }
 
 CLAIMS = (
@@ -166,7 +163,7 @@ CLAIMS = (
         ),
         source="ahn2023, Theorem 1",
         settings=both(
-            _SETTINGS,
+            {**_TRAINING, "tolerance": 0.05, "loss_tolerance": 0.01, "largest_z": 4.0},
             batch=4096,
             steps=10_000,
             seeds=10,
@@ -192,7 +189,7 @@ CLAIMS = (
         source="ahn2023, Theorem 1: one layer is a step of preconditioned gradient descent",
         settings=both(
             {
-                **_SETTINGS,
+                **_TRAINING,
                 "tasks": 1000,
                 "learners": [
                     "zero",
