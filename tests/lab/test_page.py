@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -193,12 +194,11 @@ def test_what_comes_before_an_answer_is_taken_and_only_the_last_is_answered(open
 
 
 def test_whole_tokens_are_drawn_from_given_samples(opened):
-    choose(opened, "law.kind", "Given samples")
-    write(opened, "law.samples", "1, 0\n0, 1")
-    opened.wait_for_function("location.search.includes('law.samples=')")
-    # independent coordinates of mean 1/2
-    wait_for_text(opened.locator('[data-answer="diagonal"]'), ": no\\.")
-    choose(opened, "law.joint", "whole tokens")  # one-hot ones: κ₁ = κ₂, and κ₃ = 0
+    with nothing_computed(opened):
+        choose(opened, "law.kind", "Given samples")
+        write(opened, "law.samples", "1, 0\n-1, 0\n0, 1\n0, -1")
+        choose(opened, "law.joint", "whole tokens")
+    # those of the sparse law: κ₁ = κ₂ and κ₃ = 0; for independent coordinates κ₃ = 1/4
     wait_for_text(opened.locator('[data-fact="limit"]'), "1$")
     wait_for_text(opened.locator('[data-fact="gap"]'), "0$")
     turn(opened, "Training")
@@ -447,10 +447,10 @@ READ = [  # what reading the form finds
     ),
 ]
 BUILT = [  # what only building the law finds
-    ("law.kind", "Student t", [("law.df", "5", "df > 6")]),
-    ("law.kind", "Mixture of laws", [("law.parts", "0.5 gaussian", "1")]),
-    ("law.kind", "Given moments", [("law.moments", "1, 2", "needs the 7 numbers")]),
-    ("objective", "weights by context length", [("weights", "9: 1", "context lengths are 2 … 5")]),
+    ("law.kind", "Student t", "law.df", "5", "df > 6"),
+    ("law.kind", "Mixture of laws", "law.parts", "0.5 gaussian", "must sum to 1, not 0.5"),
+    ("law.kind", "Given moments", "law.moments", "1, 2", "needs the 7 numbers"),
+    ("objective", "weights by context length", "weights", "9: 1", "context lengths are 2 … 5"),
 ]
 GOOD = {
     "init.w_kq": "0 0 0 0\n0 0 0 0\n1 0 0 0\n0 1 0 0",
@@ -467,6 +467,17 @@ def message_at(page, name):
     )
 
 
+@contextmanager
+def nothing_computed(page):
+    """Meanwhile one field is wrong that is read after all others."""
+    if not box(page, "max_steps").is_visible():
+        page.get_by_text("Solver", exact=True).click()
+    write(page, "max_steps", "0")
+    wait_for_text(message_at(page, "max_steps").first, "at least 1")
+    yield
+    write(page, "max_steps", "")
+
+
 def test_a_bad_value_is_told_at_its_field_and_the_page_lives(lab, opened):
     opened.get_by_text("Solver", exact=True).click()
     for name, text, message in BAD:
@@ -475,12 +486,8 @@ def test_a_bad_value_is_told_at_its_field_and_the_page_lives(lab, opened):
         wait_for_text(message_at(opened, name).first, re.escape(message))
         write(opened, name, good)
         opened.wait_for_selector('.q-field__messages [role="alert"]', state="detached")
-    last = message_at(opened, "max_steps").first
-    for kind, held in ((READ, True), (BUILT, False)):
-        if held:  # an error that comes after all others: meanwhile nothing is computed
-            write(opened, "max_steps", "0")
-            wait_for_text(last, "at least 1")
-        for choice, option, fields in kind:
+    with nothing_computed(opened):
+        for choice, option, fields in READ:
             choose(opened, choice, option)
             for name, text, message in fields:
                 good = GOOD.get(name, box(opened, name).input_value())
@@ -488,13 +495,17 @@ def test_a_bad_value_is_told_at_its_field_and_the_page_lives(lab, opened):
                 wait_for_text(message_at(opened, name).first, re.escape(message))
                 write(opened, name, good)
             choose(opened, choice, GOOD[choice])  # what is hidden is not asked for
-            if held:
-                wait_for_text(last, "at least 1")
-            else:
-                opened.wait_for_selector('.q-field__messages [role="alert"]', state="detached")
-        if held:
-            write(opened, "max_steps", "")
-            opened.wait_for_selector('.q-field__messages [role="alert"]', state="detached")
+            wait_for_text(message_at(opened, "max_steps").first, "at least 1")
+    for choice, option, name, text, message in BUILT:
+        with nothing_computed(opened):
+            choose(opened, choice, option)
+            good = box(opened, name).input_value()
+            write(opened, name, text)
+        wait_for_text(message_at(opened, name).first, re.escape(message))
+        with nothing_computed(opened):
+            write(opened, name, good)
+            choose(opened, choice, GOOD[choice])
+        opened.wait_for_selector('.q-field__messages [role="alert"]', state="detached")
     write(opened, "law.scale", "2")
     opened.wait_for_function("location.search.includes('law.scale=2')")
 
