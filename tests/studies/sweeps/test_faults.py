@@ -89,6 +89,28 @@ def test_the_driver_is_killed_and_the_rest_is_computed(command, many_losses, tmp
     assert np.isfinite(first.loss).all()
 
 
+@pytest.mark.slow
+def test_flows_are_the_same_on_both_databases(command, tmp_path, postgresql):
+    """In process with SQLite, by two workers with PostgreSQL: the same ends and the same paths, to the last bit."""
+    base = {"dim": 2, "horizon": 20, "law": {"kind": "gaussian", "scale": 1}, "until": 2}
+    base["init"] = {"kind": "gaussian", "scale": 0.3, "seed": 0}
+    axis = {"path": "init.seed", "values": [0, 1, 2, 3]}
+    study = {"name": "flows", "kind": "flow", "base": base, "axes": [axis]}
+    one = command(study, tmp_path / "alone")
+    assert one.end()[0] == 0
+    two = command(study, tmp_path / "shared", "--index", postgresql, *TWO)
+    assert two.end()[0] == 0
+    with open_store(one.store) as alone, open_store(two.store, postgresql) as both:
+        first, second = alone.to_xarray("flows"), both.to_xarray("flows")
+    assert first.identical(second.assign_attrs(first.attrs))
+    assert len(set(first.loss.values)) == 4
+    ids = RunFolders(one.store).ids()
+    assert len(ids) == 4
+    for run in ids:
+        path = RunFolders(one.store).trajectory(run)
+        assert path.identical(RunFolders(two.store).trajectory(run).assign_attrs(path.attrs))
+
+
 def listening_on_loopback(pid):
     """Nothing of a sweep can be reached from other machines."""
     processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
