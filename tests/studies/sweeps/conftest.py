@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -27,6 +28,16 @@ LOSS = {
     "w_kq": [[0, 0, 0, 0], [0, 0, 0, 0], [0.3, 0, 0, 0], [0, 0.3, 0, 0]],
     "w_pv": [[0.7, 0, 0, 0], [0, 0.7, 0, 0]],
 }
+
+
+@pytest.fixture
+def jobqueue():
+    """dask-jobqueue; its import has Ctrl-C end the process as if all were done, and other tests press it."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield pytest.importorskip("dask_jobqueue")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,8 +27,8 @@ TWO = ("--scheduler", "local", "--workers", 2)
 
 
 @pytest.fixture(scope="session")
-def postgresql():
-    """The URL of a database of a real PostgreSQL, on a socket."""
+def postgresql_server():
+    """A real PostgreSQL, on a socket."""
     pgserver = pytest.importorskip("pgserver", reason="no PostgreSQL for this Python", exc_type=ImportError)
     place = Path(tempfile.mkdtemp(prefix="ms-sw-"))  # short: the path of a socket has 100 characters
     atexit.register(shutil.rmtree, place, ignore_errors=True)
@@ -35,9 +36,16 @@ def postgresql():
         server = pgserver.get_server(place / "data", cleanup_mode="stop")
     except Exception as error:
         pytest.skip(f"PostgreSQL does not start here: {error}")
-    server.psql("CREATE DATABASE sweeps")
-    yield server.get_uri("sweeps")
+    yield server
     server.cleanup()
+
+
+@pytest.fixture
+def postgresql(postgresql_server):
+    """The URL of a new database: it is the index of one store."""
+    name = f"sweeps_{uuid.uuid4().hex}"
+    postgresql_server.psql(f"CREATE DATABASE {name}")
+    return postgresql_server.get_uri(name)
 
 
 def computed_once(store, begun, but=0):

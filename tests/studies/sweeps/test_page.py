@@ -86,8 +86,7 @@ def test_every_field_is_explained():
     assert "[subset]" in PAGE and "[[axes]]" in PAGE and "[base]" in PAGE
 
 
-def test_its_settings_of_a_queue_are_what_dask_reads():
-    jobqueue = pytest.importorskip("dask_jobqueue")
+def test_its_settings_of_a_queue_are_what_dask_reads(jobqueue):
     told = yaml.safe_load(next(text for kind, text in BLOCKS if kind == "yaml"))["jobqueue"]["slurm"]
     known = yaml.safe_load((Path(jobqueue.__file__).parent / "jobqueue.yaml").read_text())["jobqueue"][
         "slurm"

@@ -165,10 +165,10 @@ def test_ctrl_c_cancels_the_jobs(command, many_losses, tmp_path, queue):
         ({"queue": "nowhere"}, "no slurm job can be submitted"),
     ],
 )
+@pytest.mark.usefixtures("jobqueue")  # its defaults come first
 def test_jobs_that_come_to_nothing_end_the_sweep(many_losses, tmp_path, slurm, monkeypatch, told, said):
     for name, value in slurm.items():
         monkeypatch.setenv(name, value)
-    pytest.importorskip("dask_jobqueue")  # its defaults come first
     monkeypatch.setattr("mesascope.studies.sweeps._jobs._ASK_EVERY", 0.5)
     study = parse_spec(many_losses(2), StudySpec)
     told = {**JOB, "log-directory": str(tmp_path / "logs"), **told}
