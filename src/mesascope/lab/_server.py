@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,7 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
     from ._guard import Guard
     from ._page import Page
 
+    logging.getLogger("nicegui").addFilter(says_something)
     lab = Lab(records)
     lab.submit(Job("facts", {"setting": DEFAULT}), "quick")  # its process starts while the browser does
 
@@ -76,6 +78,16 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
         reconnect_timeout=10.0,
         tailwind=False,  # in the browser it looks through the whole page after every change
     )
+
+
+def says_something(record: logging.LogRecord) -> bool:
+    """Whether a message of NiceGUI is about anything.
+
+    In Python 3.11 `asyncio.wait_for` forgets that it was cancelled when what it waits for comes at the same moment. At the end
+    NiceGUI then waits in vain for two seconds, cancels again, and names the tasks that were not cancelled: none.
+    """
+    nobody = isinstance(record.args, tuple) and record.args[-1:] == ("",)
+    return not (nobody and str(record.msg).startswith("Could not cancel"))
 
 
 async def _announce(port: int, ready: Callable[[str], None]) -> None:
