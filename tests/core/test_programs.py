@@ -1,7 +1,12 @@
 """Compiled programs are forgotten before the system refuses more, and only then."""
 
+import platform
+import resource
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
+import pytest
 
 from mesascope.core import _programs, forget_programs
 
@@ -25,3 +30,25 @@ def test_programs_are_forgotten_only_where_they_are_many(tmp_path, monkeypatch):
     assert not forget_programs() and calls() == 1
     granted.write_text("10")
     assert forget_programs() and calls() == 2
+
+
+def _resident() -> int:
+    """Bytes of memory that this process holds."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return resource.getpagesize() * pages
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="returns memory through a function of glibc")
+def test_memory_of_what_is_forgotten_goes_back_to_the_system(tmp_path, monkeypatch):
+    granted = tmp_path / "max_map_count"
+    granted.write_text("10")
+    monkeypatch.setattr(_programs, "_MOST_MAPPINGS", granted)
+    blocks = [
+        bytes(10_000) for _ in range(10_000)
+    ]  # small enough for the heap, which ends where something is in use
+    last, held = bytes(10_000), _resident()
+    blocks.clear()
+    assert forget_programs() and len(last) == 10_000
+    assert (
+        held - _resident() > 80_000_000
+    )  # of 100 000 000; with holes below `last`, nothing went back by itself

@@ -1,5 +1,7 @@
 """How many compiled programs a process may keep."""
 
+import ctypes
+from contextlib import suppress
 from pathlib import Path
 
 _MAPPINGS = Path("/proc/self/maps")
@@ -13,7 +15,8 @@ def forget_programs() -> bool:
 
     Linux grants a process 65 530 mappings, a compiled program takes several, and JAX keeps every program: a process
     that computes one thing after another would be aborted by the compiler ("Unable to allocate section memory") after
-    some hundred of them. What is forgotten is compiled again when it is used again. Call it between computations.
+    some hundred of them. What is forgotten is compiled again when it is used again, and its memory goes back to the
+    system. Call it between computations.
 
     Returns:
         Whether programs were forgotten; False where the system does not tell.
@@ -28,4 +31,11 @@ def forget_programs() -> bool:
         import jax
 
         jax.clear_caches()
+        _give_back_memory()
     return many
+
+
+def _give_back_memory() -> None:
+    """Let the C library return what was freed: glibc keeps what lies below anything still in use, gigabytes in the end."""
+    with suppress(OSError, AttributeError):  # a C library without this function
+        ctypes.CDLL(None).malloc_trim(0)
