@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ._files import RecordError, atomic_path
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 FORMAT = "mesascope.data/1"
 _MARK = "mesascope_format"
+_LIBRARY = Lock()
+"""HDF5 as it is shipped serves one thread at a time: two at once end in errors or in the end of the process."""
 
 # name → (dimensions, values)
 Variables = Mapping[str, tuple[str | Sequence[str], Any]]
@@ -45,7 +48,8 @@ def write_dataset(
     }
     with atomic_path(path) as temporary:
         try:
-            marked.to_netcdf(temporary, engine="netcdf4", auto_complex=True, encoding=encoding)
+            with _LIBRARY:
+                marked.to_netcdf(temporary, engine="netcdf4", auto_complex=True, encoding=encoding)
         except PermissionError:
             temporary.write_bytes(bytes(8192))  # netCDF calls a full disk so, too: the system says what it is
             raise
@@ -67,7 +71,10 @@ def read_dataset(path: Path) -> "xarray.Dataset":
         raise RecordError(f"no data at {path}; run what writes it first")
     try:
         # decode_times: a variable with a unit of time is a number here, never a date.
-        with xarray.open_dataset(path, engine="netcdf4", auto_complex=True, decode_times=False) as opened:
+        with (
+            _LIBRARY,
+            xarray.open_dataset(path, engine="netcdf4", auto_complex=True, decode_times=False) as opened,
+        ):
             data = opened.load()
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
         detail = " ".join(str(error).split())
