@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from mesascope.learners import GradientDescent
-from mesascope.papers._claim import UnsettledError, all_of
+from mesascope.papers._claim import UnsettledError, all_of, within
 from mesascope.papers._intervals import above, below, between, mean_interval
 from mesascope.papers._minimized import minimized, minimized_by_values
 from mesascope.papers._names import named, nameless
+from mesascope.papers.kim2024._fixed_features import _End, _rare, _seen
 from mesascope.probes import Identification
 from mesascope.probes._identification import Ranked
 
@@ -35,10 +36,25 @@ def test_one_sided_thresholds():
     assert [below(interval, t) for t in (0.5, 1.5, 2.5)] == ["refuted", "inconclusive", "verified"]
 
 
+def test_an_error_that_is_no_number_refutes_and_a_tolerance_that_is_none_decides_nothing():
+    errors = (0.5, 1.0, 1.5, np.nan)
+    assert [within(error, 1.0) for error in errors] == ["verified", "verified", "refuted", "refuted"]
+    assert {within(error, np.nan) for error in errors} == {"inconclusive"}
+
+
 def test_a_statement_of_several_parts_is_as_good_as_its_worst():
     assert all_of("verified", "verified") == "verified"
     assert all_of("verified", "inconclusive") == "inconclusive"
     assert all_of("inconclusive", "refuted", "verified") == "refuted"
+
+
+def test_descents_are_counted_as_good_bad_or_open_and_by_no_threshold_as_open_alone():
+    ends = [_End(1e-9, True), _End(1e-9, False), _End(0.1, True), _End(0.1, False)]
+    assert [end.kind(1e-3) for end in ends] == ["good", "good", "bad", "open"]
+    assert {end.kind(np.nan) for end in ends} == {"open"}
+    assert [_seen(*seen) for seen in [(1, 1), (0, 0), (0, 1)]] == ["verified", "refuted", "inconclusive"]
+    rare = [_rare(*seen, most=0.05) for seen in [(1, 0, 0.2), (0, 0, 0.03), (0, 1, 0.03), (0, 0, 0.2)]]
+    assert rare == ["refuted", "verified", "inconclusive", "inconclusive"]
 
 
 def test_an_interval_of_few_numbers_uses_student():

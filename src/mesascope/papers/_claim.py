@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any, Literal
 
 from mesascope.records import Figure, Origin, Verdict
@@ -85,8 +86,11 @@ def all_of(*verdicts: Verdict) -> Verdict:
 
 
 def within(error: float, tolerance: float) -> Verdict:
-    """Verified when the error is within the tolerance; an error that is not a number refutes."""
-    return decide(error <= tolerance)
+    """Verified when the error is within the tolerance, else refuted.
+
+    An error that is not a number refutes, too; by a tolerance that is not one nothing is judged: inconclusive.
+    """
+    return "inconclusive" if isnan(tolerance) else decide(error <= tolerance)
 
 
 class UnsettledError(RuntimeError):

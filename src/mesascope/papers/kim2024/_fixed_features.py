@@ -14,7 +14,7 @@ from mesascope.models import LastEntry, PromptModel, StackedPrompt
 from mesascope.records import Figure, Line, Panel, Rule, Trace, Verdict
 from mesascope.theory import kim2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, both, decide
+from .._claim import Claim, Finding, Settings, all_of, both
 from .._identity import identity, relative_error
 from .._runs import seeds_of
 from ._common import PAPER, attention_layer
@@ -55,10 +55,17 @@ def _least_squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 class _End(NamedTuple):
-    """What is left of the targets where a descent ended, and whether it came to rest or has nothing left to find."""
+    """What is left of the targets where a descent ended, and whether it came to rest there."""
 
     left: float
     settled: bool
+
+    def kind(self, threshold: float) -> str:
+        """Good with no more left than that, bad at rest with more, open before rest."""
+        # where nothing is left the loss is as steep as its ridge is small, and the gradient tells nothing
+        if self.left <= threshold:
+            return "good"
+        return "bad" if self.settled and self.left > threshold else "open"
 
 
 def _benign(settings: Settings) -> Finding:
@@ -68,13 +75,14 @@ def _benign(settings: Settings) -> Finding:
         m: [[_end(seed, m, n, settings) for n in range(settings["starts"])] for seed in sets] for m in widths
     }
     left = {m: np.array([[end.left for end in row] for row in rows]) for m, rows in ends.items()}
+    kinds = {m: [[end.kind(threshold) for end in row] for row in rows] for m, rows in ends.items()}
     # a set of targets is bad if one of its starts comes to rest above the threshold
-    bad = {m: sum(any(e.settled and e.left > threshold for e in row) for row in ends[m]) for m in widths}
-    open_ends = {m: sum(not end.settled for row in ends[m] for end in row) for m in widths}
+    bad = {m: sum("bad" in row for row in rows) for m, rows in kinds.items()}
+    open_ends = {m: sum(row.count("open") for row in rows) for m, rows in kinds.items()}
     upper = {m: _upper_end(bad[m], len(sets)) for m in widths}
     narrow, *wide = widths
     parts = {str(m): _rare(bad[m], open_ends[m], upper[m], settings["most"]) for m in wide}
-    parts[str(narrow)] = decide(bad[narrow] > 0)
+    parts[str(narrow)] = _seen(bad[narrow], open_ends[narrow])
     return Finding(
         {"sets_with_bad_ends": {str(m): count for m, count in bad.items()}},
         {"sets_with_bad_ends": f"none for width {wide}, some for width {narrow}"},
@@ -104,6 +112,13 @@ def _rare(bad: int, open_ends: int, upper_end: float, most: float) -> Verdict:
     return "verified" if upper_end < most and not open_ends else "inconclusive"
 
 
+def _seen(bad: int, open_ends: int) -> Verdict:
+    """Verified by one that was seen; with none it depends on whether all came to rest."""
+    if bad:
+        return "verified"
+    return "inconclusive" if open_ends else "refuted"
+
+
 def _end(seed: int, width: int, number: int, settings: Settings) -> _End:
     """Of quasi-Newton descent from one start, for the set of targets of a seed."""
     shape = (settings["targets"], settings["dim"])
@@ -113,7 +128,7 @@ def _end(seed: int, width: int, number: int, settings: Settings) -> _End:
 
 
 def _descended(start: np.ndarray, targets: np.ndarray, settings: Settings) -> tuple[np.ndarray, bool]:
-    """Features, shape (m, d), for targets relu(v·x), v (k, d), and whether descent has ended there."""
+    """Features, shape (m, d), for targets relu(v·x), v (k, d), and whether descent has come to rest there."""
 
     def loss(entries: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = theory.relu_span_loss(entries.reshape(start.shape), targets)
@@ -123,9 +138,7 @@ def _descended(start: np.ndarray, targets: np.ndarray, settings: Settings) -> tu
     for _ in range(settings["restarts"]):  # the approximate Hessian is forgotten
         options: dict[str, Any] = {"maxiter": settings["iterations"], "gtol": 1e-7, "ftol": 1e-15}
         found = minimize(loss, found, jac=True, method="L-BFGS-B", options=options).x
-    left, slope = loss(found)
-    # where nothing is left the loss is as steep as its ridge is small, and the gradient tells nothing
-    settled = left <= settings["bad"] or np.abs(slope).max() <= settings["largest_slope"]
+    settled = np.abs(loss(found)[1]).max() <= settings["largest_slope"]
     return np.asarray(found.reshape(start.shape)), bool(settled)
 
 

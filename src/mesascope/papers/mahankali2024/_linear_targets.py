@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Figure, Line, Panel, Points, Trace
 from mesascope.theory import mahankali2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, decide
+from .._claim import Claim, Finding, Settings, all_of, both, within
 from .._rotations import rotation
 from .._runs import settled
 from ._layer import PAPER, layer_model, random_layer, step_of
@@ -66,19 +67,20 @@ def _flows(settings: Settings, cases: list[Any]) -> tuple[dict[str, Any], list[t
     measured = {
         "construction": max(constructed),
         "lowest_loss_over_that_of_the_step": max(lowest, key=abs),
-        "error_of_the_step": max(errors),
-        "other_weights": max(strays),
+        "error_of_the_step": max(errors, default=nan),
+        "other_weights": max(strays, default=nan),
     }
     limit = settings["tolerance"]
     return {
         "measured": measured,
         "expected": dict.fromkeys(measured, 0.0),
         "tolerance": limit,
-        "verdict": decide(
-            max(constructed) <= 1e-12
-            and min(lowest) >= -1e-12
-            and max(lowest) <= settings["same"]
-            and max(*errors, *strays) <= limit
+        "verdict": all_of(
+            within(max(constructed), 1e-12),
+            within(-min(lowest), 1e-12),
+            within(max(lowest), settings["same"]),
+            within(measured["error_of_the_step"], limit),
+            within(measured["other_weights"], limit),
         ),
         "details": {
             "ends": ends,
