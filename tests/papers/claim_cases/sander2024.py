@@ -35,13 +35,51 @@ def off_by(name, place, factor=1.001):
     return break_it
 
 
-def two_fifths_too_large(patch):
-    """Trained layers that write 1.4 times what they should."""
+def a_tenth_of_the_term_added(patch):
+    """Trained layers that add a tenth of what they should subtract."""
     right = _augmented._trained
 
     def wrong(settings):
+        dim = settings["dim"]
+        place = (..., slice(dim, 2 * dim), slice(2 * dim, 3 * dim))  # keys x_i, queries x_{t−1}
         return [
-            eqx.tree_at(lambda m: m.network.layers[0].w_pv, model, 1.4 * model.network.layers[0].w_pv)
+            eqx.tree_at(
+                lambda m: m.network.layers[0].w_kq, model, replace_fn=lambda w: w.at[place].multiply(-0.1)
+            )
+            for model in right(settings)
+        ]
+
+    patch.setattr(_augmented, "_trained", wrong)
+
+
+def best_steps_with(factor):
+    """A world in which the best step's loss is taken to be so many times what it is."""
+
+    def break_it(patch):
+        right = _augmented._best_step
+
+        def wrong(tokens, task):
+            best = right(tokens, task)
+            return best._replace(loss=factor * best.loss)
+
+        patch.setattr(_augmented, "_best_step", wrong)
+
+    return break_it
+
+
+def heavier_elsewhere(patch):
+    """Trained layers whose weights beside the blocks of the step are three times what they should be."""
+    right = _augmented._trained
+
+    def grown(w):
+        dim = w.shape[-1] // 3
+        step = np.zeros(w.shape[-2:], bool)
+        step[2 * dim :, dim : 2 * dim] = True
+        return w * np.where(step, 1.0, 3.0)
+
+    def wrong(settings):
+        return [
+            eqx.tree_at(lambda m: m.network.layers[0].w_kq, model, replace_fn=grown)
             for model in right(settings)
         ]
 
@@ -73,7 +111,8 @@ CASES = {
     ),
     "sander2024/without-commuting": Case(
         {"dim": 3, "horizon": 6, "steps": 300, "seeds": 3, "sequences": 4000},
-        two_fifths_too_large,
+        a_tenth_of_the_term_added,
+        (best_steps_with(0.9), best_steps_with(1.1), heavier_elsewhere),
         traced=False,
     ),
 }
