@@ -27,20 +27,32 @@ class _End(NamedTuple):
     before: float
 
 
-@shared("dim", "longest", "heads", "starts", "scale", "steps", "seed", "zero")
-def _ends(settings: Settings) -> dict[str, list[_End]]:
-    """The ends of all starts, with fewer heads than coordinates and with as many."""
+@shared("dim", "longest", "heads", "starts", "scale", "steps", "seed")
+def _flows(settings: Settings) -> dict[str, list[Flow[DiagonalHeads]]]:
+    """The flows of all starts, with fewer heads than coordinates and with as many."""
     process, longest = ConjugatePairs(settings["dim"]), settings["longest"]
-    found: dict[str, list[_End]] = {}
-    for name, heads in (("fewer_heads", settings["heads"]), ("all_heads", settings["dim"])):
-        found[name] = []
-        for number in range(settings["starts"]):
-            key = start_key(settings["seed"], f"{heads} heads, {number}")
-            flow = flow_of_heads(process, heads, longest, settings["scale"], key, settings["steps"])
-            loss = loss_at_the_end(flow, longest)
-            kind = _kind(flow, loss, settings["zero"])
-            found[name].append(_End(kind, flow.model, loss, swap(flow.model), _before(flow.model)))
-    return found
+
+    def flow(heads: int, number: int) -> Flow[DiagonalHeads]:
+        key = start_key(settings["seed"], f"{heads} heads, {number}")
+        return flow_of_heads(process, heads, longest, settings["scale"], key, settings["steps"])
+
+    return {
+        name: [flow(heads, number) for number in range(settings["starts"])]
+        for name, heads in (("fewer_heads", settings["heads"]), ("all_heads", settings["dim"]))
+    }
+
+
+def _ends(settings: Settings) -> dict[str, list[_End]]:
+    """Where they ended."""
+    return {
+        name: [_end(flow, settings["longest"], settings["zero"]) for flow in flows]
+        for name, flows in _flows(settings).items()
+    }
+
+
+def _end(flow: Flow[DiagonalHeads], longest: int, zero: float) -> _End:
+    loss = loss_at_the_end(flow, longest)
+    return _End(_kind(flow, loss, zero), flow.model, loss, swap(flow.model), _before(flow.model))
 
 
 def _kind(flow: Flow[DiagonalHeads], loss: float, zero: float) -> str:
