@@ -27,12 +27,15 @@ from .._still_falling import halves, loss_between, unless_falling
 from ._common import PAPER, cosine, covariance, data, fall_of_losses, preconditioners
 from ._multiples import Multiples, best_multiples, best_steps
 
+# what layers write: the entries of B that the form has
+_WRITTEN = {"labels": 0.0, "inputs and labels": 1.0}
 
-def _form(dim: int, layers: int, input_updates: float) -> Construction:
-    """1 where the sparse form P = diag(B, 1), Q = −diag(A, 0) has an entry; `input_updates` where B has one, 1 or 0."""
+
+def _form(dim: int, layers: int, writes: str) -> Construction:
+    """1 where the sparse form P = diag(B, 1), Q = −diag(A, 0) has an entry; B is 0 in layers that write labels alone."""
     w_kq, w_pv = np.zeros((2, layers, 1, dim + 1, dim + 1))
     w_kq[..., :dim, :dim] = 1.0
-    w_pv[..., :dim, :dim], w_pv[..., dim, dim] = input_updates, 1.0
+    w_pv[..., :dim, :dim], w_pv[..., dim, dim] = _WRITTEN[writes], 1.0
     return Construction(w_kq, w_pv)
 
 
@@ -56,12 +59,12 @@ def _optimizer(form: Construction, settings: Settings) -> optax.GradientTransfor
 
 
 @shared(
-    *("eigenvalues", "examples", "layers", "input_updates", "scale", "rate", "steps", "batch"),
+    *("eigenvalues", "examples", "layers", "writes", "scale", "rate", "steps", "batch"),
     *("seed", "seeds"),
 )
 def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one model per seed."""
-    form = _form(len(settings["eigenvalues"]), settings["layers"], settings["input_updates"])
+    form = _form(len(settings["eigenvalues"]), settings["layers"], settings["writes"])
     process, task = data(settings, "inverse")
     return recorded_models(
         partial(_start, form, settings["scale"]),
@@ -77,7 +80,7 @@ def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
 
 def _without_input_updates(settings: Settings) -> Finding:
     """Cosines of A_ℓ with Σ⁻¹ and with I, and the loss beside that of the best multiples."""
-    judged = _Judged(settings, 0.0, best_steps(settings))
+    judged = _Judged(settings, "labels", best_steps(settings))
     apart = decide(settings["cosine"] > max(max(one) for one in judged.with_identity))
     verdict = all_of(judged.verdict, unless_falling(apart, judged.falling))
     return judged.finding(verdict, {}, "theorem-3", [])
@@ -85,7 +88,7 @@ def _without_input_updates(settings: Settings) -> Finding:
 
 def _with_input_updates(settings: Settings) -> Finding:
     """The same, and cosines of B_ℓ with I; the last layer's B moves nothing that is read."""
-    judged = _Judged(settings, 1.0, best_multiples(settings))
+    judged = _Judged(settings, "inputs and labels", best_multiples(settings))
     identity = np.eye(len(settings["eigenvalues"]))
     cosines = [[cosine(one, identity) for one in found[:-1]] for _, found in judged.read]
     least, interval = mean_interval([min(one) for one in cosines])
@@ -102,7 +105,7 @@ def _with_input_updates(settings: Settings) -> Finding:
 class _Judged:
     """Trained layers beside Σ⁻¹ and I, and their losses beside those of multiples, on the same prompts."""
 
-    def __init__(self, settings: Settings, input_updates: float, best: Multiples):
+    def __init__(self, settings: Settings, writes: str, best: Multiples):
         process, task = data(settings, "inverse")
         self.settings, self.best = settings, best
         self.inverse = np.linalg.inv(covariance(settings))
@@ -113,7 +116,7 @@ class _Judged:
             )
         )
         self.read, self.ratios = [], []
-        middles, ends = _trained({**settings, "input_updates": input_updates}).values()
+        middles, ends = _trained({**settings, "writes": writes}).values()
         self.falling = fall_of_losses(middles, ends, process, task, settings)
         for number, model in enumerate(ends):
             self.read.append(preconditioners(model))
