@@ -12,7 +12,7 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, both
-from .._names import named
+from .._names import answer_of, name_of, named
 from ._common import PAPER, drawn_moments, looped_model, minimizer
 
 
@@ -36,33 +36,26 @@ def _multiples(settings: Settings) -> Finding:
 def _named(settings: Settings, models: dict[int, PromptModel], dim: int) -> Finding:
     """Whether every looped layer is called gradient descent with as many steps, on inputs with covariance I."""
     process, task = LinearRegression(dim), FewShot(settings["examples"])
-    told: dict[str, Any] = {}
-    verdicts = []
-    for loops, model in models.items():
-        found = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        entry = found.entry("gradient-descent")
-        told[f"{loops}"] = {
-            "verdict": found.verdict,
-            "names": list(found.candidates),
-            "steps": int(entry.hyperparameters["steps"]),
-            "step_size": float(entry.hyperparameters["step_size"]),
-            "best_multiple": theory.best_multiple(dim, settings["examples"], loops),
-            "distances": {one.learner: one.distance for one in found.ranking},
-            "reasons": list(found.reasons),
-        }
-        verdicts.append(named(found, "gradient-descent", loops))
+    found = {
+        loops: identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
+        for loops, model in models.items()
+    }
+    steps = {loops: int(one.entry(_NAME).hyperparameters["steps"]) for loops, one in found.items()}
     return Finding(
-        {
-            loops: f"{' or '.join(one['names']) or 'none'}; of descent {one['steps']} steps"
-            for loops, one in told.items()
-        },
-        {loops: f"gradient-descent; of descent {loops} steps" for loops in told},
+        {f"{loops}": f"{name_of(one)}; of descent {steps[loops]} steps" for loops, one in found.items()},
+        {f"{loops}": f"{_NAME}; of descent {loops} steps" for loops in found},
         None,
-        all_of(*verdicts),
-        {"loops": told},
+        all_of(*(named(one, _NAME, loops) for loops, one in found.items())),
+        {
+            "loops": {f"{loops}": answer_of(one, _NAME) for loops, one in found.items()},
+            "best_multiples": {
+                f"{loops}": theory.best_multiple(dim, settings["examples"], loops) for loops in found
+            },
+        },
     )
 
 
+_NAME = "gradient-descent"
 _ASKED: dict[str, Any] = {
     "dim": 5,
     "examples": 40,
@@ -71,7 +64,7 @@ _ASKED: dict[str, Any] = {
     "learners": [
         "zero",
         "average",
-        "gradient-descent",
+        _NAME,
         "momentum",
         "preconditioned-gradient-descent",
         "gradient-descent++",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mesascope.core import named_key
 from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel, prompt_linear_transformer
 from mesascope.theory import vonoswald2023 as theory
@@ -86,6 +88,17 @@ def _start(dim: int, key: Array) -> PromptModel:
 def best_step(settings: Settings) -> PromptModel:
     """The layer that is one step of gradient descent, with the best step size."""
     return construction_model(theory.gradient_descent(settings["dim"], [best_step_size(settings)]))
+
+
+def distances_from_the_step(models: list[PromptModel], settings: Settings) -> list[float]:
+    """E(ŷ − ŷ_step)² of the answers of every model, on prompts of its own."""
+    process, _ = data(settings)
+    step, found = best_step(settings), []
+    for seed, model in zip(seeds_of(settings), models, strict=True):
+        key = named_key(seed, "test prompts")
+        x, y = process.sample(key, settings["examples"], settings["prompts"])
+        found.append(float(jnp.mean((model(x, y[:, :-1]) - step(x, y[:, :-1])) ** 2)))
+    return found
 
 
 def loss_above_the_step(models: list[PromptModel], settings: Settings) -> tuple[list[float], float]:

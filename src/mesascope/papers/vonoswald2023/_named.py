@@ -4,73 +4,68 @@ from __future__ import annotations
 
 from typing import Any
 
-from mesascope.probes import identify
+from mesascope.probes import Identification, identify
 from mesascope.records import Verdict
 
 from .._claim import Claim, Finding, Settings, all_of, both, within
-from .._names import named
+from .._names import answer_of, name_of, named
 from .._still_falling import fall, unless_falling
 from ._common import PAPER, best_step_size, data
-from ._layers import PAPER_SIZES, SCALE, TRAINING, at_the_end, half_way, loss_above_the_step
+from ._layers import PAPER_SIZES, SCALE, TRAINING, at_the_end, distances_from_the_step, half_way
 
 
 def _named(settings: Settings) -> Finding:
     """`identify` on trained layers: name, number of steps and step size."""
-    found, verdict = _asked(settings)
-    sizes = [entry["step_size_over_the_best"] for entry in found]
+    found, best = _asked(settings), best_step_size(settings)
+    sizes = [float(one.entry(_NAME).hyperparameters["step_size"]) / best for one in found]
     farthest = max(abs(size - 1) for size in sizes)
     return Finding(
-        {
-            "names": [" or ".join(entry["names"]) or "none" for entry in found],
-            "step_sizes_over_the_best": sizes,
-        },
-        {"names": "gradient-descent, one step", "step_sizes_over_the_best": 1.0},
+        {"names": [name_of(one) for one in found], "step_sizes_over_the_best": sizes},
+        {"names": f"{_NAME}, one step", "step_sizes_over_the_best": 1.0},
         settings["tolerance"],
-        all_of(verdict, within(farthest, settings["tolerance"])),
-        {"seeds": found},
+        all_of(_one_step(found), within(farthest, settings["tolerance"])),
+        {"seeds": [answer_of(one, _NAME) for one in found]},
     )
 
 
 def _named_among_all(settings: Settings) -> Finding:
     """`identify` on trained layers, a preconditioner among the learners."""
-    found, verdict = _asked(settings)
+    found = _asked(settings)
     # what a matrix fits is what training leaves beside the step: that, and not the loss, has to be at rest
-    left = [loss_above_the_step(models, settings)[0] for models in (half_way(settings), at_the_end(settings))]
-    falling = fall(*left)
+    falling = fall(
+        *(distances_from_the_step(models, settings) for models in (half_way(settings), at_the_end(settings)))
+    )
     return Finding(
-        {"names": [" or ".join(entry["names"]) or "none" for entry in found]},
-        {"names": "gradient-descent, one step"},
+        {"names": [name_of(one) for one in found]},
+        {"names": f"{_NAME}, one step"},
         None,
-        unless_falling(verdict, falling),
-        {"seeds": found, "fall_of_the_loss_above_the_step_in_the_second_half": falling},
+        unless_falling(_one_step(found), falling),
+        {
+            "seeds": [answer_of(one, _NAME) for one in found],
+            "fall_of_the_distance_from_the_step_in_the_second_half": falling,
+        },
     )
 
 
-def _asked(settings: Settings) -> tuple[list[dict[str, Any]], Verdict]:
-    """What `identify` says about the layer of every seed, and whether that is one step of gradient descent for all."""
+def _asked(settings: Settings) -> list[Identification]:
+    """What `identify` says about the layer of every seed that is asked."""
     process, task = data(settings)
-    best, told, verdicts = best_step_size(settings), [], []
-    for model in at_the_end(settings)[: settings["asked"]]:
-        found = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        entry = found.entry("gradient-descent")
-        verdicts.append(named(found, "gradient-descent", 1))
-        told.append(
-            {
-                "verdict": found.verdict,
-                "names": list(found.candidates),
-                "steps": int(entry.hyperparameters["steps"]),
-                "step_size_over_the_best": float(entry.hyperparameters["step_size"]) / best,
-                "distances": {one.learner: one.distance for one in found.ranking},
-                "reasons": list(found.reasons),
-            }
-        )
-    return told, all_of(*verdicts)
+    return [
+        identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
+        for model in at_the_end(settings)[: settings["asked"]]
+    ]
 
 
+def _one_step(found: list[Identification]) -> Verdict:
+    """Whether that is one step of gradient descent for all of them."""
+    return all_of(*(named(one, _NAME, 1) for one in found))
+
+
+_NAME = "gradient-descent"
 _ALGORITHMS = [
     "zero",
     "average",
-    "gradient-descent",
+    _NAME,
     "gradient-descent++",
     "newton",
     "least-squares",
@@ -114,8 +109,9 @@ CLAIMS = (
         check=_named_among_all,
         tolerance_reason=(
             "no distance: `identify` calls a learner nearer only where 95 % intervals over tasks say so, and takes a "
-            "preconditioner within 1 % of a multiple of the identity for no other learner; where the loss above the step's "
-            "still fell by more than a tenth in the second half of the training, nothing is refuted"
+            "preconditioner within 1 % of a multiple of the identity for no other learner; where the mean squared distance "
+            "from the answers of the step still fell by more than a tenth in the second half of the training, nothing is "
+            "refuted"
         ),
     ),
 )
