@@ -13,7 +13,7 @@ from mesascope.processes import Gaussian, OrthogonalAR
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import vonoswald2024 as theory
 
-from .._claim import Claim, Finding, Settings, both, decide
+from .._claim import Claim, Finding, Settings, all_of, both, decide, within
 from .._identity import identity, relative_error
 from ._common import PAPER, drawn
 
@@ -124,7 +124,7 @@ def _stack_limit(settings: Settings) -> Finding:
         {"from_the_truncated_series": worst, "from_ridge_at_the_end": left[-1]},
         {"from_the_truncated_series": 0.0, "from_ridge_at_the_end": 0.0},
         settings["tolerance"],
-        decide(worst <= settings["tolerance"] and left[-1] <= settings["tolerance"]),
+        all_of(within(worst, settings["tolerance"]), within(left[-1], settings["tolerance"])),
         {"layers": settings["layers"], "from_the_series": series, "from_ridge": left, "rate": bounds},
         {"layers-approach-ridge": _figure(settings, left, bounds)},
     )
@@ -132,7 +132,7 @@ def _stack_limit(settings: Settings) -> Finding:
 
 def _figure(settings: Settings, left: list[float], bounds: list[float]) -> Figure:
     layers = np.asarray(settings["layers"])
-    shown = np.asarray(left) > settings["tolerance"]
+    shown = np.asarray(left) > 1e-12  # what lies below is rounding
     return Figure(
         title="Layers of linear attention approach ridge regression",
         panels=(
