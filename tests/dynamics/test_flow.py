@@ -19,7 +19,7 @@ from mesascope import (
     Uniform,
     gradient_flow,
 )
-from mesascope.dynamics import Outcome, flow_ends, real_vector
+from mesascope.dynamics import Outcome, _flow, flow_ends, real_vector
 from mesascope.theory import zheng2024 as theory
 
 PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(10)
@@ -163,6 +163,22 @@ def test_stiff_starts_come_to_rest_although_the_solver_is_explicit():
     process = DiagonalUnitary(Gaussian(2.0), 5)
     flow = gradient_flow(LinearAttention.diagonal(5, 0.5, 1.5), process, NextToken(100))
     assert flow.converged
+
+
+@pytest.mark.parametrize(("until", "tightened"), [(2.0, False), ("steady-state", True)])
+def test_tolerances_are_tightened_on_the_way_to_rest_only(monkeypatch, until, tightened):
+    """The gradient of this flow rises before it falls: not every segment brings it down."""
+    allowed, segment = [], _flow._segment
+
+    def noting(objective, model, start, mask, numbers, *others):
+        allowed.append(tuple(np.asarray(numbers[-2:])))
+        return segment(objective, model, start, mask, numbers, *others)
+
+    monkeypatch.setattr(_flow, "_segment", noting)
+    monkeypatch.setattr(_flow, "LONGEST_SEGMENT", 16)
+    flow = gradient_flow(LinearAttention.diagonal(2, 0.1, 0.1), PROCESS, TASK, until=until)
+    assert flow.result in (Outcome.FINISHED, Outcome.CONVERGED) and len(allowed) > 2
+    assert (len(set(allowed)) > 1) == tightened
 
 
 @pytest.mark.parametrize("a", [10.0, 1e3, 1e4])

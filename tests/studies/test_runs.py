@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mesascope.studies import FlowSpec, LossSpec, parse_spec
+from mesascope.studies._limit import theory_limit
 
 CASES = {
     case.pop("name"): case
@@ -113,3 +114,22 @@ def test_limits_of_theory(changes, limit, reason, flow_with):
 def test_other_normalizers_have_limits_too(flow_with):
     result = FlowSpec(**flow_with(rho="t", weights={"2": 1, "4": 3})).run()
     np.testing.assert_allclose(result.product, result.limit_product, rtol=1e-9)
+    assert result.limit_reason == "zheng2024, Theorem 4.1 generalized to ρ_t = t and these weights"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "zheng2024, Theorem 4.1"),
+        ({"weights": [1, 1, 1]}, "zheng2024, Theorem 4.1"),
+        ({"rho": "1"}, "zheng2024, Theorem 4.1 generalized to ρ_t = 1"),
+        ({"weights": [1, 1, 2]}, "zheng2024, Theorem 4.1 generalized to these weights"),
+        (
+            {"law": FULL_ONE, "mask": "off-diagonal", "rho": "t"},
+            "zheng2024, Theorem 4.3 generalized to ρ_t = t",
+        ),
+    ],
+)
+def test_theorems_are_named_for_what_they_say(changes, reason, flow_with):
+    spec = FlowSpec(**flow_with(**changes))
+    assert theory_limit(spec.build(), spec.mask, drawn=False)[1] == reason

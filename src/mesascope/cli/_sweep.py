@@ -56,7 +56,8 @@ class Sweep:
       grid (every)
 
     Exit status: 0 every run is done, 1 a run failed, 2 bad input: also where
-    no scheduler or database is found as they are given.
+    no scheduler or database is found as they are given. Of --status: 0 no run
+    has failed, also while some are left, 1 one has.
     """
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
@@ -81,9 +82,9 @@ class Sweep:
     watch: FlagCreatePairsOff[bool] = False
     """As --status, again and again until all runs have ended."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: study, total, done, failed, reused, failures, ids, unentered (why the index lacks runs
-    until the next command, or null); with --status: study, total, planned, running, done, failed, per_minute,
-    seconds_left, failures, drivers."""
+    """Print one JSON object: study, total, done, failed, reused, failures, apart (why runs of a batch were computed one
+    by one), ids, unentered (why the index lacks runs until the next command, or null); with --status: study, total,
+    planned, running, done, failed, per_minute, seconds_left, failures, drivers."""
 
     def run(self) -> int:
         """Check the input, then sweep or look; return the exit status."""
@@ -236,8 +237,10 @@ def _print(result: "SweepResult") -> None:
     console = results()
     style = "bold green" if result.succeeded else "bold red"
     counts = f"{result.done} done, {result.failed} failed, {result.reused} reused, of {result.total} runs"
+    alone = sum(one.count for one in result.apart)
+    counts += f"; {alone} computed one by one, for batches that failed as a whole" * bool(alone)
     print_headline(console, result.study, style, f": {counts}")
-    for line in _failure_lines(result.failures):
+    for line in [*_failure_lines(result.failures), *_failure_lines(result.apart)]:
         console.print(line, markup=False, soft_wrap=True)
 
 

@@ -99,8 +99,8 @@ def gradient_flow(
     The flow is at rest when ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for every weight matrix W, λ being the largest curvature
     (norms are largest entries): a test in units of the landscape, the same for data of every scale. A saddle is at
     rest too, for a flow that starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the
-    gradient above any bound: when a whole segment of steps does not bring it down, rtol and atol are tightened a
-    hundredfold.
+    gradient above any bound: when a whole segment of steps of a flow to rest does not bring it down, rtol and atol are
+    tightened a hundredfold.
 
     Args:
         model: the start, e.g. `LinearAttention.diagonal(5, 0.1, 0.1)`.
@@ -156,7 +156,7 @@ def gradient_flow(
             stats = {"steps": stats["steps"] + int(accepted), "rejected": stats["rejected"] + int(rejected)}
             path.extend(times, points)
             start = jnp.asarray(path.last)
-            if norm > before / 2 and sharpness > _SHARPEST:
+            if limit == math.inf and norm > before / 2 and sharpness > _SHARPEST:
                 sharpness /= 100
             result = outcome_of(int(code), float(norm), path.last, sum(stats.values()) >= max_steps)
             if result is Outcome.CONVERGED:

@@ -11,8 +11,9 @@ def theory_limit(
     """Return the limit of every a_j b_j under gradient flow, or None, and the reason in one line.
 
     From diagonal starts a I, b I: Theorem 4.1 of zheng2024, for every law whose flow stays diagonal; with the
-    mask Theorem 4.3; 0 if a = −b. From starts drawn at random without a mask: the same limit, for laws that
-    satisfy Assumption 4.1; that the flow ends there is an observation, not a theorem. Other starts: None.
+    mask Theorem 4.3; what they generalize to for other normalizers and weights; 0 if a = −b. From starts drawn
+    at random without a mask: the same limit, for laws that satisfy Assumption 4.1; that the flow ends there is
+    an observation, not a theorem. Other starts: None.
 
     Args:
         problem: initial model, process and task.
@@ -23,7 +24,7 @@ def theory_limit(
 
     model, process, task, _ = problem
     start = _diagonal(problem)
-    reason = f"zheng2024, Theorem {'4.1' if mask is None else '4.3'}"
+    reason = _source(problem, mask)
     try:
         if start is None:
             if mask is not None or not drawn:
@@ -36,6 +37,17 @@ def theory_limit(
     if start is not None and start[0] == -start[1]:
         return 0.0, "from a = −b exactly, the flow ends at the saddle at zero; rounding may lead away from it"
     return limit, reason
+
+
+def _source(problem: Problem, mask: Literal["off-diagonal"] | None) -> str:
+    """The theorem, and to what it is generalized: it speaks about ρ_t = t − 1 and the weights 1."""
+    theorem = f"zheng2024, Theorem {'4.1' if mask is None else '4.3'}"
+    others = []
+    if problem.model.normalizer != "t-1":
+        others.append(f"ρ_t = {problem.model.normalizer}")
+    if problem.task.weights is not None:
+        others.append("these weights")
+    return f"{theorem} generalized to {' and '.join(others)}" if others else theorem
 
 
 def _diagonal(problem: Problem) -> tuple[float, float] | None:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
 from ..core import covariance_matrix, finite_number, finite_reals, integer_at_least
 from ._construction import Construction
@@ -179,7 +179,7 @@ def best_multiple(dim: int, examples: int, loops: int) -> float:
     end = 1.0
     while multiple_slope(end, dim, examples, loops) < 0:
         end *= 2
-    found = brentq(lambda a: multiple_slope(a, dim, examples, loops), 0.0, end, xtol=1e-12)
+    found = scipy.optimize.brentq(lambda a: multiple_slope(a, dim, examples, loops), 0.0, end, xtol=1e-12)
     return float(found)
 
 

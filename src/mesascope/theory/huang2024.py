@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
 from ..core import Number, finite_positive, finite_reals, integer_at_least
 
@@ -37,6 +37,7 @@ def feature_counts(probabilities: Sequence[Number], examples: int) -> tuple[np.n
     """
     p, n = _checked_probabilities(probabilities), integer_at_least("examples", examples, 1)
     size = len(p)
+    gammaln, xlogy = scipy.special.gammaln, scipy.special.xlogy
     total = round(float(np.exp(gammaln(n + size) - gammaln(n + 1) - gammaln(size))))
     if total > _MOST_COUNTS:
         raise ValueError(
@@ -98,6 +99,7 @@ def equal_gap_loss(gap: float, feature: int, probabilities: Sequence[Number], ex
     k = integer_at_least("feature", feature, 0)
     if len(p) < 2 or k >= len(p):
         raise ValueError(f"feature must be one of 0 to {len(p) - 1}, of at least two, got {k} of {len(p)}")
+    gammaln, xlogy = scipy.special.gammaln, scipy.special.xlogy
     j = np.arange(n + 1)
     chances = np.exp(
         gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1) + xlogy(j, p[k]) + xlogy(n - j, 1 - p[k])

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln
+import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
 from ..core import Number, finite_number, finite_positive, integer_at_least
 
@@ -186,6 +186,7 @@ def posterior_loss(observations: int, states: int, alpha: Number) -> float:
     """
     n, m = integer_at_least("observations", observations, 0), integer_at_least("states", states, 2)
     a = float(finite_positive("alpha", alpha))
+    gammaln, betaln = scipy.special.gammaln, scipy.special.betaln
     j = np.arange(n + 1)
     log_binomial = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1)
     probabilities = np.exp(log_binomial + betaln(j + a, n - j + (m - 1) * a) - betaln(a, (m - 1) * a))
@@ -199,7 +200,7 @@ def entropy_of_rows(states: int, alpha: Number) -> float:
     Args and errors are those of `posterior_loss`, whose limit for $n \to \infty$ it is. Source: derived here.
     """
     a, m = float(finite_positive("alpha", alpha)), integer_at_least("states", states, 2)
-    return float(digamma(m * a + 1) - digamma(a + 1))
+    return float(scipy.special.digamma(m * a + 1) - scipy.special.digamma(a + 1))
 
 
 def _checked_symbols(parents: Parents, symbols: Any, states: int) -> tuple[np.ndarray, int]:

@@ -129,6 +129,11 @@ def test_what_nothing_has_is_refused_as_misspelt(store, made):
         with pytest.raises(RecordError) as caught:
             store.refuse_unknown(["state=done", text])
         assert told in str(caught.value) and "\n" not in str(caught.value)
+    store.folders.plan(made.planned(2).model_copy(update={"kind": "train"}))
+    store.refresh()
+    store.refuse_unknown(["outcome.only.trainings.have<1"])  # none of them is done yet
+    with pytest.raises(RecordError, match="no run has a field spec"):
+        store.refuse_unknown(["spec.init.z!=3"])
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,35 @@ def test_the_driver_is_killed_and_the_rest_is_computed(command, many_losses, tmp
 
 
 @pytest.mark.slow
+def test_workers_end_with_a_driver_that_is_killed_and_the_rest_is_computed(
+    command, many_losses, tmp_path, begun
+):
+    study = many_losses(RUNS)
+    cut = command(study, tmp_path / "s", *TWO)
+    cut.until(lambda: len(cut.ended_runs()) > 5)
+    orphans = psutil.Process(cut.process.pid).children(recursive=True)
+    assert {pids[-1] for pids in begun(cut.store).values()} <= {one.pid for one in orphans}
+    cut.process.kill()
+    cut.process.communicate()
+    end = time.monotonic() + 10
+    while not all(map(has_ended, orphans)):
+        assert time.monotonic() < end, orphans
+        time.sleep(0.05)
+    before = len(cut.ended_runs())
+    assert before < RUNS
+    status, result, said = command(study, cut.store).end()
+    assert (status, result["reused"], result["done"]) == (0, before, RUNS - before), said
+    computed_once(cut.store, begun, but=2)  # those that were under way
+
+
+def has_ended(process):
+    """Whether a process has; nobody may have asked yet for what became of it."""
+    with suppress(psutil.NoSuchProcess):
+        return process.status() == psutil.STATUS_ZOMBIE
+    return True
+
+
+@pytest.mark.slow
 def test_flows_are_the_same_on_both_databases(command, tmp_path, postgresql):
     """In process with SQLite, by two workers with PostgreSQL: the same ends and the same paths, to the last bit."""
     base = {"dim": 2, "horizon": 20, "law": {"kind": "gaussian", "scale": 1}, "until": 2}

@@ -10,7 +10,7 @@ from mesascope.records import RunFolders, open_store
 from mesascope.studies import FlowSpec, StudySpec, parse_spec, sweep
 from mesascope.studies._flows import program_of
 from mesascope.studies.sweeps import _together
-from mesascope.studies.sweeps._attempts import begin_attempt, deaths
+from mesascope.studies.sweeps._attempts import begin_attempt, deaths, why_apart
 from mesascope.studies.sweeps._batches import batches
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
 from mesascope.studies.sweeps._together import execute_together
@@ -43,6 +43,7 @@ def test_together_they_give_what_they_give_one_by_one(timed, tmp_path):
     one = sweep(study, tmp_path / "one")
     four = sweep(study, tmp_path / "four", batch=4)
     assert (four.done, four.failed, four.ids) == (5, 0, one.ids)
+    assert one.apart == four.apart == ()
     alone, together = RunFolders(tmp_path / "one"), RunFolders(tmp_path / "four")
     for run in one.ids:
         # the solver's relative error is 1e-11 a step; there are some dozens of steps
@@ -99,6 +100,28 @@ def test_a_batch_that_raises_is_run_again_one_by_one(planned_flows, monkeypatch)
     records = [folders.finished(run) for run in runs]
     assert {(one.batch, one.attempts) for one in records} == {(1, 2)}
     assert all(deaths(folders.folder(run), 0) == 0 for run in runs)
+    assert {why_apart(folders.folder(run), "") for run in runs} == {
+        "RuntimeError: one of them has broken all"
+    }
+    assert {why_apart(folders.folder(run), "another driver") for run in runs} == {None}
+
+
+def test_a_sweep_says_which_batches_failed_as_a_whole(timed, tmp_path, monkeypatch):
+    compute_together = _together.compute_together
+
+    def broken(specs):
+        if len({spec.init.a for spec in specs} & {0.1}):
+            raise RuntimeError("one of them has broken all")
+        return compute_together(specs)
+
+    monkeypatch.setattr(_together, "compute_together", broken)
+    result = sweep(parse_spec(timed([0.1, 0.2, 0.3, 0.4]), StudySpec), tmp_path / "s", batch=2)
+    assert (result.done, result.failed) == (4, 0)
+    (apart,) = result.apart
+    assert (apart.error, apart.count) == ("RuntimeError: one of them has broken all", 2)
+    assert apart.run in result.ids[:2]
+    records = [RunFolders(tmp_path / "s").finished(run) for run in result.ids]
+    assert [(one.attempts, one.batch) for one in records] == [(2, 1), (2, 1), (1, 2), (1, 2)]
 
 
 def test_ctrl_c_records_nothing_of_a_batch(planned_flows, monkeypatch):
@@ -135,7 +158,7 @@ def test_a_kill_in_the_middle_loses_only_what_was_not_written(planned_flows, mon
 
     with monkeypatch.context() as patch:
         patch.setattr(RunFolders, "finish", killed)
-        patch.setattr(_together, "leave_attempt", lambda folder: None)
+        patch.setattr(_together, "leave_attempt", lambda *_: None)
         with pytest.raises(SystemExit):
             execute_together(folders.root, runs[:4], 4, alone=True)
     assert [folders.state(run) for run in runs] == ["done"] * 2 + ["planned"] * 3
@@ -191,14 +214,25 @@ def test_batches_of_what_is_not_solved_together_are_refused(study_with, many_los
 def test_a_worker_is_killed_in_a_batch_and_every_run_is_done(command, timed, tmp_path, begun):
     options = ("--scheduler", "local", "--workers", 1, "--batch", 4)
     sweep = command(timed([0.1 + 0.01 * i for i in range(24)]), tmp_path / "s", *options)
-    sweep.until(lambda: len(sweep.ended_runs()) > 4)
-    os.kill(next(iter(begun(sweep.store).values()))[0], signal.SIGKILL)
+    cut = set()
+
+    def killed():
+        """Stop the worker, see whether it computes a batch, and if so kill it."""
+        for worker in {pid for pids in begun(sweep.store).values() for pid in pids}:
+            os.kill(worker, signal.SIGSTOP)
+            ended = {file.parent.name for file in sweep.ended_runs()}
+            computed = {run for run, pids in begun(sweep.store).items() if pids} - ended
+            if len(computed) == 4:
+                cut.update(computed)
+            os.kill(worker, signal.SIGKILL if cut else signal.SIGCONT)
+        return cut
+
+    sweep.until(killed)
     status, result, said = sweep.end()
     assert status == 0 and result["done"] == 24, said
     records = [RunFolders(sweep.store).finished(run) for run in result["ids"]]
-    # those that were together when the worker died are alone afterwards, and nobody is computed twice
-    again = [one for one in records if one.attempts > 1]
-    assert len(again) <= 4 and {(one.attempts, one.batch) for one in again} <= {(2, 1)}
-    assert {one.batch for one in records if one.attempts == 1} == {4}
+    # those that were together when the worker died are alone afterwards, and nobody else is computed twice
+    for one in records:
+        assert (one.attempts, one.batch) == ((2, 1) if one.id in cut else (1, 4))
     with open_store(sweep.store) as store:
         assert store.count(["state=done"]) == 24 and store.verify() == []

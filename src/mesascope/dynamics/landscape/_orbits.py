@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
 _ITERATIONS, _LONGEST, _BALANCED = 30, 1.0, 1e-14
 

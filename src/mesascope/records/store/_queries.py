@@ -60,7 +60,7 @@ def count(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> int:
 
 
 def refuse_unknown(engine: Engine, filters: Sequence[str]) -> None:
-    """Refuse filters by a study or a field that the index does not know; of outcomes, once it knows any.
+    """Refuse filters by a study or a field that the index does not know; of outcomes, once it knows one of every kind of run.
 
     Raises:
         RecordError: the first such filter, or one that cannot be read.
@@ -71,15 +71,22 @@ def refuse_unknown(engine: Engine, filters: Sequence[str]) -> None:
             with reading(engine) as connection:
                 _study_row(connection, one.value)
         elif head in ("spec", "outcome"):
-            told = select(RUNS.c.id) if head == "spec" else select(RUNS.c.id).where(RUNS.c.state == "done")
             having = select(RUNS.c.id).where(has_field(one.name, engine.dialect.name))
             with reading(engine) as connection:
-                if connection.scalar(told.limit(1)) is None or connection.scalar(having.limit(1)) is not None:
+                if connection.scalar(having.limit(1)) is not None or _may_come(connection, head):
                     continue
             long = " that is searched (long and nested lists are not)" if head == "outcome" else ""
             raise RecordError(
                 f"filter {one.written!r}: no run has a field {one.name}{long}; `mesascope runs show ID` lists those of a run"
             )
+
+
+def _may_come(connection: Connection, head: str) -> bool:
+    """Whether a field may be one that the index has not met yet: there is no run, or, of outcomes, none done of some kind."""
+    kinds = select(RUNS.c.kind).distinct()
+    every = set(connection.scalars(kinds))
+    told = every if head == "spec" else set(connection.scalars(kinds.where(RUNS.c.state == "done")))
+    return not every or every != told
 
 
 def _where(chosen: Select[Any], filters: Sequence[Filter], engine: Engine) -> Select[Any]:

@@ -119,7 +119,7 @@ class Store:
     def refuse_unknown(self, filters: Sequence[str]) -> None:
         """Refuse filters that are misspelt: that name a study, or a field, that nothing in the index has.
 
-        A field of outcomes counts as known while no run is done.
+        A field of outcomes counts as known while there is a kind of run of which none is done.
 
         Raises:
             RecordError: the first such filter; or one that cannot be read.

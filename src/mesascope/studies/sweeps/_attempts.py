@@ -32,13 +32,18 @@ def begin_attempt(folder: Path, driver: str = "", alone: bool = False, batch: in
     return attempts(folder)
 
 
-def leave_attempt(folder: Path) -> None:
+def leave_attempt(folder: Path, why: str | None = None) -> None:
     """Write down that the last attempt was given up without a record: it has not killed its process.
+
+    Args:
+        folder: of the run.
+        why: what hindered it from being computed together with others, if that is what it was.
 
     Raises:
         RecordError: it cannot be written.
     """
-    _write(folder, {"left": datetime.now(UTC).isoformat(timespec="milliseconds")})
+    told = {"left": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    _write(folder, told if why is None else {**told, "why": why})
 
 
 def attempts(folder: Path) -> int:
@@ -50,6 +55,12 @@ def last_driver(folder: Path) -> str:
     """For whom the last attempt was begun."""
     begun = _begun(folder)
     return str(begun[-1].get("driver", "")) if begun else ""
+
+
+def why_apart(folder: Path, driver: str) -> str | None:
+    """What hindered this driver's last attempt together with other runs; None where nothing did, or there was none."""
+    together = [one for one in _begun(folder) if one.get("batch", 1) > 1 and one.get("driver") == driver]
+    return together[-1].get("why") if together else None
 
 
 def has_advanced(folder: Path) -> bool:
@@ -76,7 +87,7 @@ def deaths(folder: Path, recorded: int) -> int:
 
 
 def _begun(folder: Path) -> list[dict[str, Any]]:
-    """What is written of every attempt, and whether it was left."""
+    """What is written of every attempt, and of its being left."""
     try:
         lines = (folder / _FILE).read_bytes().splitlines()
     except OSError:
@@ -88,7 +99,7 @@ def _begun(folder: Path) -> list[dict[str, Any]]:
         except ValueError:  # torn by a full disk
             told = {}
         if isinstance(told, dict) and "left" in told and found:
-            found[-1]["left"] = True
+            found[-1] |= told
         else:
             found.append(told if isinstance(told, dict) else {})
     return found

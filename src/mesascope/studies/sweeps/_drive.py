@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mesascope.records import InUseError, RecordError
 
-from ._attempts import attempts, has_advanced
+from ._attempts import attempts, has_advanced, why_apart
 from ._drivers import Announcement
 from ._entering import Entering
 from ._execute import MACHINE, Ended, Stopwatch, how_it_ended
@@ -55,6 +55,7 @@ class Drive:
         done: ids computed now.
         failed: why every run that failed did.
         reused: ids that were done before, or by somebody else.
+        apart: of every run that could not be computed together with those it was given with, what hindered it.
         unentered: why the index lacks some of these; None where it has all.
     """
 
@@ -73,6 +74,7 @@ class Drive:
         self._announcement, self._tell = announcement, tell
         self._total = len(prepared.left) + len(prepared.kept)
         self._pending, self._given = deque(tasks), dict[str, int]()
+        self._together = {run for task in tasks if len(task) > 1 for run in task}
         self._busy: list[str] = []
         self._looked = 0.0
         self._tries: Counter[str] = Counter()
@@ -82,6 +84,7 @@ class Drive:
         self.done: set[str] = set()
         self.reused = {run for run, state in prepared.kept.items() if state == "done"}
         self.failed: dict[str, str] = {}
+        self.apart: dict[str, str] = {}
         self.unentered: str | None = None
         for run in prepared.kept.keys() - self.reused:
             self._keep(run)
@@ -147,6 +150,9 @@ class Drive:
         self._vain = 0
         self._entering.add(run)
         self._ends.append(time.monotonic())
+        why = why_apart(self._store.folders.folder(run), self._driver) if run in self._together else None
+        if why is not None:
+            self.apart[run] = why
 
     def _fail(self, run: str) -> None:
         record = self._store.folders.run(run)

@@ -183,7 +183,7 @@ def _outcome(spec: Spec, folder: Path, stopped: Callable[[], bool]) -> tuple[Com
         if _is_of_a_file(error):
             raise _of_the_machine(error) from None
         short = _is_memory(error)
-        failed = Computed({"failure": MACHINE if short else COMPUTATION}, None, _told(error))
+        failed = Computed({"failure": MACHINE if short else COMPUTATION}, None, told(error))
         return failed, traceback.format_exc()
     return blamed(found), None
 
@@ -279,7 +279,8 @@ def read_planned(planned: PlannedRun) -> Spec:
 _MEND = "install the same mesascope and libraries everywhere, and give the same command again"
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
+    """An error in one line."""
     said = one_line(str(error))
     return f"{type(error).__name__}{': ' * bool(said)}{said}"
 

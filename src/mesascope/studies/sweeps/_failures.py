@@ -1,4 +1,4 @@
-"""Why runs failed, those that did so alike together."""
+"""Why runs failed, or could not be computed together, those of one reason together."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Failure(BaseModel):
-    """Runs that failed alike.
+    """Runs that failed, or could not be computed together, for one reason.
 
     Attributes:
         error: why.

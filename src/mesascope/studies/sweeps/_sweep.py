@@ -44,6 +44,7 @@ class SweepResult(BaseModel):
         failed: runs that failed, now or before.
         reused: runs that were done before, or by somebody else meanwhile.
         failures: the reasons, those that are alike together.
+        apart: why runs of a batch could not be computed together, and were computed one by one, those that are alike together.
         ids: of all runs, in the order of the points.
         unentered: why the index lacks some of them until the store is opened again; None where it has all.
     """
@@ -56,6 +57,7 @@ class SweepResult(BaseModel):
     failed: int
     reused: int
     failures: tuple[Failure, ...]
+    apart: tuple[Failure, ...]
     ids: tuple[str, ...]
     unentered: str | None = None
 
@@ -150,6 +152,7 @@ def sweep(
         failed=len(drive.failed),
         reused=len(drive.reused),
         failures=grouped(drive.failed),
+        apart=grouped(drive.apart),
         ids=tuple(record.runs),
         unentered=drive.unentered,
     )

@@ -21,6 +21,7 @@ from ._execute import (
     of_the_machine,
     one_at_a_time,
     read_planned,
+    told,
 )
 from ._isolation import isolated
 
@@ -78,18 +79,19 @@ def _together(
         specs = [read_planned(one) for one in mine.values()]
         watches: dict[str, Stopwatch] = {}
         found: dict[str, Ended] = {}
+        why: str | None = None
         try:
             for run in mine:
                 attempts = begin_attempt(folders.folder(run), driver, alone, lanes)
                 watches[run] = Stopwatch(attempts, lanes, len(mine))
-            computed = _computed(next(iter(mine)), specs, lanes, stopped)
+            computed, why = _computed(next(iter(mine)), specs, lanes, stopped)
             for one, (outcome, data, error) in zip(mine.values(), computed, strict=False):
                 record = watches[one.id].record(one, outcome, error, None)
                 found[one.id] = folders.finish(record, data).state
         finally:  # of the others nothing is known, and the process lives: they have not killed it
             for run in watches.keys() - found.keys():
                 with suppress(RecordError):
-                    leave_attempt(folders.folder(run))
+                    leave_attempt(folders.folder(run), why)
         forget_programs_now_and_then()
         return found
 
@@ -103,14 +105,16 @@ def _is_taken(folders: RunFolders, run: str, held: ExitStack) -> bool:
     return not ended(folders.run(run))
 
 
-def _computed(first: str, specs: Sequence[Spec], lanes: int, stopped: Callable[[], bool]) -> list[Computed]:
-    """What the flows give; nothing where something was raised, by whichever of them."""
+def _computed(
+    first: str, specs: Sequence[Spec], lanes: int, stopped: Callable[[], bool]
+) -> tuple[list[Computed], str | None]:
+    """What the flows give; nothing where something was raised, by whichever of them, and what that was."""
     flows = [spec for spec in specs if isinstance(spec, FlowSpec)]
     filled = [*flows, *[flows[-1]] * (lanes - len(flows))]
     try:
         with isolated(first):
-            return [blamed(one) for one in compute_together(filled)[: len(flows)]]
+            return [blamed(one) for one in compute_together(filled)[: len(flows)]], None
     except Exception as error:
         if stopped():
             raise KeyboardInterrupt from error
-        return []
+        return [], told(error)
