@@ -269,7 +269,7 @@ def segment(
     """At most `length` steps: times, points, last gradient norm and step size, code, accepted and rejected."""
     begin, end, step, bound, rtol, atol = numbers
     _, rebuild = real_vector(model)
-    gradient = masked_gradient(objective, rebuild, allowed)
+    gradient = jax.jit(masked_gradient(objective, rebuild, allowed))  # traced once for all of its uses below
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, args: -gradient(y)),
         solver,
@@ -281,6 +281,7 @@ def segment(
         stepsize_controller=diffrax.PIDController(rtol, atol),
         max_steps=length,
         event=diffrax.Event(rest_event(gradient, rebuild, bound)),
+        adjoint=diffrax.ForwardMode(),  # loops that keep nothing for a way back are traced in half the time
         throw=False,
     )
     accepted = solution.stats["num_accepted_steps"]

@@ -144,6 +144,7 @@ class LinearAttention(LinearAttentionModel):
         """One head: shapes (1, 2d, 2d) and (1, d, 2d)."""
         return self.w_kq[None], self.w_pv[None]
 
+    @eqx.filter_jit
     def products(self) -> Array:
         """a_j b_j, shape (d,): diagonals of the (x_{i−1}, x_t) block of W^KQ times the x_i block of W^PV."""
         d = self.dim

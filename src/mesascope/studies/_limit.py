@@ -57,7 +57,8 @@ def _diagonal(problem: Problem) -> tuple[float, float] | None:
     from mesascope.models import LinearAttention
 
     model, dim = problem.model, problem.process.dim
-    a, b = float(model.w_kq[dim, 0]), float(model.w_pv[0, 0])
+    w_kq, w_pv = np.asarray(model.w_kq), np.asarray(model.w_pv)  # jax would compile for every shape
+    a, b = float(w_kq[dim, 0]), float(w_pv[0, 0])
     form = LinearAttention.diagonal(dim, a, b)
-    same = np.array_equal(form.w_kq, model.w_kq) and np.array_equal(form.w_pv, model.w_pv)
+    same = np.array_equal(form.w_kq, w_kq) and np.array_equal(form.w_pv, w_pv)
     return (a, b) if same else None
