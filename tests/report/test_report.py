@@ -1,16 +1,19 @@
 """The report as HTML: what it shows of claims, and that nothing in records can break it."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 import stored_records as stored
 from mesascope.records import RecordError
-from mesascope.report import write_report
+from mesascope.report import gather, write_report
 
 
 class Page(HTMLParser):
@@ -285,6 +288,25 @@ def test_what_cannot_be_shown_is_said_and_nothing_is_written(tmp_path, monkeypat
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_folder_that_may_not_be_read_is_told(tmp_path):
+    with pytest.raises(RecordError, match=r"aaa: cannot be read \(File name too long\); check its name"):
+        gather(["a" * 300])
+    with tempfile.TemporaryDirectory() as above:  # tmp_path is closed to all other users
+        os.chmod(above, 0o755)
+        folder = Path(above) / "results"
+        stored.run_directory(folder / "quick", stored.claim())
+        os.chmod(folder, 0)
+        other = os.geteuid() == 0  # whom permissions do not bind
+        os.seteuid(65534) if other else None
+        try:
+            for what, results in ((["theorem"], folder), ([], folder), ([str(folder)], tmp_path)):
+                with pytest.raises(RecordError, match=r"results.*: cannot be read \(Permission denied\)"):
+                    gather(what, results)
+        finally:
+            os.seteuid(0) if other else None
+            os.chmod(folder, 0o700)
+
+
 def test_a_folder_is_no_file_and_what_was_there_stays(tmp_path, monkeypatch):
     folder = stored.run_directory(tmp_path / "run", stored.claim())
     with pytest.raises(RecordError, match="is a folder; name a file in it"):
@@ -349,7 +371,7 @@ def test_reports_need_no_jax(tmp_path):
         tmp_path / "run", stored.claim(), figures={"zheng2024/m": stored.map_figure()}
     )
     code = (
-        "import sys; from mesascope.report import write_report; "
+        "import sys; from mesascope.report import gather, write_report; "
         "write_report(sys.argv[1], out=sys.argv[2], latex=sys.argv[3]); assert 'jax' not in sys.modules"
     )
     command = [sys.executable, "-W", "error", "-c", code, folder, tmp_path / "r.html", tmp_path / "tex"]

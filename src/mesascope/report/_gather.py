@@ -92,14 +92,20 @@ def gather(
         index: database of the store's index, if it is not its own.
 
     Raises:
-        RecordError: something is not found or is no record; the message says what, where it was looked for, and the mend.
+        RecordError: something is not found, may not be read, or is no record; the message says what, where it was looked for,
+            and the mend.
     """
     found = Gathering()
-    if not what:
-        _everything(found, Path(results), store, index)
-    for one in what:
-        _one(found, one, Path(results), store, index)
-    return found.material()
+    try:
+        if not what:
+            _everything(found, Path(results), store, index)
+        for one in what:
+            _one(found, one, Path(results), store, index)
+        return found.material()
+    except OSError as error:  # of folders; files of records tell by themselves
+        raise RecordError(
+            f"{error.filename}: cannot be read ({error.strerror}); check its name and permissions, or leave it out"
+        ) from error
 
 
 def _everything(
