@@ -1,9 +1,9 @@
 """Run the blocks of a page, in their order, and keep what they print and draw.
 
 What a block is, its language says: `python` runs, or is written to a file if its first line names one (`# name.py`);
-`toml` is such a file; `sh` are commands of mesascope; `console` are commands that are refused with the line below; `text` is
-what the commands before it print; `pycon` is a session whose answers are compared; `py` runs alone, in a process of its
-own. A block below `<!-- needs PACKAGE -->` is left out where that is not installed.
+`toml` is such a file; `latex` is for another program; `sh` are commands of mesascope; `console` are commands that are refused
+with the line below; `text` is what the commands before it print; `pycon` is a session whose answers are compared; `py` runs
+alone, in a process of its own. A block below `<!-- needs PACKAGE -->` is left out where that is not installed.
 
 The tests run every page, and `make docs` runs those that have not been run with these blocks and this code of the package:
 outputs are kept in docs/_build/outputs, and the site shows them below their blocks.
@@ -80,6 +80,10 @@ def _file(text, names):
     Path(re.match(r"# (\S+)\n", text).group(1)).write_text(text, encoding="utf-8")
 
 
+def _nothing(text, names):
+    pass
+
+
 def _commands(text, names):
     from mesascope.cli import main
 
@@ -143,6 +147,7 @@ RUNNERS = {
     "py": _alone,
     "pycon": _pycon,
     "toml": _file,
+    "latex": _nothing,
     "sh": _commands,
     "console": _refused,
     "text": _printed,
