@@ -6,11 +6,13 @@ import time
 import numpy as np
 import pytest
 
+from mesascope.lab._compute import rerun
 from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
 from mesascope.lab._page import Page
 from mesascope.lab._pool import Pool
 from mesascope.lab._session import Lab, Session
 from mesascope.lab._worker import _outcome
+from mesascope.records import held
 from mesascope.studies import SpecError
 
 SETTING = {
@@ -54,10 +56,10 @@ def test_facts_of_a_law_are_those_of_the_paper(worker):
     assert facts["limit"][0] == pytest.approx(LIMIT, rel=1e-15)
     assert facts["answers"]["4.1"][0]
     assert not facts["answers"]["4.2"][0]
-    sequence = facts["sequence"]
-    assert sequence.shape == (6, 2)
+    sequences = facts["sequences"]
+    assert sequences.shape == (4, 6, 2)
     # x_{t+1} = W x_t with a unitary diagonal W: coordinates keep their size
-    assert np.allclose(np.abs(sequence), np.abs(sequence[0]))
+    assert np.allclose(np.abs(sequences), np.abs(sequences[:, :1]))
 
 
 def test_a_flow_is_the_closed_form_and_ends_at_its_limit(path):
@@ -73,9 +75,19 @@ def test_a_flow_is_the_closed_form_and_ends_at_its_limit(path):
     assert path["end"]["limit_product"] == pytest.approx(LIMIT)
 
 
+def endless():
+    """A flow of millions of steps; after some thousand of them it tells how far it is, and hears that it is to stop."""
+    return Job("flow", {"setting": {**SETTING, "until": 1e6, "max_steps": 10**8}})
+
+
+def deaf():
+    """A descent that hears nothing for a million steps."""
+    return Job("train", {"setting": SETTING, "samples": 64, "rate": 1e-9, "steps": 10**8, "seed": 0})
+
+
 def test_a_flow_that_was_dropped_on_its_way_is_no_result(worker, path):
-    # millions of steps; a flow that is to stop keeps what it has, which must not pass for where training goes
-    job = Job("flow", {"setting": {**SETTING, "until": 1e6, "max_steps": 10**8}})
+    # a flow that is to stop keeps what it has, which must not pass for where training goes
+    job = endless()
     job.tell = lambda text: job.drop() if text.startswith("time") else None
     with pytest.raises(JobCancelledError):
         worker.submit(job).future.result(WAIT)
@@ -135,17 +147,30 @@ def test_what_is_wrong_is_told_at_its_field_and_the_worker_goes_on(worker):
     assert done(worker, "facts", setting=SETTING)["ratio"] == (0.2, "1/5")
 
 
+@pytest.mark.parametrize(
+    ("scale", "a", "field"), [(1e26, 1e6, "init"), (1e50, 1e6, "law"), (1e50, 0.5, "law")]
+)
+def test_what_leaves_double_precision_is_told_where_it_comes_from(worker, path, scale, a, field):
+    setting = {**SETTING, "law": {"kind": "gaussian", "scale": scale}, "max_steps": 2048}
+    with pytest.raises(SpecError, match="leaves double precision") as raised:
+        done(worker, "flow", setting={**setting, "init": {"kind": "diagonal", "a": a, "b": 0.5}})
+    assert raised.value.path == (field,)
+
+
+def test_a_claim_is_checked_by_one_at_a_time(tmp_path):
+    with held(tmp_path, "check-zheng2024-theorem-4.1"):
+        with pytest.raises(ValueError, match="another window is checking it now; wait"):
+            rerun("zheng2024/theorem-4.1", str(tmp_path), print)
+        assert not (tmp_path / "quick").exists()
+
+
 def test_numbers_beyond_double_precision_are_told_without_python_s_words():
     kind, told, path = _outcome(lambda tell: float(10**400), {}, print)
     assert (kind, path) == ("failed", ()) and told.startswith("numbers leave double precision; take smaller")
 
 
-def endless():
-    return Job("train", {"setting": SETTING, "samples": 64, "rate": 1e-9, "steps": 10**8, "seed": 0})
-
-
 def test_a_cancelled_job_stops_within_seconds_and_one_dropped_in_the_queue_never_runs(worker):
-    job = worker.submit(endless())
+    job = worker.submit(deaf())
     waiting, after = worker.submit(endless()), worker.submit(Job("facts", {"setting": SETTING}))
     waiting.drop()
     time.sleep(0.5)

@@ -21,7 +21,7 @@ LIMIT = "0.181132"  # 3 / (15 + 3 · (25/12)/4) in six digits
 FAST = "vladymyrov2024/one-layer-row"  # a claim with a figure that is checked in a second
 TABS = ("Data", "Training", "Mind", "Claims")
 _FIGURES = {
-    "Data": ("law", "sequence"),
+    "Data": ("law", "paths", "sequence"),
     "Training": ("product", "loss", "phase", "w_kq", "w_pv"),
     "Mind": ("error", "predictions", "ratio", "sensitivity"),
 }

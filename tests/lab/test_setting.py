@@ -1,6 +1,7 @@
 import json
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,9 @@ from mesascope.cli import main
 from mesascope.lab._form import LAWS, field_of, form_of, setting_of
 from mesascope.lab._setting import (
     DEFAULT,
+    MOST_DIM,
+    MOST_HORIZON,
+    MOST_START,
     from_query,
     plain_setting,
     read_setting,
@@ -15,6 +19,7 @@ from mesascope.lab._setting import (
     to_query,
     to_toml,
 )
+from mesascope.lab._sizes import ASKED_TASKS, ASKED_TOKENS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
 from mesascope.studies import SpecError
 
 GAUSSIAN = {"kind": "gaussian", "scale": 1.0}
@@ -251,3 +256,18 @@ def test_a_part_of_an_address_names_what_it_lacks_and_shows_a_whole_one(query):
 
 def test_an_empty_address_is_the_figure_of_the_paper():
     assert from_query("") == read_setting(DEFAULT)
+
+
+def test_its_page_tells_the_sizes_that_it_has():
+    page = " ".join((Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8").split())
+    assert MOST_HORIZON == MOST_START == 10**6
+    for told in (
+        f"Dimensions up to {MOST_DIM}, horizons and weights of the start up to 10⁶;",
+        f"on {SEQUENCES} sequences of at most {SHOWN_TOKENS + 1} tokens",
+        f"asks on {ASKED_TASKS} sequences of at most {ASKED_TOKENS}.",
+    ):
+        assert told in page
+    assert (SHOWN_SEQUENCES, "four sequences" in page) == (4, True)
+    law, dim, horizon = (DEFAULT[name] for name in ("law", "dim", "horizon"))
+    assert f"it starts with the Gaussian law, d = {dim}, T = {horizon}." in page
+    assert law == {"kind": "gaussian", "scale": 1.0}

@@ -20,11 +20,11 @@ from mesascope.papers import claims as known_claims
 from mesascope.papers import reproduce
 from mesascope.probes import draw_problems, identify, sensitivities, sensitivity_cosine
 from mesascope.processes import DiagonalUnitary, NextToken
-from mesascope.records import plain
+from mesascope.records import InUseError, held, plain
 from mesascope.studies import FlowSpec, SpecError
 
 from ._setting import read_setting
-from ._sizes import FRAMES, POINTS, SEQUENCES, SHOWN_TOKENS
+from ._sizes import ASKED_TOKENS, FRAMES, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
 from ._worker import Tell
 
 _SEED = 0
@@ -45,7 +45,8 @@ def facts(setting: dict[str, Any], tell: Tell) -> Result:
         "diagonal": theory.diagonal_stays_diagonal(law, dim, mask=spec.mask),
     }
     first = np.asarray(law.sample(named_key(_SEED, "lab", "law"), dim, (4000,)))
-    sequence = process.sample(named_key(_SEED, "lab", "sequence"), min(spec.horizon, SHOWN_TOKENS), 1)
+    shown = min(spec.horizon, SHOWN_TOKENS)
+    sequences = process.sample(named_key(_SEED, "lab", "sequence"), shown, SHOWN_SEQUENCES)
     return {
         "law": law.describe(),
         "moments": {name: _number(getattr(moments, name)) for name in ("m2", "kappa1", "kappa2", "kappa3")},
@@ -56,7 +57,7 @@ def facts(setting: dict[str, Any], tell: Tell) -> Result:
         "gap": _endless(spec, lambda: theory.capability_gap(process, mask=spec.mask)),
         "ratio": _endless(spec, lambda: theory.expected_ratio(process, mask=spec.mask)),
         "tokens": first,
-        "sequence": np.asarray(sequence[0]),
+        "sequences": np.asarray(sequences),
     }
 
 
@@ -75,7 +76,7 @@ def flow(setting: dict[str, Any], tell: Tell) -> Result:
     path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], end.trajectory)
     loss = np.asarray(losses(end.objective, path))
     if not np.isfinite([result.gradient_norm, *loss]).all():
-        raise SpecError("the flow of these tokens leaves double precision; choose other units", ("law",))
+        raise _too_large(setting, end, tell)
     dim, times = spec.dim, end.times[chosen]
     each = np.arange(dim)
     a, b = path.w_kq[:, dim + each, each], path.w_pv[:, each, each]
@@ -93,6 +94,20 @@ def flow(setting: dict[str, Any], tell: Tell) -> Result:
         "end": result.model_dump(),
         "succeeded": result.succeeded,
     }
+
+
+def _too_large(setting: dict[str, Any], found: Flow[LinearAttention], tell: Tell) -> SpecError:
+    """What left double precision: the start, if the flow from its direction with weights of at most 1 does not."""
+    start = {name: np.asarray(getattr(found.trajectory, name))[0] for name in ("w_kq", "w_pv")}
+    largest = max(float(np.abs(weight).max()) for weight in start.values())
+    if largest > 1:
+        small = {name: (weight / largest).tolist() for name, weight in start.items()}
+        try:
+            flow({**setting, "init": {"kind": "explicit", **small}}, tell)
+        except SpecError as error:
+            return error
+        return SpecError("the flow of these weights leaves double precision; take smaller ones", ("init",))
+    return SpecError("the flow of these tokens leaves double precision; choose other units", ("law",))
 
 
 def _require_all_of_it(result: str) -> None:
@@ -258,7 +273,7 @@ def ask(
     answer = identify(
         model,
         process,
-        NextToken(max(4, min(spec.horizon, 16))),
+        NextToken(max(4, min(spec.horizon, ASKED_TOKENS))),
         tasks=tasks,
         learners=learners,
         progress=lambda now: tell(f"{now.done}/{now.total} {now.stage}"),
@@ -324,9 +339,19 @@ def claims(tell: Tell) -> list[dict[str, Any]]:
 
 
 def rerun(claim: str, folder: str, tell: Tell) -> dict[str, Any]:
-    """Check one claim anew into a folder of records: its record, and what kept it from being checked, if something did."""
+    """Check one claim anew into a folder of records: its record, and what kept it from being checked, if something did.
+
+    Raises:
+        ValueError: somebody else is checking it into this folder.
+    """
     tell(f"checking {claim}; this may take minutes")
-    done = reproduce(claim, out=folder, rerun=True)
+    try:
+        with held(
+            folder, f"check-{claim.replace('/', '-')}"
+        ):  # figures of one check beside the record of another
+            done = reproduce(claim, out=folder, rerun=True)
+    except InUseError:
+        raise ValueError("another window is checking it now; wait until that is done") from None
     record = done.records[0]
     return {"record": record.model_dump(mode="json"), "error": record.details.get("error")}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from ._figures import law_figure, sequence_figure
+from ._figures import law_figure, paths_figure, sequence_figure
 from ._session import Session
 from ._widgets import Plot, sentence
 from ._words import conclusions
@@ -25,13 +25,13 @@ _ASSUMPTIONS = {
 
 
 class DataPanel:
-    """Facts of the law, its entries, and one sequence."""
+    """Facts of the law, its entries, and sequences."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._facts = ui.column().classes("w-full gap-2")
         with ui.element("div").classes("lab-grid"):
-            self._law, self._sequence = Plot("law"), Plot("sequence")
+            self._law, self._paths, self._sequence = Plot("law"), Plot("paths"), Plot("sequence")
 
     def draw(self) -> None:
         """Show the facts that were computed."""
@@ -42,7 +42,8 @@ class DataPanel:
         with self._facts:
             _tell(facts)
         self._law.show(law_figure(facts), self._session.theme)
-        self._sequence.show(sequence_figure(facts), self._session.theme, yaxis={"scaleanchor": "x"})
+        for plot, figure in ((self._paths, paths_figure), (self._sequence, sequence_figure)):
+            plot.show(figure(facts), self._session.theme, yaxis={"scaleanchor": "x"})
 
 
 def _tell(facts: dict[str, Any]) -> None:

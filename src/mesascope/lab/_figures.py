@@ -6,6 +6,8 @@ import numpy as np
 
 from mesascope.records import Band, Figure, Heatmap, Histogram, Line, Panel, Points, Rule
 
+from ._sizes import FIRST_TOKENS
+
 Result = dict[str, Any]
 _MOST_CURVES = 6  # as many colours as there are
 _ALIKE = 1e-9  # products that differ by less are one curve
@@ -38,7 +40,7 @@ def law_figure(facts: Result) -> Figure:
 
 def sequence_figure(facts: Result) -> Figure:
     """One sequence, every coordinate in the complex plane."""
-    sequence = facts["sequence"]
+    sequence = facts["sequences"][0]
     count = min(sequence.shape[1], _MOST_CURVES)
     traces = [
         Points(
@@ -53,6 +55,25 @@ def sequence_figure(facts: Result) -> Figure:
         *traces,
         caption=f"The first {len(sequence)} tokens of one sequence: every coordinate turns on its circle by an angle "
         "of its own.",
+    )
+
+
+def paths_figure(facts: Result) -> Figure:
+    """Several sequences, one coordinate of each, from token to token."""
+    sequences = facts["sequences"][:, :FIRST_TOKENS]
+    traces: list[Any] = []
+    for number, sequence in enumerate(sequences):
+        j = int(np.argmax(sequence[0] != 0))  # the first where something is to be seen
+        path = {"x": np.real(sequence[:, j]), "y": np.imag(sequence[:, j]), "series": number}
+        label = f"sequence {number + 1}, $j = {j + 1}$"
+        traces += [Line(**path, label=label, style="solid"), Points(**path, label=label)]
+    return _one_panel(
+        "Several sequences from token to token",
+        "Re $x_{tj}$",
+        "Im $x_{tj}$",
+        *traces,
+        caption=f"The first {sequences.shape[1]} tokens of {len(sequences)} sequences, of each the first coordinate that is "
+        "not 0. They begin on the real axis, and every one turns by an angle of its own.",
     )
 
 
@@ -202,20 +223,26 @@ def _product_curve(product: float, reach: float, label: str) -> list[Line]:
     ]
 
 
+# of a matrix of weights: its letters, and what its columns meet and its rows answer to
+_SIDES = {
+    "w_kq": ("KQ", "column: query $(x_t; x_{t-1})$", "row: key $(x_i; x_{i-1})$"),
+    "w_pv": ("PV", "column: value $(x_i; x_{i-1})$", "row: prediction $\\hat y_t$"),
+}
+
+
 def weight_figure(flow: Result, name: str, frame: int) -> Figure:
     """W^KQ or W^PV at one time of the flow."""
     frames = flow[name]
     reach = float(np.abs(frames).max()) or 1.0
     time = flow["frame_times"][frame]
-    letters = {"w_kq": "KQ", "w_pv": "PV"}[name]
+    letters, *sides = _SIDES[name]
     dim = frames.shape[1] if name == "w_pv" else frames.shape[1] // 2
     return _one_panel(
         f"$W^{{{letters}}}$ at flow time {time:.4g}",
-        "column",
-        "row",
+        *sides,
         Heatmap(
             z=frames[frame],
-            colorlabel="weight",
+            colorlabel=f"entry of $W^{{{letters}}}$",
             center=0.0,
             limits=(-reach, reach),
             block=dim,

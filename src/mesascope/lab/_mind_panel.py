@@ -11,6 +11,7 @@ from mesascope.studies import SpecError
 from ._figures import error_figure, ratio_figure, scatter_figure, sensitivity_figure
 from ._jobs import JobFailedError
 from ._session import Session
+from ._sizes import ASKED_TASKS
 from ._widgets import NO_FLOW, Plot, Work, sentence
 from ._words import told
 
@@ -80,7 +81,12 @@ class MindPanel:
         if flow is None:
             return
         learners = _FEW if self._which.value == "few" else None
-        arguments = {"setting": self._session.setting, "learners": learners, "tasks": 400, **_weights(flow)}
+        arguments = {
+            "setting": self._session.setting,
+            "learners": learners,
+            "tasks": ASKED_TASKS,
+            **_weights(flow),
+        }
         try:
             answer = await self._session.compute("ask", "slow", **arguments)
         except (SpecError, JobFailedError) as error:

@@ -42,6 +42,16 @@ _FACTS = {"law", "dim", "horizon", "weights", "rho", "mask"}
 _FOLLOW_SYSTEM = """
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('lab_dark', event.matches))
 """
+# Arrow keys go through the menu that has the focus; those of selects, whose fields keep it, are Quasar's own.
+_MENU_KEYS = """
+document.addEventListener("keydown", (event) => {
+  const menu = event.target.closest?.(".q-menu"), step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!menu || !step) return;
+  event.preventDefault();
+  const items = [...menu.querySelectorAll(".q-item")], at = items.indexOf(event.target);
+  items.at(at < 0 && step > 0 ? 0 : (Math.max(at, 0) + step) % items.length).focus();
+});
+"""
 
 
 class Page:
@@ -111,7 +121,7 @@ class Page:
             self._form.fold()
         self._recolour(dark)
         self._training.prepare()
-        ui.run_javascript(_FOLLOW_SYSTEM)
+        ui.run_javascript(_FOLLOW_SYSTEM + _MENU_KEYS)
         await self.update()
 
     # What happens to the setting
@@ -152,7 +162,8 @@ class Page:
         """Compute and draw what the setting asks for; what was asked before counts no more."""
         session = self.session
         self._address()
-        session.drop("facts", "flow", "train")
+        session.drop("facts", "flow")
+        session.cancel("train")  # that hears nothing between points of its path, which may be far apart
         session.results.pop("train", None)
         self._mind.forget()
         self.work.complain(None)

@@ -20,7 +20,7 @@ class View:
 
     Attributes:
         facts: of the law: `moments`, `answers` on the assumptions, `limit` and its `theorem`, `gap`, `ratio`; `tokens` that
-            were drawn, shape (4000, d), and a `sequence` (t, d); the `normalizer`.
+            were drawn, shape (4000, d), and `sequences` (n, t, d); the `normalizer`.
         flow: along the exact flow `times` and `loss`, shape (n,), `a`, `b` and `products` (n, d), `theory` beside them (None
             where there is none); at `frame_times` (m,) the weights `w_kq` (m, 2d, 2d) and `w_pv` (m, d, 2d); its `end`.
         mind: on fresh sequences, of the layer at the end: `error`, its standard error `error_se` and, where it is a formula,
@@ -47,6 +47,7 @@ class View:
         """The figures by the names under which the page offers them, weights at the end of the flow."""
         found = {
             "law": _figures.law_figure(self.facts),
+            "paths": _figures.paths_figure(self.facts),
             "sequence": _figures.sequence_figure(self.facts),
             "product": _figures.product_figure(self.flow, self.sampled),
             "loss": _figures.loss_figure(self.flow, self.sampled),
