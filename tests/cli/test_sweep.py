@@ -4,7 +4,7 @@ import pytest
 
 from mesascope.cli import _sweep
 from mesascope.records import RunFolders
-from mesascope.studies import Failure, StudySpec, execute, open_or_make, read_spec
+from mesascope.studies import Failure, StudySpec, SweepResult, execute, open_or_make, read_spec
 from mesascope.studies.sweeps._drivers import announced
 from mesascope.studies.sweeps._prepare import check, prepare
 
@@ -58,6 +58,16 @@ def test_failures_are_told_together(run, overflowing, tmp_path):
     assert told[1].startswith("2 × the loss or its gradient leaves double precision; use smaller weights")
     again = run("sweep", overflowing, "--store", tmp_path / "s", "--json")
     assert [one["count"] for one in again.json["failures"]] == [2]
+
+
+def test_batches_that_failed_as_a_whole_are_told(capsys):
+    told = (Failure(error="ValueError: no", count=4, run="1" * 32),)
+    counts = {"total": 5, "done": 5, "failed": 0, "reused": 0}
+    _sweep._print(SweepResult(study="flows", **counts, failures=(), apart=told, ids=()))
+    assert capsys.readouterr().out.splitlines() == [
+        "flows: 5 done, 0 failed, 0 reused, of 5 runs",
+        f"computed one by one: 4 × ValueError: no  (such as run {'1' * 32})",
+    ]
 
 
 def test_status_says_how_far_it_is(run, study, overflowing, tmp_path):

@@ -237,10 +237,9 @@ def _print(result: "SweepResult") -> None:
     console = results()
     style = "bold green" if result.succeeded else "bold red"
     counts = f"{result.done} done, {result.failed} failed, {result.reused} reused, of {result.total} runs"
-    alone = sum(one.count for one in result.apart)
-    counts += f"; {alone} computed one by one, for batches that failed as a whole" * bool(alone)
     print_headline(console, result.study, style, f": {counts}")
-    for line in [*_failure_lines(result.failures), *_failure_lines(result.apart)]:
+    apart = [f"computed one by one: {line}" for line in _failure_lines(result.apart)]
+    for line in [*_failure_lines(result.failures), *apart]:
         console.print(line, markup=False, soft_wrap=True)
 
 

@@ -106,22 +106,18 @@ def test_a_batch_that_raises_is_run_again_one_by_one(planned_flows, monkeypatch)
     assert {why_apart(folders.folder(run), "another driver") for run in runs} == {None}
 
 
-def test_a_sweep_says_which_batches_failed_as_a_whole(timed, tmp_path, monkeypatch):
-    compute_together = _together.compute_together
-
+def test_a_sweep_says_which_runs_it_had_to_compute_one_by_one(timed, tmp_path, monkeypatch):
     def broken(specs):
-        if len({spec.init.a for spec in specs} & {0.1}):
-            raise RuntimeError("one of them has broken all")
-        return compute_together(specs)
+        raise RuntimeError("one of them has broken all")
 
     monkeypatch.setattr(_together, "compute_together", broken)
-    result = sweep(parse_spec(timed([0.1, 0.2, 0.3, 0.4]), StudySpec), tmp_path / "s", batch=2)
-    assert (result.done, result.failed) == (4, 0)
-    (apart,) = result.apart
-    assert (apart.error, apart.count) == ("RuntimeError: one of them has broken all", 2)
-    assert apart.run in result.ids[:2]
+    result = sweep(parse_spec(timed(), StudySpec), tmp_path / "s", batch=4)
+    assert (result.done, result.failed) == (5, 0)
+    (apart,) = result.apart  # the fifth was alone from the beginning
+    assert (apart.error, apart.count) == ("RuntimeError: one of them has broken all", 4)
+    assert apart.run in result.ids[:4]
     records = [RunFolders(tmp_path / "s").finished(run) for run in result.ids]
-    assert [(one.attempts, one.batch) for one in records] == [(2, 1), (2, 1), (1, 2), (1, 2)]
+    assert [(one.attempts, one.batch) for one in records] == [(2, 1)] * 4 + [(1, 1)]
 
 
 def test_ctrl_c_records_nothing_of_a_batch(planned_flows, monkeypatch):
