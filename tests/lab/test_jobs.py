@@ -1,7 +1,9 @@
 import asyncio
+import logging
 import os
 import signal
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -307,3 +309,28 @@ def test_a_long_text_is_read_beside_the_event_loop(session):
         assert len(session.spec.law.samples) == 2000 and session.wrong == {}
 
     asyncio.run(scenario())
+
+
+def test_an_end_that_is_late_because_of_nobody_is_not_told(caplog, monkeypatch):
+    from nicegui import background_tasks, core
+
+    from mesascope.lab._server import says_something
+
+    async def hard_of_hearing():  # as asyncio.wait_for of Python 3.11 where a cancellation and a result come together
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    async def end():
+        monkeypatch.setattr(core, "loop", asyncio.get_running_loop())
+        background_tasks.create(hard_of_hearing())
+        await asyncio.sleep(0)
+        await background_tasks.teardown()
+
+    asyncio.run(end())
+    (told,) = caplog.records
+    assert told.getMessage() == "Could not cancel 1 tasks within timeout: "
+    assert not says_something(told)
+    told.args = (1, "a task that goes on")
+    assert says_something(told)
+    assert says_something(logging.LogRecord("nicegui", logging.ERROR, "", 0, "anything else", None, None))

@@ -1,10 +1,7 @@
 """The server dies and comes back, is asked to do what it cannot, and ends."""
 
-import asyncio
-import logging
 import subprocess
 import sys
-from contextlib import suppress
 
 import pytest
 
@@ -60,28 +57,3 @@ def test_a_port_that_is_taken_is_told(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.startswith(f"mesascope lab: --port {port}: cannot be used")
-
-
-def test_an_end_that_is_late_because_of_nobody_is_not_told(caplog, monkeypatch):
-    from nicegui import background_tasks, core
-
-    from mesascope.lab._server import says_something
-
-    async def hard_of_hearing():  # as asyncio.wait_for of Python 3.11 where a cancellation and a result come together
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(60)
-        await asyncio.sleep(60)
-
-    async def end():
-        monkeypatch.setattr(core, "loop", asyncio.get_running_loop())
-        background_tasks.create(hard_of_hearing())
-        await asyncio.sleep(0)
-        await background_tasks.teardown()
-
-    asyncio.run(end())
-    (told,) = caplog.records
-    assert told.getMessage() == "Could not cancel 1 tasks within timeout: "
-    assert not says_something(told)
-    told.args = (1, "a task that goes on")
-    assert says_something(told)
-    assert says_something(logging.LogRecord("nicegui", logging.ERROR, "", 0, "anything else", None, None))
