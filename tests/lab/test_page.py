@@ -547,9 +547,8 @@ def nothing_computed(page):
     write(page, "max_steps", "0")
     try:
         wait_for_text(message_at(page, "max_steps").first, "at least 1", seconds=10)
-    except (
-        AssertionError
-    ):  # what the server said to the text before came in the same moment, in the place of this one
+    except AssertionError:
+        # what the server said to the text before came in the same moment, in the place of this one
         write(page, "max_steps", "")
         write(page, "max_steps", "0")
         wait_for_text(message_at(page, "max_steps").first, "at least 1")
