@@ -353,16 +353,20 @@ def test_figures_are_downloaded_for_print_and_as_numbers(opened):
 
 
 def test_the_program_of_the_page_gives_its_numbers_and_figures(opened, tmp_path):
+    def numbers_of(tab):
+        return {name: download(opened, name, "CSV")[1].decode() for name in _FIGURES[tab]}
+
+    tables = numbers_of("Data")
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
     box(opened, "samples").fill("64")
     box(opened, "steps").fill("40")
     opened.get_by_role("button", name="Train on samples").click()
     wait_for_text(opened.locator('[data-figure="loss"] .legend'), "descent, exact loss")
-    tables = {name: download(opened, name, "CSV")[1].decode() for name in ("product", "loss", "w_kq")}
+    tables |= numbers_of("Training")
     turn(opened, "Mind")
     wait_for_text(opened.locator("main"), "Capability gap")
-    tables |= {name: download(opened, name, "CSV")[1].decode() for name in ("error", "ratio", "sensitivity")}
+    tables |= numbers_of("Mind")
     said = opened.locator("main").inner_text()
     opened.get_by_role("button", name="Share").click()
     with opened.expect_download() as caught:

@@ -37,7 +37,7 @@ DARK = Theme(
     paper="#15181C",
     grid="#32373D",
     missing="#4A4F55",
-    series=("#4DA3DC", "#F08A4B", "#2FBF94", "#DE93BB", "#8CCBF2", "#EDB52E"),
+    series=("#3F8BC3", "#F08A4B", "#2FBB89", "#DB8FB8", "#92CDF4", "#FCC841"),
 )
 """The colours on black."""
 
