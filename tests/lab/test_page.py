@@ -306,6 +306,28 @@ def test_everything_is_reached_by_the_keyboard_in_the_order_of_the_page(opened):
     opened.wait_for_selector('[role="status"]', state="hidden")
 
 
+def test_what_a_layer_does_and_claims_are_reached_by_the_keyboard(opened):
+    opened.get_by_role("tab", name="Data").focus()
+    for key in ("ArrowRight", "ArrowRight", "Enter"):
+        opened.keyboard.press(key)
+    wait_until_drawn(opened, "Mind")
+    opened.locator('[role="status"]:visible').first.wait_for(state="detached")  # with its own button, Cancel
+    assert tab_through(opened, "identify") == [
+        *(f"download {name}" for name in _FIGURES["Mind"]),
+        *("six learners that compete here", "all learners, a minute or more", "identify"),
+    ]
+    opened.get_by_role("tab", name="Mind").focus()
+    for key in ("ArrowRight", "Enter"):
+        opened.keyboard.press(key)
+    wait_until_drawn(opened, "Claims")
+    claim = 'Expand "– not checked · assumption-4.1"'
+    way = tab_through(opened, claim)
+    assert way[:2] == ["paper", "verdict"] and all(name.startswith("Expand ") for name in way[2:])
+    opened.keyboard.press("Enter")
+    opened.locator('[data-claim="zheng2024/assumption-4.1"] [data-act=rerun]').wait_for()
+    assert tab_through(opened, "rerun") == ["rerun"]
+
+
 def test_figures_follow_the_system_from_light_to_dark(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
