@@ -3,10 +3,13 @@
 import copy
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +111,36 @@ def command(tmp_path):
         if one.process.poll() is None:
             one.process.kill()
             one.process.communicate()
+
+
+@pytest.fixture
+def shell_of_the_page(tmp_path):
+    """Give commands of docs/studies.md, beside its files, other places than those that it names; what they print."""
+    page = (Path(__file__).parents[3] / "docs" / "studies.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.S)
+    for text in (text for kind, text in blocks if kind == "toml"):
+        (tmp_path / re.match(r"# (\S+)\n", text)[1]).write_text(text, encoding="utf-8")
+    lines = [line for kind, text in blocks if kind == "sh" for line in text.splitlines()]
+
+    def run(word, places, **environment):
+        said = []
+        for line in (line for line in lines if word in line):
+            for named, place in places.items():
+                line = line.replace(named, str(place))
+            command = [sys.executable, "-m", "mesascope", *shlex.split(line)[1:]]
+            done = subprocess.run(
+                command,
+                cwd=tmp_path,
+                env=os.environ | environment,
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            assert done.returncode == 0, done.stderr
+            said.append(done.stdout)
+        return said
+
+    return run
 
 
 @pytest.fixture

@@ -346,3 +346,11 @@ def test_workers_that_stay_compute_with_functions_as_they_are_now(command, tmp_p
             server.terminate()
             server.wait(30)
     assert named == ["last-token", "zero"]
+
+
+@pytest.mark.slow
+def test_the_page_on_a_shared_database(shell_of_the_page, postgresql, tmp_path):
+    places = {"postgresql://ada@db.example.org/runs": postgresql, "/shared/runs": tmp_path / "shared"}
+    computed, listed = shell_of_the_page("postgresql://", places)
+    assert computed.startswith("products: 6 done, 0 failed, 0 reused, of 6 runs")
+    assert listed.count(" done ") == 6

@@ -147,6 +147,12 @@ def computing(attempts):
     return [psutil.Process(pid) for pid in {pids[-1] for pids in attempts.values()}]
 
 
+def test_the_command_of_the_page(shell_of_the_page, tmp_path, queue):
+    (computed,) = shell_of_the_page("--scheduler slurm", {"/shared/runs": tmp_path / "shared"}, **queue)
+    assert computed.startswith("products: 6 done, 0 failed, 0 reused, of 6 runs")
+    until(lambda: asked(queue, "squeue", "--noheader", "--states=PENDING,RUNNING") == "")
+
+
 def test_ctrl_c_cancels_the_jobs(command, many_losses, tmp_path, queue):
     sweep = command(many_losses(RUNS), tmp_path / "s", *ONE, **queue)
     sweep.until(lambda: len(sweep.ended_runs()) > 1)
