@@ -71,6 +71,7 @@ def _nothing() -> None:
 @contextmanager
 def _settings() -> Iterator[None]:
     import dask
+    import distributed  # noqa: F401  # its defaults first: read inside, they would be taken back with what is set here
 
     with dask.config.set(_SETTINGS):
         yield
