@@ -345,10 +345,9 @@ def rerun(claim: str, folder: str, tell: Tell) -> dict[str, Any]:
         ValueError: somebody else is checking it into this folder.
     """
     tell(f"checking {claim}; this may take minutes")
+    check = f"check-{claim.replace('/', '-')}"
     try:
-        with held(
-            folder, f"check-{claim.replace('/', '-')}"
-        ):  # figures of one check beside the record of another
+        with held(folder, check):  # else figures of one check come beside the record of another
             done = reproduce(claim, out=folder, rerun=True)
     except InUseError:
         raise ValueError("another window is checking it now; wait until that is done") from None

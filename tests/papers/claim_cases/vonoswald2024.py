@@ -41,12 +41,7 @@ def longer_steps(patch):
 
 def trained_to_the_construction(patch):
     """Training ends at the construction itself."""
-
-    def constructed(settings, layers):
-        numbers = _one_layer.best_numbers(settings)["construction"]
-        return [_one_layer._layer(settings["dim"], *numbers)] * settings["seeds"]
-
-    patch.setattr(_one_layer, "linear_layers", constructed)
+    _constructed(patch, _one_layer, "seeds")
 
 
 def sequences_of_one_size(patch):
@@ -89,12 +84,17 @@ def _changed(patch, module, where, change):
 
 def the_construction(patch):
     """What is asked is the construction itself."""
+    _constructed(patch, _named, "asked")
 
-    def constructed(settings, layers):
+
+def _constructed(patch, module, count):
+    """The layers of this module are the construction, as many as a setting says."""
+
+    def layers_of(settings, layers):
         numbers = _one_layer.best_numbers(settings)["construction"]
-        return [_one_layer._layer(settings["dim"], *numbers)] * settings["asked"]
+        return [_one_layer._layer(settings["dim"], *numbers)] * settings[count]
 
-    patch.setattr(_named, "linear_layers", constructed)
+    patch.setattr(module, "linear_layers", layers_of)
 
 
 def exchanged_positions(patch):
