@@ -3,7 +3,17 @@
 import equinox as eqx
 import numpy as np
 
-from mesascope.papers.vonoswald2024 import _copying, _depth, _identities, _models, _named, _one_layer
+from mesascope.papers.vonoswald2024 import (
+    _blocks,
+    _copying,
+    _depth,
+    _identities,
+    _layer,
+    _models,
+    _named,
+    _one_layer,
+    _second_block,
+)
 from mesascope.theory import vonoswald2024 as theory
 
 from . import Case, at_rest, writes_more
@@ -30,24 +40,31 @@ def other_ridge_tokens(patch):
     patch.setattr(theory, "ridge_tokens", lambda sequence, ridge: right(sequence, ridge * (1 + 1e-6)))
 
 
+def _in_every_module(patch, name, value):
+    """Replace a function of the trained layer wherever it is imported."""
+    for module in (_blocks, _layer, _one_layer, _second_block):
+        if hasattr(module, name):
+            patch.setattr(module, name, value)
+
+
 def other_steps(factor):
     """The best numbers are taken to be so many times what they are."""
 
     def break_it(patch):
-        right = _one_layer.fits
+        right = _blocks.fits
 
         def changed(settings):
             found = right(settings)
             return {**found, **{name: found[name] * [factor, factor, 1, 1, 1] for name in ("step", "pair")}}
 
-        patch.setattr(_one_layer, "fits", changed)
+        _in_every_module(patch, "fits", changed)
 
     return break_it
 
 
 def other_sign(patch):
     """The second number is taken to be positive."""
-    right = _one_layer.fits
+    right = _blocks.fits
 
     def changed(settings):
         found = right(settings)
@@ -57,12 +74,12 @@ def other_sign(patch):
             "others": [-one for one in found["others"]],
         }
 
-    patch.setattr(_one_layer, "fits", changed)
+    _in_every_module(patch, "fits", changed)
 
 
 def without_the_block(patch):
     """The trained layers do not weigh s_i·s_{t−1}."""
-    right = _one_layer.trained_layers
+    right = _layer.trained_layers
 
     def changed(settings):
         return {
@@ -70,7 +87,7 @@ def without_the_block(patch):
             for steps, models in right(settings).items()
         }
 
-    patch.setattr(_one_layer, "trained_layers", changed)
+    _in_every_module(patch, "trained_layers", changed)
 
 
 def _without(model, dim):

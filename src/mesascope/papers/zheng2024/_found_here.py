@@ -75,18 +75,17 @@ def _gap_figure(dim: int) -> Figure:
             / variance
             for T in horizons
         ]
-        traces.append(Line(x=horizons, y=np.maximum(risks, 1e-8), label=name, series=series))
+        traces.append(Line(x=horizons, y=risks, label=name, series=series))
         if gap:
             traces.append(Rule(value=gap / variance, label=f"limit, {name}", series=series))
     return Figure(
         title="What no amount of context removes",
         panels=(
             Panel(
-                title=f"d = {dim}, trained and tested on sequences of $T$ tokens",
-                xlabel="$T$",
-                ylabel="risk at the longest context / $E x_j^2$",
+                title=f"trained and tested at horizon $T$, d = {dim}",
+                xlabel="horizon $T$",
+                ylabel="risk / $E x_j^2$",
                 xscale="log",
-                yscale="log",
                 traces=tuple(traces),
             ),
         ),
@@ -153,7 +152,7 @@ def _skewed_figure(
         *(("$a$, diagonal", a), ("$b$, diagonal", b)),
         *(("off-diagonal of $W^{KQ}$", off_a), ("off-diagonal of $W^{PV}$", off_b)),
     )
-    where = f"x in {{2, −1}} with probabilities 1/3, 2/3; d = {d}, T = {task.horizon}"
+    where = f"$x_j \\in \\{{2, -1\\}}$, d = {d}, T = {task.horizon}"
     return Figure(
         title="A law that Assumption 4.1 allows and training leaves the diagonal for",
         panels=(
@@ -161,18 +160,19 @@ def _skewed_figure(
                 title=where,
                 xlabel="step",
                 ylabel="weight",
+                xscale="log",
                 traces=tuple(
-                    Line(x=run.steps, y=values, label=label, series=number)
+                    Line(x=run.steps[1:], y=values[1:], label=label, series=number)
                     for number, (label, values) in enumerate(curves)
                 ),
             ),
             Panel(
                 title="Loss",
                 xlabel="step",
-                ylabel="loss / loss at the limit of Theorem 4.1",
-                yscale="log",
+                ylabel="loss / limit of Theorem 4.1",
+                xscale="log",
                 traces=(
-                    Line(x=run.steps, y=run.loss / limit_loss, label="from $a_0 = b_0 = 0.1$"),
+                    Line(x=run.steps[1:], y=run.loss[1:] / limit_loss, label="from $a_0 = b_0 = 0.1$"),
                     Rule(value=1.0, label="limit of Theorem 4.1"),
                 ),
             ),
@@ -227,7 +227,7 @@ CLAIMS = (
                 "values": [2, -1, -1],
                 "dim": 2,
                 "horizon": 5,
-                "learning_rate": 0.02,
+                "learning_rate": 0.001,
                 "steps": 3000,
                 "moment": 4.0,
                 "tolerance": 1e-12,

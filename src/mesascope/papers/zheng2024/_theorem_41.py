@@ -231,10 +231,10 @@ def _signs(settings: Settings) -> Finding:
 def _signed_figure(
     model: LinearAttention, process: DiagonalUnitary, task: NextToken, product: float
 ) -> Figure:
-    """a_j, b_j and their products at one end."""
+    """a_j, b_j and their products at one end, side by side."""
     coordinates = np.arange(1, process.dim + 1)
     a, b = diagonals(model)
-    shown = (("$a_j$", a), ("$b_j$", b), ("$a_j b_j$", a * b))
+    shown = (("$a_j$", a, -0.12), ("$b_j$", b, 0.0), ("$a_j b_j$", a * b, 0.12))
     return Figure(
         title="Where a random start ends",
         panels=(
@@ -244,8 +244,8 @@ def _signed_figure(
                 ylabel="weight at the end of the flow",
                 traces=(
                     *(
-                        Points(x=coordinates, y=values, label=label, series=number)
-                        for number, (label, values) in enumerate(shown)
+                        Points(x=coordinates + shift, y=values, label=label, series=number)
+                        for number, (label, values, shift) in enumerate(shown)
                     ),
                     Rule(value=product, label="product of Theorem 4.1"),
                 ),
