@@ -3,6 +3,8 @@
 A specification is light: jax and the rooms that need it are imported when one is built or run.
 """
 
+from mesascope.specs import SpecError as SpecError
+
 from ._any_process import AnyProcessSpec as AnyProcessSpec
 from ._certify import CertifiedLossSpec as CertifiedLossSpec
 from ._certify import CertifySpec as CertifySpec
@@ -15,7 +17,6 @@ from ._engines import EngineSpec as EngineSpec
 from ._engines import EnumerationSpec as EnumerationSpec
 from ._engines import ExactMomentsSpec as ExactMomentsSpec
 from ._engines import MonteCarloSpec as MonteCarloSpec
-from ._errors import SpecError as SpecError
 from ._flow import FlowProgress as FlowProgress
 from ._flow import FlowResult as FlowResult
 from ._flow import FlowSpec as FlowSpec

@@ -4,7 +4,8 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from ._base import kinds
+from mesascope.specs import kinds
+
 from ._processes import (
     DiagonalUnitarySpec,
     LinearARSpec,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from mesascope.records import CertificateFile, CertificateRecord, provenance
+from mesascope.specs import SpecError, at, wrong
 
-from ._errors import SpecError, at, wrong
 from ._flow import FlowProgress
 from ._inits import InitSpec
 from ._problem import ProblemSpec

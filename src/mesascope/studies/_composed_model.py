@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ._base import Size, inside
+from mesascope.specs import Size, at, inside, wrong
+
 from ._embeddings import EmbeddingSpec, StackedPromptSpec
-from ._errors import at, wrong
 from ._layers import ContextSpec, LayerSpec
 from ._model import PROMPTS, SYMBOLS, TOKENS, DrawnSpec, Shape
 from ._readouts import ReadoutSpec

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from ._base import Matrix, Numbers, Spec, kinds
+from mesascope.specs import Matrix, Numbers, Spec, kinds
 
 if TYPE_CHECKING:
     from mesascope.theory import Construction

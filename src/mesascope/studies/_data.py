@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import model_validator
 
+from mesascope.specs import Dim, Spec, at, wrong
+
 from ._any_process import AnyProcessSpec
-from ._base import Dim, Spec
-from ._errors import at, wrong
 from ._laws import LawSpec, built_law
 from ._model import Shape
 from ._processes import LONGEST_TREE, DiagonalUnitarySpec, MarkovTreeSpec

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
-from ._base import Size, Spec, kinds
-from ._errors import wrong
+from mesascope.specs import Size, Spec, kinds, wrong
+
 from ._model import PROMPTS, SYMBOLS, TOKENS, Shape
 from ._processes import Data
 

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from ._base import Seed, Spec, kinds
-from ._errors import wrong
+from mesascope.specs import Seed, Spec, kinds, wrong
 
 if TYPE_CHECKING:
     from mesascope.objectives import Engine

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, Typ
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
-from ._base import Number, Positive, positive, written
-from ._errors import at, show, wrong
+from mesascope.specs import Number, Positive, at, positive, show, written, wrong
+
 from ._inits import InitSpec
 from ._limit import theory_limit
 from ._problem import Problem, ProblemSpec

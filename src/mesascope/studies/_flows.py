@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._base import Spec
+from mesascope.specs import Spec
+
 from ._flow import FlowResult, FlowSpec
 
 if TYPE_CHECKING:

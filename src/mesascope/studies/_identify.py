@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, ValidationInfo, model_validator
 
-from ._base import Count, Number, Seed, inside, number, written
+from mesascope.specs import Count, Number, Seed, at, inside, number, show, written, wrong
+
 from ._data import DataSpec
-from ._errors import at, show, wrong
 from ._identify_models import FlowEndSpec, IdentifiedModelSpec, checkpoint_run
 from ._identify_run import IdentifyRun
 from ._models import fitting_models

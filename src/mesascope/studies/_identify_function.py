@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ._errors import SpecError, one_line
+from mesascope.specs import SpecError, one_line
 
 _OURS = Path(__file__).parents[1]
 

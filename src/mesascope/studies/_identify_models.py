@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainSerializer, ValidationError, ValidationInfo, field_validator
 
-from ._base import Rho, Spec, inside, kinds
+from mesascope.specs import Rho, Spec, SpecError, at, first_error, inside, kinds, one_line, show, wrong
+
 from ._data import DataSpec
-from ._errors import SpecError, at, first_error, one_line, show, wrong
 from ._flow import FlowSpec, Until
 from ._identify_function import named_model
 from ._inits import InitSpec, explicit_model

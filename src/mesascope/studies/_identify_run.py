@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._base import Spec
-from ._errors import at
+from mesascope.specs import Spec, at
 
 if TYPE_CHECKING:
     from mesascope.objectives import Task

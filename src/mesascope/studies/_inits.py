@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from ._base import Matrix, Positive, Real, Seed, Spec, kinds, require_shape
+from mesascope.specs import Matrix, Positive, Real, Seed, Spec, kinds, require_shape
 
 if TYPE_CHECKING:
     from mesascope.models import LinearAttention

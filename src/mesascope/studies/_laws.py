@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from ._base import (
+from mesascope.specs import (
     LARGEST,
     Nonnegative,
     Number,
@@ -24,12 +24,15 @@ from ._base import (
     Spec,
     Token,
     as_list,
+    at,
     entries,
     kinds,
     moderate,
     rows,
+    show,
+    wrong,
 )
-from ._errors import at, show, wrong
+
 from ._samples import MOST_SAMPLES, read_samples
 
 if TYPE_CHECKING:

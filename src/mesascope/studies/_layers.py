@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, StrictBool
 
-from ._base import Positive, Rho, Size, Spec, kinds
+from mesascope.specs import Positive, Rho, Size, Spec, kinds
 
 if TYPE_CHECKING:
     from jax import Array

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ._base import Depth, Positive, Rho, Size, Spec
-from ._errors import at
+from mesascope.specs import Depth, Positive, Rho, Size, Spec, at
+
 from ._inits import InitSpec
 from ._model import TOKENS, DrawnSpec, Shape
 

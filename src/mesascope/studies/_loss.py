@@ -5,8 +5,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from ._base import Matrix
-from ._errors import at
+from mesascope.specs import Matrix, at
+
 from ._inits import check_shapes, explicit_model
 from ._problem import Problem, ProblemSpec
 

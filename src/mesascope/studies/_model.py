@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._base import Seed, Spec
+from mesascope.specs import Seed, Spec
+
 from ._processes import Data
 
 if TYPE_CHECKING:

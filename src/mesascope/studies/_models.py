@@ -7,7 +7,8 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from ._base import kinds
+from mesascope.specs import kinds
+
 from ._composed_model import ComposedSpec
 from ._linear_models import (
     FactoredLinearAttentionSpec,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from ._base import Nonnegative, Positive, Spec
+from mesascope.specs import Nonnegative, Positive, Spec
 
 if TYPE_CHECKING:
     from mesascope.dynamics import Optimizer

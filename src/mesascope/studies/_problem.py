@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeAlias
 
 from pydantic import BeforeValidator, model_validator
 
+from mesascope.specs import Dim, Rho, Spec, at, kinds, show, wrong
+
 from ._any_process import OTHER_PROCESSES
-from ._base import Dim, Rho, Spec, kinds
 from ._engines import EngineSpec, ExactMomentsSpec
-from ._errors import at, show, wrong
 from ._laws import LawSpec
 from ._processes import DiagonalUnitarySpec
 from ._task import Horizon, Weights

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeA
 
 from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, ValidationError, model_validator
 
-from ._base import (
+from mesascope.specs import (
     Dim,
     Nonnegative,
     Number,
@@ -15,12 +15,16 @@ from ._base import (
     Size,
     Spec,
     as_list,
+    at,
+    first_error,
     number,
     placed,
+    show,
     table_or,
     written,
+    wrong,
 )
-from ._errors import at, first_error, show, wrong
+
 from ._laws import LawSpec, built_law
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from ._base import Depth, Positive, Rho, Size
+from mesascope.specs import Depth, Positive, Rho, Size, at, wrong
+
 from ._constructions import ConstructionSpec
-from ._errors import at, wrong
 from ._model import PROMPTS, DrawnSpec, Shape
 
 if TYPE_CHECKING:

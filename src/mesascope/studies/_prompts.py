@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator
 
-from ._base import (
+from mesascope.specs import (
     Dim,
     Matrix,
     Number,
@@ -12,15 +12,18 @@ from ._base import (
     Seed,
     Size,
     Spec,
+    at,
     entries,
     kinds,
     nonnegative,
     real,
     rows,
     table_or,
+    unknown,
     written,
+    wrong,
 )
-from ._errors import at, unknown, wrong
+
 from ._laws import GaussianSpec, LawSpec, built_law
 from ._processes import Data
 

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from ._base import Spec
-from ._errors import TOO_DEEP, SpecError, at, first_error
+from mesascope.specs import TOO_DEEP, Spec, SpecError, at, first_error
 
 _Spec = TypeVar("_Spec", bound=Spec)
 _MOST_BYTES = 2**28

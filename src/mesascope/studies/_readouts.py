@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, StrictBool
 
-from ._base import Spec, kinds
-from ._errors import show, wrong
+from mesascope.specs import Spec, kinds, show, wrong
+
 from ._model import PROMPTS, SYMBOLS, TOKENS, Shape
 from ._processes import Data
 

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from ._base import LARGEST
+from mesascope.specs import LARGEST
 
 MOST_SAMPLES = 1_000_000
 """Moments of samples are computed in rational arithmetic: a million numbers take seconds."""

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from ._base import Depth, Size
-from ._errors import wrong
+from mesascope.specs import Depth, Size, wrong
+
 from ._model import PROMPTS, SYMBOLS, TOKENS, DrawnSpec, Shape
 
 if TYPE_CHECKING:

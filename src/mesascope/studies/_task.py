@@ -5,8 +5,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator
 
-from ._base import Number, as_list, nonnegative, placed, written
-from ._errors import show, unknown, wrong
+from mesascope.specs import Number, as_list, nonnegative, placed, show, unknown, written, wrong
 
 MOST_HORIZON = 10**12
 MOST_EXAMPLES = 10**6  # weights of prompts are listed one by one

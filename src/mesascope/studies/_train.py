@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
-from ._base import Count, Number, Seed, inside, number, tables, written
+from mesascope.specs import Count, Number, Seed, SpecError, at, inside, number, show, tables, written, wrong
+
 from ._data import DataSpec
-from ._errors import SpecError, at, show, wrong
 from ._models import ModelSpec, fitting_models
 from ._optimizer import OptimizerSpec, OptimizerSpecOrName
 from ._problem import require_moments

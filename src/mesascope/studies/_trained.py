@@ -4,7 +4,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ._errors import SpecError
+from mesascope.specs import SpecError
+
 from ._read import read_spec
 from ._train import TrainSpec
 from ._training_run import SPEC_FILE

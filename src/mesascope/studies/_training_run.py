@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._base import Spec
-from ._errors import show
+from mesascope.specs import Spec, show
+
 from ._read import read_spec
 from ._train_result import TrainResult
 

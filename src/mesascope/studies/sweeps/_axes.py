@@ -14,9 +14,8 @@ from pydantic import (
 )
 
 from mesascope.records import STUDY_NAME, canonical_json, plain
+from mesascope.specs import Spec, as_list, first_error, placed, show, show_text, written, wrong
 
-from .._base import Spec, as_list, placed, written
-from .._errors import first_error, show, show_text, wrong
 from ._values import MOST_POINTS, LogRangeSpec, RangeSpec
 
 Label: TypeAlias = int | float | str

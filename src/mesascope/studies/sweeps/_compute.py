@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._base import Spec
+from mesascope.specs import Spec
+
 from .._certify import CertifySpec
 from .._flow import FlowResult, FlowSpec
 from .._flows import follow_together

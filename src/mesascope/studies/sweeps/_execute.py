@@ -21,9 +21,8 @@ from mesascope.records import (
     RunRecord,
     provenance,
 )
+from mesascope.specs import Spec, SpecError, one_line
 
-from .._base import Spec
-from .._errors import SpecError, one_line
 from .._identify import IdentifySpec
 from .._identify_models import FunctionSpec
 from .._read import parse_spec

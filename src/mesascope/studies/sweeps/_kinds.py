@@ -2,7 +2,8 @@
 
 from typing import Literal, TypeAlias
 
-from .._base import Spec
+from mesascope.specs import Spec
+
 from .._certify import CertifySpec
 from .._flow import FlowSpec
 from .._identify import IdentifySpec

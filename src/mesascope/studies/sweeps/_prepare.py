@@ -16,9 +16,8 @@ from mesascope.records import (
     StudyRecord,
     open_store,
 )
+from mesascope.specs import Spec, SpecError
 
-from .._base import Spec
-from .._errors import SpecError
 from ._axes import ZipSpec
 from ._execute import ended
 from ._modules import importable

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mesascope.records import PlannedRun, RecordError, canonical_json
+from mesascope.specs import Spec
 
-from .._base import Spec
 from .._identify_models import CheckpointSpec, FunctionSpec
 from ._axes import Place
 

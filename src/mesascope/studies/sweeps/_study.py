@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import PlainSerializer, PlainValidator, PrivateAttr, ValidationInfo, model_validator
 
-from .._base import Spec, inside, written
-from .._errors import SpecError, show, wrong
+from mesascope.specs import Spec, SpecError, inside, show, written, wrong
+
 from .._read import parse_spec
 from .._train import TrainSpec
 from ._axes import AxisOrZip, Choice, Setting, StudyName, plain_value, refuse_repeated, shown

@@ -7,7 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from .._base import Seed, Spec, kinds
+from mesascope.specs import Seed, Spec, kinds
+
 from ._values import Length
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from mesascope.records import RecordError, RunFolders
+from mesascope.specs import Spec
 
-from .._base import Spec
 from .._flows import program_of
 from .._read import read_spec
 from ._batches import batches

@@ -6,8 +6,8 @@ from contextlib import ExitStack, suppress
 from functools import partial
 
 from mesascope.records import InUseError, RecordError, RunFolders
+from mesascope.specs import Spec
 
-from .._base import Spec
 from .._flow import FlowSpec
 from ._attempts import begin_attempt, leave_attempt
 from ._compute import Computed, compute_together

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from .._base import Number, Positive, Real, Spec, written
-from .._errors import show, wrong
+from mesascope.specs import Number, Positive, Real, Spec, show, written, wrong
 
 MOST_POINTS = 1_000_000
 _CONTEXT = Context(prec=50)

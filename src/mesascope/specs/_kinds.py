@@ -1,0 +1,198 @@
+"""Kinds: frozen objects whose fields are their specification, declared once and found by name."""
+
+from __future__ import annotations
+
+import abc
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from functools import cache, wraps
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
+
+from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
+from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs
+
+from ._errors import first_error, show, unknown, wrong
+from ._fields import written
+
+_T = TypeVar("_T", bound="Component")
+
+_FAMILIES: dict[str, dict[str, type[Component]]] = {}
+"""Family → kind → class."""
+_ROOMS = {"processes": ("law", "process", "task", "noise", "covariance", "target")}
+"""Room → families that it declares kinds of: it is imported before one of them is listed."""
+
+
+class Component(abc.ABC):
+    """A frozen object that is made of its fields: equal, and equally hashed, when class and fields are.
+
+    A base class names its family; a subclass with the decorator `kind` is one of it, and its fields are its specification.
+    JAX takes it for a constant: equal components share compiled programs.
+
+    Attributes:
+        family: what it is one of: "law", "process", ….
+        kind: its name in specifications.
+        traced: names of fields that may hold arrays, which JAX traces.
+    """
+
+    family: ClassVar[str]
+    kind: ClassVar[str]
+    traced: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, family: str | None = None, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if family is not None:
+            cls.family = family
+        _UNREGISTERED.append(cls)
+        if "jax" in sys.modules:
+            register_with_jax()
+
+
+_UNREGISTERED: list[type[Component]] = []
+"""Classes that JAX was not told of, since it was not imported."""
+
+
+def register_with_jax() -> None:
+    """Tell JAX of all classes of components; imports JAX."""
+    import jax
+
+    while _UNREGISTERED:
+        cls = _UNREGISTERED.pop()
+        if not any(base.__module__.startswith("equinox.") for base in cls.__mro__):  # told by equinox
+            jax.tree_util.register_pytree_node(cls, _flatten, _unflatten)
+
+
+def _flatten(component: Component) -> tuple[tuple[Any, ...], tuple[type[Component], tuple[Any, ...]]]:
+    held = {field.name: getattr(component, field.name) for field in fields(component)}  # type: ignore[arg-type]
+    arrays = tuple(held.pop(name) for name in component.traced)
+    return arrays, (type(component), tuple(held.items()))
+
+
+def _unflatten(static: tuple[type[Component], tuple[Any, ...]], arrays: Any) -> Component:
+    cls, held = static
+    component = object.__new__(cls)
+    vars(component).update(held, **dict(zip(cls.traced, arrays, strict=True)))
+    return component
+
+
+@dataclass_transform(frozen_default=True, eq_default=True)
+def kind(name: str) -> Callable[[type[_T]], type[_T]]:
+    """Declare a class to be one of its family, under a name.
+
+    It becomes a frozen dataclass. Its fields are annotated with types that pydantic reads, which check and convert what is
+    given; the section `Args` of its docstring says what they are. What no single field can know is checked in
+    `__post_init__`, which raises `wrong(…)`.
+
+    Args:
+        name: the `kind` in specifications: lower case, words joined by `-`.
+
+    Raises:
+        ValueError: the family has another class of that name.
+    """
+
+    def declare(cls: type[_T]) -> type[_T]:
+        family = _FAMILIES.setdefault(cls.family, {})
+        if name in family and family[name].__qualname__ != cls.__qualname__:
+            raise ValueError(f"the {cls.family} '{name}' is {family[name].__qualname__}; choose another name")
+        cls.kind = name
+        if "__repr__" in vars(cls):
+            made = dataclass(frozen=True, repr=False, config=_CONFIG)(cls)
+        else:
+            made = dataclass(frozen=True, config=_CONFIG)(cls)
+        made.__init__ = _plain_init(made)  # type: ignore[method-assign]
+        family[name] = made
+        return made
+
+    return declare
+
+
+_CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+def _plain_init(cls: type[Any]) -> Any:
+    """The constructor, with errors of one line that name the field."""
+    names = [field.name for field in fields(cls) if field.init]
+
+    @wraps(cls.__init__)
+    def __init__(self: Any, *args: Any, **given: Any) -> None:
+        if len(args) > len(names):
+            raise TypeError(f"{cls.__name__} takes {len(names)} arguments ({', '.join(names)}), got {len(args)}")
+        positional = dict(zip(names, args, strict=False))
+        for name in given:
+            if name in positional:
+                raise TypeError(f"{cls.__name__} {name} is given twice")
+            if name not in names:
+                raise TypeError(f"{cls.__name__}: {unknown('argument', name, names)}")
+        everything = {**positional, **given}
+        try:
+            cls.__pydantic_validator__.validate_python(ArgsKwargs((), everything), self_instance=self)
+        except ValidationError as error:
+            first = first_error(error, everything)
+            wrong_type = error.errors(include_url=False)[0]["type"].endswith("type")
+            where = f"{cls.__name__} {first.place}".rstrip()
+            raise (TypeError if wrong_type else ValueError)(f"{where} {first.what}") from None
+
+    return __init__
+
+
+def known_kinds(family: str) -> dict[str, type[Component]]:
+    """Return the classes of a family by their names: ours in the order in which they are declared, then those of plugins."""
+    for room, families in _ROOMS.items():
+        if family in families:
+            import_module(f"mesascope.{room}")
+    return dict(_FAMILIES.get(family, {}))
+
+
+def one_of(family: str, default: str | None = None) -> tuple[PlainValidator, PlainSerializer]:
+    """Return the annotation of a field that is one of a family: `law: Annotated[Law, *one_of("law")]`.
+
+    It takes an object of the family; a table with its `kind` and its fields; or its kind alone, a string.
+
+    Args:
+        family: which.
+        default: the kind of a table that names none.
+    """
+    return (
+        PlainValidator(lambda value, info: _read(family, default, value, info)),
+        PlainSerializer(specification),
+    )
+
+
+def _read(family: str, default: str | None, value: Any, info: ValidationInfo) -> Component:
+    known = known_kinds(family)
+    if isinstance(value, Component) and getattr(value, "family", None) == family:
+        return value
+    table = {"kind": value} if isinstance(value, str) else value
+    if not isinstance(table, Mapping):
+        raise wrong(f"must be a table with a kind ({', '.join(known)}), got {show(value)}")
+    name = table.get("kind", default)
+    if name is None:
+        raise wrong(f"missing; use one of {', '.join(known)}", "kind")
+    if name not in known:
+        raise wrong(unknown("kind", name, list(known)), "kind")
+    cls = known[name]
+    given = {key: one for key, one in table.items() if key != "kind"}
+    names = [field.name for field in fields(cls) if field.init]  # type: ignore[arg-type]
+    for key in given:
+        if key not in names:
+            raise wrong(unknown("field", key, ["kind", *names]))
+    try:
+        return _adapter(cls).validate_python(given, context=info.context)
+    except ValidationError as error:
+        first = first_error(error, given)
+        raise wrong(first.what, *first.path) from None
+
+
+@cache
+def _adapter(cls: type[Component]) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
+def specification(value: Any) -> Any:
+    """Return a component as the table that a specification holds; other values as they are written there."""
+    if not isinstance(value, Component):
+        return written(value)
+    dumped = _adapter(type(value)).dump_python(value, mode="json")
+    return {"kind": value.kind, **dumped}
