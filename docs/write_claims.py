@@ -92,6 +92,8 @@ HELD = {
     "measured, another model": "Measured with another model",
 }
 """What simply holds, by evidence."""
+GROUPS = {"Of the papers, their programs and reviews": False, "Ours": True}
+"""Group of claims → whether it is ours."""
 
 
 def overview():
@@ -101,17 +103,32 @@ def overview():
 
 
 def _matrix(found):
-    counts = Counter(record.outcome for _, record in found.values())
-    told = ", ".join(f"{counts[outcome]} {outcome}" for outcome in SIGNS if counts[outcome])
-    yield f"## {len(claims())} claims of {len(PAPERS)} papers\n\n{told}.\n"
-    yield f"| paper | {' | '.join(f'{sign} {outcome}' for outcome, sign in SIGNS.items())} |"
-    yield f"|---|{'---|' * len(SIGNS)}"
+    """Counts by outcome and evidence, for what the papers claim and for what we do, then by paper."""
+    yield f"## {len(claims())} claims of {len(PAPERS)} papers"
+    for group, of_ours in GROUPS.items():
+        chosen = [(c, record) for c, record in found.values() if (c.origin == "ours") == of_ours]
+        yield f"\n**{group}: {len(chosen)}**\n"
+        yield f"| | {' | '.join(HELD.values())} |"
+        yield f"|---|{'---|' * len(HELD)}"
+        for outcome, sign in SIGNS.items():
+            counts = Counter(record.evidence for _, record in chosen if record.outcome == outcome)
+            if counts:
+                yield f"| {sign} {outcome} | {' | '.join(str(counts[evidence] or '') for evidence in HELD)} |"
+    yield f"\n| paper | {' | '.join(GROUPS)} |"
+    yield f"|---|{'---|' * len(GROUPS)}"
     for paper in PAPERS:
-        counts = Counter(
-            record.outcome for claim, record in found.values() if claim.id.startswith(f"{paper}/")
-        )
-        cells = " | ".join(str(counts[outcome] or "") for outcome in SIGNS)
+        cells = " | ".join(_signs(found, paper, of_ours) for of_ours in GROUPS.values())
         yield f"| [{paper}]({paper}.md), *{_title(paper)}* | {cells} |"
+
+
+def _signs(found, paper, of_ours):
+    """How many claims of a paper have which outcome: "5 ✓, 1 ?"."""
+    counts = Counter(
+        record.outcome
+        for claim, record in found.values()
+        if claim.id.startswith(f"{paper}/") and (claim.origin == "ours") == of_ours
+    )
+    return ", ".join(f"{counts[outcome]} {sign}" for outcome, sign in SIGNS.items() if counts[outcome])
 
 
 def _title(paper):
@@ -145,6 +162,10 @@ def _left(chosen):
         small = claim.cost and record.preset == "small"
         cost = f"the full preset was not run, {claim.cost} on two cores" if small else ""
         more = record.difference or cost
+        if (
+            page := FOLDER / f"disagreement-{claim.id.partition('/')[0]}.md"
+        ).exists() and claim.id in page.read_text(encoding="utf-8"):
+            more += f" [More]({page.name})"
         yield f"| `{claim.id}` | {claim.title} | {record.evidence} | {claim.origin} | {more} |"
 
 
@@ -185,8 +206,11 @@ def _told():
 def _differences(paper):
     yield "| what | paper | here | claims |"
     yield "|---|---|---|---|"
+    measured = any(claim.evidence.startswith("measured") for claim in claims(paper))
     for one in differences(paper):
-        names = ", ".join(f"`{name}`" for name in one.claims) or "all that are measured"
+        names = ", ".join(f"`{name}`" for name in one.claims) or (
+            "all that are measured" if measured else "all"
+        )
         only = "" if one.presets == PRESETS else f" ({', '.join(one.presets)} preset)"
         yield f"| {one.what} | {one.paper} | {one.here}{only} | {names} |"
 

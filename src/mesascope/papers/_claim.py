@@ -98,7 +98,8 @@ class Difference:
     """One row of a paper's table "What differs from the paper's setting".
 
     Attributes:
-        what: `model`, `data`, `optimizer`, `steps`, `batch`, `precision`, `seeds` or `evaluation`.
+        what: `model`, `data`, `optimizer`, `steps`, `batch`, `precision` or `evaluation`; or what leaves the setting the
+            paper's: `seeds`, or `implementation`, equal but for rounding or as in the text where the program departs from it.
         paper: what the paper or its authors' program does, with the place where that was read.
         here: what is done here.
         claims: names of the claims that it concerns, without the paper; all that are measured, where there are none.

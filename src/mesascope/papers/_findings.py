@@ -42,7 +42,7 @@ INSIGHTS = (
         "zheng2024/skewed-tokens",
         (
             "Assumption 4.1 asks that products of coordinates with a factor to the first power have mean zero. That is"
-            " reported, not read. It is not enough: for independent tokens 2 and −1 with probabilities 1/3 and 2/3 all"
+            " known second-hand. It is not enough: for independent tokens 2 and −1 with probabilities 1/3 and 2/3 all"
             " these means vanish, but cubes of two coordinates have a mean of 4. The gradient then does not vanish off"
             " the diagonal, training leaves the diagonal, and it ends below the loss of Theorem 4.1's limit."
         ),
@@ -82,7 +82,7 @@ INSIGHTS = (
         (
             "The theorem on linear regression needs its start. From random entries in all weights a part of the flows "
             "ends elsewhere, at a local minimum of higher risk: the layer then learns a matrix of rank one, answers "
-            "along one direction, and no small change leads on."
+            "along one direction, and no small change of the weights lowers the risk."
         ),
         r"\hat y = x_q^\top u v^\top \, \tfrac{1}{N} \sum_i x_i y_i",
         "other-starts",
@@ -91,7 +91,7 @@ INSIGHTS = (
         "gatmiry2024/minimizer-is-not-symmetric",
         (
             "One matrix, looped three times and fitted to regression prompts, is reported to be close to the inverse "
-            "covariance. With isotropic inputs the best matrix is not symmetric: an antisymmetric part lowers the loss by "
+            "covariance. With whitened inputs the best matrix is not symmetric: an antisymmetric part lowers the loss by "
             "a tenth, because its complex eigenvalues act as different step sizes would."
         ),
         r"A \approx a I + K, \qquad K^\top = -K, \qquad \text{eigenvalues } a \pm i s",

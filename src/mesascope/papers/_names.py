@@ -13,7 +13,7 @@ from ._claim import decide
 def named(found: Identification, learner: str, steps: int | None = None) -> Decision:
     """Whether one learner is what `identify` names, and no other.
 
-    Verified if it is identified, inconclusive if it is among those that an ambiguous answer leaves, else refuted.
+    Met if it is identified, undecided if it is among those that an ambiguous answer leaves, else not met.
 
     Args:
         found: what `identify` says.
@@ -29,7 +29,7 @@ def named(found: Identification, learner: str, steps: int | None = None) -> Deci
 def nameless(found: Identification) -> Decision:
     """Whether `identify` finds no learner that does what the model does.
 
-    Verified if none is within its tolerance, inconclusive if its answer is ambiguous, refuted if it names one.
+    Met if none is within its tolerance, undecided if its answer is ambiguous, not met if it names one.
 
     Args:
         found: what `identify` says.

@@ -26,14 +26,20 @@ def shipped_record(claim: Claim) -> ClaimRecord | None:
 
 
 def restated(record: ClaimRecord, claim: Claim) -> ClaimRecord:
-    """The record with the claim's words as they are now: what was computed does not depend on them.
+    """The record with the claim's title, source, origin and history as they are now: nothing was decided by them.
 
     Raises:
-        RecordError: it was checked with other settings than the claim has now.
+        RecordError: what was checked was another statement, or with another criterion, evidence or settings.
     """
     preset: Preset = "full" if record.preset == "full" else "small"
+    changed = [name for name in ("statement", "criterion") if getattr(record, name) != getattr(claim, name)]
+    if record.evidence != claim.evidence_of(preset):
+        changed.append("evidence")
     if record.setting != plain(dict(claim.settings[preset])):
-        raise RecordError(f"{claim.id} was checked with other settings; run `mesascope reproduce {claim.id}`")
-    words = ("title", "statement", "source", "origin", "criterion", "history")
-    told = {name: getattr(claim, name) for name in words}
-    return record.model_copy(update={**told, "evidence": claim.evidence_of(preset)})
+        changed.append("settings")
+    if changed:
+        what = " and ".join(changed)
+        again = f"mesascope reproduce {claim.id} --preset {preset}"
+        raise RecordError(f"{claim.id}, {preset}: another {what} than when it was checked; run `{again}`")
+    words = ("title", "source", "origin", "history")
+    return record.model_copy(update={name: getattr(claim, name) for name in words})

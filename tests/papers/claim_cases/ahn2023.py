@@ -77,10 +77,10 @@ def local_minimum(patch):
     patch.setattr(_multiples, "_starts", wrong)
 
 
-def one_start(patch):
-    """The search for the best layer starts once."""
+def rank_one(patch):
+    """Searches for the best layer all begin where they lead to a layer of rank one, at 2.2 times the least loss."""
     right = _one_layer.best_layer
-    patch.setattr(_one_layer, "best_layer", lambda starts, *args: right(list(starts)[:1], *args))
+    patch.setattr(_one_layer, "best_layer", lambda starts, *args: right([list(starts)[2]] * 6, *args))
 
 
 def losses_a_tenth_smaller(patch):
@@ -128,7 +128,7 @@ CASES = {
     "ahn2023/lemma-1": Case(SMALL, MORE, traced=False),
     "ahn2023/input-updates": Case(SMALL, MORE, traced=False),
     "ahn2023/theorem-1": Case(
-        {"eigenvalues": [1.0, 0.25], "starts": 6}, of_more_examples, (of_a_hundredth_more,), stuck=one_start
+        {"eigenvalues": [1.0, 0.25], "starts": 6}, of_more_examples, (of_a_hundredth_more,), stuck=rank_one
     ),
     "ahn2023/named": Case(
         {
@@ -164,5 +164,5 @@ CASES = {
         stuck=local_minimum,
         traced=False,
     ),
-    "ahn2023/rare-prompts": Case({"starts": 60}, without_rare_prompts, stuck=one_search, traced=False),
+    "ahn2023/rare-prompts": Case({"starts": 60}, without_rare_prompts, stuck=local_minimum, traced=False),
 }

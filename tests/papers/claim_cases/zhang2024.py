@@ -108,9 +108,7 @@ CASES = {
     ),
     "zhang2024/random-covariance-as-reported": Case(
         {"dim": 1},
-        one_covariance,
-        decision="not met",
-        turned="met",
+        other_factors(1.001, 1.0),
         traced=False,
     ),
 }

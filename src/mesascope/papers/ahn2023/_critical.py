@@ -109,7 +109,7 @@ _SETTINGS: dict[str, Any] = {
 CLAIMS = (
     Claim(
         id=f"{PAPER}/critical-points",
-        title="Multiples of the inverse covariance contain critical points",
+        title="The loss has critical points among multiples of Σ⁻¹",
         evidence="exact",
         origin="paper",
         statement=(

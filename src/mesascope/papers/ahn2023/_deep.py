@@ -195,7 +195,7 @@ _WHY = (
 _LOSS = (
     "Losses are compared on the same 50 000 prompts (full: 500 000), to 10 % (full: 5 %). A loss below that of the best "
     "multiples by more would show that these are not the best, and decides nothing. Where the loss still fell by more than a "
-    "tenth in the second half of the training, nothing is refuted."
+    "tenth in the second half of the training, what is not met is undecided."
 )
 
 CLAIMS = (

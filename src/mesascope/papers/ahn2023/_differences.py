@@ -7,11 +7,12 @@ _ADAM = "`rotation demonstration-Adam.ipynb`, cells 1"
 
 DIFFERENCES = (
     Difference(
-        "model",
-        "full A and B, the label's entry of P fixed at 1, start N(0, 0.0001²) (`linear_transformer.py:32-65`)",
-        "the same layers and start, with S, w and the query of a prompt in place of its examples: equal but for rounding",
-        ("critical-points",),
+        "implementation",
+        "layers read the examples of a prompt (`linear_transformer.py:32-65`)",
+        "the same layers read S = (1/n) Σ x xᵀ, w and the query: equal but for rounding",
+        ("theorem-3", "theorem-4"),
     ),
+    Difference("model", "no experiment with one layer", "one layer, all its weights trained", ("named",)),
     Difference(
         "data",
         "no experiment with w ~ N(0, I) and another covariance than I",
@@ -47,14 +48,20 @@ DIFFERENCES = (
     ),
     Difference(
         "seeds",
-        "5 (section 4.3), another U in each, from a matrix of uniform entries (program)",
-        "3, full 5, another U in each, uniform as the text says",
+        "5 (section 4.3), another U in each",
+        "3, full 5, another U in each",
         ("theorem-3",),
     ),
     Difference(
         "seeds",
         "5 (section 5.1), 3 in the program, two of them printed",
-        "3, another U in each, uniform as the text says",
+        "3, another U in each",
         ("theorem-4",),
+    ),
+    Difference(
+        "implementation",
+        "U: a uniform rotation in the text; in the program Q of a QR factorization of a matrix with uniform entries",
+        "U uniform, as in the text",
+        ("theorem-3", "theorem-4"),
     ),
 )

@@ -74,7 +74,7 @@ CLAIMS = (
         id=f"{PAPER}/lemma-1",
         title="Layers are steps of preconditioned gradient descent",
         evidence="exact",
-        origin="paper",
+        origin="paper, second-hand",
         statement=(
             "Layers with P = diag(0, 1) and Q = −diag(Aᵀ, 0) answer every prompt as preconditioned gradient descent "
             "w ← w − A ∇R(w) does, A another in every layer."

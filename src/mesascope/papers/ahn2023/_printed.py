@@ -73,7 +73,7 @@ def _printed(settings: Settings) -> Finding:
                 np.sort(losses[_ROTATED])[-len(losses[_ROTATED]) // 100 :].sum() / losses[_ROTATED].sum()
             ),
             "meaning": (
-                "losses are E(ŷ − y)²; ranges hold 95 % of the means over as many prompts as the printed number is a mean of; "
+                "losses are E(ŷ − y)²; ranges hold 99 % of the means over as many prompts as the printed number is a mean of; "
                 "distances of matrices: the largest relative one of a_i and b_i"
             ),
         },
@@ -111,7 +111,7 @@ def _from_rotated(best: Multiples, model: PromptModel, settings: Settings) -> fl
 
 
 def _ranges(losses: dict[str, np.ndarray], settings: Settings) -> dict[str, dict[str, list[float]]]:
-    """Where 95 % of the means over as many prompts lie, for every printed loss."""
+    """Where 99 % of the means over as many prompts lie, for every printed loss."""
     rng = np.random.default_rng([settings["seed"], 1])
     return {
         name: {
@@ -125,7 +125,7 @@ def _range(losses: np.ndarray, prompts: int, replicas: int, rng: np.random.Gener
     """By batches that are drawn again from the losses; of a mean over more prompts than were drawn, with their own error."""
     size = min(prompts, len(losses))
     means = [losses[rng.integers(len(losses), size=size)].mean() for _ in range(replicas)]
-    low, high = np.quantile(means, [0.025, 0.975])
+    low, high = np.quantile(means, [0.005, 0.995])
     return [float(low), float(high)]
 
 
@@ -146,10 +146,10 @@ _SETTINGS: dict[str, Any] = {
     "prompts": 400_000,
     "tasks": 100,
     "starts": 100,
-    "replicas": 400,
+    "replicas": 2000,
     "printed": {_ROTATED: ROTATED, _IDENTITY: IDENTITY},
     "batches": {
-        _ROTATED: {"mean of the last 200 losses": 4_000_000, "last loss": 20_000, "test loss": 20_000},
+        _ROTATED: {"mean of the last 200 losses": 4_000_000, "last loss": 20_000},
         _IDENTITY: {"mean of the last 30 losses": 120_000},
     },
     "seed": 0,
@@ -177,15 +177,16 @@ CLAIMS = (
         criterion=(
             "Multiples are searched on 200 000 drawn spectra from 100 random starts, of which three or more have to reach the "
             "least loss. Printed multiples agree to 5 %: they are given to two digits, and minima are 10 % apart in some "
-            "multiple. The loss at the other minimum is at least 1.5 times the least. Printed losses lie where 95 % of the "
-            "means over as many prompts do: batches of 20 000 (covariance I: 4000), the means over 200 and 30 batches."
+            "multiple. The loss at the other minimum is at least 1.5 times the least. Each of three printed losses lies where "
+            "99 % of the means over as many prompts do (a batch of 20 000, 200 such batches, for covariance I 30 of 4000), so "
+            "that a true claim fails in at most 3 % of cases."
         ),
         history=(
             "An earlier version was wrong: it took the point of one search, a local minimum of 1.39e-3, for the best "
             "multiples, held 6.58e-4, 6.09e-4 and 1.09e-3 all against it, and called the printed losses refuted. The "
             "least loss is half of that, and the local minimum is the one that the authors' notebook for covariance I "
             "ends at. 1.09e-3 and 6.58e-4 are losses of the last batches alone; 6.09e-4 is the L-BFGS loss on the one "
-            "batch that it was trained on, and is not judged here."
+            "batch that it was trained on, and is not judged here; nor is the mean log loss of tests, −7.12."
         ),
     ),
 )

@@ -201,7 +201,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/root-two",
-        title="A Newton iteration is worth √2 times the gradient steps",
+        title="Each Newton iteration multiplies the matching gradient steps by √2",
         evidence="measured, reduced",
         origin="ours",
         statement=(

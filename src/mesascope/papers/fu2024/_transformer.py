@@ -52,10 +52,11 @@ class _Layers(NamedTuple):
 
 def _transformer(settings: Settings) -> Finding:
     """The numbers of iterations and of gradient steps that err most like every layer."""
-    probed, judged = (_problems(settings, name) for name in ("probed prompts", "judged prompts"))
     found = [
-        _layers(middle, end, probed, judged, settings)
-        for middle, end in zip(*_trained(settings).values(), strict=True)
+        _layers(
+            middle, end, _problems(settings, seed, "probed"), _problems(settings, seed, "judged"), settings
+        )
+        for seed, middle, end in zip(seeds_of(settings), *_trained(settings).values(), strict=True)
     ]
     newton, descent = (np.array([one.counts[name] for one in found]) for name in _FAMILIES)  # (seeds, layers)
     alike = {name: np.array([one.similarities[name] for one in found]) for name in (*_FAMILIES, "zero")}
@@ -110,13 +111,12 @@ def _transformer(settings: Settings) -> Finding:
     )
 
 
-def _problems(settings: Settings, name: str) -> Problems:
-    """Prompts on which labels count after 1 … N examples: without any all learners err alike."""
+def _problems(settings: Settings, seed: int, name: str) -> Problems:
+    """Prompts of one seed on which labels count after 1 … N examples: without any all learners err alike."""
     examples = settings["examples"]
     task = FewShot(examples, [0] + [1] * examples)
-    return draw_problems(
-        LinearRegression(settings["dim"]), task, settings["tasks"], named_key(settings["seed"], name)
-    )
+    key = named_key(seed, f"{name} prompts")
+    return draw_problems(LinearRegression(settings["dim"]), task, settings["tasks"], key)
 
 
 def _layers(

@@ -15,7 +15,7 @@ from ._common import PAPER, drawn_moments
 
 
 def _ratio(loss: float, squared: float, loops: int) -> float:
-    """‖∇L‖²/(L^{(2L−1)/L}/16), at least 1 where the inequality holds."""
+    """‖∇ℓ‖²/(ℓ^{(2L−1)/L}/16), at least 1 where the inequality holds."""
     return 16 * squared / loss ** ((2 * loops - 1) / loops)
 
 
@@ -93,7 +93,7 @@ def _above(settings: Settings) -> Finding:
             "along_multiples": cases,
             "fractions": settings["fractions"],
             "normalisation": _NORMALISATION,
-            "meaning": "ratio of ‖∇_A L‖² to L^{(2L−1)/L}/16; in the figure not below 0.001",
+            "meaning": "ratio of ‖∇_A ℓ‖² to ℓ^{(2L−1)/L}/16, ℓ the loss; in the figure not below 0.001",
         },
         {"gradient-dominance": _figure(cases, settings)},
         parts=parts,
@@ -111,7 +111,7 @@ def _matrices(settings: Settings, loops: int) -> list[np.ndarray]:
     return found
 
 
-_NORMALISATION = "L = E(ŷ − y)² without ½, Σ = I, Frobenius norm"
+_NORMALISATION = "ℓ = E(ŷ − y)² without ½, Σ = I, Frobenius norm"
 _SETTINGS: dict[str, Any] = {
     "dim": 5,
     "examples": 40,
@@ -123,10 +123,10 @@ _SETTINGS: dict[str, Any] = {
 CLAIMS = (
     Claim(
         id=f"{PAPER}/dominance-above-the-least-loss",
-        title="Gradient dominance wherever the loss is twice the least",
+        title="Gradient dominance at losses of twice the least or more",
         statement=(
-            "‖∇_A L(A, 0)‖² ≥ L(A, 0)^{(2L−1)/L}/16 holds for Σ = I wherever the loss is at least twice that of the best "
-            "multiple of Σ⁻¹."
+            "The loss ℓ of L loops has ‖∇_A ℓ‖² ≥ ℓ^{(2L−1)/L}/16 for Σ = I at all matrices tried whose loss is at least "
+            "twice that of the best multiple of Σ⁻¹."
         ),
         source=(
             "gatmiry2024, Theorem 3.4 (arXiv v1, second-hand): the inequality, where the loss is not tiny; the number that "

@@ -85,7 +85,7 @@ def _all_errors(settings: Settings) -> np.ndarray:
 def _errors(settings: Settings, number: int) -> np.ndarray:
     """(ŷ − y)² of fresh prompts after 1 … `most` loops of a layer fitted on a set of its own: (prompts, most)."""
     fitted = drawn_moments(settings, settings["examples"], settings["prompts"], f"set {number}")
-    fit = minimizer(fitted, settings, settings["examples"], settings["loops"], settings["seed"] + number)
+    fit = minimizer(fitted, settings, settings["loops"], settings["seed"] + number)
     inverse = np.linalg.inv(root_of_covariance(settings))
     model: Any = looped_model(inverse @ fit.matrix @ inverse, inverse @ fit.direction, settings["loops"])
     key = named_key(settings["seed"], "fresh", str(number))
@@ -125,10 +125,7 @@ _SETTINGS: dict[str, Any] = {
     "seed": 0,
 }
 _FULL: dict[str, Any] = {"prompts": 20_000, "fresh": 100_000}
-_STARTS = (
-    "Each layer is the best of eight random starts on a set of prompts; three have to reach the least loss, up to the "
-    "standard error of that mean."
-)
+_STARTS = "Each layer is the best of eight random starts on a set of prompts; three have to reach the least loss to 1 %."
 
 CLAIMS = (
     Claim(

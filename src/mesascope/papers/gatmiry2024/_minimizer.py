@@ -25,7 +25,7 @@ def _closeness(settings: Settings) -> Finding:
             best = theory.best_multiple(dim, examples, loops)
             for number in range(settings["sets"]):
                 moments = drawn_moments(settings, examples, settings["prompts"], f"set {number}")
-                fit = minimizer(moments, settings, examples, loops, settings["seed"] + number)
+                fit = minimizer(moments, settings, loops, settings["seed"] + number)
                 m = fit.matrix
                 found[f"{loops}"][row, number] = np.linalg.norm(m - np.eye(dim), 2)
                 directions.append(float(np.linalg.norm(fit.direction)))
@@ -97,7 +97,7 @@ def _rotated(settings: Settings) -> Finding:
         fresh = drawn_moments(settings, examples, settings["fresh"], f"fresh {number}")
         rivals.append(theory.loss_and_gradient(best * np.eye(dim), fresh, loops)[0])
         for name, fitted in (("free", minimizer), ("symmetric", symmetric_minimizer)):
-            fit = fitted(moments, settings, examples, loops, settings["seed"] + number)
+            fit = fitted(moments, settings, loops, settings["seed"] + number)
             ratios[name].append(theory.loss_and_gradient(fit.matrix, fresh, loops)[0] / rivals[-1])
             fits[name].append(fit)
     matrices = [fit.matrix for fit in fits["free"]]
@@ -180,8 +180,8 @@ def _matrices(settings: Settings, fits: dict[str, list[Fit]], ratios: dict[str, 
 
 
 _STARTS = (
-    "Minimizers are the best of eight random starts on each set of prompts; at least three have to reach the least loss, up "
-    "to the standard error of that mean, within which rotations of one minimizer differ."
+    "Minimizers are the best of eight random starts on each set of prompts; at least three have to reach the least loss to "
+    "1 %, within which rotations of one minimizer differ."
 )
 
 CLAIMS = (

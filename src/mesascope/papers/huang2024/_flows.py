@@ -158,8 +158,8 @@ def _stages(settings: Settings) -> Finding:
         {"stages": _figure("Imbalanced features: one after the other", flow, settings, p)},
         parts=parts,
         difference=(
-            f"Down to a hundredth of the excess the dominant feature is not first: {before} of the {len(p) - 1} others are "
-            "there before it."
+            f"At 1 % of the initial excess the order is another: {before} of the {len(p) - 1} rare features get there before "
+            "the dominant one."
             if before
             else ""
         ),

@@ -202,7 +202,7 @@ CLAIMS = (
         criterion=(
             "The 95 % intervals over seeds (five, full ten) lie below 0.01 of the squared error of predicting 0 and above "
             "0.95 of the attention: the thresholds of `balanced`. A loss that still fell by more than a tenth in the "
-            "second half of the training counts against nothing."
+            "second half of the training is undecided."
         ),
         history="Seeds 0 to 2 were looked at before there were five.",
     ),
@@ -239,7 +239,7 @@ CLAIMS = (
             "loss is left and none of the others has come half as far, since features that are learned together come "
             "equally far; after 600 steps less than 0.05 is left of each, as in `stages`. Excess: the exact loss of the "
             "trained Q above that of attention on matching examples alone, relative to Q = 0. An excess that still fell by "
-            "more than a tenth in the second half counts against nothing."
+            "more than a tenth in the second half is undecided."
         ),
         history="Seeds 0 to 2 (small) and 0 to 9 (full) were looked at before. Listed as the paper's before.",
     ),

@@ -166,7 +166,7 @@ CLAIMS = (
         id=f"{PAPER}/learned-features",
         title="An MLP before linear attention learns the targets' features",
         evidence="measured, another model",
-        origin="paper",
+        origin="paper, second-hand",
         statement=(
             "An MLP followed by linear attention, trained on prompts with nonlinear targets, learns the features that they "
             "share, and so predicts in context what linear attention on the inputs cannot."
@@ -207,7 +207,7 @@ CLAIMS = (
             "The 95 % intervals over five sets of targets lie below 0.6 of the loss of the best attention on (x, 1), a "
             "closed form; below 0.01 of the targets outside of the features' span; and below a third of what lies outside "
             "for the random start, so that training and not width is what finds the span. All three thresholds are ours. A "
-            "loss that still fell by more than a tenth in the second half of the training counts against nothing."
+            "loss that still fell by more than a tenth in the second half of the training is undecided."
         ),
         history="Targets, start and prompts of seeds 0 to 2 were looked at before there were five.",
     ),

@@ -146,7 +146,7 @@ CLAIMS = (
             f"{PAPER}, abstract (Theorem 1, second-hand: reviews on OpenReview); the closed form of the step size and the "
             "searches are ours"
         ),
-        origin="paper",
+        origin="paper, second-hand",
         evidence="exact",
         settings=presets(
             {**_SETTINGS, "cases": [[2, 6, 0.5], [2, 6, 2.0], [2, 12, 0.5]]},
@@ -170,7 +170,7 @@ CLAIMS = (
             f"{PAPER}, abstract (Theorem 2, and weights from N(0, Σ⁻¹), second-hand: reviews on OpenReview); preconditioner "
             "and step size are derived here"
         ),
-        origin="paper",
+        origin="paper, second-hand",
         evidence="exact",
         settings=presets({**_SETTINGS, "cases": [[2, 6, 0.5]]}, cases=[[5, 10, 1.0], [5, 50, 1.0]]),
         check=_anisotropic,

@@ -63,7 +63,7 @@ _NAME = "gradient-descent"
 CLAIMS = (
     Claim(
         id=f"{PAPER}/nonlinear-targets-named",
-        title="These layers are named one gradient step, shorter than for linear targets",
+        title="Layers for ReLU targets are named one gradient step",
         statement=(
             "Of nine learners `identify` names one step of gradient descent for layers trained on random ReLU networks, and "
             "the step is 1/(n + 2d + 3 + 2σ²), shorter than for linear targets."

@@ -188,7 +188,7 @@ CLAIMS = (
             f"{PAPER}, abstract (Theorem 3, under its Assumption 1, second-hand: reviews on OpenReview); the family of "
             "targets, its closed forms and the training are ours"
         ),
-        origin="paper",
+        origin="paper, second-hand",
         evidence="measured, reduced",
         settings=presets(
             {**SETTINGS, "within": 0.05, "loss_within": 0.01, "largest_z": 4.0},

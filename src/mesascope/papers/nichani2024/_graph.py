@@ -200,11 +200,11 @@ CLAIMS = (
         id=f"{PAPER}/first-gradient",
         title="The first gradient shows the edges of the graph",
         statement=(
-            "At the start the largest entry of the gradient in every row of the first layer's scores is an edge of the latent "
-            "graph."
+            "At the start, in every row with a parent, the largest entry of the gradient of the first layer's scores is an "
+            "edge of the latent graph."
         ),
         source="nichani2024, abstract; the start A⁽¹⁾ = 0, A⁽²⁾ = I is that of the theory (second-hand)",
-        origin="paper",
+        origin="paper, second-hand",
         evidence="measured, another model",
         settings=presets(
             {

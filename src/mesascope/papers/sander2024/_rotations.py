@@ -196,12 +196,12 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/rotation-ends",
-        title="Conjugate pairs: d heads always reach loss 0, fewer do not",
+        title="Conjugate pairs: d heads reach loss 0, fewer not always",
         evidence="exact",
         origin="ours",
         statement=(
-            "With d heads every gradient flow reaches loss 0 at some C = c(I + sJ), p_{T−1} = −s/((1 + s)c); with d/2 ≤ H < d "
-            "heads some flows do not reach it."
+            "With d heads each of the flows tried reaches loss 0 at some C = c(I + sJ), p_{T−1} = −s/((1 + s)c); with d/2 ≤ H "
+            "< d heads some do not."
         ),
         source="found here; sander2024 (its minimiser is s = 1; the authors' program has H = 8, d = 10, one start)",
         settings=presets(_FLOWS, **_FULL),

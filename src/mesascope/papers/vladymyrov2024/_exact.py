@@ -14,6 +14,7 @@ from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, p
 from .._identity import identity, relative_error
 from .._prompts import construction_model
 from .._rotations import rotation
+from ._ridge import Examples
 
 PAPER = "vladymyrov2024"
 _MOST_LAYERS = 98
@@ -24,7 +25,11 @@ def _row(settings: Settings) -> Finding:
     dim, examples, table = settings["dim"], settings["examples"], settings["table"]
     found = {name: theory.one_layer_excess(dim, examples, float(name)) for name in table}
     errors = {name: found[name] / table[name] - 1 for name in table}
-    worst = max(map(abs, errors.values()))
+    allowed = {
+        name: settings["standard_errors"] * _standard_error(float(name), settings) + settings["rounding"]
+        for name in table
+    }
+    worst = max(abs(found[name] - table[name]) / allowed[name] for name in table)
     curve = np.linspace(0, 1.05 * max(map(float, table)), 60)
     panel = Panel(
         title=f"One layer, d = {dim}, N = {examples}",
@@ -43,11 +48,28 @@ def _row(settings: Settings) -> Finding:
     return Finding(
         found,
         dict(table),
-        settings["tolerance"],
-        within(worst, settings["tolerance"]),
-        {"relative_errors": errors, "meaning": "by σ_max: loss minus that of ridge regression that knows σ"},
+        None,
+        within(worst, 1.0),
+        {
+            "relative_errors": errors,
+            "allowed": allowed,
+            "meaning": "by σ_max: loss minus that of ridge regression that knows σ",
+        },
         {"one-layer-row": Figure(title="The row of one layer in closed form", panels=(panel,))},
     )
+
+
+def _standard_error(largest: float, settings: Settings) -> float:
+    """Of a mean over as many prompts as the table's: of the step's loss minus the oracle's on the same prompts."""
+    dim, examples, prompts = settings["dim"], settings["examples"], settings["prompts"]
+    rng = np.random.default_rng([settings["seed"], int(largest)])
+    noise = np.asarray(rng.random(prompts)) * largest
+    x, w = rng.normal(size=(prompts, examples + 1, dim)), rng.normal(size=(prompts, dim))
+    y = np.einsum("bnd,bd->bn", x, w) + noise[:, None] * rng.normal(size=(prompts, examples + 1))
+    drawn = Examples.of(x, y[:, :-1], noise**2)
+    step = (drawn.query * drawn.cross).sum(1) / (examples + dim + 1 + largest**2 / 3)
+    gaps = ((step - y[:, -1]) ** 2 - (drawn.answers(drawn.noise) - y[:, -1]) ** 2) / 2
+    return float(gaps.std(ddof=1) / settings["sequences"] ** 0.5)
 
 
 def _linear_models(settings: Settings) -> Finding:
@@ -260,18 +282,22 @@ CLAIMS = (
                     **{"0": 1.768, "1": 1.639, "2": 1.396, "3": 1.175},
                     **{"4": 1.015, "5": 0.907, "6": 0.841, "7": 0.806},
                 },
-                "tolerance": 0.012,
+                "sequences": 100_000,
+                "standard_errors": 3,
+                "rounding": 0.0005,
+                "prompts": 20_000,
+                "seed": 0,
             }
         ),
         check=_row,
         criterion=(
-            "All eight columns agree within 1.2 %. An entry of the table is a mean over 100 000 drawn sequences, rounded to "
-            "0.001. Such means of the loss minus the oracle's on the same sequences have standard errors of 0.6 % of the entry "
-            "at σ_max = 0 to 1.1 % at σ_max = 7 (drawn here once); the tolerance is twice the smallest."
+            "Every one of eight entries of the table is within three of its standard errors and its rounding, 0.0005: it is a "
+            "mean over 100 000 drawn sequences. The standard errors, 0.6 to 1.1 % of the entry, are those of the loss minus "
+            "the oracle's on the same sequences, from 20 000 drawn here. By chance one of eight lies farther in 2 % of cases."
         ),
         history=(
             "The tolerance was 1 % before, which came from our notes and not from the paper, and the columns 4 and 6 were "
-            "missing; at σ_max = 5 and 6 the table lies 1.1 % above the closed form."
+            "missing; at σ_max = 5 and 6 the table lies 1.1 % above the closed form. Then it was 1.2 % for all columns."
         ),
     ),
     Claim(

@@ -268,7 +268,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/printed-curvatures",
-        title="The curvature that trained loops correct is the best one",
+        title="γ of trained loops is the best γ of two GD++ steps",
         evidence="measured at the paper's setting",
         origin="paper",
         statement=(
@@ -291,7 +291,7 @@ CLAIMS = (
         check=_curvatures,
         criterion=(
             "Within 5 % for every N: the printed numbers are rounded to 2 %, and training leaves the rest where the loss "
-            "is flat. The best γ is found from 6 random starts, of which at least three reach it, on the spectra of 10⁴ "
+            "is flat. The best γ is found from 6 random starts, of which at least three reach it, on the spectra of 4000 "
             "prompts."
         ),
     ),

@@ -152,7 +152,7 @@ CLAIMS = (
             "For every seed the 95 % interval over sequences of the attention to the token before, of the head that looks "
             "at it most, lies above twice (full: four times) what looking at all tokens alike would give. The factors are "
             "ours: how sharp the head becomes differs much between seeds. A loss that still fell by more than a tenth in "
-            "the second half of the training counts against nothing."
+            "the second half of the training is undecided."
         ),
         cost="about 15 h",
     ),

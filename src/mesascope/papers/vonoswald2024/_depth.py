@@ -108,7 +108,7 @@ CLAIMS = (
         criterion=(
             "The 95 % intervals over seeds of all differences lie below 0, on the same sequences: from one to two to four "
             "(full: to six) linear layers, and from each of them to one mesa layer. A loss that still fell by more than a "
-            "tenth in the second half of the training counts against nothing."
+            "tenth in the second half of the training is undecided."
         ),
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 20 h",

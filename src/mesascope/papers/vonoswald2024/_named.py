@@ -62,7 +62,7 @@ CLAIMS = (
         check=_mesa,
         criterion=(
             "The name for both seeds. `identify` takes no learner farther than 1 % of the layer's answers for it; a loss "
-            "that still fell by more than a tenth in the second half of the training counts against nothing."
+            "that still fell by more than a tenth in the second half of the training is undecided."
         ),
         cost="about 5 h",
     ),

@@ -343,7 +343,7 @@ CLAIMS = (
         title="From random weights, flows can end in traps of rank one",
         evidence="exact",
         statement=(
-            "From random weights every flow ends at the risk of Theorem 4.1 or in a local minimum of rank one, risk "
+            "From random weights all flows tried end at the risk of Theorem 4.1 or in a local minimum of rank one, risk "
             "tr Λ − λ₁²/γ₁, that answers through the labels alone; both occur."
         ),
         source="found here; zhang2024, section 3.3, leaves starts other than Assumption 3.3 to future work",
