@@ -3,14 +3,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mesascope.core import (
-    exact,
-    finite_nonnegative,
-    finite_number,
-    finite_positive,
-    integer_at_least,
-    show_number,
-)
+from mesascope.core import exact, finite_nonnegative, finite_number, finite_positive, integer_at_least
+from mesascope.specs import show_number
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 """What every room shares: numbers and their checks, results, random keys, the precision guard."""
 
-from ._checks import Number as Number
 from ._checks import exact as exact
 from ._checks import finite_nonnegative as finite_nonnegative
 from ._checks import finite_number as finite_number
 from ._checks import finite_positive as finite_positive
 from ._checks import integer_at_least as integer_at_least
-from ._checks import show_number as show_number
 from ._embedding import embed as embed
 from ._embedding import embed_full as embed_full
 from ._embedding import full_from_reduced as full_from_reduced

@@ -8,12 +8,10 @@ fractions. They are kept as given, so that equal inputs make equal, hashable obj
 import math
 import operator
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 
-Number: TypeAlias = int | float | Fraction
-"""A real number; a float stands for the rational number that it is."""
+from ..specs import Number
 
 
 def finite_number(name: str, value: object) -> Number:
@@ -91,10 +89,3 @@ def integer_at_least(name: str, value: object, minimum: int) -> int:
 def exact(value: Number) -> Fraction:
     """Return the rational number that `value` is (every finite float is one)."""
     return Fraction(value)
-
-
-def show_number(value: Number) -> str:
-    """Write a number the short way: `1.0` as `1`, a fraction as `1/3`, other floats as Python does."""
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    return str(value)

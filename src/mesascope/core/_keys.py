@@ -1,14 +1,16 @@
 """Random keys named by what they are for: no two uses share randomness, and no call depends on another."""
 
-import hashlib
-from typing import Any
+from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+import hashlib
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
-from jaxtyping import PRNGKeyArray
 
 from ._checks import integer_at_least
+
+if TYPE_CHECKING:
+    from jaxtyping import PRNGKeyArray
 
 
 def random_key(key: Any) -> PRNGKeyArray:
@@ -17,6 +19,9 @@ def random_key(key: Any) -> PRNGKeyArray:
     Raises:
         TypeError: it is something else, such as a seed.
     """
+    import jax
+    import jax.numpy as jnp
+
     kind = getattr(key, "dtype", None)
     bare = kind == np.uint32 and key.ndim > 0  # those of PRNGKey
     if kind is None or not (bare or jnp.issubdtype(kind, jax.dtypes.prng_key)):
@@ -30,6 +35,8 @@ def split_keys(key: Any, count: int = 2) -> PRNGKeyArray:
     Raises:
         TypeError: as for `random_key`.
     """
+    import jax
+
     return jax.random.split(random_key(key), count)
 
 
@@ -49,6 +56,8 @@ def named_key(seed: int, *names: str) -> PRNGKeyArray:
         TypeError: `seed` is not an integer, or a name is not a string.
         ValueError: `seed` is out of range.
     """
+    import jax
+
     seed = integer_at_least("seed", seed, 0)
     if seed >= 2**32:
         raise ValueError(f"seed must be below 2**32 = {2**32}, got {seed}")

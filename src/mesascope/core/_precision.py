@@ -1,6 +1,6 @@
 """The guard of computations whose answer means nothing in single precision."""
 
-import jax
+from __future__ import annotations
 
 
 def require_x64(what: str) -> None:
@@ -14,6 +14,8 @@ def require_x64(what: str) -> None:
     Raises:
         ValueError: 64-bit mode is off.
     """
+    import jax
+
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]  # defined at run time
         raise ValueError(
             f"{what} needs 64-bit precision, but JAX runs in 32-bit mode: call "

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import Number, finite_nonnegative, finite_number, finite_positive, integer_at_least
+from mesascope.core import finite_nonnegative, finite_number, finite_positive, integer_at_least
+from mesascope.specs import Number
 
 
 def real_number(name: str, value: Any) -> Array:

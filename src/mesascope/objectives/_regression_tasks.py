@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import Number
 from mesascope.processes import Gaussian, LinearRegression, NoiseRange, RandomDiagonal
+from mesascope.specs import Number
 
 _MOST_NODES = 100_000
 

@@ -1,17 +1,20 @@
 """A token that is always the same."""
 
+from __future__ import annotations
+
 from fractions import Fraction
 from math import prod
+from typing import TYPE_CHECKING
 
-import equinox as eqx
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-
-from ..core import Number, exact, finite_number, integer_at_least, show_number
+from ..core import exact, integer_at_least
+from ..specs import Number, Token, kind, show_number
 from ._law import Law, ProductTerm, QuadratureTerm, point_rule, powers
 
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
+
+@kind("constant")
 class Constant(Law):
     r"""A fixed initial token: $x_1 = v$.
 
@@ -20,21 +23,9 @@ class Constant(Law):
 
     Args:
         value: the vector $v \in \mathbb R^d$, or one number for all coordinates of a token of any dimension.
-
-    Raises:
-        TypeError: an entry is not a number.
-        ValueError: an entry is not finite, or the vector is empty.
     """
 
-    value: Number | tuple[Number, ...] = eqx.field(static=True)
-
-    def __init__(self, value: Number | str | tuple[Number | str, ...] | list[Number | str] | np.ndarray):
-        if isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim > 0):
-            if len(value) == 0:
-                raise ValueError("Constant value is an empty vector: give at least one entry")
-            self.value = tuple(finite_number(f"Constant value[{j}]", v) for j, v in enumerate(value))
-        else:
-            self.value = finite_number("Constant value", value)
+    value: Token
 
     def entries(self, dim: int) -> tuple[Number, ...]:
         """Return the entries of the token, shape (dim,)."""
@@ -94,6 +85,8 @@ class Constant(Law):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Return copies of the token, shape `shape + (dim,)`; `key` plays no part."""
+        import jax.numpy as jnp
+
         return jnp.broadcast_to(jnp.asarray([float(v) for v in self.entries(dim)]), (*shape, dim))
 
     def describe(self) -> str:

@@ -1,15 +1,20 @@
 """Sequences x_{t+1} = W x_t with a random diagonal unitary transition."""
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Complex, PRNGKeyArray
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
 
 from ..core import integer_at_least, split_keys
-from ._law import Law
-from ._process import SequenceProcess, checked_law
+from ..specs import Dim, kind
+from ._law import LawField
+from ._process import Data, SequenceProcess, require_dim
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Complex, PRNGKeyArray
 
 
+@kind("diagonal-unitary")
 class DiagonalUnitary(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t$ with $W = \mathrm{diag}(\lambda_1, \dots, \lambda_d)$.
 
@@ -19,18 +24,15 @@ class DiagonalUnitary(SequenceProcess):
     Args:
         law: the law $D_{x_1}$ of the initial token.
         dim: the token dimension $d \ge 1$.
-
-    Raises:
-        TypeError: `law` is not a law, or `dim` is not an integer.
-        ValueError: `dim` is below 1 or not the dimension of the law.
     """
 
-    law: Law = eqx.field(static=True)
-    dim: int = eqx.field(static=True)
+    data: ClassVar[Data] = "complex tokens"
 
-    def __init__(self, law: Law, dim: int):
-        self.law = checked_law("DiagonalUnitary", law)
-        self.dim = law.check_dim(dim)
+    law: LawField
+    dim: Dim
+
+    def __post_init__(self) -> None:
+        require_dim(self.law, self.dim, "dim")
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Complex[Array, "batch horizon dim"]:
         r"""Draw independent sequences of tokens $x_1, \dots, x_T$.
@@ -58,6 +60,9 @@ def circle_powers(
     key: PRNGKeyArray, horizon: int, batch: int, dim: int
 ) -> Complex[Array, "batch horizon dim"]:
     r"""Draw independent $\lambda$, uniform on the unit circle; return $\lambda^0, \dots, \lambda^{T-1}$ of each."""
+    import jax
+    import jax.numpy as jnp
+
     turns = jax.random.uniform(key, (batch, dim))  # λ = exp(2πi turns)
     # Powers by angle, reduced to one turn before it is scaled: repeated multiplication would drift off
     # the circle.

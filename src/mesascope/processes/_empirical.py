@@ -1,20 +1,74 @@
 """The law of given samples."""
 
+from __future__ import annotations
+
+import os
 from fractions import Fraction
+from functools import cached_property
 from math import prod
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from pydantic import PlainSerializer, PlainValidator, StrictBool, ValidationInfo
 
-from ..core import Number, integer_at_least, random_key
+from ..core import integer_at_least, random_key
+from ..specs import Number, entries, kind, moderate, refused_at, rows, show, wrong, wrong_type
 from ._law import Law, LineRule, ProductTerm, QuadratureTerm, point_rule, powers
 from ._samples import Samples
+from ._samples_file import MAX_SAMPLES, read_samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
 
+def _samples(value: Any) -> Samples | None:
+    """Arrays, and lists of numbers or of rows."""
+    if value is None or isinstance(value, Samples):
+        return value
+    array = value if isinstance(value, np.ndarray) else _array(value)
+    if array.dtype.kind not in "iuf":
+        raise wrong_type(f"must be real numbers, got an array of {array.dtype}")
+    if array.ndim not in (1, 2):
+        raise wrong(f"must have shape (n,) or (n, d), got {array.shape}")
+    if array.size == 0:
+        raise wrong(f"are empty (shape {array.shape}): give at least one")
+    if array.size > MAX_SAMPLES:
+        raise wrong(
+            f"holds {array.size} numbers, at most {MAX_SAMPLES} are taken; thin them out, or give moments"
+        )
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise wrong(f"must be finite, entry {where} is {array[where]}; drop it")
+    return Samples(array)
+
+
+def _array(value: Any) -> np.ndarray:
+    nested = isinstance(value, list | tuple) and any(isinstance(row, list | tuple) for row in value)
+    table: Any = rows(value, moderate) if nested else entries(value, moderate)
+    return np.array([[float(x) for x in row] for row in table] if nested else [float(x) for x in table])
+
+
+def _as_lists(samples: Samples | None) -> Any:
+    if samples is None:
+        return None
+    return (samples.table[:, 0] if samples.pooled else samples.table).tolist()
+
+
+def _path(value: Any, info: ValidationInfo) -> Path | None:
+    if value is None:
+        return None
+    if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
+        raise wrong_type(f"must be the path of a .npy or .csv file, got {show(value)}")
+    return Path((info.context or {}).get("folder", ".")) / value
+
+
+def _whole_path(file: Path | None) -> str | None:
+    """A specification may be read again from another folder."""
+    return file and os.path.abspath(file)
+
+
+@kind("empirical")
 class Empirical(Law):
     r"""The law of $n$ given samples, every sample with probability $1/n$.
 
@@ -23,56 +77,46 @@ class Empirical(Law):
             shape `(n, d)`: tokens of dimension d.
         joint: for samples of shape `(n, d)`: `True` draws whole rows, so that dependence between coordinates
             is kept; `False` draws coordinate j from column j, independently of the others.
+        file: instead of `samples`, a .npy or .csv file of them; in a specification a relative path starts at its folder.
 
-    Raises:
-        TypeError: the samples are not real numbers, or `joint` is not a truth value.
-        ValueError: no samples, a sample that is not finite, a shape other than `(n,)` or `(n, d)`, or a joint
-            law asked of a pool.
     """
 
-    samples: Samples = eqx.field(static=True)
-    joint: bool = eqx.field(static=True)
-    pooled: bool = eqx.field(static=True)
+    samples: Annotated[Samples | None, PlainValidator(_samples), PlainSerializer(_as_lists)] = None
+    joint: StrictBool = False
+    file: Annotated[Path | None, PlainValidator(_path), PlainSerializer(_whole_path)] = None
 
-    def __init__(self, samples: Any, joint: bool = False):
-        raw = np.asarray(samples)
-        if not (np.issubdtype(raw.dtype, np.integer) or np.issubdtype(raw.dtype, np.floating)):
-            raise TypeError(f"Empirical samples must be real numbers, got an array of {raw.dtype}")
-        if not isinstance(joint, bool):
-            raise TypeError(f"Empirical joint must be True or False, got {joint!r}")
-        if raw.ndim not in (1, 2):
-            raise ValueError(f"Empirical samples must have shape (n,) or (n, d), got {raw.shape}")
-        if raw.size == 0:
-            raise ValueError(f"Empirical samples are empty (shape {raw.shape}): give at least one")
-        if not np.isfinite(raw).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(raw))[0])
-            raise ValueError(f"Empirical samples must be finite, entry {where} is {raw[where]}; drop it")
-        if joint and raw.ndim == 1:
-            raise ValueError(
-                "Empirical with joint=True needs samples of shape (n, d); for d = 1 reshape to (n, 1)"
-            )
-        self.samples = Samples(raw if raw.ndim == 2 else raw[:, None])
-        self.joint = joint
-        self.pooled = raw.ndim == 1
+    def __post_init__(self) -> None:
+        if (self.samples is None) == (self.file is None):
+            raise wrong("needs either samples or file" + ("" if self.file is None else ", not both"))
+        if self.joint and self.table.pooled:
+            raise wrong("needs samples of shape (n, d); for d = 1 reshape to (n, 1)", "joint")
+
+    @cached_property
+    def table(self) -> Samples:
+        """The samples, those of the file where there is one."""
+        if self.samples is not None:
+            return self.samples
+        with refused_at("file"):
+            return Samples(read_samples(self.file))
 
     @property
     def exchangeable(self) -> bool:
         """Whether permuting the coordinates leaves the law of the samples unchanged."""
-        return self.samples.rows_exchangeable if self.joint else self.samples.columns_alike
+        return self.table.rows_exchangeable if self.joint else self.table.columns_alike
 
     @property
     def even(self) -> bool:
         """Whether flipping the sign of any coordinate leaves the law of the samples unchanged."""
-        return self.samples.rows_even if self.joint else self.samples.columns_even
+        return self.table.rows_even if self.joint else self.table.columns_even
 
     @property
     def fixed_dim(self) -> int | None:
         """The number of columns, `None` for a pool."""
-        return None if self.pooled else self.samples.table.shape[1]
+        return None if self.table.pooled else self.table.table.shape[1]
 
     def _columns(self, dim: int) -> tuple[int, ...]:
         """The column that each coordinate is drawn from."""
-        return (0,) * self.check_dim(dim) if self.pooled else tuple(range(self.check_dim(dim)))
+        return (0,) * self.check_dim(dim) if self.table.pooled else tuple(range(self.check_dim(dim)))
 
     def moment(self, order: int, dim: int | None = None) -> Number:
         r"""Return the mean of $x^n$ over the samples of any one coordinate.
@@ -81,7 +125,7 @@ class Empirical(Law):
             ValueError: the coordinates are not identically distributed.
         """
         self._require_exchangeable("moment")
-        return self.samples.mean_product((0,), (integer_at_least("order", order, 0),))
+        return self.table.mean_product((0,), (integer_at_least("order", order, 0),))
 
     def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
         r"""Return the mean of $\prod_b x_{j_b}^{n_b}$ over the rows, or the product of means over columns.
@@ -94,8 +138,8 @@ class Empirical(Law):
         if len(exponents) > self.check_dim(dim):
             return Fraction(0)
         if self.joint:
-            return self.samples.mean_product(tuple(range(len(exponents))), exponents)
-        return prod((self.samples.mean_product((0,), (n,)) for n in exponents), start=Fraction(1))
+            return self.table.mean_product(tuple(range(len(exponents))), exponents)
+        return prod((self.table.mean_product((0,), (n,)) for n in exponents), start=Fraction(1))
 
     def _require_exchangeable(self, what: str) -> None:
         if not self.exchangeable:
@@ -105,9 +149,9 @@ class Empirical(Law):
         """Return one term for independent coordinates, one term per distinct row for a joint law."""
         columns = self._columns(dim)
         if not self.joint:
-            moments = {j: self.samples.moments(j) for j in set(columns)}
+            moments = {j: self.table.moments(j) for j in set(columns)}
             return (ProductTerm(Fraction(1), tuple(moments[j] for j in columns)),)
-        rows, counts = np.unique(self.samples.table, axis=0, return_counts=True)
+        rows, counts = np.unique(self.table.table, axis=0, return_counts=True)
         total = int(counts.sum())
         return tuple(
             ProductTerm(Fraction(int(count), total), tuple(powers(value) for value in row))
@@ -118,9 +162,9 @@ class Empirical(Law):
         """Return the atoms themselves: exact to every degree."""
         columns = self._columns(dim)
         if not self.joint:
-            rules = {j: _atoms(self.samples.table[:, j]) for j in set(columns)}
+            rules = {j: _atoms(self.table.table[:, j]) for j in set(columns)}
             return (QuadratureTerm(1.0, tuple(rules[j] for j in columns)),)
-        rows, counts = np.unique(self.samples.table, axis=0, return_counts=True)
+        rows, counts = np.unique(self.table.table, axis=0, return_counts=True)
         return tuple(
             QuadratureTerm(float(count / counts.sum()), tuple(point_rule(value) for value in row))
             for row, count in zip(rows.tolist(), counts, strict=True)
@@ -129,11 +173,14 @@ class Empirical(Law):
     def zero_probability(self, dim: int) -> Number:
         """Return the fraction of zeros among the samples."""
         self.check_dim(dim)
-        return Fraction(int((self.samples.table == 0).sum()), self.samples.table.size)
+        return Fraction(int((self.table.table == 0).sum()), self.table.table.size)
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)` with replacement."""
-        table, key = jnp.asarray(self.samples.table), random_key(key)
+        import jax
+        import jax.numpy as jnp
+
+        table, key = jnp.asarray(self.table.table), random_key(key)
         columns = self._columns(dim)
         if self.joint:
             return table[jax.random.randint(key, shape, 0, len(table))]
@@ -141,8 +188,8 @@ class Empirical(Law):
 
     def describe(self) -> str:
         """Return e.g. `Empirical(100 samples)` or `Empirical(100 joint samples of dimension 5)`."""
-        count, columns = self.samples.table.shape
-        if self.pooled:
+        count, columns = self.table.table.shape
+        if self.table.pooled:
             return f"Empirical({count} samples)"
         return f"Empirical({count} {'joint' if self.joint else 'independent'} samples of dimension {columns})"
 

@@ -1,12 +1,15 @@
 """Which predictions from examples count: a weight for every number of examples."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from fractions import Fraction
 
 import equinox as eqx
 import numpy as np
 
-from ..core import Number, exact, integer_at_least
+from ..core import exact, integer_at_least
+from ..specs import Number
 from ._law import Static
 from ._weights import Weights, checked_weights, show_weights
 
@@ -40,7 +43,7 @@ class FewShot(Static):
         self.weights = None if weights is None else _checked(self.examples, weights)
 
     @classmethod
-    def every(cls, examples: int) -> "FewShot":
+    def every(cls, examples: int) -> FewShot:
         """Return the task that counts every prediction alike, t = 0, …, N."""
         return cls(examples, [1] * (integer_at_least("examples", examples, 1) + 1))
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import Number
+from ..specs import Number
 from ._law import LineRule
 
 # Moments given as floats carry rounding; a Hankel determinant within this much of zero counts as zero.

@@ -1,14 +1,20 @@
 """Independent normal coordinates."""
 
-import equinox as eqx
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, exact, finite_positive, show_number
+from ..core import exact
+from ..specs import Number, Scale, kind
 from ._law import IdenticalLaw, LineRule, odd_factorial
-from ._normal import standard_normal
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
 
+@kind("gaussian")
 class Gaussian(IdenticalLaw):
     r"""Independent normal coordinates, $x_{1j} \sim N(0, \sigma^2)$.
 
@@ -16,16 +22,9 @@ class Gaussian(IdenticalLaw):
 
     Args:
         scale: standard deviation $\sigma > 0$.
-
-    Raises:
-        TypeError: `scale` is not a number.
-        ValueError: `scale` is not finite and positive.
     """
 
-    scale: Number = eqx.field(static=True)
-
-    def __init__(self, scale: Number | str = 1.0):
-        self.scale = finite_positive("Gaussian scale", scale)
+    scale: Scale = 1.0
 
     @property
     def even(self) -> bool:
@@ -48,8 +47,6 @@ class Gaussian(IdenticalLaw):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
-        return float(self.scale) * standard_normal(key, (*shape, self.check_dim(dim)))
+        from ._draws import standard_normal
 
-    def describe(self) -> str:
-        """Return e.g. `Gaussian(scale=1)`."""
-        return f"Gaussian(scale={show_number(self.scale)})"
+        return float(self.scale) * standard_normal(key, (*shape, self.check_dim(dim)))

@@ -1,16 +1,19 @@
 """What a law is: a distribution of the initial token with exact moments, quadrature and samples."""
 
+from __future__ import annotations
+
 import abc
-from dataclasses import fields
 from fractions import Fraction
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
-import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, integer_at_least
+from ..core import integer_at_least
+from ..specs import Component, Number, one_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
 MAX_ORDER = 6
 """Highest moment in the population loss of one attention layer: six token entries meet in ‖ŷ‖²."""
@@ -52,24 +55,7 @@ class QuadratureTerm(NamedTuple):
     rules: tuple[LineRule, ...]
 
 
-class Static(eqx.Module):
-    """A module without arrays: equal and equally hashed when its type and its parameters are."""
-
-    def _parameters(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Static)
-            and type(self) is type(other)
-            and self._parameters() == other._parameters()
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._parameters()))
-
-
-class Law(Static):
+class Law(Component, family="law"):
     r"""The distribution $D_{x_1}$ of the initial token $x_1 \in \mathbb R^d$.
 
     The paper's $\kappa_1 = E x_{1j}^4$, $\kappa_2 = E x_{1j}^6$ are `moment(4)` and `moment(6)`; the summands
@@ -176,6 +162,10 @@ class Law(Static):
         if self.fixed_dim is not None and dim != self.fixed_dim:
             raise ValueError(f"dim is {dim}, but tokens of {self.describe()} have dimension {self.fixed_dim}")
         return dim
+
+
+LawField: TypeAlias = Annotated[Law, *one_of("law")]
+"""A law, or the table that specifies one."""
 
 
 class IdenticalLaw(Law):

@@ -1,23 +1,22 @@
 """Linear dynamical systems with a given spectrum, observed fully or in part."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, finite_nonnegative, integer_at_least, show_number, split_keys
-from ._einsum import einsum
+from ..core import finite_nonnegative, integer_at_least, split_keys
+from ..specs import Number, show_number
 from ._law import Law
-from ._normal import standard_normal
-from ._orthogonal import haar_orthogonal
 from ._process import SequenceProcess, checked_law
-from ._recursion import unroll
 from ._spectrum import Spectrum, checked_spectrum, imaginary_parts, largest_size, partners, real_bounds
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
 _ROUNDING = 4 * float(np.finfo(float).eps)  # by which |λ| of a number on the unit circle may exceed 1
 
@@ -104,6 +103,11 @@ class LinearAR(SequenceProcess):
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Float[Array, "batch horizon dim"]:
         """Draw independent sequences of real tokens, shape `(batch, horizon, dim)`."""
+        import jax
+        import jax.numpy as jnp
+
+        from ._draws import einsum, haar_orthogonal, standard_normal, unroll
+
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
         keys = split_keys(key, 5)
@@ -129,6 +133,8 @@ class LinearAR(SequenceProcess):
         self, eigenvalues: Float[Array, "batch n"], modes: Float[Array, "batch n"]
     ) -> Float[Array, "batch n"]:
         """B z, given the real parts of the eigenvalues."""
+        import jax.numpy as jnp
+
         scaled = eigenvalues * modes
         imaginary = imaginary_parts(self.spectrum)
         if not imaginary.any():

@@ -1,22 +1,23 @@
 """Prompts whose labels are a random linear function of the inputs."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, integer_at_least, split_keys
-from ._einsum import einsum
+from ..core import integer_at_least, split_keys
+from ..specs import Number
 from ._gaussian import Gaussian
 from ._law import Law
 from ._matrix import Matrix, checked_covariance, matrix_power
 from ._noise import NoiseRange, add_noise, checked_noise, show_noise
-from ._normal import standard_normal
 from ._process import PromptProcess, Prompts, checked_law
 from ._random_diagonal import RandomDiagonal
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
 
 class LinearRegression(PromptProcess):
@@ -80,6 +81,8 @@ class LinearRegression(PromptProcess):
 
     def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
+        from ._draws import einsum
+
         examples = integer_at_least("examples", examples, 1)
         batch = integer_at_least("batch", batch, 1)
         input_key, weight_key, noise_key = split_keys(key, 3)
@@ -88,6 +91,10 @@ class LinearRegression(PromptProcess):
         return Prompts(x, add_noise(noise_key, clean, self.noise))
 
     def _inputs(self, key: PRNGKeyArray, count: int, batch: int) -> Float[Array, "batch count dim"]:
+        import jax
+
+        from ._draws import einsum
+
         z_key, covariance_key = jax.random.split(key)
         z = self.law.sample(z_key, self.dim, (batch, count))
         if self.covariance is None:
@@ -97,6 +104,11 @@ class LinearRegression(PromptProcess):
         return einsum("bnj,ji->bni", z, matrix_power(self.covariance, 0.5))
 
     def _weights(self, key: PRNGKeyArray, batch: int) -> Float[Array, "batch dim"]:
+        import jax
+        import jax.numpy as jnp
+
+        from ._draws import einsum, standard_normal
+
         gauss_key, support_key = jax.random.split(key)
         gauss = standard_normal(gauss_key, (batch, self.dim))
         weights = einsum("bj,ji->bi", gauss, self.prior_root())

@@ -1,18 +1,20 @@
 """Discrete sequences with a latent causal graph."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray
 
-from ..core import Number, finite_positive, integer_at_least, show_number, split_keys
+from ..core import finite_positive, integer_at_least, split_keys
+from ..specs import Number, show_number
 from ._process import SequenceProcess
-from ._stationary import stationary_distribution
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Int, PRNGKeyArray
 
 _SMALLEST_ALPHA, _LARGEST_ALPHA = 1e-30, 1e30  # single precision ends at 1e-38 and 3e38
 
@@ -110,7 +112,7 @@ class MarkovTree(SequenceProcess):
             )
         return self.traced().sample(key, horizon, batch)
 
-    def traced(self) -> "TracedMarkovTree":
+    def traced(self) -> TracedMarkovTree:
         """Return the same process with its graph as an array: those of one size share compiled programs."""
         return TracedMarkovTree(self)
 
@@ -134,6 +136,8 @@ class TracedMarkovTree(SequenceProcess):
     dim: int = eqx.field(static=True)
 
     def __init__(self, process: MarkovTree):
+        import jax.numpy as jnp
+
         positions = len(process.parents)
         root, uniform = process.horizon, process.horizon + 1
         sources = [root if parent is None else parent for parent in process.parents]
@@ -166,6 +170,11 @@ def _sequences(
     keys: PRNGKeyArray, sources: Int[Array, " horizon"], states: int, alpha: float
 ) -> Int[Array, "batch horizon"]:
     """One sequence a key."""
+    import jax
+    import jax.numpy as jnp
+
+    from ._draws import stationary_distribution
+
     horizon = len(sources)
 
     def sequence(key: PRNGKeyArray) -> Int[Array, " horizon"]:

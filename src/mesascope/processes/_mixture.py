@@ -1,21 +1,70 @@
 """Laws mixed with given probabilities."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 
-from ..core import Number, exact, finite_nonnegative, show_number, split_keys
-from ._law import Law, ProductTerm, QuadratureTerm
+from ..core import exact, split_keys
+from ..specs import (
+    Nonnegative,
+    Number,
+    Spec,
+    inside,
+    kind,
+    read_table,
+    show,
+    show_number,
+    specification,
+    written,
+    wrong,
+    wrong_type,
+)
+from ._law import Law, LawField, ProductTerm, QuadratureTerm
+from ._probabilities import require_sum_one
 
-# Floats such as 0.1 + 0.2 + 0.7 miss 1 by their rounding; a sum this close is taken for 1 and divided out.
-SUM_TOLERANCE = 1e-12
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
+
+Parts: TypeAlias = tuple[tuple[Number, Law], ...]
 
 
+class _Part(Spec):
+    """One part of a mixture.
+
+    Attributes:
+        probability: at least 0.
+        law: drawn from with that probability.
+    """
+
+    probability: Nonnegative
+    law: LawField
+
+
+def _read_parts(value: Any, info: ValidationInfo) -> Parts:
+    """Pairs (probability, law), or tables with these fields."""
+    if not isinstance(value, list | tuple) or not value:
+        raise wrong_type(f"must list parts (probability, law), at least one, got {show(value)}")
+    parts = []
+    for k, given in enumerate(value):
+        if isinstance(given, list | tuple) and len(given) == 2:
+            given = {"probability": given[0], "law": given[1]}
+        elif not isinstance(given, Mapping):
+            raise wrong_type(f"must be a pair (probability, law), got {show(given)}", k)
+        with inside(k):
+            part = read_table(_Part, given, info)
+        parts.append((part.probability, part.law))
+    return tuple(parts)
+
+
+def _written_parts(parts: Parts) -> list[dict[str, Any]]:
+    return [{"probability": written(p), "law": specification(law)} for p, law in parts]
+
+
+@kind("mixture")
 class Mixture(Law):
     r"""With probability $p_k$ the whole token is drawn from the $k$-th law: $D_{x_1} = \sum_k p_k D_k$.
 
@@ -25,39 +74,15 @@ class Mixture(Law):
     Args:
         parts: pairs (probability, law). Probabilities are non-negative and sum to 1: exactly if they are
             exact numbers, within 1e-12 if some are floats (they are divided by their sum then).
-
-    Raises:
-        TypeError: a part is not a pair of a number and a law.
-        ValueError: no parts, a negative probability, a sum other than 1, or parts of different dimensions.
     """
 
-    parts: tuple[tuple[Number, Law], ...] = eqx.field(static=True)
+    parts: Annotated[Parts, PlainValidator(_read_parts), PlainSerializer(_written_parts)]
 
-    def __init__(self, parts: Sequence[tuple[Number | str, Law]]):
-        pairs: list[tuple[Number, Law]] = []
-        part: Any
-        for k, part in enumerate(parts):
-            try:
-                probability, law = part
-            except (TypeError, ValueError):
-                probability, law = None, None
-            if not isinstance(law, Law):
-                raise TypeError(f"Mixture parts[{k}] must be a pair (probability, law), got {part!r}")
-            pairs.append((finite_nonnegative(f"Mixture probability of parts[{k}]", probability), law))
-        if not pairs:
-            raise ValueError("Mixture needs at least one part (probability, law)")
-        total = sum((exact(p) for p, _ in pairs), Fraction(0))
-        tolerance = SUM_TOLERANCE if any(isinstance(p, float) for p, _ in pairs) else 0.0
-        if abs(float(total - 1)) > tolerance:
-            raise ValueError(
-                f"Mixture probabilities must sum to 1, not {float(total)}; write rationals as strings: '1/3'"
-            )
-        dims = {law.fixed_dim for _, law in pairs if law.fixed_dim is not None}
+    def __post_init__(self) -> None:
+        require_sum_one([probability for probability, _ in self.parts], "parts")
+        dims = {law.fixed_dim for _, law in self.parts if law.fixed_dim is not None}
         if len(dims) > 1:
-            raise ValueError(
-                f"Mixture parts have tokens of different dimensions {sorted(dims)}: make them agree"
-            )
-        self.parts = tuple(pairs)
+            raise wrong(f"have tokens of different dimensions {sorted(dims)}: make them agree", "parts")
 
     @property
     def weighted(self) -> tuple[tuple[Fraction, Law], ...]:
@@ -114,6 +139,9 @@ class Mixture(Law):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`; every part is drawn and one of them kept, token by token."""
+        import jax
+        import jax.numpy as jnp
+
         weighted = self.weighted
         choice_key, *keys = split_keys(key, len(weighted) + 1)
         probabilities = jnp.asarray([float(p) for p, _ in weighted])

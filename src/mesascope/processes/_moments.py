@@ -1,17 +1,19 @@
 """Independent equal coordinates of which only the moments are known."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from typing import TYPE_CHECKING
 
-from ..core import Number, exact, finite_number, random_key, show_number
+from ..core import exact, random_key
+from ..specs import LARGEST, Number, Numbers, kind, refused_at, show_number, wrong
 from ._gauss_rule import golub_welsch, jacobi_coefficients
 from ._law import MAX_ORDER, IdenticalLaw, LineRule, MomentError
 
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
+
+@kind("moments")
 class Moments(IdenticalLaw):
     r"""Independent equal coordinates with given moments $E x^0 = 1, E x, \dots, E x^6$.
 
@@ -21,22 +23,23 @@ class Moments(IdenticalLaw):
     Args:
         moments: seven numbers, orders 0 to 6. Give rationals as strings (`"1/3"`) or Fractions when a
             decision hangs on them: with floats, what lies within rounding of zero counts as zero.
-
-    Raises:
-        TypeError: an entry is not a number.
-        ValueError: not seven entries, $E x^0 \ne 1$, or no distribution on the line has these moments.
     """
 
-    moments: tuple[Number, ...] = eqx.field(static=True)
+    moments: Numbers
 
-    def __init__(self, moments: Sequence[Number | str]):
-        values = tuple(finite_number(f"Moments E x^{order}", m) for order, m in enumerate(moments))
-        if len(values) != MAX_ORDER + 1:
-            raise ValueError(f"Moments needs the {MAX_ORDER + 1} numbers E x^0 … E x^6, got {len(values)}")
-        if values[0] != 1:
-            raise ValueError(f"Moments E x^0 must be 1, got {values[0]}; divide all entries by it")
-        jacobi_coefficients(values)  # refuses impossible lists
-        self.moments = values
+    def __post_init__(self) -> None:
+        if len(self.moments) != MAX_ORDER + 1:
+            what = f"must be the {MAX_ORDER + 1} numbers E x^0 … E x^{MAX_ORDER}, got {len(self.moments)}"
+            raise wrong(what, "moments")
+        if self.moments[0] != 1:
+            raise wrong(f"E x^0 must be 1, got {self.moments[0]}; divide all entries by it", "moments", 0)
+        for order, moment in enumerate(self.moments):
+            if abs(float(moment)) > LARGEST**order:
+                raise wrong(
+                    f"must be at most {LARGEST**order:g} in size; choose other units", "moments", order
+                )
+        with refused_at("moments"):
+            jacobi_coefficients(self.moments)  # refuses impossible lists
 
     @property
     def even(self) -> bool:
@@ -65,6 +68,9 @@ class Moments(IdenticalLaw):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)` whose coordinates are independent draws from the atoms."""
+        import jax
+        import jax.numpy as jnp
+
         rule = self.line_rule()
         nodes, weights = jnp.asarray(rule.nodes), jnp.asarray(rule.weights)
         return jax.random.choice(random_key(key), nodes, (*shape, self.check_dim(dim)), p=weights)

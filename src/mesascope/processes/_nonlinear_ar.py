@@ -1,17 +1,21 @@
 """Sequences whose transition is a random two-layer network."""
 
-import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from __future__ import annotations
 
-from ..core import Number, finite_nonnegative, finite_positive, integer_at_least, show_number, split_keys
-from ._einsum import einsum
-from ._law import Law
-from ._normal import standard_normal
-from ._process import SequenceProcess, checked_law
-from ._recursion import unroll
+from typing import TYPE_CHECKING
 
 
+from ..core import finite_nonnegative, finite_positive, integer_at_least, split_keys
+from ..specs import Number, show_number
+from ..specs import Dim, Nonnegative, Positive, Size, kind
+from ._law import LawField
+from ._process import SequenceProcess, require_dim
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
+
+
+@kind("nonlinear-ar")
 class NonlinearAR(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = A \tanh(B x_t) + \sigma \xi_t$, $\xi_t \sim N(0, I)$.
 
@@ -25,28 +29,23 @@ class NonlinearAR(SequenceProcess):
         hidden: the number $m \ge 1$ of hidden units.
         gain: $g > 0$; tokens fade for small gains, and sequences become chaotic for large ones.
         noise: the standard deviation $\sigma \ge 0$.
-
-    Raises:
-        TypeError: a parameter of the wrong type.
-        ValueError: `dim` is below 1 or not the dimension of the law, `hidden` is below 1, `gain` is not
-            positive, or `noise` is negative.
     """
 
-    law: Law = eqx.field(static=True)
-    dim: int = eqx.field(static=True)
-    hidden: int = eqx.field(static=True)
-    gain: Number = eqx.field(static=True)
-    noise: Number = eqx.field(static=True)
+    law: LawField
+    dim: Dim
+    hidden: Size
+    gain: Positive = 1.0
+    noise: Nonnegative = 0.0
 
-    def __init__(self, law: Law, dim: int, hidden: int, gain: Number | str = 1.0, noise: Number | str = 0.0):
-        self.law = checked_law("NonlinearAR", law)
-        self.dim = law.check_dim(dim)
-        self.hidden = integer_at_least("NonlinearAR hidden", hidden, 1)
-        self.gain = finite_positive("NonlinearAR gain", gain)
-        self.noise = finite_nonnegative("NonlinearAR noise", noise)
+    def __post_init__(self) -> None:
+        require_dim(self.law, self.dim, "dim")
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Float[Array, "batch horizon dim"]:
         """Draw independent sequences of real tokens, shape `(batch, horizon, dim)`."""
+        import jax.numpy as jnp
+
+        from ._draws import einsum, standard_normal, unroll
+
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
         token_key, inner_key, outer_key, noise_key = split_keys(key, 4)

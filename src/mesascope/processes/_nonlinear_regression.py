@@ -1,14 +1,21 @@
 """Prompts whose labels are a random nonlinear function of the inputs."""
 
-import equinox as eqx
-from jaxtyping import PRNGKeyArray
+from __future__ import annotations
 
-from ..core import Number, integer_at_least, split_keys
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+
+from ..core import integer_at_least, split_keys
+from ..specs import Number
 from ._gaussian import Gaussian
 from ._law import Law
 from ._noise import NoiseRange, add_noise, checked_noise, show_noise
 from ._process import PromptProcess, Prompts, checked_law
 from ._target import Target
+
+if TYPE_CHECKING:
+    from jaxtyping import PRNGKeyArray
 
 
 class NonlinearRegression(PromptProcess):

@@ -1,19 +1,21 @@
 """Sequences x_{t+1} = W x_t + noise with a random orthogonal transition."""
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from __future__ import annotations
 
-from ..core import Number, finite_nonnegative, integer_at_least, named_key, show_number, split_keys
-from ._einsum import einsum
-from ._law import Law
-from ._orthogonal import haar_orthogonal
-from ._process import SequenceProcess, checked_law
-from ._recursion import unroll
-from ._shared import shared
+from typing import TYPE_CHECKING
 
 
+from ..core import finite_nonnegative, integer_at_least, named_key, split_keys
+from ..specs import Number, show_number
+from ..specs import Dim, Nonnegative, Seed, kind, wrong
+from ._law import LawField
+from ._process import SequenceProcess, require_dim
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
+
+
+@kind("orthogonal-ar")
 class OrthogonalAR(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t + \sigma \xi_t$ with $W$ orthogonal and $\xi_t \sim N(0, I)$.
 
@@ -28,31 +30,25 @@ class OrthogonalAR(SequenceProcess):
         dim: the token dimension $d \ge 1$, even with `basis`.
         noise: the standard deviation $\sigma \ge 0$.
         basis: `None`, or the seed ≥ 0 of the shared basis $U$.
-
-    Raises:
-        TypeError: a parameter of the wrong type.
-        ValueError: `dim` is below 1 or not the dimension of the law, or odd with `basis`; `noise` is negative
-            or not finite; `basis` is negative.
     """
 
-    law: Law = eqx.field(static=True)
-    dim: int = eqx.field(static=True)
-    noise: Number = eqx.field(static=True)
-    basis: int | None = eqx.field(static=True)
+    law: LawField
+    dim: Dim
+    noise: Nonnegative = 0.0
+    basis: Seed | None = None
 
-    def __init__(self, law: Law, dim: int, noise: Number | str = 0.0, basis: int | None = None):
-        self.law = checked_law("OrthogonalAR", law)
-        self.dim = law.check_dim(dim)
-        self.noise = finite_nonnegative("OrthogonalAR noise", noise)
-        self.basis = None if basis is None else integer_at_least("OrthogonalAR basis (a seed)", basis, 0)
-        if basis is not None and self.dim % 2:
-            raise ValueError(
-                f"OrthogonalAR with a shared basis turns planes, so dim must be even, got {self.dim}; "
-                "leave out basis for odd dimensions"
+    def __post_init__(self) -> None:
+        require_dim(self.law, self.dim, "dim")
+        if self.basis is not None and self.dim % 2:
+            raise wrong(
+                f"must be even with a shared basis, which turns planes, got {self.dim}; leave out basis for odd dimensions",
+                "dim",
             )
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Float[Array, "batch horizon dim"]:
         """Draw independent sequences of real tokens, shape `(batch, horizon, dim)`."""
+        from ._draws import einsum, haar_orthogonal, unroll
+
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
         token_key, transition_key, noise_key = split_keys(key, 3)
@@ -74,6 +70,11 @@ class OrthogonalAR(SequenceProcess):
 
 def _commuting(key: PRNGKeyArray, basis: int, dim: int, batch: int) -> Float[Array, "batch dim dim"]:
     """U R Uᵀ with the basis U of the seed `basis` and a random rotation R for every sequence."""
+    import jax
+    import jax.numpy as jnp
+
+    from ._draws import einsum, haar_orthogonal, shared
+
     vectors = shared(lambda: haar_orthogonal(named_key(basis, "OrthogonalAR", "basis"), dim, 1)[0])
     one, two = vectors[:, 0::2], vectors[:, 1::2]  # column p of each: the axes of plane p
     angles = 2 * jnp.pi * jax.random.uniform(key, (batch, 1, dim // 2))

@@ -1,19 +1,22 @@
 """Prompts whose inputs are a few orthonormal vectors."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
 
-from ..core import Number, exact, finite_nonnegative, finite_positive, integer_at_least, split_keys
+from ..core import exact, finite_nonnegative, finite_positive, integer_at_least, split_keys
+from ..specs import Number
 from ._gaussian import Gaussian
 from ._law import Law
 from ._mixture import SUM_TOLERANCE
 from ._process import PromptProcess, Prompts, checked_law
+
+if TYPE_CHECKING:
+    from jaxtyping import PRNGKeyArray
 
 
 class OrthonormalFeatures(PromptProcess):
@@ -85,6 +88,9 @@ class OrthonormalFeatures(PromptProcess):
 
     def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
+        import jax
+        import jax.numpy as jnp
+
         examples = integer_at_least("examples", examples, 1)
         batch = integer_at_least("batch", batch, 1)
         feature_key, weight_key = split_keys(key)

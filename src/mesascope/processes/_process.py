@@ -1,13 +1,20 @@
 """What a process is: a distribution of sequences of tokens, or of prompts with examples and a query."""
 
+from __future__ import annotations
+
 import abc
-from inspect import signature
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-import equinox as eqx
-from jaxtyping import Array, Float, Inexact, Int, PRNGKeyArray
+from ..specs import Component, refused_at
+from ._law import Law
 
-from ._law import Law, Static
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, Inexact, Int, PRNGKeyArray
+
+
+Data: TypeAlias = Literal["complex tokens", "real tokens", "symbols", "prompts"]
+"""What a process draws and a model reads."""
 
 
 class Prompts(NamedTuple):
@@ -22,17 +29,19 @@ class Prompts(NamedTuple):
     y: Float[Array, "batch N+1"]
 
 
-class SequenceProcess(Static):
+class SequenceProcess(Component, family="process"):
     """A distribution of sequences of tokens, each with its own hidden transition.
 
-    Parameters are static Python values: processes are hashable, compare by value and may be static under
-    `jax.jit`. Processes of discrete tokens have an attribute `vocabulary`, the number of symbols.
+    Processes are hashable, compare by value and may be static under `jax.jit`. Processes of discrete tokens have an attribute
+    `vocabulary`, the number of symbols.
 
     Attributes:
         dim: the token dimension, for discrete tokens that of their one-hot vectors.
+        data: what is drawn.
     """
 
-    dim: eqx.AbstractVar[int]
+    data: ClassVar[Data] = "real tokens"
+    dim: Any
 
     @abc.abstractmethod
     def sample(
@@ -54,22 +63,20 @@ class SequenceProcess(Static):
             ValueError: `horizon` or `batch` is below 1.
         """
 
-    @abc.abstractmethod
-    def describe(self) -> str:
-        """Return the process in a few words for titles and messages."""
 
 
-class PromptProcess(Static):
+class PromptProcess(Component, family="process"):
     """A distribution of regression prompts, each with its own hidden function from inputs to labels.
 
-    Parameters are static Python values: processes are hashable, compare by value and may be static under
-    `jax.jit`.
+    Processes are hashable, compare by value and may be static under `jax.jit`.
 
     Attributes:
         dim: the dimension of the inputs.
+        data: what is drawn.
     """
 
-    dim: eqx.AbstractVar[int]
+    data: ClassVar[Data] = "prompts"
+    dim: Any
 
     @abc.abstractmethod
     def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
@@ -85,20 +92,12 @@ class PromptProcess(Static):
             ValueError: `examples` or `batch` is below 1.
         """
 
-    @abc.abstractmethod
-    def describe(self) -> str:
-        """Return the process in a few words for titles and messages."""
 
 
-def checked_law(owner: str, law: object) -> Law:
-    """Return `law` if it is one; the message begins with the name of the `owner` of the parameter.
-
-    Raises:
-        TypeError: `law` is not a law.
-    """
-    if not isinstance(law, Law):
-        raise TypeError(f"{owner} law must be a law such as Gaussian(1.0), got {law!r}")
-    return law
+def require_dim(law: Law, dim: int, *path: str) -> None:
+    """Refuse a dimension in which a law has no tokens; `path` is the field of the dimension."""
+    with refused_at(*path):
+        law.check_dim(dim)
 
 
 def with_law(process: Any, law: Law) -> Any:
@@ -109,5 +108,4 @@ def with_law(process: Any, law: Law) -> Any:
     """
     if not isinstance(getattr(process, "law", None), Law):
         raise ValueError(f"{type(process).__name__} has no law that could be another")
-    arguments = {name: getattr(process, name) for name in signature(type(process)).parameters}
-    return type(process)(**arguments | {"law": law})
+    return replace(process, law=law)

@@ -1,30 +1,28 @@
 """Independent fair signs."""
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from __future__ import annotations
 
-from ..core import Number, exact, finite_positive, random_key, show_number
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core import exact, random_key
+from ..specs import Number, Scale, kind
 from ._law import IdenticalLaw, LineRule
 
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
+
+@kind("rademacher")
 class Rademacher(IdenticalLaw):
     r"""Independent fair signs, $P(x_{1j} = \pm c) = 1/2$: $E\,x_{1j}^{2k} = c^{2k}$.
 
     Args:
         scale: the absolute value $c > 0$.
-
-    Raises:
-        TypeError: `scale` is not a number.
-        ValueError: `scale` is not finite and positive.
     """
 
-    scale: Number = eqx.field(static=True)
-
-    def __init__(self, scale: Number | str = 1.0):
-        self.scale = finite_positive("Rademacher scale", scale)
+    scale: Scale = 1.0
 
     @property
     def even(self) -> bool:
@@ -47,9 +45,8 @@ class Rademacher(IdenticalLaw):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
+        import jax
+        import jax.numpy as jnp
+
         signs = jax.random.rademacher(random_key(key), (*shape, self.check_dim(dim)), jnp.result_type(float))
         return float(self.scale) * signs
-
-    def describe(self) -> str:
-        """Return e.g. `Rademacher(scale=1)`."""
-        return f"Rademacher(scale={show_number(self.scale)})"

@@ -1,18 +1,22 @@
 """Sequences of real tokens whose planes turn at random angular speeds."""
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
 
 from ..core import integer_at_least, split_keys
+from ..specs import Dim, kind, wrong
 from ._diagonal_unitary import circle_powers
-from ._law import Law
-from ._process import SequenceProcess, checked_law
+from ._law import LawField
+from ._process import SequenceProcess, require_dim
 
-_STARTS = ("plane", "axis")
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
 
+
+@kind("rotation-ar")
 class RotationAR(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t$ with $W = \mathrm{blockdiag}(R(\theta_1), R(\theta_2), \dots)$.
 
@@ -26,32 +30,25 @@ class RotationAR(SequenceProcess):
         start: `"plane"`: the law gives all $d$ coordinates of $x_1$. `"axis"`: it gives the first coordinate
             of each of the $d/2$ planes, the second is 0; a sample then holds the real and imaginary parts of
             `DiagonalUnitary(law, d/2)` with the same key, those of coordinate j in 2j and 2j + 1.
-
-    Raises:
-        TypeError: `law` is not a law, or `dim` is not an integer.
-        ValueError: `dim` is below 2 or odd, $d$ or $d/2$ is not the dimension of the law, or `start` is
-            neither `"plane"` nor `"axis"`.
     """
 
-    law: Law = eqx.field(static=True)
-    dim: int = eqx.field(static=True)
-    start: str = eqx.field(static=True)
+    law: LawField
+    dim: Dim
+    start: Literal["plane", "axis"] = "plane"
 
-    def __init__(self, law: Law, dim: int, start: str = "plane"):
-        self.law = checked_law("RotationAR", law)
-        self.dim = integer_at_least("dim", dim, 2)
+    def __post_init__(self) -> None:
         if self.dim % 2:
-            raise ValueError(f"RotationAR turns planes, so dim must be even, got {self.dim}")
-        if start not in _STARTS:
-            raise ValueError(f"RotationAR start must be 'plane' or 'axis', got {start!r}")
-        self.start = start
-        law.check_dim(self.dim if start == "plane" else self.dim // 2)
+            raise wrong(f"must be even, since planes turn, got {self.dim}", "dim")
+        require_dim(self.law, self.dim if self.start == "plane" else self.dim // 2, "dim")
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Float[Array, "batch horizon dim"]:
         r"""Draw independent sequences of real tokens, shape `(batch, horizon, dim)`.
 
         The powers $W^{t-1}$ are computed by angle and do not drift with $t$.
         """
+        import jax
+        import jax.numpy as jnp
+
         horizon = integer_at_least("horizon", horizon, 1)
         batch = integer_at_least("batch", batch, 1)
         token_key, transition_key = split_keys(key)

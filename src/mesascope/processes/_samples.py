@@ -3,7 +3,6 @@
 import hashlib
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -11,13 +10,19 @@ from ._law import MAX_ORDER
 
 
 class Samples:
-    """A read-only table of finite numbers that compares and hashes by content, so that it may be static."""
+    """A read-only table of finite numbers that compares and hashes by content.
 
-    def __init__(self, values: Any):
+    Attributes:
+        table: shape (n, d).
+        pooled: whether it is one pool of numbers for every coordinate, d = 1.
+    """
+
+    def __init__(self, values: np.ndarray):
         table = np.array(values, dtype=float) + 0.0  # turns −0 into 0: equal samples are equal bytes then
-        table.setflags(write=False)
-        self.table = table
         self._digest = hashlib.sha256(repr(table.shape).encode() + table.tobytes()).digest()
+        self.pooled = table.ndim == 1
+        self.table = table.reshape(len(table), -1)
+        self.table.setflags(write=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Samples) and self._digest == other._digest

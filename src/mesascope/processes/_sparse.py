@@ -1,17 +1,21 @@
 """One non-zero coordinate of random place and sign."""
 
+from __future__ import annotations
+
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..core import Number, exact, finite_positive, integer_at_least, show_number, split_keys
+from ..core import exact, integer_at_least, split_keys
+from ..specs import Number, Scale, kind
 from ._law import Law, LineRule, ProductTerm, QuadratureTerm, point_rule, powers
 
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
+
+@kind("sparse")
 class Sparse(Law):
     r"""One-hot tokens: $x_1 = \pm c\,e_j$, place $j$ uniform on the $d$ coordinates, sign fair.
 
@@ -20,16 +24,9 @@ class Sparse(Law):
 
     Args:
         scale: the absolute value $c > 0$ of the non-zero coordinate.
-
-    Raises:
-        TypeError: `scale` is not a number.
-        ValueError: `scale` is not finite and positive.
     """
 
-    scale: Number = eqx.field(static=True)
-
-    def __init__(self, scale: Number | str = 1.0):
-        self.scale = finite_positive("Sparse scale", scale)
+    scale: Scale = 1.0
 
     @property
     def exchangeable(self) -> bool:
@@ -91,11 +88,10 @@ class Sparse(Law):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
+        import jax
+        import jax.numpy as jnp
+
         place_key, sign_key = split_keys(key)
         place = jax.random.randint(place_key, shape, 0, self.check_dim(dim))
         sign = jax.random.rademacher(sign_key, shape, jnp.result_type(float))
         return float(self.scale) * sign[..., None] * jax.nn.one_hot(place, dim, dtype=sign.dtype)
-
-    def describe(self) -> str:
-        """Return e.g. `Sparse(scale=1)`."""
-        return f"Sparse(scale={show_number(self.scale)})"

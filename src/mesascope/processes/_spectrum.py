@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..core import Number, finite_number
+from ..core import finite_number
+from ..specs import Number
 
 Interval: TypeAlias = tuple[Number, Number]
 Spectrum: TypeAlias = tuple[Interval | complex, ...]

@@ -1,16 +1,20 @@
 """Independent Student-t coordinates: the law with heavy tails."""
 
+from __future__ import annotations
+
 from math import prod
+from typing import TYPE_CHECKING
 
-import equinox as eqx
-import jax
-from jaxtyping import Array, Float, PRNGKeyArray
-
-from ..core import Number, exact, finite_positive, random_key, show_number
+from ..core import exact, random_key
+from ..specs import Number, Positive, Scale, kind, show_number
 from ._gauss_rule import golub_welsch, jacobi_coefficients
 from ._law import MAX_ORDER, IdenticalLaw, LineRule, MomentError
 
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
+
+@kind("studentt")
 class StudentT(IdenticalLaw):
     r"""Independent coordinates $x_{1j} = s\,\tau$, $\tau$ Student-t with $\nu$ degrees of freedom.
 
@@ -21,18 +25,10 @@ class StudentT(IdenticalLaw):
     Args:
         df: degrees of freedom $\nu > 0$, not necessarily an integer.
         scale: factor $s > 0$ (not the standard deviation, which is $s \sqrt{\nu/(\nu-2)}$).
-
-    Raises:
-        TypeError: a parameter is not a number.
-        ValueError: a parameter is not finite and positive.
     """
 
-    df: Number = eqx.field(static=True)
-    scale: Number = eqx.field(static=True)
-
-    def __init__(self, df: Number | str, scale: Number | str = 1.0):
-        self.df = finite_positive("StudentT df", df)
-        self.scale = finite_positive("StudentT scale", scale)
+    df: Positive
+    scale: Scale = 1.0
 
     @property
     def even(self) -> bool:
@@ -67,10 +63,8 @@ class StudentT(IdenticalLaw):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
+        import jax
+
         return float(self.scale) * jax.random.t(
             random_key(key), float(self.df), (*shape, self.check_dim(dim))
         )
-
-    def describe(self) -> str:
-        """Return e.g. `StudentT(df=8, scale=1)`."""
-        return f"StudentT(df={show_number(self.df)}, scale={show_number(self.scale)})"

@@ -1,16 +1,17 @@
 """Random nonlinear functions from inputs to labels, one for every prompt."""
 
+from __future__ import annotations
+
 import abc
+from typing import TYPE_CHECKING
 
 import equinox as eqx
-import jax
-from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import integer_at_least, named_key, split_keys
-from ._einsum import einsum
 from ._law import Static
-from ._normal import standard_normal
-from ._shared import shared
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
 
 class Target(Static):
@@ -46,6 +47,10 @@ class TwoLayerReLU(Target):
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one network for every row of inputs and return its outputs, shape `(batch, n)`."""
+        import jax
+
+        from ._draws import einsum, standard_normal
+
         inner_key, outer_key = split_keys(key)
         batch, _, dim = x.shape
         inner = standard_normal(inner_key, (batch, dim, self.hidden))
@@ -85,14 +90,20 @@ class RandomFeatures(Target):
 
     def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
         r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""
+        import jax
+
+        from ._draws import einsum
+
         return jax.nn.relu(einsum("...j,jk->...k", x, self.vectors(x.shape[-1])))
 
     def vectors(self, dim: int) -> Float[Array, "dim features"]:
         """Return the $v_k$ as columns."""
+        from ._draws import shared, standard_normal
+
         shape = (dim, self.features)
         return shared(lambda: standard_normal(named_key(self.seed, "RandomFeatures"), shape))
 
-    def traced(self, dim: int) -> "TracedFeatures":
+    def traced(self, dim: int) -> TracedFeatures:
         """Return the same functions with the $v_k$ as an array: those of all seeds share compiled programs."""
         return TracedFeatures(self.vectors(dim))
 
@@ -112,6 +123,10 @@ class TracedFeatures(Target):
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
+        import jax
+
+        from ._draws import einsum
+
         return _combined(key, jax.nn.relu(einsum("...j,jk->...k", x, self.vectors)))
 
     def describe(self) -> str:
@@ -120,6 +135,8 @@ class TracedFeatures(Target):
 
 
 def _combined(key: PRNGKeyArray, features: Float[Array, "batch n features"]) -> Float[Array, "batch n"]:
+    from ._draws import einsum, standard_normal
+
     count = features.shape[-1]
     weights = (2 / count) ** 0.5 * standard_normal(key, (features.shape[0], count))
     return einsum("bnk,bk->bn", features, weights)

@@ -1,5 +1,7 @@
 """Which predictions count: a weight for every context length."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
@@ -7,7 +9,8 @@ from functools import partial
 import equinox as eqx
 import numpy as np
 
-from ..core import Number, exact, integer_at_least
+from ..core import exact, integer_at_least
+from ..specs import Number
 from ._law import Static
 from ._weights import Weights, checked_weights, show_weights
 
@@ -42,7 +45,7 @@ class NextToken(Static):
         self.weights = None if weights is None else _checked(self.horizon, weights)
 
     @classmethod
-    def last(cls, horizon: int) -> "NextToken":
+    def last(cls, horizon: int) -> NextToken:
         """Return the task that counts only the prediction from the longest context, t = T − 1."""
         horizon = integer_at_least("horizon", horizon, 3)
         return cls(horizon, {horizon - 1: 1})

@@ -1,29 +1,28 @@
 """Independent coordinates, uniform on a symmetric interval."""
 
-import equinox as eqx
-import jax
-import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from __future__ import annotations
 
-from ..core import Number, exact, finite_positive, random_key, show_number
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core import exact, random_key
+from ..specs import Number, Scale, kind
 from ._law import IdenticalLaw, LineRule
 
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float, PRNGKeyArray
 
+
+@kind("uniform")
 class Uniform(IdenticalLaw):
     r"""Independent coordinates, uniform on $[-h, h]$: $E\,x_{1j}^{2k} = h^{2k}/(2k+1)$.
 
     Args:
         scale: the half-width $h > 0$.
-
-    Raises:
-        TypeError: `scale` is not a number.
-        ValueError: `scale` is not finite and positive.
     """
 
-    scale: Number = eqx.field(static=True)
-
-    def __init__(self, scale: Number | str = 1.0):
-        self.scale = finite_positive("Uniform scale (the half-width)", scale)
+    scale: Scale = 1.0
 
     @property
     def even(self) -> bool:
@@ -46,9 +45,7 @@ class Uniform(IdenticalLaw):
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""
+        import jax
+
         half = float(self.scale)
         return jax.random.uniform(random_key(key), (*shape, self.check_dim(dim)), minval=-half, maxval=half)
-
-    def describe(self) -> str:
-        """Return e.g. `Uniform(scale=1)`."""
-        return f"Uniform(scale={show_number(self.scale)})"

@@ -5,7 +5,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..core import Number, finite_nonnegative, show_number
+from ..core import finite_nonnegative
+from ..specs import Number, show_number
 
 Weights: TypeAlias = Mapping[int, Number | str] | Sequence[Number | str] | np.ndarray
 Pairs: TypeAlias = tuple[tuple[int, Number], ...]

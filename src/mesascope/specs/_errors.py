@@ -29,6 +29,11 @@ class SpecError(ValueError):
             places.append(_show_path(path))
         super().__init__(": ".join([*places, self.what]))
 
+    @property
+    def place(self) -> str:
+        """The field, as `law.parts[1].scale`; empty for the whole."""
+        return _show_path(self.path)
+
 
 @contextmanager
 def at(*path: str | int, file: str | None = None) -> Iterator[None]:
@@ -47,6 +52,11 @@ def at(*path: str | int, file: str | None = None) -> Iterator[None]:
 def wrong(what: str, *path: str | int) -> PydanticCustomError:
     """Return the error that a validator raises: `what` is wrong at `path`, seen from the validated value."""
     return PydanticCustomError("mesascope", "{what}", {"what": what, "path": list(path)})
+
+
+def wrong_type(what: str, *path: str | int) -> PydanticCustomError:
+    """As `wrong`, where what is given is not even of the right type: a constructor raises `TypeError` for it."""
+    return PydanticCustomError("mesascope_type", "{what}", {"what": what, "path": list(path)})
 
 
 def first_error(error: ValidationError, data: Any) -> SpecError:
@@ -84,7 +94,7 @@ def _show_path(path: Sequence[str | int]) -> str:
 def _text(error: Any, context: Mapping[str, Any]) -> str:
     kind, given = error["type"], error["input"]
     match kind:
-        case "mesascope":
+        case "mesascope" | "mesascope_type":
             return str(context["what"])
         case "missing":
             return "missing; add it"
@@ -146,3 +156,10 @@ def one_line(text: str) -> str:
 
 def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def show_number(value: Any) -> str:
+    """Write a number the short way: `1.0` as `1`, a fraction as `1/3`, other floats as Python does."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return str(value)

@@ -1,6 +1,7 @@
 """What all specifications are made of: tables without unknown fields, numbers, arrays, tagged tables."""
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,10 +21,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ._errors import first_error, show, unknown, wrong
+from ._errors import first_error, show, unknown, wrong, wrong_type
 
 Number: TypeAlias = int | float | Fraction
+"""A real number; a float stands for the rational number that it is."""
 _T = TypeVar("_T")
+_S = TypeVar("_S", bound="Spec")
 
 MOST_DIM = 1024
 # Sixth powers of what lies between these bounds are ordinary double-precision numbers.
@@ -80,8 +83,10 @@ def number(value: Any) -> Number:
         if not _RATIONAL.fullmatch(text):
             raise wrong(f"{show(value)} spells no rational number; write e.g. '1/3' or '0.25'")
         return Fraction(text)
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a scalar of numpy
+        value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise wrong(f"must be a number, got {show(value)}")
+        raise wrong_type(f"must be a number, got {show(value)}")
     try:
         finite = math.isfinite(value)
     except OverflowError:  # an integer that no double can hold
@@ -89,6 +94,16 @@ def number(value: Any) -> Number:
     if not finite:
         raise wrong(f"must be finite and fit double precision, got {show(value)}")
     return value
+
+
+def integer(value: Any) -> int:
+    """Return an integer as Python's; truth values and floats are none."""
+    if not (isinstance(value, bool) or type(value).__name__ == "bool_"):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    raise wrong_type(f"must be an integer, got {show(value)}")
 
 
 def positive(value: Any) -> Number:
@@ -129,7 +144,7 @@ def placed(check: Callable[[Any], _T], value: Any, *place: int | str) -> _T:
     try:
         return check(value)
     except PydanticCustomError as error:
-        raise wrong(str((error.context or {})["what"]), *place) from None
+        raise _moved(error, *place) from None
 
 
 @contextmanager
@@ -138,23 +153,45 @@ def inside(*path: int | str) -> Iterator[None]:
     try:
         yield
     except PydanticCustomError as error:
-        context = error.context or {}
-        raise wrong(str(context["what"]), *path, *context["path"]) from None
+        raise _moved(error, *path) from None
+
+
+def _moved(error: PydanticCustomError, *path: int | str) -> PydanticCustomError:
+    """The error as it is seen from further out."""
+    context = error.context or {}
+    raise_again = wrong_type if error.type == "mesascope_type" else wrong
+    return raise_again(str(context["what"]), *path, *context["path"])
 
 
 def table_or(kind: type[Spec], check: Callable[[Any], Any]) -> PlainValidator:
     """Return the check of a field that is either a table of this kind or what `check` accepts."""
 
     def read(value: Any, info: ValidationInfo) -> Any:
-        if not isinstance(value, Mapping | kind):
-            return check(value)
-        try:
-            return kind.model_validate(value, context=info.context)
-        except ValidationError as error:
-            first = first_error(error, value)
-            raise wrong(first.what, *first.path) from None
+        return read_table(kind, value, info) if isinstance(value, Mapping | kind) else check(value)
 
     return PlainValidator(read)
+
+
+def read_table(kind: type[_S], value: Any, info: ValidationInfo) -> _S:
+    """Return a table as a specification of this kind; an error says where in the table."""
+    try:
+        return kind.model_validate(value, context=info.context)
+    except ValidationError as error:
+        first = first_error(error, value)
+        raise wrong(first.what, *first.path) from None
+
+
+@contextmanager
+def refused_at(*path: int | str) -> Iterator[None]:
+    """Say that what the block refuses with a `ValueError` or `TypeError` is wrong at `path`."""
+    try:
+        yield
+    except PydanticCustomError:
+        raise
+    except TypeError as error:
+        raise wrong_type(str(error), *path) from None
+    except ValueError as error:
+        raise wrong(str(error), *path) from None
 
 
 def as_list(value: Any) -> Any:
@@ -220,18 +257,18 @@ Scale: TypeAlias = Annotated[Number, PlainValidator(scale), PlainSerializer(writ
 Matrix: TypeAlias = Annotated[
     tuple[tuple[float, ...], ...], PlainValidator(lambda value: rows(value, real)), PlainSerializer(written)
 ]
-Dim: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MOST_DIM)]
-Size: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=2**16)]
+Dim: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=MOST_DIM)]
+Size: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=2**16)]
 """How many there are of something that weights or samples are made of: layers, heads, hidden units."""
-Depth: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=2**10)]
+Depth: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=2**10)]
 """How many layers a network has: they are compiled one by one."""
-Count: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=10**8)]
+Count: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=10**8)]
 """How often something is done: steps, samples."""
 Rho: TypeAlias = Annotated[
     Literal["t-1", "t", "1"], BeforeValidator(lambda rho: "1" if type(rho) is int and rho == 1 else rho)
 ]
 """The normalizer ρ_t."""
-Seed: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
+Seed: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=0, le=2**32 - 1)]
 """A seed of random numbers, 0 … 2³² − 1."""
 Token: TypeAlias = Annotated[
     Number | tuple[Number, ...],

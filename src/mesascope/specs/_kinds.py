@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import abc
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache, wraps
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
-from ._errors import first_error, show, unknown, wrong
+from ._errors import first_error, show, show_number, unknown, wrong
 from ._fields import written
 
 _T = TypeVar("_T", bound="Component")
@@ -40,6 +40,11 @@ class Component(abc.ABC):
     family: ClassVar[str]
     kind: ClassVar[str]
     traced: ClassVar[tuple[str, ...]] = ()
+
+    def describe(self) -> str:
+        """Return it in a few words for titles and messages, e.g. `Gaussian(scale=1)`."""
+        told = (f"{field.name}={show_number(getattr(self, field.name))}" for field in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(told)})"
 
     def __init_subclass__(cls, family: str | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -118,7 +123,9 @@ def _plain_init(cls: type[Any]) -> Any:
     @wraps(cls.__init__)
     def __init__(self: Any, *args: Any, **given: Any) -> None:
         if len(args) > len(names):
-            raise TypeError(f"{cls.__name__} takes {len(names)} arguments ({', '.join(names)}), got {len(args)}")
+            raise TypeError(
+                f"{cls.__name__} takes {len(names)} arguments ({', '.join(names)}), got {len(args)}"
+            )
         positional = dict(zip(names, args, strict=False))
         for name in given:
             if name in positional:

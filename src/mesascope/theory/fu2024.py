@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Number, finite_positive, finite_reals, integer_at_least
+from ..core import finite_positive, finite_reals, integer_at_least
+from ..specs import Number
 from ._construction import Construction, stacked
 from .giannou2024 import least_squares_by_newton
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Number, finite_positive, finite_reals, integer_at_least
+from ..core import finite_positive, finite_reals, integer_at_least
+from ..specs import Number
 from ._construction import Construction, stacked
 
 

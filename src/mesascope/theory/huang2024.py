@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
-from ..core import Number, finite_positive, finite_reals, integer_at_least
+from ..core import finite_positive, finite_reals, integer_at_least
+from ..specs import Number
 
 _MOST_COUNTS = 2_000_000
 

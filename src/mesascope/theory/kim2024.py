@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import Number, finite_positive, finite_reals, integer_at_least
+from ..core import finite_positive, finite_reals, integer_at_least
+from ..specs import Number
 
 _SMALLEST = (
     1e-12  # eigenvalues of the Gram matrix below this part of the largest are features that repeat others

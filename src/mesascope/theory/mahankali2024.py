@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import Number, covariance_matrix, exact, finite_nonnegative, integer_at_least
+from ..core import covariance_matrix, exact, finite_nonnegative, integer_at_least
+from ..specs import Number
 from ._construction import Construction
 
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
-from ..core import Number, finite_number, finite_positive, integer_at_least
+from ..core import finite_number, finite_positive, integer_at_least
+from ..specs import Number
 
 Parents = Sequence[int | None]
 

@@ -10,7 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..core import Number, exact, finite_nonnegative, finite_number, finite_positive, integer_at_least
+from ..core import exact, finite_nonnegative, finite_number, finite_positive, integer_at_least
+from ..specs import Number
 from ._construction import Construction, one_per_layer, stacked
 
 

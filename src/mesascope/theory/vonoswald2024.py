@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import Number, finite_number, finite_positive, finite_reals, integer_at_least
+from ..core import finite_number, finite_positive, finite_reals, integer_at_least
+from ..specs import Number
 from ._construction import Construction
 
 

@@ -12,14 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import (
-    Number,
-    covariance_matrix,
-    finite_number,
-    finite_positive,
-    finite_reals,
-    integer_at_least,
-)
+from ..core import covariance_matrix, finite_number, finite_positive, finite_reals, integer_at_least
+from ..specs import Number
 from ._construction import Construction
 
 

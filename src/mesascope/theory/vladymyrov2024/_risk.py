@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ...core import Number, exact, finite_nonnegative, integer_at_least
+from ...core import exact, finite_nonnegative, integer_at_least
+from ...specs import Number
 from .._wishart import wishart_mean
 from ..vonoswald2023 import best_step_size
 

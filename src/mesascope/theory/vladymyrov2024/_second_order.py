@@ -3,7 +3,8 @@
 from math import ceil, log, sqrt
 from typing import NamedTuple
 
-from ...core import Number, finite_positive, integer_at_least
+from ...core import finite_positive, integer_at_least
+from ...specs import Number
 
 
 class Schedule(NamedTuple):

@@ -8,8 +8,9 @@ from itertools import permutations
 from math import prod
 from typing import Literal, TypeAlias
 
-from ...core import Number, exact
+from ...core import exact
 from ...processes import Law, MomentError
+from ...specs import Number
 from ._moments import coordinate_moments, token_moments
 
 

@@ -2,8 +2,9 @@
 
 from fractions import Fraction
 
-from ...core import Number, exact, integer_at_least
+from ...core import exact, integer_at_least
 from ...processes import DiagonalUnitary
+from ...specs import Number
 from ._assumptions import NamedMask
 from ._limits import moments_of, require_diagonal
 

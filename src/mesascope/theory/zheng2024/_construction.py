@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ...core import Number, finite_number, integer_at_least
+from ...core import finite_number, integer_at_least
+from ...specs import Number
 from .._construction import Construction
 
 

@@ -3,8 +3,9 @@
 from fractions import Fraction
 from typing import NamedTuple
 
-from ...core import Number, exact, integer_at_least
+from ...core import exact, integer_at_least
 from ...processes import DiagonalUnitary, NextToken
+from ...specs import Number
 from ._assumptions import NamedMask, diagonal_stays_diagonal
 from ._moments import TokenMoments, token_moments
 from ._sums import weight_sums

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import Number, exact
+from ...core import exact
 from ...processes import NextToken
+from ...specs import Number
 
 EXACT_TERMS = 2000
 """Up to so many summands, sums are exact fractions; their numerators grow by about one digit per summand."""

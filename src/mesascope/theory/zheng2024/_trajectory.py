@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...core import Number, finite_number
+from ...core import finite_number
 from ...processes import DiagonalUnitary, NextToken
+from ...specs import Number
 from ._assumptions import NamedMask
 from ._limits import flow_coefficients, require_diagonal
 

@@ -4,11 +4,11 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from mesascope.specs import LARGEST
+from ..specs import LARGEST
 
-MOST_SAMPLES = 1_000_000
+MAX_SAMPLES = 1_000_000
 """Moments of samples are computed in rational arithmetic: a million numbers take seconds."""
-_MOST_BYTES = 2**26
+_MAX_BYTES = 2**26
 
 
 def read_samples(path: Path) -> Any:
@@ -29,9 +29,9 @@ def read_samples(path: Path) -> Any:
     try:
         if path.exists() and not path.is_file():
             raise ValueError(f"{path} is no file; give a .npy or .csv file")
-        if path.stat().st_size > _MOST_BYTES:
+        if path.stat().st_size > _MAX_BYTES:
             raise ValueError(
-                f"{path} is larger than {_MOST_BYTES // 2**20} MiB; give fewer samples, or moments"
+                f"{path} is larger than {_MAX_BYTES // 2**20} MiB; give fewer samples, or moments"
             )
         samples = reader(path)
     except OSError as error:
@@ -40,9 +40,9 @@ def read_samples(path: Path) -> Any:
         raise ValueError(f"{path} holds {samples.dtype}, not real numbers; save a real array")
     if samples.ndim not in (1, 2) or samples.size == 0:
         raise ValueError(f"{path} holds an array of shape {samples.shape}; save one of shape (n,) or (n, d)")
-    if samples.size > MOST_SAMPLES:
+    if samples.size > MAX_SAMPLES:
         raise ValueError(
-            f"{path} holds {samples.size} numbers, at most {MOST_SAMPLES} are taken; thin them out"
+            f"{path} holds {samples.size} numbers, at most {MAX_SAMPLES} are taken; thin them out"
         )
     samples = np.asarray(samples, dtype=float)
     if not (np.abs(samples) <= LARGEST).all():  # true for NaN too
