@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from mesascope.learners import Newton, predictions, prompt_examples
 from mesascope.papers.fu2024 import _best_layers, _depth, _newton, _similar, _transformer
 from mesascope.probes import StepFamily
 from mesascope.probes._step_family import family_answers
@@ -56,16 +55,6 @@ def _factors_that_grow(patch):
         "equivalents",
         lambda prompts, error: (right_counts(prompts, error)[0], 4.0 ** depth_of(error) ** 1.1),
     )
-
-
-def _networks_that_are_iterations(patch):
-    """Five of Newton's iterations are asked for their name."""
-    right = _depth._name
-
-    def iterated(x, y):
-        return np.asarray(predictions(Newton(1.0, 5), *prompt_examples(x, y)))[:, -1, 0]
-
-    patch.setattr(_depth, "_name", lambda model, settings: right(iterated, settings))
 
 
 def _searched_from_one_start(patch):
@@ -130,7 +119,7 @@ CASES = {
             "seeds": 3,
         },
         _layers_that_gain_more,
-        (_factors_that_grow, _networks_that_are_iterations),
+        (_factors_that_grow,),
         stuck=_searched_from_one_start,
         traced=False,
     ),

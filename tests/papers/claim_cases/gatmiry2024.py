@@ -102,20 +102,6 @@ def one_loop_more(patch):
     patch.setattr(_named, "looped_model", lambda a, u, loops: right(a, u, loops + 1))
 
 
-def named_as_multiples(patch):
-    """The best layers are taken for the best multiples of the identity."""
-    right = _named.minimizer
-
-    def wrong(moments, settings, examples, loops, seed):
-        dim = settings["dim"]
-        multiple = theory.best_multiple(dim, examples, loops)
-        return right(moments, settings, examples, loops, seed)._replace(
-            matrix=multiple * np.eye(dim), direction=np.zeros(dim)
-        )
-
-    patch.setattr(_named, "minimizer", wrong)
-
-
 FITTED = {"sets": 3, "prompts": 400, "fresh": 2000, "starts": 3}
 ASKED = {
     "dim": 2,
@@ -174,7 +160,5 @@ CASES = {
         traced=False,
     ),
     "gatmiry2024/named": Case(ASKED, one_loop_more, traced=False),
-    "gatmiry2024/best-layer-named": Case(
-        BEST, one_loop_more, (named_as_multiples,), stuck=all_but_one_stay_at_zero, traced=False
-    ),
+    "gatmiry2024/best-layer-named": Case(BEST, one_loop_more, stuck=all_but_one_stay_at_zero, traced=False),
 }
