@@ -57,8 +57,10 @@ def test_processes_compare_by_value():
 
 
 def test_bad_arguments():
-    with pytest.raises(TypeError, match=r"DiagonalUnitary law must be a law .*got 'gaussian'"):
-        DiagonalUnitary("gaussian", 3)
+    with pytest.raises(
+        ValueError, match=r"DiagonalUnitary law.kind unknown kind 'gausian'; did you mean 'gaussian'"
+    ):
+        DiagonalUnitary("gausian", 3)
     with pytest.raises(ValueError, match="dim must be at least 1, got 0"):
         DiagonalUnitary(Gaussian(), 0)
     with pytest.raises(TypeError, match="dim must be an integer"):

@@ -54,13 +54,13 @@ def test_reads_well(task, text):
     [
         ((0,), ValueError, "examples must be at least 1, got 0"),
         ((3.0,), TypeError, "examples must be an integer"),
-        ((2, [1, 1]), ValueError, r"one number for each example count 0 … 2, that is 3, got 2"),
-        ((2, "111"), TypeError, "weights must map example counts to numbers or list 3 numbers"),
-        ((2, [1, -1, 1]), ValueError, "weight of example count 1 must not be negative, got -1"),
-        ((2, {0: float("inf")}), ValueError, "weight of example count 0 must be finite"),
+        ((2, [1, 1]), ValueError, r"weights has 2 numbers, expected 3, one for each example count 0 … 2"),
+        ((2, "111"), TypeError, "weights must be a table from lengths to weights, or their list"),
+        ((2, [1, -1, 1]), ValueError, r"weights\[1\] must not be negative, got -1"),
+        ((2, {0: float("inf")}), ValueError, "weights.0 must be finite"),
         ((2, {}), ValueError, "all weights are zero"),
-        ((2, {3: 1}), ValueError, "example count must be at most N = 2, got 3"),
-        ((2, {-1: 1}), ValueError, "example count must be at least 0, got -1"),
+        ((2, {3: 1}), ValueError, "example counts are 0 … 2, got 3"),
+        ((2, {-1: 1}), TypeError, "-1 is no number of tokens or examples"),
     ],
 )
 def test_bad_tasks_are_refused(arguments, error, message):

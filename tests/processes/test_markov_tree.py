@@ -7,7 +7,7 @@ import pytest
 
 from mesascope.core import named_key
 from mesascope.processes import MarkovTree
-from mesascope.processes._stationary import stationary_distribution
+from mesascope.processes._draws import stationary_distribution
 
 COUNT = 20_000
 draw = jax.jit(lambda process, key, batch: process.sample(key, process.horizon, batch), static_argnums=(0, 2))

@@ -14,7 +14,7 @@ from mesascope.processes import (
     OrthogonalAR,
     RotationAR,
 )
-from mesascope.processes._orthogonal import haar_orthogonal
+from mesascope.processes._draws import haar_orthogonal
 
 COUNT = 20_000
 draw = jax.jit(lambda process, key, size, batch: process.sample(key, size, batch), static_argnums=(0, 2, 3))

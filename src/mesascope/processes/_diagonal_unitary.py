@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-
 from ..core import integer_at_least, split_keys
 from ..specs import Dim, kind
 from ._law import LawField

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Annotated
 
-import equinox as eqx
 import numpy as np
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
 from ..core import exact, integer_at_least
-from ..specs import Number
-from ._law import Static
-from ._weights import Weights, checked_weights, show_weights
+from ..specs import Number, integer, kind
+from ._task import Task
+from ._weights import Pairs, checked_weights, given_weights, show_weights, written_weights
+
+MAX_EXAMPLES = 10**6  # weights are listed one by one
 
 
-class FewShot(Static):
+@kind("few-shot")
+class FewShot(Task):
     r"""Regression from examples: $L = \sum_{t=0}^{N} w_t \cdot \tfrac12 E(\hat y_{t+1} - y_{t+1})^2$.
 
     The example count $t$ is the number of pairs seen when the label of the query $x_{t+1}$ is predicted.
@@ -28,19 +32,14 @@ class FewShot(Static):
     Attributes:
         examples: as above.
         weights: `None` when only $w_N = 1$ counts, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
-
-    Raises:
-        TypeError: a weight or an example count of the wrong type.
-        ValueError: `examples` below 1, an example count outside 0 … N, a wrong number of weights, a weight that
-            is negative or not finite, or only zero weights.
     """
 
-    examples: int = eqx.field(static=True)
-    weights: tuple[tuple[int, Number], ...] | None = eqx.field(static=True)
+    examples: Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_EXAMPLES)]
+    weights: Annotated[Pairs | None, PlainValidator(given_weights), PlainSerializer(written_weights)] = None
 
-    def __init__(self, examples: int, weights: Weights | None = None):
-        self.examples = integer_at_least("examples", examples, 1)
-        self.weights = None if weights is None else _checked(self.examples, weights)
+    def __post_init__(self) -> None:
+        checked = checked_weights("example count", range(self.examples + 1), self.weights)
+        object.__setattr__(self, "weights", None if checked == ((self.examples, 1),) else checked)
 
     @classmethod
     def every(cls, examples: int) -> FewShot:
@@ -76,16 +75,3 @@ class FewShot(Static):
     def __repr__(self) -> str:
         weights = None if self.weights is None else dict(self.weights)
         return f"FewShot(examples={self.examples}, weights={weights})"
-
-
-def _checked(examples: int, weights: Weights) -> tuple[tuple[int, Number], ...] | None:
-    """Return the sorted pairs of non-zero weights, or None when only the last counts, with 1."""
-
-    def example_count(value: object) -> int:
-        t = integer_at_least("example count", value, 0)
-        if t > examples:
-            raise ValueError(f"example count must be at most N = {examples}, got {t}")
-        return t
-
-    pairs = checked_weights("example count", range(examples + 1), example_count, weights)
-    return None if pairs == ((examples, 1),) else pairs

@@ -147,10 +147,6 @@ class Law(Component, family="law"):
             An array of shape `shape + (dim,)` in JAX's default float type.
         """
 
-    @abc.abstractmethod
-    def describe(self) -> str:
-        """Return the law in a few words for titles and messages, e.g. `Gaussian(scale=1)`."""
-
     def check_dim(self, dim: int) -> int:
         """Return `dim` if the law has tokens of that dimension.
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
-import equinox as eqx
 import numpy as np
+from pydantic import PlainSerializer, PlainValidator, StrictBool
 
-from ..core import finite_nonnegative, integer_at_least, split_keys
-from ..specs import Number, show_number
-from ._law import Law
-from ._process import SequenceProcess, checked_law
-from ._spectrum import Spectrum, checked_spectrum, imaginary_parts, largest_size, partners, real_bounds
+from ..core import integer_at_least, split_keys
+from ..specs import Dim, Nonnegative, Number, kind, show_number, wrong
+from ._law import Law, LawField
+from ._process import SequenceProcess, require_dim
+from ._spectrum import (
+    Spectrum,
+    checked_spectrum,
+    given_spectrum,
+    imaginary_parts,
+    largest_size,
+    partners,
+    real_bounds,
+    written_spectrum,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
 _ROUNDING = 4 * float(np.finfo(float).eps)  # by which |λ| of a number on the unit circle may exceed 1
 
 
+@kind("linear-ar")
 class LinearAR(SequenceProcess):
     r"""Sequences of hidden states $h_{t+1} = W h_t + \sigma \xi_t$, seen as tokens $x_t = C h_t$.
 
@@ -37,7 +46,8 @@ class LinearAR(SequenceProcess):
         law: the law of the initial state $h_1$.
         state_dim: the dimension $n \ge 1$ of the states.
         spectrum: $n$ entries, each a real eigenvalue $\lambda_j$; a pair (low, high): $\lambda_j$ uniform on
-            [low, high]; or a complex eigenvalue, whose conjugate is another entry.
+            [low, high]; or a complex eigenvalue, in specifications a table with re and im, whose conjugate is another
+            entry. Or a table with low and high for all of them.
         noise: the standard deviation $\sigma \ge 0$.
         observed: `None` for tokens that are the states, or the token dimension $k \ge 1$.
         unstable: must be true if some $|\lambda_j|$ may exceed 1, so that states grow without bound.
@@ -45,43 +55,29 @@ class LinearAR(SequenceProcess):
     Attributes:
         dim: the token dimension, $n$ or $k$.
         spectrum: $n$ entries: pairs (low, high), equal for a given real eigenvalue, and complex numbers.
-
-    Raises:
-        TypeError: a parameter of the wrong type.
-        ValueError: `state_dim` is below 1 or not the dimension of the law, a number of eigenvalues other than
-            `state_dim`, a pair with low > high, a complex eigenvalue without its conjugate, one of size above 1
-            without `unstable`, a negative `noise`, or `observed` below 1.
     """
 
-    law: Law = eqx.field(static=True)
-    state_dim: int = eqx.field(static=True)
-    spectrum: Spectrum = eqx.field(static=True)
-    noise: Number = eqx.field(static=True)
-    observed: int | None = eqx.field(static=True)
-    unstable: bool = eqx.field(static=True)
-    dim: int = eqx.field(static=True, repr=False)  # follows from the others
+    law: LawField
+    state_dim: Dim
+    spectrum: Annotated[Spectrum, PlainValidator(given_spectrum), PlainSerializer(written_spectrum)]
+    noise: Nonnegative = 0.0
+    observed: Dim | None = None
+    unstable: StrictBool = False
 
-    def __init__(
-        self,
-        law: Law,
-        state_dim: int,
-        spectrum: Sequence[Number | str | complex | Sequence[Number | str]],
-        noise: Number | str = 0.0,
-        observed: int | None = None,
-        unstable: bool = False,
-    ):
-        self.law = checked_law("LinearAR", law)
-        self.state_dim = law.check_dim(state_dim)
-        self.spectrum = checked_spectrum("LinearAR spectrum", spectrum, self.state_dim)
-        self.noise = finite_nonnegative("LinearAR noise", noise)
-        self.observed = None if observed is None else integer_at_least("LinearAR observed", observed, 1)
-        self.unstable = bool(unstable)
-        self.dim = self.state_dim if self.observed is None else self.observed
+    def __post_init__(self) -> None:
+        require_dim(self.law, self.state_dim, "state_dim")
+        object.__setattr__(self, "spectrum", checked_spectrum(self.spectrum, self.state_dim))
         if self.spectral_radius > 1 + _ROUNDING and not self.unstable:
-            raise ValueError(
-                f"LinearAR spectrum reaches |λ| = {show_number(self.spectral_radius)} > 1, so states grow without bound; "
-                "shrink it to |λ| ≤ 1 or set unstable to true"
+            raise wrong(
+                f"reaches |λ| = {show_number(self.spectral_radius)} > 1, so states grow without bound; shrink it to |λ| ≤ 1 or "
+                "set unstable to true",
+                "spectrum",
             )
+
+    @property
+    def dim(self) -> int:
+        """The token dimension, n or k."""
+        return self.observed or self.state_dim
 
     @classmethod
     def contracting(

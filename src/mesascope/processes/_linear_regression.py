@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import equinox as eqx
 import numpy as np
+from pydantic import PlainSerializer, PlainValidator
 
 from ..core import integer_at_least, split_keys
-from ..specs import Number
+from ..specs import Dim, Matrix, Size, kind, real, refused_at, rows, show, written, wrong
 from ._gaussian import Gaussian
-from ._law import Law
-from ._matrix import Matrix, checked_covariance, matrix_power
-from ._noise import NoiseRange, add_noise, checked_noise, show_noise
-from ._process import PromptProcess, Prompts, checked_law
-from ._random_diagonal import RandomDiagonal
+from ._law import LawField
+from ._matrix import checked_covariance, matrix_power
+from ._noise import NoiseField, add_noise, show_noise
+from ._process import PromptProcess, Prompts, require_dim
+from ._random_diagonal import CovarianceField, RandomDiagonal
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
+def _prior(value: Any) -> str | Matrix:
+    if not isinstance(value, str):
+        return rows(value, real)
+    if value not in ("identity", "inverse"):
+        raise wrong(f"must be 'identity', 'inverse' or a matrix, got {show(value)}")
+    return value
+
+
+@kind("linear-regression")
 class LinearRegression(PromptProcess):
     r"""Prompts with labels $y_i = w^\top x_i + \sigma \xi_i$, $\xi_i \sim N(0, 1)$, and $w$ drawn for every prompt.
 
@@ -30,7 +39,7 @@ class LinearRegression(PromptProcess):
 
     Args:
         dim: the dimension $d \ge 1$ of the inputs.
-        law: the law of the $z_i$, `Gaussian(1.0)` if left out.
+        law: the law of the $z_i$, `Gaussian(1.0)` by default.
         covariance: $\Sigma$: `None` for the identity; a symmetric positive definite matrix; or
             `RandomDiagonal(law)` to draw it for every prompt.
         prior: $P$: `"identity"`; `"inverse"` for $\Sigma^{-1}$ (ahn2023, gatmiry2024); or a symmetric positive
@@ -42,42 +51,28 @@ class LinearRegression(PromptProcess):
     Attributes:
         covariance: `None`, the rows of $\Sigma$, or a `RandomDiagonal`.
         prior: `"identity"`, `"inverse"`, or the rows of $P$.
-
-    Raises:
-        TypeError: a parameter of the wrong type.
-        ValueError: `dim` is below 1 or not the dimension of a law, a matrix of another shape or not symmetric
-            positive definite, an unknown name of a prior, the inverse of a random covariance, a negative
-            `noise`, or `sparsity` outside 1 … d.
     """
 
-    dim: int = eqx.field(static=True)
-    law: Law = eqx.field(static=True)
-    covariance: Matrix | RandomDiagonal | None = eqx.field(static=True)
-    prior: Matrix | str = eqx.field(static=True)
-    noise: Number | NoiseRange = eqx.field(static=True)
-    sparsity: int | None = eqx.field(static=True)
+    dim: Dim
+    law: LawField = Gaussian()
+    covariance: CovarianceField = None
+    prior: Annotated[str | Matrix, PlainValidator(_prior), PlainSerializer(written)] = "identity"
+    noise: NoiseField = 0.0
+    sparsity: Size | None = None
 
-    def __init__(
-        self,
-        dim: int,
-        law: Law | None = None,
-        covariance: Any = None,
-        prior: Any = "identity",
-        noise: Number | str | NoiseRange = 0.0,
-        sparsity: int | None = None,
-    ):
-        self.law = Gaussian(1.0) if law is None else checked_law("LinearRegression", law)
-        self.dim = self.law.check_dim(dim)
-        if isinstance(covariance, RandomDiagonal):
-            covariance.law.check_dim(self.dim)
-            self.covariance = covariance
-        elif covariance is not None:
-            self.covariance = checked_covariance("LinearRegression covariance", covariance, self.dim)
-        else:
-            self.covariance = None
-        self.prior = _checked_prior(prior, self.covariance, self.dim)
-        self.noise = checked_noise("LinearRegression", noise)
-        self.sparsity = None if sparsity is None else _checked_sparsity(sparsity, self.dim)
+    def __post_init__(self) -> None:
+        require_dim(self.law, self.dim, "dim")
+        if isinstance(self.covariance, RandomDiagonal):
+            require_dim(self.covariance.law, self.dim, "covariance", "law")
+            if self.prior == "inverse":
+                raise wrong("'inverse' needs a fixed covariance: give Σ as a matrix", "prior")
+        for name in ("covariance", "prior"):
+            given = getattr(self, name)
+            if isinstance(given, tuple):
+                with refused_at(name):
+                    object.__setattr__(self, name, checked_covariance(given, self.dim))
+        if self.sparsity is not None and self.sparsity > self.dim:
+            raise wrong(f"must be at most dim = {self.dim}, got {self.sparsity}", "sparsity")
 
     def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
@@ -140,20 +135,3 @@ class LinearRegression(PromptProcess):
         if self.sparsity is not None:
             parts.append(f"sparsity={self.sparsity}")
         return f"LinearRegression({', '.join(parts)})"
-
-
-def _checked_prior(prior: Any, covariance: Matrix | RandomDiagonal | None, dim: int) -> Matrix | str:
-    if not isinstance(prior, str):
-        return checked_covariance("LinearRegression prior", prior, dim)
-    if prior not in ("identity", "inverse"):
-        raise ValueError(f"LinearRegression prior must be 'identity', 'inverse' or a matrix, got {prior!r}")
-    if prior == "inverse" and isinstance(covariance, RandomDiagonal):
-        raise ValueError("LinearRegression prior 'inverse' needs a fixed covariance: give Σ as a matrix")
-    return prior
-
-
-def _checked_sparsity(sparsity: int, dim: int) -> int:
-    kept = integer_at_least("LinearRegression sparsity", sparsity, 1)
-    if kept > dim:
-        raise ValueError(f"LinearRegression sparsity must be at most dim = {dim}, got {kept}")
-    return kept

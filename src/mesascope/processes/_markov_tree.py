@@ -2,23 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
-import equinox as eqx
 import numpy as np
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
-from ..core import finite_positive, integer_at_least, split_keys
-from ..specs import Number, show_number
-from ._process import SequenceProcess
+from ..core import integer_at_least
+from ..specs import (
+    Number,
+    Seed,
+    as_list,
+    integer,
+    kind,
+    placed,
+    positive,
+    show,
+    show_number,
+    written,
+    wrong,
+    wrong_type,
+)
+from ._process import Data, SequenceProcess
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Int, PRNGKeyArray
 
+    from ._traced import TracedMarkovTree
+
 _SMALLEST_ALPHA, _LARGEST_ALPHA = 1e-30, 1e30  # single precision ends at 1e-38 and 3e38
+_GRAPHS = ("chain", "random")
+MAX_POSITIONS = 2**16  # a graph is a list of positions, which are compiled one by one
+Graph: TypeAlias = tuple[int | None, ...]
+"""For each position of the context the index of its parent, None for a root."""
 
 
+def _alpha(value: Any) -> Number:
+    given = positive(value)
+    if not _SMALLEST_ALPHA <= given <= _LARGEST_ALPHA:
+        raise wrong(f"must lie between 1e-30 and 1e30, got {float(given):g}")
+    return given
+
+
+def _parents(value: Any) -> str | Graph:
+    given = as_list(value)
+    if isinstance(given, str) and given in _GRAPHS:
+        return given
+    if not isinstance(given, list | tuple):
+        raise wrong_type(f"must be 'chain', 'random', or a list of positions and 'root', got {show(given)}")
+    if len(given) < 2:
+        raise wrong(f"must list at least 2 positions, got {len(given)}")
+    graph = tuple(placed(_parent, one, i) for i, one in enumerate(given))
+    for child, parent in enumerate(graph):
+        if parent is not None and parent >= child:
+            raise wrong(f"must be an earlier position, below {child}, got {parent}", child)
+    if graph[-1] is not None:
+        raise wrong("must be a root: the last symbol of the context is uniform", len(graph) - 1)
+    return graph
+
+
+def _parent(value: Any) -> int | None:
+    if value is None or value == "root":
+        return None
+    parent = integer(value)
+    if parent < 0:
+        raise wrong(f"must be an earlier position, counted from 0, or 'root', got {show(value)}")
+    return parent
+
+
+@kind("markov-tree")
 class MarkovTree(SequenceProcess):
     r"""Sequences of symbols in which every position depends on one earlier position, the same in all sequences.
 
@@ -29,42 +81,39 @@ class MarkovTree(SequenceProcess):
 
     Args:
         parents: for each of the $T \ge 2$ positions of the context the index of its parent, counted from 0, or
-            `None` for a root. The last position must be `None`: its symbol is uniform.
+            `None` (in specifications also "root") for a root. The last position must be a root: its symbol is uniform.
+            Or "chain", where the parent is the position before, or "random", a graph drawn with `seed`: both for
+            sequences of any length.
         states: the number $S \ge 2$ of symbols.
-        alpha: the parameter $\alpha > 0$ of the Dirichlet prior (0.1 in the paper).
+        alpha: the parameter $\alpha > 0$ of the Dirichlet prior (0.1 in the paper), between 1e-30 and 1e30: its logarithm
+            and gamma variates have to fit into single precision.
+        seed: of a random graph; 0 when left out.
 
     Attributes:
         dim: $S$, the dimension of the symbols as one-hot vectors.
 
-    Raises:
-        TypeError: a parameter of the wrong type.
-        ValueError: fewer than 2 positions, a parent that does not come before its child, a parent of the last
-            position, `states` below 2, or `alpha` not between 1e-30 and 1e30 (its
-            logarithm and gamma variates have to fit into single precision).
     """
 
-    parents: tuple[int | None, ...] = eqx.field(static=True)
-    states: int = eqx.field(static=True)
-    alpha: Number = eqx.field(static=True)
-    dim: int = eqx.field(static=True, repr=False)  # follows from the others
+    data: ClassVar[Data] = "symbols"
 
-    def __init__(self, parents: Sequence[int | None], states: int, alpha: Number | str):
-        self.parents = _checked_parents(parents)
-        self.states = integer_at_least("MarkovTree states", states, 2)
-        self.alpha = _checked_alpha(alpha)
-        self.dim = self.states
+    parents: Annotated[str | Graph, PlainValidator(_parents), PlainSerializer(written)]
+    states: Annotated[int, BeforeValidator(integer), Field(ge=2, le=2**16)]
+    alpha: Annotated[Number, PlainValidator(_alpha), PlainSerializer(written)]
+    seed: Seed | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and self.parents != "random":
+            raise wrong("belongs to parents = 'random'; drop it or change parents", "seed")
+
+    @property
+    def dim(self) -> int:
+        """S."""
+        return self.states
 
     @classmethod
     def chain(cls, length: int, states: int, alpha: Number | str) -> Self:
-        """Return the process of Markov chains: the parent of every position is the one before it.
-
-        Args:
-            length: the context length T ≥ 2.
-            states: the number of symbols.
-            alpha: the parameter of the Dirichlet prior.
-        """
-        length = integer_at_least("MarkovTree length", length, 2)
-        return cls((None, *range(length - 2), None), states, alpha)
+        """Return the process of Markov chains of a context of T = `length` ≥ 2 symbols."""
+        return cls("chain", states, alpha).of_horizon(integer_at_least("length", length, 2) + 1)
 
     @classmethod
     def random(cls, length: int, states: int, alpha: Number | str, seed: int) -> Self:
@@ -76,10 +125,42 @@ class MarkovTree(SequenceProcess):
             alpha: the parameter of the Dirichlet prior.
             seed: of the graph, ≥ 0.
         """
-        length = integer_at_least("MarkovTree length", length, 2)
-        generator = np.random.default_rng(integer_at_least("MarkovTree seed", seed, 0))
+        return cls("random", states, alpha, seed).of_horizon(integer_at_least("length", length, 2) + 1)
+
+    def of_horizon(self, horizon: int) -> Self:
+        """Return the process with the graph that sequences of so many symbols have.
+
+        Raises:
+            ValueError: the graph is given, and of another size.
+        """
+        length = horizon - 1
+        if not isinstance(self.parents, str):
+            if len(self.parents) != length:
+                raise ValueError(
+                    f"parents lists {len(self.parents)} positions, expected horizon − 1 = {length}; change one of them"
+                )
+            return self
+        if length > MAX_POSITIONS:
+            raise ValueError(
+                f"horizon must be at most {MAX_POSITIONS + 1}: the graph lists every position, got {horizon}"
+            )
+        if self.parents == "chain":
+            return replace(self, parents=(None, *range(length - 2), None))
+        generator = np.random.default_rng(self.seed or 0)
         drawn = [int(generator.integers(-1, i)) for i in range(length - 1)]
-        return cls((*(None if parent < 0 else parent for parent in drawn), None), states, alpha)
+        graph = (*(None if parent < 0 else parent for parent in drawn), None)
+        return replace(self, parents=graph, seed=None)
+
+    @property
+    def graph(self) -> Graph:
+        """The parents of all positions.
+
+        Raises:
+            ValueError: the graph is that of sequences of any length.
+        """
+        if isinstance(self.parents, str):
+            raise ValueError(f"a {self.parents} of any length has no graph; take `of_horizon(horizon)`")
+        return self.parents
 
     @property
     def vocabulary(self) -> int:
@@ -89,12 +170,12 @@ class MarkovTree(SequenceProcess):
     @property
     def horizon(self) -> int:
         """The number of symbols in a sequence: T of the context and the one to be predicted."""
-        return len(self.parents) + 1
+        return len(self.graph) + 1
 
     def adjacency(self) -> np.ndarray:
         """Return the graph, shape (T, T): entry (i, j) is 1 if j is the parent of i, else 0."""
-        matrix = np.zeros((len(self.parents), len(self.parents)))
-        for child, parent in enumerate(self.parents):
+        matrix = np.zeros((len(self.graph), len(self.graph)))
+        for child, parent in enumerate(self.graph):
             if parent is not None:
                 matrix[child, parent] = 1.0
         return matrix
@@ -103,125 +184,17 @@ class MarkovTree(SequenceProcess):
         """Draw independent sequences of symbols 0 … S − 1 as int32, shape `(batch, horizon)`.
 
         Raises:
-            ValueError: `horizon` is not the number of positions and one more.
+            ValueError: `horizon` is not the number of positions and one more, where the graph is given.
         """
-        if integer_at_least("horizon", horizon, 1) != self.horizon:
-            raise ValueError(
-                f"horizon must be {self.horizon}, the {len(self.parents)} positions of the graph and the target, "
-                f"got {horizon}"
-            )
-        return self.traced().sample(key, horizon, batch)
+        return self.of_horizon(integer_at_least("horizon", horizon, 1)).traced().sample(key, horizon, batch)
 
     def traced(self) -> TracedMarkovTree:
         """Return the same process with its graph as an array: those of one size share compiled programs."""
+        from ._traced import TracedMarkovTree
+
         return TracedMarkovTree(self)
 
     def describe(self) -> str:
         """Return e.g. `MarkovTree(T=20, states=10, alpha=0.1)`."""
-        return f"MarkovTree(T={len(self.parents)}, states={self.states}, alpha={show_number(self.alpha)})"
-
-
-class TracedMarkovTree(SequenceProcess):
-    """What `MarkovTree.traced` gives: it draws the same sequences, but is no value that could be hashed or compared.
-
-    Attributes:
-        sources: for every symbol of a sequence what it follows: a position, T + 1 for the stationary distribution, T + 2 for
-            the uniform one.
-        alpha: as in `MarkovTree`.
-        dim: S.
-    """
-
-    sources: Int[Array, " horizon"]
-    alpha: float = eqx.field(static=True)
-    dim: int = eqx.field(static=True)
-
-    def __init__(self, process: MarkovTree):
-        import jax.numpy as jnp
-
-        positions = len(process.parents)
-        root, uniform = process.horizon, process.horizon + 1
-        sources = [root if parent is None else parent for parent in process.parents]
-        sources[-1:] = [uniform, positions - 1]
-        self.sources = jnp.array(sources, jnp.int32)
-        self.alpha, self.dim = float(process.alpha), process.states
-
-    @property
-    def vocabulary(self) -> int:
-        """The number of symbols."""
-        return self.dim
-
-    @property
-    def horizon(self) -> int:
-        """The number of symbols in a sequence."""
-        return len(self.sources)
-
-    def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Int[Array, "batch horizon"]:
-        """As `MarkovTree.sample`."""
-        keys = split_keys(key, integer_at_least("batch", batch, 1))
-        return _sequences(keys, self.sources, self.dim, self.alpha)
-
-    def describe(self) -> str:
-        """Return e.g. `traced MarkovTree(T=20, states=10, alpha=0.1)`."""
-        return f"traced MarkovTree(T={self.horizon - 1}, states={self.dim}, alpha={show_number(self.alpha)})"
-
-
-@partial(jax.jit, static_argnums=2)
-def _sequences(
-    keys: PRNGKeyArray, sources: Int[Array, " horizon"], states: int, alpha: float
-) -> Int[Array, "batch horizon"]:
-    """One sequence a key."""
-    import jax
-    import jax.numpy as jnp
-
-    from ._draws import stationary_distribution
-
-    horizon = len(sources)
-
-    def sequence(key: PRNGKeyArray) -> Int[Array, " horizon"]:
-        transition_key, symbol_key = jax.random.split(key)
-        transitions = jax.random.dirichlet(transition_key, jnp.full(states, alpha), (states,))
-        # Two virtual symbols, S and S + 1, have the rows that roots and the last symbol of the context are drawn
-        # from, and two virtual positions beyond the sequence hold them.
-        rows = jnp.vstack([transitions, stationary_distribution(transitions), jnp.full(states, 1 / states)])
-        bounds = jnp.cumsum(rows, axis=1)[:, :-1]
-
-        def draw(
-            symbols: Int[Array, " positions"], step: tuple[Array, Array, Array]
-        ) -> tuple[Int[Array, " positions"], None]:
-            place, source, share = step
-            symbol = jnp.sum(bounds[symbols[source]] <= share, dtype=jnp.int32)
-            return symbols.at[place].set(symbol), None
-
-        shares = jax.random.uniform(symbol_key, (horizon,), rows.dtype)
-        start = jnp.array([0] * horizon + [states, states + 1], jnp.int32)
-        return jax.lax.scan(draw, start, (jnp.arange(horizon), sources, shares))[0][:horizon]
-
-    return jax.vmap(sequence)(keys)
-
-
-def _checked_alpha(alpha: Number | str) -> Number:
-    value = finite_positive("MarkovTree alpha", alpha)
-    if not _SMALLEST_ALPHA <= value <= _LARGEST_ALPHA:
-        raise ValueError(f"MarkovTree alpha must lie between 1e-30 and 1e30, got {float(value):g}")
-    return value
-
-
-def _checked_parents(parents: Any) -> tuple[int | None, ...]:
-    if isinstance(parents, str) or not isinstance(parents, Sequence):
-        raise TypeError(f"MarkovTree parents must list an index or None for each position, got {parents!r}")
-    if len(parents) < 2:
-        raise ValueError(f"MarkovTree parents must list at least 2 positions, got {len(parents)}")
-    checked: list[int | None] = []
-    for child, parent in enumerate(parents):
-        if parent is not None:
-            parent = integer_at_least(f"MarkovTree parents[{child}]", parent, 0)
-            if parent >= child:
-                raise ValueError(
-                    f"MarkovTree parents[{child}] must be an earlier position, below {child}, got {parent}"
-                )
-        checked.append(parent)
-    if checked[-1] is not None:
-        raise ValueError(
-            f"MarkovTree parents[{len(checked) - 1}] must be a root (None): the last symbol of the context is uniform"
-        )
-    return tuple(checked)
+        graph = self.parents if isinstance(self.parents, str) else f"T={len(self.parents)}"
+        return f"MarkovTree({graph}, states={self.states}, alpha={show_number(self.alpha)})"

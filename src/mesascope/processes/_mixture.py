@@ -46,8 +46,10 @@ class _Part(Spec):
 
 def _read_parts(value: Any, info: ValidationInfo) -> Parts:
     """Pairs (probability, law), or tables with these fields."""
-    if not isinstance(value, list | tuple) or not value:
-        raise wrong_type(f"must list parts (probability, law), at least one, got {show(value)}")
+    if not isinstance(value, list | tuple):
+        raise wrong_type(f"must list parts (probability, law), got {show(value)}")
+    if not value:
+        raise wrong("must list parts (probability, law), at least one")
     parts = []
     for k, given in enumerate(value):
         if isinstance(given, list | tuple) and len(given) == 2:

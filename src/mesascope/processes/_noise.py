@@ -5,8 +5,7 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-
-from ..specs import Component, Number, Positive, kind, nonnegative, number_or, show_number
+from ..specs import Component, Number, Positive, kind, nonnegative, show_number, value_or
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
@@ -41,7 +40,7 @@ class NoiseRange(Noise):
         return f"U(0, {show_number(self.largest)})"
 
 
-NoiseField: TypeAlias = Annotated[Number | Noise, *number_or("noise", nonnegative, default="noise-range")]
+NoiseField: TypeAlias = Annotated[Number | Noise, *value_or("noise", nonnegative, default="noise-range")]
 """A standard deviation ≥ 0, or a distribution of them."""
 
 
@@ -62,8 +61,5 @@ def add_noise(
     if noise == 0:
         return labels
     level_key, key = jax.random.split(key)
-    if isinstance(noise, Noise):
-        level = noise.levels(level_key, len(labels))
-    else:
-        level = jnp.asarray(float(noise))
+    level = noise.levels(level_key, len(labels)) if isinstance(noise, Noise) else jnp.asarray(float(noise))
     return labels + level * standard_normal(key, labels.shape)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-
-from ..core import finite_nonnegative, finite_positive, integer_at_least, split_keys
-from ..specs import Number, show_number
-from ..specs import Dim, Nonnegative, Positive, Size, kind
+from ..core import integer_at_least, split_keys
+from ..specs import Dim, Nonnegative, Positive, Size, kind, show_number
 from ._law import LawField
 from ._process import SequenceProcess, require_dim
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import equinox as eqx
+from typing import TYPE_CHECKING, ClassVar
 
 from ..core import integer_at_least, split_keys
-from ..specs import Number
+from ..specs import Dim, kind
 from ._gaussian import Gaussian
-from ._law import Law
-from ._noise import NoiseRange, add_noise, checked_noise, show_noise
-from ._process import PromptProcess, Prompts, checked_law
-from ._target import Target
+from ._law import LawField
+from ._noise import NoiseField, add_noise, show_noise
+from ._process import PromptProcess, Prompts, require_dim
+from ._target import TargetField
 
 if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
 
 
+@kind("nonlinear-regression")
 class NonlinearRegression(PromptProcess):
     r"""Prompts with labels $y_i = f(x_i) + \sigma \xi_i$, $\xi_i \sim N(0, 1)$, and $f$ drawn for every prompt.
 
@@ -28,28 +27,17 @@ class NonlinearRegression(PromptProcess):
         target: what $f$ is: `TwoLayerReLU(hidden)` or `RandomFeatures(features)`.
         law: the law of the inputs $x_i$, `Gaussian(1.0)` if left out.
         noise: the standard deviation $\sigma \ge 0$, or `NoiseRange(largest)` to draw it for every prompt.
-
-    Raises:
-        TypeError: a parameter of the wrong type.
-        ValueError: `dim` is below 1 or not the dimension of the law, or `noise` is negative.
     """
 
-    dim: int = eqx.field(static=True)
-    target: Target
-    law: Law = eqx.field(static=True)
-    noise: Number | NoiseRange = eqx.field(static=True)
+    array_fields: ClassVar[tuple[str, ...]] = ("target",)
 
-    def __init__(
-        self, dim: int, target: Target, law: Law | None = None, noise: Number | str | NoiseRange = 0.0
-    ):
-        if not isinstance(target, Target):
-            raise TypeError(
-                f"NonlinearRegression target must be a target such as TwoLayerReLU(100), got {target!r}"
-            )
-        self.target = target
-        self.law = Gaussian(1.0) if law is None else checked_law("NonlinearRegression", law)
-        self.dim = self.law.check_dim(dim)
-        self.noise = checked_noise("NonlinearRegression", noise)
+    dim: Dim
+    target: TargetField
+    law: LawField = Gaussian()
+    noise: NoiseField = 0.0
+
+    def __post_init__(self) -> None:
+        require_dim(self.law, self.dim, "dim")
 
     def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""

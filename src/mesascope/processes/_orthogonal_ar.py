@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-
-from ..core import finite_nonnegative, integer_at_least, named_key, split_keys
-from ..specs import Number, show_number
-from ..specs import Dim, Nonnegative, Seed, kind, wrong
+from ..core import integer_at_least, named_key, split_keys
+from ..specs import Dim, Nonnegative, Seed, kind, show_number, wrong
 from ._law import LawField
 from ._process import SequenceProcess, require_dim
 

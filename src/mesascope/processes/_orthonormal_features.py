@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-import equinox as eqx
+from pydantic import PlainSerializer, PlainValidator
 
-from ..core import exact, finite_nonnegative, finite_positive, integer_at_least, split_keys
-from ..specs import Number
+from ..core import exact, finite_positive, integer_at_least, split_keys
+from ..specs import Dim, Number, entries, kind, nonnegative, written, wrong
 from ._gaussian import Gaussian
-from ._law import Law
-from ._mixture import SUM_TOLERANCE
-from ._process import PromptProcess, Prompts, checked_law
+from ._law import Law, LawField
+from ._probabilities import require_sum_one
+from ._process import PromptProcess, Prompts, require_dim
 
 if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
 
 
+def _probabilities(value: Any) -> tuple[Number, ...] | None:
+    return None if value is None else entries(value, nonnegative)
+
+
+@kind("orthonormal-features")
 class OrthonormalFeatures(PromptProcess):
     r"""Prompts with labels $y_i = w^\top x_i$ and inputs drawn from $K$ orthonormal vectors (huang2024).
 
@@ -33,36 +37,29 @@ class OrthonormalFeatures(PromptProcess):
 
     Attributes:
         probabilities: $p_1, \dots, p_K$.
-
-    Raises:
-        TypeError: a parameter of the wrong type.
-        ValueError: `features` below 1, `dim` below `features` or not the dimension of the law, or probabilities
-            that are negative, do not sum to 1, or are not `features` many.
     """
 
-    features: int = eqx.field(static=True)
-    dim: int = eqx.field(static=True)
-    probabilities: tuple[Number, ...] = eqx.field(static=True)
-    law: Law = eqx.field(static=True)
+    features: Dim
+    dim: Dim | None = None
+    probabilities: Annotated[
+        tuple[Number, ...] | None, PlainValidator(_probabilities), PlainSerializer(written)
+    ] = None
+    law: LawField = Gaussian()
 
-    def __init__(
-        self,
-        features: int,
-        dim: int | None = None,
-        probabilities: Sequence[Number | str] | None = None,
-        law: Law | None = None,
-    ):
-        self.features = integer_at_least("OrthonormalFeatures features", features, 1)
-        self.law = Gaussian(1.0) if law is None else checked_law("OrthonormalFeatures", law)
-        self.dim = self.law.check_dim(self.features if dim is None else dim)
+    def __post_init__(self) -> None:
+        if self.dim is None:
+            object.__setattr__(self, "dim", self.features)
         if self.dim < self.features:
-            raise ValueError(
-                f"{self.features} orthonormal vectors need dim ≥ {self.features}, got {self.dim}"
+            raise wrong(
+                f"must be at least {self.features}, the number of orthonormal vectors, got {self.dim}", "dim"
             )
-        if probabilities is None:
-            self.probabilities = (Fraction(1, self.features),) * self.features
-        else:
-            self.probabilities = _checked_probabilities(probabilities, self.features)
+        require_dim(self.law, self.dim, "dim")
+        if self.probabilities is None:
+            object.__setattr__(self, "probabilities", (Fraction(1, self.features),) * self.features)
+        if len(self.probabilities) != self.features:
+            what = f"must list {self.features} numbers, one for each feature, got {len(self.probabilities)}"
+            raise wrong(what, "probabilities")
+        require_sum_one(self.probabilities, "probabilities")
 
     @classmethod
     def imbalanced(
@@ -84,7 +81,9 @@ class OrthonormalFeatures(PromptProcess):
         first = exact(finite_positive("OrthonormalFeatures dominant", dominant))
         if first >= 1:
             raise ValueError(f"OrthonormalFeatures dominant must be below 1, got {dominant}")
-        return cls(features, dim, (first, *((1 - first) / (features - 1),) * (features - 1)), law)
+        return cls(
+            features, dim, (first, *((1 - first) / (features - 1),) * (features - 1)), law or Gaussian()
+        )
 
     def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
@@ -107,23 +106,3 @@ class OrthonormalFeatures(PromptProcess):
         kind = "balanced" if balanced else f"largest probability {float(largest):.3g}"
         dim = "" if self.dim == self.features else f", dim={self.dim}"
         return f"OrthonormalFeatures(features={self.features}{dim}, {kind}, w ~ {self.law.describe()})"
-
-
-def _checked_probabilities(probabilities: Any, features: int) -> tuple[Number, ...]:
-    if isinstance(probabilities, str) or not isinstance(probabilities, Sequence):
-        raise TypeError(f"OrthonormalFeatures probabilities must list numbers, got {probabilities!r}")
-    if len(probabilities) != features:
-        raise ValueError(
-            f"OrthonormalFeatures probabilities must list {features} numbers, got {len(probabilities)}"
-        )
-    checked = tuple(
-        finite_nonnegative(f"OrthonormalFeatures probabilities[{k}]", p) for k, p in enumerate(probabilities)
-    )
-    total = sum((exact(p) for p in checked), Fraction(0))
-    tolerance = SUM_TOLERANCE if any(isinstance(p, float) for p in checked) else 0.0
-    if abs(float(total - 1)) > tolerance:
-        raise ValueError(
-            f"OrthonormalFeatures probabilities must sum to 1, not {float(total)}; "
-            "write rationals as strings: '1/3'"
-        )
-    return checked

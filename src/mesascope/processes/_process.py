@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from ..specs import Component, refused_at
 from ._law import Law
@@ -63,6 +63,9 @@ class SequenceProcess(Component, family="process"):
             ValueError: `horizon` or `batch` is below 1.
         """
 
+    def of_horizon(self, horizon: int) -> Self:
+        """Return the process of sequences of so many tokens: itself, unless its parameters depend on their number."""
+        return self
 
 
 class PromptProcess(Component, family="process"):
@@ -91,7 +94,6 @@ class PromptProcess(Component, family="process"):
             TypeError: `examples` or `batch` is not an integer.
             ValueError: `examples` or `batch` is below 1.
         """
-
 
 
 def require_dim(law: Law, dim: int, *path: str) -> None:

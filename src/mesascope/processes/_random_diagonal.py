@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from ..specs import Component, kind
+from typing import Annotated, Any, TypeAlias
+
+from ..specs import Component, Matrix, kind, real, rows, value_or
 from ._law import LawField
+
+
+def _rows(value: Any) -> Any:
+    return None if value is None else rows(value, real)
 
 
 class Covariance(Component, family="covariance"):
@@ -26,3 +32,9 @@ class RandomDiagonal(Covariance):
     def describe(self) -> str:
         """Return e.g. `diag(s²), s ~ Gaussian(scale=1)`."""
         return f"diag(s²), s ~ {self.law.describe()}"
+
+
+CovarianceField: TypeAlias = Annotated[
+    Matrix | Covariance | None, *value_or("covariance", _rows, default="random-diagonal")
+]
+"""A matrix, a distribution of matrices, or None for the identity."""

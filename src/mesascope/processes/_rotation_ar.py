@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-
 from ..core import integer_at_least, split_keys
 from ..specs import Dim, kind, wrong
 from ._diagonal_unitary import circle_powers
@@ -13,7 +12,6 @@ from ._process import SequenceProcess, require_dim
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
-
 
 
 @kind("rotation-ar")

@@ -1,42 +1,63 @@
 """Spectra of real normal matrices: intervals of real eigenvalues and conjugate pairs of complex ones."""
 
 import cmath
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..core import finite_number
-from ..specs import Number
+from ..specs import Number, as_list, inside, number, placed, show, written, wrong, wrong_type
 
 Interval: TypeAlias = tuple[Number, Number]
 Spectrum: TypeAlias = tuple[Interval | complex, ...]
 
 
-def checked_spectrum(owner: str, spectrum: Any, dim: int) -> Spectrum:
-    """Return one entry for each of `dim` eigenvalues: a pair (low, high) for a real one, or a complex number.
-
-    Raises:
-        TypeError: no list, or an entry that is no number.
-        ValueError: another number of entries, an entry that is not finite, low > high, or a complex eigenvalue whose
-            conjugate is not in the list.
-    """
-    if isinstance(spectrum, str) or not isinstance(spectrum, Iterable):
-        raise TypeError(f"{owner} must list eigenvalues, got {spectrum!r}")
-    entries = tuple(spectrum)
-    if len(entries) != dim:
-        raise ValueError(
-            f"{owner} must list one eigenvalue for each of the {dim} state dimensions, "
-            f"got {len(entries)}; LinearAR.contracting draws them all from one interval"
-        )
-    checked = tuple(_entry(f"{owner}[{j}]", entry) for j, entry in enumerate(entries))
-    for j, (entry, partner) in enumerate(zip(checked, partners(checked), strict=True)):
-        if isinstance(entry, complex) and partner == j:
-            raise ValueError(
-                f"{owner}[{j}] = {entry} stands without its conjugate, but complex eigenvalues of a real matrix come in "
-                f"pairs: list {entry.conjugate()} too"
+def given_spectrum(value: Any) -> Any:
+    """Return eigenvalues as pairs (low, high) and complex numbers, or one pair in a tuple of its own for all of them."""
+    if isinstance(value, Mapping):
+        bounds = [value.get("low"), value.get("high")]
+        if set(value) != {"low", "high"}:
+            raise wrong(
+                f"must be a list, or a table with low and high for all, got one with {', '.join(map(str, value))}"
             )
-    return checked
+        return {"low": placed(number, bounds[0], "low"), "high": placed(number, bounds[1], "high")}
+    given = as_list(value)
+    if not isinstance(given, list | tuple) or not given:
+        raise wrong_type(
+            "must list eigenvalues, pairs [low, high] and tables with re and im, or be a table with low and high for all, "
+            f"got {show(given)}"
+        )
+    return tuple(placed(_entry, one, j) for j, one in enumerate(given))
+
+
+def checked_spectrum(given: Any, dim: int) -> Spectrum:
+    """Return one entry for each of `dim` eigenvalues; errors lie in the field `spectrum`."""
+    if isinstance(given, Mapping):
+        with inside("spectrum"):
+            return (_interval(given["low"], given["high"]),) * dim
+    if len(given) != dim:
+        raise wrong(
+            f"must list one eigenvalue for each of the {dim} state dimensions, got {len(given)}; a table with low and high "
+            "draws them all from one interval",
+            "spectrum",
+        )
+    for j, (entry, partner) in enumerate(zip(given, partners(given), strict=True)):
+        if isinstance(entry, complex) and partner == j:
+            raise wrong(
+                f"{entry} stands without its conjugate, but complex eigenvalues of a real matrix come in pairs: list "
+                f"{entry.conjugate()} too",
+                "spectrum",
+                j,
+            )
+    return tuple(given)
+
+
+def written_spectrum(spectrum: Spectrum) -> list[Any]:
+    """Return the entries as specifications write them."""
+    return [
+        {"re": e.real, "im": e.imag} if isinstance(e, complex) else written(e[0] if e[0] == e[1] else e)
+        for e in spectrum
+    ]
 
 
 def real_bounds(spectrum: Spectrum) -> np.ndarray:
@@ -68,18 +89,25 @@ def partners(spectrum: Spectrum) -> list[int]:
     return places
 
 
-def _entry(name: str, entry: object) -> Interval | complex:
-    if isinstance(entry, complex | np.complexfloating):
-        value = complex(entry) + 0  # turns −0 into 0
+def _entry(given: Any) -> Interval | complex:
+    if isinstance(given, Mapping):
+        if set(given) != {"re", "im"}:
+            raise wrong("of a complex eigenvalue is a table with re and im")
+        given = complex(float(number(given["re"])), float(number(given["im"])))
+    if isinstance(given, complex | np.complexfloating):
+        value = complex(given) + 0  # turns −0 into 0
         if not cmath.isfinite(value):
-            raise ValueError(f"{name} must be finite, got {value}")
+            raise wrong(f"must be finite, got {value}")
         return value if value.imag else (value.real, value.real)
-    if not isinstance(entry, tuple | list):
-        number = finite_number(name, entry)
-        return (number, number)
-    if len(entry) != 2:
-        raise ValueError(f"{name} must be a number or a pair (low, high), got {len(entry)} numbers")
-    low, high = (finite_number(name, bound) for bound in entry)
+    if not isinstance(given, tuple | list):
+        real = number(given)
+        return (real, real)
+    if len(given) != 2:
+        raise wrong(f"must be a number or a pair (low, high), got {len(given)} numbers")
+    return _interval(*(placed(number, bound, end) for end, bound in enumerate(given)))
+
+
+def _interval(low: Number, high: Number) -> Interval:
     if low > high:
-        raise ValueError(f"{name} has low = {low} above high = {high}: swap them")
+        raise wrong(f"has low = {low} above high = {high}: swap them")
     return (low, high)

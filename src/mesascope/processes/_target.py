@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import equinox as eqx
-
-from ..core import integer_at_least, named_key, split_keys
-from ._law import Static
+from ..core import named_key, split_keys
+from ..specs import Component, Seed, Size, kind, one_of
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
+    from ._traced import TracedFeatures
 
-class Target(Static):
+
+class Target(Component, family="target"):
     """A distribution of functions f from R^d to R."""
 
     @abc.abstractmethod
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one function for every row of inputs and return f(x), shape `(batch, n)`."""
 
-    @abc.abstractmethod
-    def describe(self) -> str:
-        """Return the target in a few words."""
 
-
+@kind("two-layer-relu")
 class TwoLayerReLU(Target):
     r"""Networks $f(x) = \sum_{k=1}^m a_k\,\mathrm{relu}(v_k^\top x)$ with all weights drawn for every prompt.
 
@@ -34,16 +31,9 @@ class TwoLayerReLU(Target):
 
     Args:
         hidden: the number $m \ge 1$ of hidden units.
-
-    Raises:
-        TypeError: `hidden` is not an integer.
-        ValueError: `hidden` is below 1.
     """
 
-    hidden: int = eqx.field(static=True)
-
-    def __init__(self, hidden: int):
-        self.hidden = integer_at_least("TwoLayerReLU hidden", hidden, 1)
+    hidden: Size
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one network for every row of inputs and return its outputs, shape `(batch, n)`."""
@@ -57,11 +47,8 @@ class TwoLayerReLU(Target):
         outer = (2 / self.hidden) ** 0.5 * standard_normal(outer_key, (batch, self.hidden))
         return einsum("bnk,bk->bn", jax.nn.relu(einsum("bnj,bjk->bnk", x, inner)), outer)
 
-    def describe(self) -> str:
-        """Return e.g. `TwoLayerReLU(hidden=100)`."""
-        return f"TwoLayerReLU(hidden={self.hidden})"
 
-
+@kind("random-features")
 class RandomFeatures(Target):
     r"""Functions $f(x) = \sum_{k=1}^m w_k\,\mathrm{relu}(v_k^\top x)$ with features $v_k$ shared by all prompts.
 
@@ -71,22 +58,14 @@ class RandomFeatures(Target):
     Args:
         features: the number $m \ge 1$ of features.
         seed: of the $v_k$, ≥ 0.
-
-    Raises:
-        TypeError: a parameter is not an integer.
-        ValueError: `features` is below 1 or `seed` is negative.
     """
 
-    features: int = eqx.field(static=True)
-    seed: int = eqx.field(static=True)
-
-    def __init__(self, features: int, seed: int = 0):
-        self.features = integer_at_least("RandomFeatures features", features, 1)
-        self.seed = integer_at_least("RandomFeatures seed", seed, 0)
+    features: Size
+    seed: Seed = 0
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        return _combined(key, self.feature_values(x))
+        return combined(key, self.feature_values(x))
 
     def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
         r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""
@@ -105,38 +84,19 @@ class RandomFeatures(Target):
 
     def traced(self, dim: int) -> TracedFeatures:
         """Return the same functions with the $v_k$ as an array: those of all seeds share compiled programs."""
+        from ._traced import TracedFeatures
+
         return TracedFeatures(self.vectors(dim))
 
-    def describe(self) -> str:
-        """Return e.g. `RandomFeatures(features=100, seed=0)`."""
-        return f"RandomFeatures(features={self.features}, seed={self.seed})"
 
-
-class TracedFeatures(Target):
-    """What `RandomFeatures.traced` gives: the same functions, but no value that could be hashed or compared.
-
-    Attributes:
-        vectors: the v_k as columns.
-    """
-
-    vectors: Float[Array, "dim features"]
-
-    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
-        """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        import jax
-
-        from ._draws import einsum
-
-        return _combined(key, jax.nn.relu(einsum("...j,jk->...k", x, self.vectors)))
-
-    def describe(self) -> str:
-        """Return e.g. `traced RandomFeatures(features=100)`."""
-        return f"traced RandomFeatures(features={self.vectors.shape[1]})"
-
-
-def _combined(key: PRNGKeyArray, features: Float[Array, "batch n features"]) -> Float[Array, "batch n"]:
+def combined(key: PRNGKeyArray, features: Float[Array, "batch n features"]) -> Float[Array, "batch n"]:
+    """Random combinations of features, one for every row."""
     from ._draws import einsum, standard_normal
 
     count = features.shape[-1]
     weights = (2 / count) ** 0.5 * standard_normal(key, (features.shape[0], count))
     return einsum("bnk,bk->bn", features, weights)
+
+
+TargetField: TypeAlias = Annotated[Target, *one_of("target")]
+"""A distribution of functions."""

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
+from typing import Annotated
 
-import equinox as eqx
 import numpy as np
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
 from ..core import exact, integer_at_least
-from ..specs import Number
-from ._law import Static
-from ._weights import Weights, checked_weights, show_weights
+from ..specs import Component, Number, integer, kind
+from ._weights import Pairs, checked_weights, given_weights, show_weights, written_weights
+
+MAX_HORIZON = 10**12
 
 
-class NextToken(Static):
+class Task(Component, family="task"):
+    """Which predictions count."""
+
+
+@kind("next-token")
+class NextToken(Task):
     r"""Next-token prediction: $L = \sum_{t=2}^{T-1} w_t \cdot \tfrac12 E\|\hat y_t - x_{t+1}\|^2$.
 
     The context length $t$ is the number of tokens seen when $x_{t+1}$ is predicted. With all $w_t = 1$ this
@@ -30,19 +36,15 @@ class NextToken(Static):
     Attributes:
         horizon: as above.
         weights: `None` when every weight is 1, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
-
-    Raises:
-        TypeError: a weight or a context length of the wrong type.
-        ValueError: `horizon` below 3, a context length outside 2 … T−1, a wrong number of weights, a weight
-            that is negative or not finite, or only zero weights.
     """
 
-    horizon: int = eqx.field(static=True)
-    weights: tuple[tuple[int, Number], ...] | None = eqx.field(static=True)
+    horizon: Annotated[int, BeforeValidator(integer), Field(ge=3, le=MAX_HORIZON)]
+    weights: Annotated[Pairs | None, PlainValidator(given_weights), PlainSerializer(written_weights)] = None
 
-    def __init__(self, horizon: int, weights: Weights | None = None):
-        self.horizon = integer_at_least("horizon", horizon, 3)
-        self.weights = None if weights is None else _checked(self.horizon, weights)
+    def __post_init__(self) -> None:
+        checked = checked_weights("context length", range(2, self.horizon), self.weights)
+        every = checked is not None and len(checked) == self.horizon - 2 and all(w == 1 for _, w in checked)
+        object.__setattr__(self, "weights", None if every else checked)
 
     @classmethod
     def last(cls, horizon: int) -> NextToken:
@@ -101,10 +103,3 @@ def _context_length(horizon: int, value: object) -> int:
     if t >= horizon:
         raise ValueError(f"context length must be at most T − 1 = {horizon - 1}, got {t}")
     return t
-
-
-def _checked(horizon: int, weights: Weights) -> tuple[tuple[int, Number], ...] | None:
-    """Return the sorted pairs of non-zero weights, or None when they all are 1."""
-    lengths = range(2, horizon)
-    pairs = checked_weights("context length", lengths, partial(_context_length, horizon), weights)
-    return None if len(pairs) == len(lengths) and all(w == 1 for _, w in pairs) else pairs

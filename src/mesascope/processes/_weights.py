@@ -1,49 +1,71 @@
 """Weights of predictions as a user gives them: by mapping or as a list."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
-from ..core import finite_nonnegative
-from ..specs import Number, show_number
+from ..specs import Number, as_list, nonnegative, placed, show, show_number, written, wrong, wrong_type
 
-Weights: TypeAlias = Mapping[int, Number | str] | Sequence[Number | str] | np.ndarray
 Pairs: TypeAlias = tuple[tuple[int, Number], ...]
+"""Pairs (length, weight) with weights other than 0, sorted."""
 
 
-def checked_weights(what: str, lengths: range, check: Callable[[object], int], weights: Weights) -> Pairs:
-    """Return the pairs (length, weight) with non-zero weight, sorted by length.
+def given_weights(value: Any) -> Any:
+    """Return a mapping from lengths to weights, a list of all, or None; every weight is finite and not negative."""
+    given = as_list(value)
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        table: dict[int, Number] = {}
+        for key, one in given.items():
+            length = _length(key)
+            if length in table:
+                raise wrong(f"{length} is given twice; keep one")
+            table[length] = placed(nonnegative, one, str(key))
+        return table
+    if not isinstance(given, list | tuple):
+        raise wrong_type(f"must be a table from lengths to weights, or their list, got {show(given)}")
+    if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):  # pairs, as they are kept
+        return {length: placed(nonnegative, weight, i) for i, (length, weight) in enumerate(given)}
+    return tuple(placed(nonnegative, one, i) for i, one in enumerate(given))
+
+
+def _length(key: Any) -> int:
+    text = str(key)
+    if isinstance(key, bool) or not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise wrong_type(f"{show(key)} is no number of tokens or examples; write an integer")
+    return int(text)
+
+
+def checked_weights(what: str, lengths: range, given: Any) -> Pairs | None:
+    """Return the pairs (length, weight) with weights other than 0, sorted by length; errors lie in the field `weights`.
 
     Args:
         what: what a length is, in the singular, e.g. "context length".
         lengths: all lengths.
-        check: returns a key of a mapping as one of the lengths, or raises.
-        weights: a mapping from lengths to weights, or one weight for each length.
-
-    Raises:
-        TypeError: a weight or a length of the wrong type.
-        ValueError: a wrong number of weights, an unknown length, a weight that is negative or not finite, or
-            only zero weights.
+        given: what `given_weights` returned.
     """
-    if isinstance(weights, Mapping):
-        given = {check(t): w for t, w in weights.items()}
-    elif isinstance(weights, str) or not (isinstance(weights, Sequence) or np.ndim(weights) == 1):
-        raise TypeError(
-            f"weights must map {what}s to numbers or list {len(lengths)} numbers, got {weights!r}"
-        )
-    elif len(weights) != len(lengths):
-        raise ValueError(
-            f"weights must list one number for each {what} {lengths[0]} … {lengths[-1]}, "
-            f"that is {len(lengths)}, got {len(weights)}"
-        )
-    else:
-        given = dict(zip(lengths, weights, strict=True))
-    pairs = tuple((t, finite_nonnegative(f"weight of {what} {t}", given[t])) for t in sorted(given))
-    nonzero = tuple((t, w) for t, w in pairs if w)
-    if not nonzero:
-        raise ValueError("all weights are zero, so nothing is to be learned: make at least one positive")
-    return nonzero
+    if given is None:
+        return None
+    bounds = f"{lengths[0]} … {lengths[-1]}"
+    if isinstance(given, tuple):
+        if len(given) != len(lengths):
+            what = f"has {len(given)} numbers, expected {len(lengths)}, one for each {what} {bounds}"
+            raise wrong(what, "weights")
+        given = dict(zip(lengths, given, strict=True))
+    for length in given:
+        if length not in lengths:
+            raise wrong(f"{what}s are {bounds}, got {length}", "weights", str(length))
+    pairs = tuple((length, given[length]) for length in sorted(given) if given[length])
+    if not pairs:
+        raise wrong("all weights are zero, so that nothing is to be learned; make one positive", "weights")
+    return pairs
+
+
+def written_weights(pairs: Pairs | None) -> dict[str, Any] | None:
+    """Return a table from lengths to weights, as specifications have it."""
+    return None if pairs is None else {str(length): written(weight) for length, weight in pairs}
 
 
 def show_weights(pairs: Pairs) -> str:

@@ -4,6 +4,8 @@ from ._errors import TOO_DEEP as TOO_DEEP
 from ._errors import SpecError as SpecError
 from ._errors import at as at
 from ._errors import first_error as first_error
+from ._errors import nested as nested
+from ._errors import of_type as of_type
 from ._errors import one_line as one_line
 from ._errors import show as show
 from ._errors import show_number as show_number
@@ -53,3 +55,4 @@ from ._kinds import known_kinds as known_kinds
 from ._kinds import one_of as one_of
 from ._kinds import register_with_jax as register_with_jax
 from ._kinds import specification as specification
+from ._kinds import value_or as value_or

@@ -68,6 +68,17 @@ def first_error(error: ValidationError, data: Any) -> SpecError:
     return SpecError(_text(first, context), [*_without_tags(first["loc"], data), *context.get("path", ())])
 
 
+def of_type(error: ValidationError) -> bool:
+    """Whether the first error that pydantic found is that something is of the wrong type."""
+    return str(error.errors(include_url=False)[0]["type"]).endswith("type")
+
+
+def nested(error: ValidationError, data: Any) -> PydanticCustomError:
+    """Return the first error that pydantic found in a part of a specification as that of the part's validator."""
+    first = first_error(error, data)
+    return (wrong_type if of_type(error) else wrong)(first.what, *first.path)
+
+
 def _without_tags(location: Sequence[str | int], data: Any) -> list[str | int]:
     """Drop the `kind`s that pydantic puts into the location of an error in a discriminated union."""
     path: list[str | int] = []

@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ._errors import first_error, show, unknown, wrong, wrong_type
+from ._errors import nested, show, unknown, wrong, wrong_type
 
 Number: TypeAlias = int | float | Fraction
 """A real number; a float stands for the rational number that it is."""
@@ -177,8 +177,7 @@ def read_table(kind: type[_S], value: Any, info: ValidationInfo) -> _S:
     try:
         return kind.model_validate(value, context=info.context)
     except ValidationError as error:
-        first = first_error(error, value)
-        raise wrong(first.what, *first.path) from None
+        raise nested(error, value) from None
 
 
 @contextmanager
@@ -189,9 +188,9 @@ def refused_at(*path: int | str) -> Iterator[None]:
     except PydanticCustomError:
         raise
     except TypeError as error:
-        raise wrong_type(str(error), *path) from None
+        raise wrong_type(str(error).strip(), *path) from None
     except ValueError as error:
-        raise wrong(str(error), *path) from None
+        raise wrong(str(error).strip(), *path) from None
 
 
 def as_list(value: Any) -> Any:
@@ -207,10 +206,10 @@ def rows(value: Any, check: Callable[[Any], _T]) -> tuple[tuple[_T, ...], ...]:
     """Return a list of equally long lists as tuples, every entry checked."""
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
-        raise wrong(f"must be a matrix, a list of rows, got {show(given)}")
+        raise (wrong_type if given else wrong)(f"must be a matrix, a list of rows, got {show(given)}")
     for i, row in enumerate(given):
         if not isinstance(row, list | tuple) or not row:
-            raise wrong(f"must be a row of numbers, got {show(row)}", i)
+            raise wrong_type(f"must be a row of numbers, got {show(row)}", i)
         if len(row) != len(given[0]):
             raise wrong(f"has {len(row)} numbers, but row 0 has {len(given[0])}; make rows equally long", i)
     return tuple(tuple(placed(check, x, i, j) for j, x in enumerate(row)) for i, row in enumerate(given))
@@ -220,7 +219,8 @@ def entries(value: Any, check: Callable[[Any], _T]) -> tuple[_T, ...]:
     """Return a list as a tuple, every entry checked."""
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
-        raise wrong(f"must be a list of numbers, got {show(given)}; write e.g. [1, 0.5]")
+        refuse = wrong if isinstance(given, list | tuple) else wrong_type
+        raise refuse(f"must be a list of numbers, got {show(given)}; write e.g. [1, 0.5]")
     return tuple(placed(check, x, i) for i, x in enumerate(given))
 
 

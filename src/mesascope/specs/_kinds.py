@@ -14,7 +14,7 @@ from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, V
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
-from ._errors import first_error, show, show_number, unknown, wrong
+from ._errors import first_error, nested, of_type, show, show_number, unknown, wrong, wrong_type
 from ._fields import written
 
 _T = TypeVar("_T", bound="Component")
@@ -34,12 +34,12 @@ class Component(abc.ABC):
     Attributes:
         family: what it is one of: "law", "process", ….
         kind: its name in specifications.
-        traced: names of fields that may hold arrays, which JAX traces.
+        array_fields: names of fields that may hold arrays, which JAX traces.
     """
 
     family: ClassVar[str]
     kind: ClassVar[str]
-    traced: ClassVar[tuple[str, ...]] = ()
+    array_fields: ClassVar[tuple[str, ...]] = ()
 
     def describe(self) -> str:
         """Return it in a few words for titles and messages, e.g. `Gaussian(scale=1)`."""
@@ -71,14 +71,14 @@ def register_with_jax() -> None:
 
 def _flatten(component: Component) -> tuple[tuple[Any, ...], tuple[type[Component], tuple[Any, ...]]]:
     held = {field.name: getattr(component, field.name) for field in fields(component)}  # type: ignore[arg-type]
-    arrays = tuple(held.pop(name) for name in component.traced)
+    arrays = tuple(held.pop(name) for name in component.array_fields)
     return arrays, (type(component), tuple(held.items()))
 
 
 def _unflatten(static: tuple[type[Component], tuple[Any, ...]], arrays: Any) -> Component:
     cls, held = static
     component = object.__new__(cls)
-    vars(component).update(held, **dict(zip(cls.traced, arrays, strict=True)))
+    vars(component).update(held, **dict(zip(cls.array_fields, arrays, strict=True)))
     return component
 
 
@@ -121,7 +121,7 @@ def _plain_init(cls: type[Any]) -> Any:
     names = [field.name for field in fields(cls) if field.init]
 
     @wraps(cls.__init__)
-    def __init__(self: Any, *args: Any, **given: Any) -> None:
+    def construct(self: Any, *args: Any, **given: Any) -> None:
         if len(args) > len(names):
             raise TypeError(
                 f"{cls.__name__} takes {len(names)} arguments ({', '.join(names)}), got {len(args)}"
@@ -137,11 +137,10 @@ def _plain_init(cls: type[Any]) -> Any:
             cls.__pydantic_validator__.validate_python(ArgsKwargs((), everything), self_instance=self)
         except ValidationError as error:
             first = first_error(error, everything)
-            wrong_type = error.errors(include_url=False)[0]["type"].endswith("type")
             where = f"{cls.__name__} {first.place}".rstrip()
-            raise (TypeError if wrong_type else ValueError)(f"{where} {first.what}") from None
+            raise (TypeError if of_type(error) else ValueError)(f"{where} {first.what}") from None
 
-    return __init__
+    return construct
 
 
 def known_kinds(family: str) -> dict[str, type[Component]]:
@@ -167,13 +166,29 @@ def one_of(family: str, default: str | None = None) -> tuple[PlainValidator, Pla
     )
 
 
+def value_or(
+    family: str, check: Callable[[Any], Any], default: str | None = None
+) -> tuple[PlainValidator, PlainSerializer]:
+    """As `one_of`, for a field that may also be what `check` accepts: a number, a matrix and the like."""
+
+    def read(value: Any, info: ValidationInfo) -> Any:
+        named = isinstance(value, Mapping | Component) or (
+            isinstance(value, str) and value in known_kinds(family)
+        )
+        return _read(family, default, value, info) if named else check(value)
+
+    return PlainValidator(read), PlainSerializer(specification)
+
+
 def _read(family: str, default: str | None, value: Any, info: ValidationInfo) -> Component:
     known = known_kinds(family)
     if isinstance(value, Component) and getattr(value, "family", None) == family:
         return value
     table = {"kind": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping):
-        raise wrong(f"must be a table with a kind ({', '.join(known)}), got {show(value)}")
+        raise wrong_type(
+            f"must be a {family} or a table with its kind ({', '.join(known)}), got {show(value)}"
+        )
     name = table.get("kind", default)
     if name is None:
         raise wrong(f"missing; use one of {', '.join(known)}", "kind")
@@ -188,8 +203,7 @@ def _read(family: str, default: str | None, value: Any, info: ValidationInfo) ->
     try:
         return _adapter(cls).validate_python(given, context=info.context)
     except ValidationError as error:
-        first = first_error(error, given)
-        raise wrong(first.what, *first.path) from None
+        raise nested(error, given) from None
 
 
 @cache

@@ -1,0 +1,110 @@
+"""Processes whose parameters are arrays: those of one size share compiled programs; imports JAX."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from ..core import integer_at_least, split_keys
+from ..specs import show_number
+from ._draws import einsum, stationary_distribution
+from ._process import SequenceProcess
+from ._target import Target, combined
+
+if TYPE_CHECKING:
+    from ._markov_tree import MarkovTree
+
+
+class TracedFeatures(Target, eqx.Module):
+    """What `RandomFeatures.traced` gives: the same functions, but no value that could be hashed or compared.
+
+    Attributes:
+        vectors: the v_k as columns.
+    """
+
+    vectors: Float[Array, "dim features"]
+
+    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
+        """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
+        return combined(key, jax.nn.relu(einsum("...j,jk->...k", x, self.vectors)))
+
+    def describe(self) -> str:
+        """Return e.g. `traced RandomFeatures(features=100)`."""
+        return f"traced RandomFeatures(features={self.vectors.shape[1]})"
+
+
+class TracedMarkovTree(SequenceProcess, eqx.Module):
+    """What `MarkovTree.traced` gives: it draws the same sequences, but is no value that could be hashed or compared.
+
+    Attributes:
+        sources: for every symbol of a sequence what it follows: a position, T + 1 for the stationary distribution, T + 2 for
+            the uniform one.
+        alpha: as in `MarkovTree`.
+        dim: S.
+    """
+
+    sources: Int[Array, " horizon"]
+    alpha: float = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+
+    def __init__(self, process: MarkovTree):
+
+        positions = len(process.graph)
+        root, uniform = process.horizon, process.horizon + 1
+        sources = [root if parent is None else parent for parent in process.graph]
+        sources[-1:] = [uniform, positions - 1]
+        self.sources = jnp.array(sources, jnp.int32)
+        self.alpha, self.dim = float(process.alpha), process.states
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of symbols."""
+        return self.dim
+
+    @property
+    def horizon(self) -> int:
+        """The number of symbols in a sequence."""
+        return len(self.sources)
+
+    def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Int[Array, "batch horizon"]:
+        """As `MarkovTree.sample`."""
+        keys = split_keys(key, integer_at_least("batch", batch, 1))
+        return _sequences(keys, self.sources, self.dim, self.alpha)
+
+    def describe(self) -> str:
+        """Return e.g. `traced MarkovTree(T=20, states=10, alpha=0.1)`."""
+        return f"traced MarkovTree(T={self.horizon - 1}, states={self.dim}, alpha={show_number(self.alpha)})"
+
+
+@partial(jax.jit, static_argnums=2)
+def _sequences(
+    keys: PRNGKeyArray, sources: Int[Array, " horizon"], states: int, alpha: float
+) -> Int[Array, "batch horizon"]:
+    """One sequence a key."""
+    horizon = len(sources)
+
+    def sequence(key: PRNGKeyArray) -> Int[Array, " horizon"]:
+        transition_key, symbol_key = jax.random.split(key)
+        transitions = jax.random.dirichlet(transition_key, jnp.full(states, alpha), (states,))
+        # Two virtual symbols, S and S + 1, have the rows that roots and the last symbol of the context are drawn
+        # from, and two virtual positions beyond the sequence hold them.
+        rows = jnp.vstack([transitions, stationary_distribution(transitions), jnp.full(states, 1 / states)])
+        bounds = jnp.cumsum(rows, axis=1)[:, :-1]
+
+        def draw(
+            symbols: Int[Array, " positions"], step: tuple[Array, Array, Array]
+        ) -> tuple[Int[Array, " positions"], None]:
+            place, source, share = step
+            symbol = jnp.sum(bounds[symbols[source]] <= share, dtype=jnp.int32)
+            return symbols.at[place].set(symbol), None
+
+        shares = jax.random.uniform(symbol_key, (horizon,), rows.dtype)
+        start = jnp.array([0] * horizon + [states, states + 1], jnp.int32)
+        return jax.lax.scan(draw, start, (jnp.arange(horizon), sources, shares))[0][:horizon]
+
+    return jax.vmap(sequence)(keys)
