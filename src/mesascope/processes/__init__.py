@@ -3,11 +3,13 @@
 from ._constant import Constant as Constant
 from ._diagonal_unitary import DiagonalUnitary as DiagonalUnitary
 from ._empirical import Empirical as Empirical
+from ._few_shot import MAX_EXAMPLES as MAX_EXAMPLES
 from ._few_shot import FewShot as FewShot
 from ._gaussian import Gaussian as Gaussian
 from ._law import MAX_ORDER as MAX_ORDER
 from ._law import IdenticalLaw as IdenticalLaw
 from ._law import Law as Law
+from ._law import LawField as LawField
 from ._law import LineRule as LineRule
 from ._law import MomentError as MomentError
 from ._law import ProductTerm as ProductTerm
@@ -22,6 +24,7 @@ from ._nonlinear_ar import NonlinearAR as NonlinearAR
 from ._nonlinear_regression import NonlinearRegression as NonlinearRegression
 from ._orthogonal_ar import OrthogonalAR as OrthogonalAR
 from ._orthonormal_features import OrthonormalFeatures as OrthonormalFeatures
+from ._process import Data as Data
 from ._process import PromptProcess as PromptProcess
 from ._process import Prompts as Prompts
 from ._process import SequenceProcess as SequenceProcess
@@ -34,5 +37,8 @@ from ._student import StudentT as StudentT
 from ._target import RandomFeatures as RandomFeatures
 from ._target import Target as Target
 from ._target import TwoLayerReLU as TwoLayerReLU
+from ._task import MAX_HORIZON as MAX_HORIZON
 from ._task import NextToken as NextToken
+from ._task import Task as Task
 from ._uniform import Uniform as Uniform
+from ._weights import given_weights as given_weights

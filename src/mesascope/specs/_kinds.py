@@ -200,10 +200,22 @@ def _read(family: str, default: str | None, value: Any, info: ValidationInfo) ->
     for key in given:
         if key not in names:
             raise wrong(unknown("field", key, ["kind", *names]))
+    return construct(cls, given, info.context)
+
+
+def construct(cls: type[_T], given: Mapping[str, Any], context: Any = None) -> _T:
+    """Return the object with these fields inside a validator: what is wrong with them lies at the field.
+
+    Args:
+        cls: a kind.
+        given: fields, as specifications or Python have them.
+        context: of the validation; a folder for relative paths.
+    """
     try:
-        return _adapter(cls).validate_python(given, context=info.context)
+        made: _T = _adapter(cls).validate_python(given, context=context)
     except ValidationError as error:
         raise nested(error, given) from None
+    return made
 
 
 @cache

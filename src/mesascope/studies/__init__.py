@@ -5,7 +5,6 @@ A specification is light: jax and the rooms that need it are imported when one i
 
 from mesascope.specs import SpecError as SpecError
 
-from ._any_process import AnyProcessSpec as AnyProcessSpec
 from ._certify import CertifiedLossSpec as CertifiedLossSpec
 from ._certify import CertifySpec as CertifySpec
 from ._certify import check_certificate as check_certificate
@@ -31,17 +30,6 @@ from ._inits import DiagonalInit as DiagonalInit
 from ._inits import ExplicitInit as ExplicitInit
 from ._inits import GaussianInit as GaussianInit
 from ._inits import InitSpec as InitSpec
-from ._laws import ConstantSpec as ConstantSpec
-from ._laws import EmpiricalSpec as EmpiricalSpec
-from ._laws import GaussianSpec as GaussianSpec
-from ._laws import LawSpec as LawSpec
-from ._laws import MixturePart as MixturePart
-from ._laws import MixtureSpec as MixtureSpec
-from ._laws import MomentsSpec as MomentsSpec
-from ._laws import RademacherSpec as RademacherSpec
-from ._laws import SparseSpec as SparseSpec
-from ._laws import StudentTSpec as StudentTSpec
-from ._laws import UniformSpec as UniformSpec
 from ._layers import LayerSpec as LayerSpec
 from ._linear_models import FactoredLinearAttentionSpec as FactoredLinearAttentionSpec
 from ._linear_models import FactoredLinearTransformerSpec as FactoredLinearTransformerSpec
@@ -55,24 +43,8 @@ from ._models import ModelSpec as ModelSpec
 from ._optimizer import OptimizerSpec as OptimizerSpec
 from ._problem import Problem as Problem
 from ._problem import ProblemSpec as ProblemSpec
-from ._problem import ProcessSpec as ProcessSpec
-from ._processes import DiagonalUnitarySpec as DiagonalUnitarySpec
-from ._processes import LinearARSpec as LinearARSpec
-from ._processes import MarkovTreeSpec as MarkovTreeSpec
-from ._processes import NonlinearARSpec as NonlinearARSpec
-from ._processes import OrthogonalARSpec as OrthogonalARSpec
-from ._processes import RotationARSpec as RotationARSpec
-from ._processes import SpectrumRange as SpectrumRange
 from ._prompt_models import LoopedLinearTransformerSpec as LoopedLinearTransformerSpec
 from ._prompt_models import PromptLinearTransformerSpec as PromptLinearTransformerSpec
-from ._prompts import LinearRegressionSpec as LinearRegressionSpec
-from ._prompts import NoiseRangeSpec as NoiseRangeSpec
-from ._prompts import NonlinearRegressionSpec as NonlinearRegressionSpec
-from ._prompts import OrthonormalFeaturesSpec as OrthonormalFeaturesSpec
-from ._prompts import RandomDiagonalSpec as RandomDiagonalSpec
-from ._prompts import RandomFeaturesSpec as RandomFeaturesSpec
-from ._prompts import TargetSpec as TargetSpec
-from ._prompts import TwoLayerReLUSpec as TwoLayerReLUSpec
 from ._read import parse_spec as parse_spec
 from ._read import read_spec as read_spec
 from ._readouts import ReadoutSpec as ReadoutSpec

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
+from mesascope.processes import Data
 from mesascope.specs import Size, Spec, kinds, wrong
 
 from ._model import PROMPTS, SYMBOLS, TOKENS, Shape
-from ._processes import Data
 
 if TYPE_CHECKING:
     from jax import Array

@@ -64,10 +64,10 @@ class IdentifySpec(DataSpec):
 
     @model_validator(mode="after")
     def _model_reads_the_data(self) -> Self:
-        if self.process.data not in self.model.reads:
-            fitting = ", ".join(("checkpoint", "function", *fitting_models(self.process.data)))
+        if self.source.data not in self.model.reads:
+            fitting = ", ".join(("checkpoint", "function", *fitting_models(self.source.data)))
             raise wrong(
-                f"'{self.model.kind}' does not read the {self.process.data} of process '{self.process.kind}'; use one of "
+                f"'{self.model.kind}' does not read the {self.source.data} of process '{self.source.kind}'; use one of "
                 f"{fitting}",
                 "model",
                 "kind",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainSerializer, ValidationError, ValidationInfo, field_validator
 
+from mesascope.processes import DiagonalUnitary
 from mesascope.specs import Rho, Spec, SpecError, at, first_error, inside, kinds, one_line, show, wrong
 
 from ._data import DataSpec
@@ -15,7 +16,6 @@ from ._identify_function import named_model
 from ._inits import InitSpec, explicit_model
 from ._model import PROMPTS, SYMBOLS, TOKENS, Shape
 from ._models import BUILT_KINDS, BuiltModelSpec
-from ._processes import DiagonalUnitarySpec
 from ._train import TrainSpec
 from ._trained import load_trained, trained_spec
 
@@ -120,9 +120,9 @@ class FlowEndSpec(Spec):
             PydanticCustomError: the data are not those of diagonal unitary sequences, or no flow can be computed on them; its
                 path begins at the specification that holds both.
         """
-        if not isinstance(data.process, DiagonalUnitarySpec):
+        if not isinstance(data.source, DiagonalUnitary):
             raise wrong(
-                f"ends of flows are computed for process 'diagonal-unitary', not '{data.process.kind}'; train a model on it, "
+                f"ends of flows are computed for process 'diagonal-unitary', not '{data.source.kind}'; train a model on it, "
                 "and give its checkpoint",
                 "model",
                 "kind",
@@ -130,7 +130,13 @@ class FlowEndSpec(Spec):
         named = {"every": None, "last": {str((data.horizon or 0) - 1): 1}}
         weights = named[data.weights] if isinstance(data.weights, str) else data.weights
         solving = {name: getattr(self, name) for name in ("init", "mask", "until", "rho")}
-        fields = {"law": data.law, "dim": data.dim, "horizon": data.horizon, "weights": weights, **solving}
+        fields = {
+            "law": data.source.law,
+            "dim": data.source.dim,
+            "horizon": data.horizon,
+            "weights": weights,
+            **solving,
+        }
         try:
             return FlowSpec.model_validate(fields)
         except ValidationError as error:

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from mesascope.processes import Data
 from mesascope.specs import Seed, Spec
-
-from ._processes import Data
 
 if TYPE_CHECKING:
     from jax import Array

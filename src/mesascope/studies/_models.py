@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
+from mesascope.processes import Data
 from mesascope.specs import kinds
 
 from ._composed_model import ComposedSpec
@@ -18,7 +19,6 @@ from ._linear_models import (
     MesaTransformerSpec,
     MultiHeadLinearAttentionSpec,
 )
-from ._processes import Data
 from ._prompt_models import LoopedLinearTransformerSpec, PromptLinearTransformerSpec
 from ._softmax_models import PromptTransformerSpec, TokenTransformerSpec, TransformerSpec
 

@@ -1,38 +1,35 @@
 """What losses and flows have in common: data, task and normalizer."""
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import PlainSerializer, PlainValidator, model_validator
 
-from mesascope.specs import Dim, Rho, Spec, at, kinds, show, wrong
+from mesascope.processes import DiagonalUnitary, Law, LawField, NextToken
+from mesascope.specs import Dim, Rho, Spec, at, construct, known_kinds, show, unknown, wrong
 
-from ._any_process import OTHER_PROCESSES
 from ._engines import EngineSpec, ExactMomentsSpec
-from ._laws import LawSpec
-from ._processes import DiagonalUnitarySpec
 from ._task import Horizon, Weights
 
 if TYPE_CHECKING:
     from mesascope.models import LinearAttention
     from mesascope.objectives import Engine
-    from mesascope.processes import DiagonalUnitary, Law, NextToken
 
 
 def _diagonal_unitary(value: Any) -> Any:
     """Send other processes to the command that treats them."""
-    kind = value.get("kind") if isinstance(value, dict) else value
-    if kind in OTHER_PROCESSES:
+    kind = value.get("kind") if isinstance(value, Mapping) else value
+    if kind in known_kinds("process") and kind != DiagonalUnitary.kind:
         raise wrong(
-            f"{show(kind)} is not treated here, only 'diagonal-unitary' is; train a model on it (mesascope train)",
+            f"{show(kind)} is not treated here, only '{DiagonalUnitary.kind}' is; train a model on it (mesascope train)",
             "kind",
         )
-    return value
-
-
-ProcessSpec: TypeAlias = Annotated[
-    DiagonalUnitarySpec, kinds("diagonal-unitary"), BeforeValidator(_diagonal_unitary)
-]
-"""The process of exact computations: diagonal unitary sequences, with or without their `kind`."""
+    if kind != DiagonalUnitary.kind:
+        raise wrong(unknown("kind", kind, [DiagonalUnitary.kind]), "kind")
+    if isinstance(value, Mapping) and len(value) > 1:
+        name = next(name for name in value if name != "kind")
+        raise wrong(f"of '{kind}' stands at the top level of the specification; move it there", name)
+    return kind
 
 
 class Problem(NamedTuple):
@@ -57,8 +54,10 @@ class ProblemSpec(Spec):
         engine: how the expectation is computed.
     """
 
-    process: ProcessSpec = DiagonalUnitarySpec()
-    law: LawSpec
+    process: Annotated[
+        str, PlainValidator(_diagonal_unitary), PlainSerializer(lambda kind: {"kind": kind})
+    ] = DiagonalUnitary.kind
+    law: LawField
     dim: Dim
     horizon: Horizon
     weights: Weights = None
@@ -66,45 +65,21 @@ class ProblemSpec(Spec):
     engine: EngineSpec = ExactMomentsSpec()
 
     @model_validator(mode="after")
-    def _weights_fit(self) -> Self:
-        if isinstance(self.weights, tuple) and len(self.weights) != self.horizon - 2:
-            raise wrong(
-                f"has {len(self.weights)} numbers, expected {self.horizon - 2}, one for each context length "
-                f"2 … {self.horizon - 1}",
-                "weights",
-            )
-        if isinstance(self.weights, dict):
-            for t in self.weights:
-                if not 2 <= t < self.horizon:
-                    raise wrong(
-                        f"context lengths are 2 … {self.horizon - 1} for horizon {self.horizon}",
-                        "weights",
-                        str(t),
-                    )
-        given = self.weights.values() if isinstance(self.weights, dict) else self.weights
-        if given is not None and not any(given):
-            raise wrong(
-                "all weights are zero, so that nothing is to be learned; make one positive", "weights"
-            )
+    def _problem_fits(self) -> Self:
+        construct(DiagonalUnitary, {"law": self.law, "dim": self.dim})
+        construct(NextToken, {"horizon": self.horizon, "weights": self.weights})
         self.engine.check(self.dim, self.horizon)
         return self
 
-    def data(self) -> tuple["DiagonalUnitary", "NextToken"]:
+    def data(self) -> tuple[DiagonalUnitary, NextToken]:
         """Return the process and the task.
 
         Raises:
-            SpecError: the law is impossible, has no token of this dimension, or lacks moments of order ≤ 6.
+            SpecError: the law lacks moments of order ≤ 6.
         """
-        from mesascope.processes import NextToken
-
         with at("law"):
-            law = self.law.build()
-        with at("dim"):
-            process = self.process.build(law, self.dim)
-        with at("law"):
-            require_moments(law, self.dim)
-        with at("weights"):
-            return process, NextToken(self.horizon, self.weights)
+            require_moments(self.law, self.dim)
+        return DiagonalUnitary(self.law, self.dim), NextToken(self.horizon, self.weights)
 
 
 def require_moments(law: "Law", dim: int) -> None:

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, StrictBool
 
+from mesascope.processes import Data
 from mesascope.specs import Spec, kinds, show, wrong
 
 from ._model import PROMPTS, SYMBOLS, TOKENS, Shape
-from ._processes import Data
 
 if TYPE_CHECKING:
     from jax import Array

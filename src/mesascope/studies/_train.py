@@ -79,11 +79,11 @@ class TrainSpec(DataSpec):
 
     @model_validator(mode="after")
     def _model_reads_the_data(self) -> Self:
-        kind = self.process.kind
-        if self.process.data not in self.model.reads:
-            fitting = ", ".join(fitting_models(self.process.data))
+        kind = self.source.kind
+        if self.source.data not in self.model.reads:
+            fitting = ", ".join(fitting_models(self.source.data))
             raise wrong(
-                f"'{self.model.kind}' does not read the {self.process.data} of process '{kind}'; use one of {fitting}",
+                f"'{self.model.kind}' does not read the {self.source.data} of process '{kind}'; use one of {fitting}",
                 "model",
                 "kind",
             )
