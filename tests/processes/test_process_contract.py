@@ -232,7 +232,7 @@ def test_a_horizon_of_one_is_the_first_token():
         (lambda: LinearRegression(2, 3), TypeError, "LinearRegression law must be a law"),
         (lambda: LinearRegression(2, noise=-1), ValueError, "LinearRegression noise must not be negative"),
         (lambda: LinearRegression(2, sparsity=3), ValueError, "sparsity must be at most dim = 2, got 3"),
-        (lambda: LinearRegression(2, prior="flat"), ValueError, "'identity', 'inverse' or a matrix, got 'flat'"),
+        (lambda: LinearRegression(2, prior="flat"), ValueError, "prior unknown value 'flat'; use one of identity, inverse"),
         (
             lambda: LinearRegression(2, covariance=RandomDiagonal(Gaussian()), prior="inverse"),
             ValueError,

@@ -28,12 +28,12 @@ def tree(**changes):
 SEQUENCES = [
     # which process
     ({"process": {"kind": "orthogonal"}}, "process.kind: unknown kind 'orthogonal'; did you mean"),
-    ({"process": 3}, "process: must be a table with a kind (diagonal-unitary, orthogonal-ar,"),
+    ({"process": 3}, "process: must be a process or a table with its kind (diagonal-unitary, linear-ar,"),
     ({"process": AR}, "law: of 'orthogonal-ar' belongs into the table of process; move it there"),
     ({"process": AR, "law": None}, "dim: of 'orthogonal-ar' belongs into the table of process; move it"),
     (
-        {"process": {"kind": "diagonal-unitary", "dim": 2}},
-        "process.dim: of 'diagonal-unitary' stands at the top level of the specification; move it there",
+        {"process": {"kind": "diagonal-unitary", "dim": 2}, "law": None, "dim": None},
+        "process.law: missing; add it",
     ),
     ({"law": None}, "law: missing; process 'diagonal-unitary' needs law and dim"),
     ({"dim": None}, "dim: missing; process 'diagonal-unitary' needs law and dim"),
@@ -44,7 +44,10 @@ SEQUENCES = [
     (process(**AR, nois=1), "process: unknown field 'nois'; did you mean 'noise'?"),
     (process(**AR, noise=-1), "process.noise: must not be negative, got -1"),
     (process(**AR, noise=NAN), "process.noise: must be finite"),
-    (process(**{**AR, "dim": 3}, basis=1), "process: OrthogonalAR with a shared basis turns planes, so dim"),
+    (
+        process(**{**AR, "dim": 3}, basis=1),
+        "process.dim: must be even with a shared basis, which turns planes, got 3",
+    ),
     (process(kind="orthogonal-ar", dim=2), "process.law: missing; add it"),
     (
         process(kind="orthogonal-ar", law={"kind": "gaussian", "scale": 0}, dim=2),
@@ -52,9 +55,12 @@ SEQUENCES = [
     ),
     (
         process(kind="orthogonal-ar", law={"kind": "moments", "moments": [1]}, dim=2),
-        "process.law.moments: Moments needs the 7 numbers",
+        "process.law.moments: must be the 7 numbers",
     ),
-    (process(kind="rotation-ar", law="gaussian", dim=3), "process: RotationAR turns planes, so dim must be"),
+    (
+        process(kind="rotation-ar", law="gaussian", dim=3),
+        "process.dim: must be even, since planes turn, got 3",
+    ),
     (process(kind="rotation-ar", law="gaussian", dim=2, start="x"), "process.start: unknown value 'x'; use"),
     (
         linear_ar(spectrum=3),
@@ -64,15 +70,15 @@ SEQUENCES = [
     (linear_ar(spectrum=[1, {"re": NAN, "im": 1}]), "process.spectrum[1].re: must be finite"),
     (
         linear_ar(spectrum=[{"re": 0, "im": 0.5}, 1]),
-        "process: LinearAR spectrum[0] = 0.5j stands without its conjugate",
+        "process.spectrum[0]: 0.5j stands without its conjugate",
     ),
-    (linear_ar(spectrum=[1]), "process: LinearAR spectrum must list one eigenvalue for each of the 2"),
+    (linear_ar(spectrum=[1]), "process.spectrum: must list one eigenvalue for each of the 2"),
     (linear_ar(spectrum=[1, NAN]), "process.spectrum[1]: must be finite"),
     (linear_ar(spectrum=[1, [0, NAN]]), "process.spectrum[1][1]: must be finite"),
-    (linear_ar(spectrum=[1, [0, 1, 2]]), "process: LinearAR spectrum[1] must be a number or a pair"),
+    (linear_ar(spectrum=[1, [0, 1, 2]]), "process.spectrum[1]: must be a number or a pair"),
     (linear_ar(spectrum={"low": 0}), "process.spectrum.high: missing; add it"),
     (linear_ar(spectrum={"low": 0, "hig": 1}), "process.spectrum: unknown field 'hig'; did you mean 'high'?"),
-    (linear_ar(spectrum=[1, 2]), "process: LinearAR spectrum reaches |λ| = 2 > 1, so states grow"),
+    (linear_ar(spectrum=[1, 2]), "process.spectrum: reaches |λ| = 2 > 1, so states grow"),
     (linear_ar(spectrum=[1, 1], unstable=1), "process.unstable: must be true or false, got 1"),
     (process(kind="nonlinear-ar", law="gaussian", dim=2, hidden=0), "process.hidden: must be at least 1"),
     (tree(states=1), "process.states: must be at least 2, got 1"),
@@ -84,11 +90,11 @@ SEQUENCES = [
     ),
     (
         tree(parents=["root", 0, "root"]),
-        "process.parents: lists 3 positions, expected horizon − 1 = 4; change",
+        "process: parents lists 3 positions, expected horizon − 1 = 4; change",
     ),
     (
         tree(parents=["root", 2, 1, "root"]),
-        "process.parents: MarkovTree parents[1] must be an earlier position",
+        "process.parents[1]: must be an earlier position",
     ),
     (tree(seed=1), "process.seed: belongs to parents = 'random'; drop it or change parents"),
     # the task
@@ -96,10 +102,10 @@ SEQUENCES = [
     ({"horizon": 2}, "horizon: must be at least 3, got 2"),
     ({"examples": 3}, "examples: process 'diagonal-unitary' draws sequences; give horizon instead"),
     ({"weights": "evry"}, "weights: unknown value 'evry'; did you mean 'every'?"),
-    ({"weights": {"9": 1}}, "weights: context length must be at most T − 1 = 4, got 9"),
-    ({"weights": [1, 2]}, "weights: weights must list one number for each context length 2 … 4"),
+    ({"weights": {"9": 1}}, "weights.9: context lengths are 2 … 4, got 9"),
+    ({"weights": [1, 2]}, "weights: has 2 numbers, expected 3, one for each context length 2 … 4"),
     ({"weights": {"2": 0}}, "weights: all weights are zero"),
-    ({"weights": {"two": 1}}, "weights: 'two' is no context length"),
+    ({"weights": {"two": 1}}, "weights: 'two' is no number of tokens or examples"),
     # the model
     ({"model": None}, "model: must be a table with a kind (linear-attention,"),
     ({"model": "linear-transformer"}, "model.layers: missing; add it"),
@@ -158,7 +164,7 @@ SEQUENCES = [
     ({"seeds": [0, 1]}, "seeds: of several runs; build them by build_many"),
     (
         {**tree(), "horizon": 3 * 10**8},
-        "horizon: must be at most 65536 for 'markov-tree', whose graph has a position for every symbol",
+        "process: horizon must be at most 65537: the graph lists every position",
     ),
     ({"precision": "float16"}, "precision: unknown value 'float16'; did you mean"),
     ({"average": 1}, "average: must lie between 0 and 1, such as 0.999, got 1"),
@@ -272,7 +278,7 @@ PROMPTS = [
     ({"examples": 0}, "examples: must be at least 1, got 0"),
     ({"examples": 10**9}, "examples: must be at most 1000000, got 1000000000"),
     ({"horizon": 5}, "horizon: process 'linear-regression' draws prompts; give examples instead"),
-    ({"weights": {"4": 1}}, "weights: example count must be at most N = 3, got 4"),
+    ({"weights": {"4": 1}}, "weights.4: example counts are 0 … 3, got 4"),
     (
         {"model": {"kind": "transformer", **SOFTMAX}},
         "model.kind: 'transformer' does not read the prompts of process 'linear-regression'; use one of "
@@ -284,19 +290,19 @@ PROMPTS = [
     ),
     (
         regression(covariance=[[1, 2], [2, 1]]),
-        "process: LinearRegression covariance must be positive definite",
+        "process.covariance: must be positive definite",
     ),
     (regression(covariance=[[1, 2], [3]]), "process.covariance[1]: has 1 numbers, but row 0 has 2"),
     (regression(covariance={"lw": 1}), "process.covariance: unknown field 'lw'; did you mean 'law'?"),
     (regression(covariance={"law": "gausian"}), "process.covariance.law.kind: unknown kind 'gausian'"),
     (
         regression(covariance={"law": {"kind": "moments", "moments": [1]}}),
-        "process.covariance.law.moments: Moments needs the 7 numbers",
+        "process.covariance.law.moments: must be the 7 numbers",
     ),
     (regression(prior="inverted"), "process.prior: unknown value 'inverted'; did you mean 'inverse'?"),
     (regression(noise={"largest": 0}), "process.noise.largest: must be greater than 0, got 0"),
     (regression(noise="x"), "process.noise: 'x' spells no rational number"),
-    (regression(sparsity=3), "process: LinearRegression sparsity must be at most dim = 2, got 3"),
+    (regression(sparsity=3), "process.sparsity: must be at most dim = 2, got 3"),
     (
         {"process": {"kind": "nonlinear-regression", "dim": 2, "target": "relu"}},
         "process.target.kind: unknown kind 'relu'",
@@ -307,7 +313,7 @@ PROMPTS = [
     ),
     (
         {"process": {"kind": "orthonormal-features", "features": 3, "dim": 2}},
-        "process: 3 orthonormal vectors need dim ≥ 3, got 2",
+        "process.dim: must be at least 3, the number of orthonormal vectors, got 2",
     ),
     (
         {"process": {"kind": "orthonormal-features", "features": 2, "probabilities": [0.5, -0.5]}},

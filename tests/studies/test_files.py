@@ -127,18 +127,18 @@ def test_bad_samples(tmp_path, loss_with, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SpecError) as caught:
         loss_of_samples(tmp_path, loss_with, file=name).build()
-    assert str(caught.value).startswith("law.file: ")
+    assert str(caught.value).partition(": ")[2].startswith("law.file: ")
     assert told in str(caught.value)
 
 
 def test_bad_arrays_of_samples(tmp_path, loss_with):
     for array in (np.array([1j]), np.zeros((2, 2, 2)), np.array(["a"]), np.array([{}], dtype=object)):
         np.save(tmp_path / "s.npy", array, allow_pickle=True)
-        with pytest.raises(SpecError, match=r"^law\.file: "):
+        with pytest.raises(SpecError, match=r"law\.file: "):
             loss_of_samples(tmp_path, loss_with, file="s.npy").build()
     (tmp_path / "d.csv").mkdir()
     for name in ("none.npy", "d.csv"):
-        with pytest.raises(SpecError, match=r"^law\.file: "):
+        with pytest.raises(SpecError, match=r"law\.file: "):
             loss_of_samples(tmp_path, loss_with, file=name).build()
 
 

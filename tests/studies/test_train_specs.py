@@ -104,7 +104,7 @@ PROMPTS = [
             "prior": [[2, 0], [0, 1]],
             "noise": {"largest": 5},
         },
-        LinearRegression(2, None, RandomDiagonal(Uniform()), [[2, 0], [0, 1]], NoiseRange(5)),
+        LinearRegression(2, Gaussian(), RandomDiagonal(Uniform()), [[2, 0], [0, 1]], NoiseRange(5)),
     ),
     (
         {"kind": "nonlinear-regression", "dim": 2, "target": {"kind": "two-layer-relu", "hidden": 3}},

@@ -36,6 +36,8 @@ def read_setting(data: Mapping[str, Any]) -> FlowSpec:
             raise SpecError(
                 f"must be at most {most} here, got {given}; mesascope flow takes larger ones", (name,)
             )
+    if _names_a_file(data.get("law")):  # before it is read
+        raise SpecError("files are not read here, give the samples themselves", ("law", "file"))
     spec = parse_spec(dict(data), FlowSpec)
     if spec.method != "flow":
         raise SpecError(
@@ -43,8 +45,6 @@ def read_setting(data: Mapping[str, Any]) -> FlowSpec:
         )
     if spec.engine.kind != "exact-moments":
         raise SpecError("the lab computes exactly; leave it out", ("engine",))
-    if _names_a_file(spec.law.model_dump()):
-        raise SpecError("files are not read here, give the samples themselves", ("law", "file"))
     for name in ("a", "b", "scale", "w_kq", "w_pv"):
         if (size := _largest(getattr(spec.init, name, 0))) > MOST_START:
             raise SpecError(f"must be at most {MOST_START:g} in size here, got {size:.8g}", ("init", name))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import field
 from fractions import Fraction
-from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,7 +65,7 @@ def _path(value: Any, info: ValidationInfo) -> Path | None:
 
 def _whole_path(file: Path | None) -> str | None:
     """A specification may be read again from another folder."""
-    return file and os.path.abspath(file)
+    return None if file is None else os.path.abspath(file)
 
 
 @kind("empirical")
@@ -81,42 +81,49 @@ class Empirical(Law):
 
     """
 
-    samples: Annotated[Samples | None, PlainValidator(_samples), PlainSerializer(_as_lists)] = None
+    samples: Annotated[Samples, PlainValidator(_samples), PlainSerializer(_as_lists)] = None  # type: ignore[assignment]  # or file
     joint: StrictBool = False
-    file: Annotated[Path | None, PlainValidator(_path), PlainSerializer(_whole_path)] = None
+    file: Annotated[Path | None, PlainValidator(_path), PlainSerializer(_whole_path)] = field(
+        default=None, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if (self.samples is None) == (self.file is None):
             raise wrong("needs either samples or file" + ("" if self.file is None else ", not both"))
-        if self.joint and self.table.pooled:
+        if self.file is not None:
+            with refused_at("file"):
+                object.__setattr__(self, "samples", Samples(read_samples(self.file)))
+        if self.joint and self.pooled:
             raise wrong("needs samples of shape (n, d); for d = 1 reshape to (n, 1)", "joint")
 
-    @cached_property
-    def table(self) -> Samples:
-        """The samples, those of the file where there is one."""
-        if self.samples is not None:
-            return self.samples
-        with refused_at("file"):
-            return Samples(read_samples(self.file))
+    @property
+    def pooled(self) -> bool:
+        """Whether every coordinate is drawn from one pool."""
+        return self.samples.pooled
+
+    def specification(self) -> dict[str, Any]:
+        """As for every kind; what came from a file is given by it."""
+        fields = super().specification()
+        return {name: value for name, value in fields.items() if name != "samples" or self.file is None}
 
     @property
     def exchangeable(self) -> bool:
         """Whether permuting the coordinates leaves the law of the samples unchanged."""
-        return self.table.rows_exchangeable if self.joint else self.table.columns_alike
+        return self.samples.rows_exchangeable if self.joint else self.samples.columns_alike
 
     @property
     def even(self) -> bool:
         """Whether flipping the sign of any coordinate leaves the law of the samples unchanged."""
-        return self.table.rows_even if self.joint else self.table.columns_even
+        return self.samples.rows_even if self.joint else self.samples.columns_even
 
     @property
     def fixed_dim(self) -> int | None:
         """The number of columns, `None` for a pool."""
-        return None if self.table.pooled else self.table.table.shape[1]
+        return None if self.pooled else self.samples.table.shape[1]
 
     def _columns(self, dim: int) -> tuple[int, ...]:
         """The column that each coordinate is drawn from."""
-        return (0,) * self.check_dim(dim) if self.table.pooled else tuple(range(self.check_dim(dim)))
+        return (0,) * self.check_dim(dim) if self.pooled else tuple(range(self.check_dim(dim)))
 
     def moment(self, order: int, dim: int | None = None) -> Number:
         r"""Return the mean of $x^n$ over the samples of any one coordinate.
@@ -125,7 +132,7 @@ class Empirical(Law):
             ValueError: the coordinates are not identically distributed.
         """
         self._require_exchangeable("moment")
-        return self.table.mean_product((0,), (integer_at_least("order", order, 0),))
+        return self.samples.mean_product((0,), (integer_at_least("order", order, 0),))
 
     def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
         r"""Return the mean of $\prod_b x_{j_b}^{n_b}$ over the rows, or the product of means over columns.
@@ -138,8 +145,8 @@ class Empirical(Law):
         if len(exponents) > self.check_dim(dim):
             return Fraction(0)
         if self.joint:
-            return self.table.mean_product(tuple(range(len(exponents))), exponents)
-        return prod((self.table.mean_product((0,), (n,)) for n in exponents), start=Fraction(1))
+            return self.samples.mean_product(tuple(range(len(exponents))), exponents)
+        return prod((self.samples.mean_product((0,), (n,)) for n in exponents), start=Fraction(1))
 
     def _require_exchangeable(self, what: str) -> None:
         if not self.exchangeable:
@@ -149,9 +156,9 @@ class Empirical(Law):
         """Return one term for independent coordinates, one term per distinct row for a joint law."""
         columns = self._columns(dim)
         if not self.joint:
-            moments = {j: self.table.moments(j) for j in set(columns)}
+            moments = {j: self.samples.moments(j) for j in set(columns)}
             return (ProductTerm(Fraction(1), tuple(moments[j] for j in columns)),)
-        rows, counts = np.unique(self.table.table, axis=0, return_counts=True)
+        rows, counts = np.unique(self.samples.table, axis=0, return_counts=True)
         total = int(counts.sum())
         return tuple(
             ProductTerm(Fraction(int(count), total), tuple(powers(value) for value in row))
@@ -162,9 +169,9 @@ class Empirical(Law):
         """Return the atoms themselves: exact to every degree."""
         columns = self._columns(dim)
         if not self.joint:
-            rules = {j: _atoms(self.table.table[:, j]) for j in set(columns)}
+            rules = {j: _atoms(self.samples.table[:, j]) for j in set(columns)}
             return (QuadratureTerm(1.0, tuple(rules[j] for j in columns)),)
-        rows, counts = np.unique(self.table.table, axis=0, return_counts=True)
+        rows, counts = np.unique(self.samples.table, axis=0, return_counts=True)
         return tuple(
             QuadratureTerm(float(count / counts.sum()), tuple(point_rule(value) for value in row))
             for row, count in zip(rows.tolist(), counts, strict=True)
@@ -173,14 +180,14 @@ class Empirical(Law):
     def zero_probability(self, dim: int) -> Number:
         """Return the fraction of zeros among the samples."""
         self.check_dim(dim)
-        return Fraction(int((self.table.table == 0).sum()), self.table.table.size)
+        return Fraction(int((self.samples.table == 0).sum()), self.samples.table.size)
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)` with replacement."""
         import jax
         import jax.numpy as jnp
 
-        table, key = jnp.asarray(self.table.table), random_key(key)
+        table, key = jnp.asarray(self.samples.table), random_key(key)
         columns = self._columns(dim)
         if self.joint:
             return table[jax.random.randint(key, shape, 0, len(table))]
@@ -188,8 +195,8 @@ class Empirical(Law):
 
     def describe(self) -> str:
         """Return e.g. `Empirical(100 samples)` or `Empirical(100 joint samples of dimension 5)`."""
-        count, columns = self.table.table.shape
-        if self.table.pooled:
+        count, columns = self.samples.table.shape
+        if self.pooled:
             return f"Empirical({count} samples)"
         return f"Empirical({count} {'joint' if self.joint else 'independent'} samples of dimension {columns})"
 

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
 from ..core import integer_at_least, split_keys
-from ..specs import Dim, Matrix, Size, kind, real, refused_at, rows, show, written, wrong
+from ..specs import Dim, Matrix, Size, kind, real, refused_at, rows, unknown, written, wrong
 from ._gaussian import Gaussian
 from ._law import LawField
 from ._matrix import checked_covariance, matrix_power
@@ -24,7 +24,7 @@ def _prior(value: Any) -> str | Matrix:
     if not isinstance(value, str):
         return rows(value, real)
     if value not in ("identity", "inverse"):
-        raise wrong(f"must be 'identity', 'inverse' or a matrix, got {show(value)}")
+        raise wrong(unknown("value", value, ("identity", "inverse")))
     return value
 
 

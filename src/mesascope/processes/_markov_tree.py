@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -145,11 +144,14 @@ class MarkovTree(SequenceProcess):
                 f"horizon must be at most {MAX_POSITIONS + 1}: the graph lists every position, got {horizon}"
             )
         if self.parents == "chain":
-            return replace(self, parents=(None, *range(length - 2), None))
+            return self._with((None, *range(length - 2), None))
         generator = np.random.default_rng(self.seed or 0)
         drawn = [int(generator.integers(-1, i)) for i in range(length - 1)]
         graph = (*(None if parent < 0 else parent for parent in drawn), None)
-        return replace(self, parents=graph, seed=None)
+        return self._with(graph)
+
+    def _with(self, graph: Graph) -> Self:
+        return type(self)(graph, self.states, self.alpha)
 
     @property
     def graph(self) -> Graph:

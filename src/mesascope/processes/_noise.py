@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from ..specs import Component, Number, Positive, kind, nonnegative, show_number, value_or
@@ -11,16 +10,8 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
-class Noise(Component, family="noise"):
-    """A distribution of noise levels."""
-
-    @abc.abstractmethod
-    def levels(self, key: PRNGKeyArray, count: int) -> Float[Array, "count 1"]:
-        """Draw the standard deviations of `count` tasks."""
-
-
 @kind("noise-range")
-class NoiseRange(Noise):
+class NoiseRange(Component, family="noise"):
     r"""A noise level $\sigma_\tau$ drawn for every task, uniform on $[0, \sigma_{\max}]$ (vladymyrov2024).
 
     Args:
@@ -29,28 +20,22 @@ class NoiseRange(Noise):
 
     largest: Positive
 
-    def levels(self, key: PRNGKeyArray, count: int) -> Float[Array, "count 1"]:
-        """Draw the standard deviations of `count` tasks."""
-        import jax
-
-        return float(self.largest) * jax.random.uniform(key, (count, 1))
-
     def describe(self) -> str:
         """Return e.g. `U(0, 5)`."""
         return f"U(0, {show_number(self.largest)})"
 
 
-NoiseField: TypeAlias = Annotated[Number | Noise, *value_or("noise", nonnegative, default="noise-range")]
+NoiseField: TypeAlias = Annotated[Number | NoiseRange, *value_or("noise", nonnegative, default="noise-range")]
 """A standard deviation ≥ 0, or a distribution of them."""
 
 
-def show_noise(noise: Number | Noise) -> str:
+def show_noise(noise: Number | NoiseRange) -> str:
     """Return e.g. `noise=0.1` or `noise ~ U(0, 5)`."""
-    return f"noise ~ {noise.describe()}" if isinstance(noise, Noise) else f"noise={show_number(noise)}"
+    return f"noise ~ {noise.describe()}" if isinstance(noise, NoiseRange) else f"noise={show_number(noise)}"
 
 
 def add_noise(
-    key: PRNGKeyArray, labels: Float[Array, "batch n"], noise: Number | Noise
+    key: PRNGKeyArray, labels: Float[Array, "batch n"], noise: Number | NoiseRange
 ) -> Float[Array, "batch n"]:
     """Add independent Gaussian noise of the given level to labels, one level for each row."""
     import jax
@@ -61,5 +46,8 @@ def add_noise(
     if noise == 0:
         return labels
     level_key, key = jax.random.split(key)
-    level = noise.levels(level_key, len(labels)) if isinstance(noise, Noise) else jnp.asarray(float(noise))
+    if isinstance(noise, NoiseRange):
+        level = float(noise.largest) * jax.random.uniform(level_key, (len(labels), 1))
+    else:
+        level = jnp.asarray(float(noise))
     return labels + level * standard_normal(key, labels.shape)

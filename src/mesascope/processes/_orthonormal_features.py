@@ -40,10 +40,10 @@ class OrthonormalFeatures(PromptProcess):
     """
 
     features: Dim
-    dim: Dim | None = None
-    probabilities: Annotated[
-        tuple[Number, ...] | None, PlainValidator(_probabilities), PlainSerializer(written)
-    ] = None
+    dim: Dim = None  # type: ignore[assignment]  # as many as features
+    probabilities: Annotated[tuple[Number, ...], PlainValidator(_probabilities), PlainSerializer(written)] = (
+        None  # type: ignore[assignment]  # all equal
+    )
     law: LawField = Gaussian()
 
     def __post_init__(self) -> None:

@@ -12,12 +12,8 @@ def _rows(value: Any) -> Any:
     return None if value is None else rows(value, real)
 
 
-class Covariance(Component, family="covariance"):
-    """A distribution of covariances of the inputs."""
-
-
 @kind("random-diagonal")
-class RandomDiagonal(Covariance):
+class RandomDiagonal(Component, family="covariance"):
     r"""A covariance $\Lambda = \mathrm{diag}(s_1^2, \dots, s_d^2)$ drawn for every task, $s \sim$ `law` (zhang2024).
 
     $E\,\Lambda_{jj}^k$ is the moment of order $2k$ of the law, so that all moments that zhang2024's limit for
@@ -35,6 +31,6 @@ class RandomDiagonal(Covariance):
 
 
 CovarianceField: TypeAlias = Annotated[
-    Matrix | Covariance | None, *value_or("covariance", _rows, default="random-diagonal")
+    Matrix | RandomDiagonal | None, *value_or("covariance", _rows, default="random-diagonal")
 ]
 """A matrix, a distribution of matrices, or None for the identity."""

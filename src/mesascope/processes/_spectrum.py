@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..specs import Number, as_list, inside, number, placed, show, written, wrong, wrong_type
+from ..specs import Number, as_list, inside, number, placed, show, unknown, written, wrong, wrong_type
 
 Interval: TypeAlias = tuple[Number, Number]
 Spectrum: TypeAlias = tuple[Interval | complex, ...]
@@ -15,12 +15,7 @@ Spectrum: TypeAlias = tuple[Interval | complex, ...]
 def given_spectrum(value: Any) -> Any:
     """Return eigenvalues as pairs (low, high) and complex numbers, or one pair in a tuple of its own for all of them."""
     if isinstance(value, Mapping):
-        bounds = [value.get("low"), value.get("high")]
-        if set(value) != {"low", "high"}:
-            raise wrong(
-                f"must be a list, or a table with low and high for all, got one with {', '.join(map(str, value))}"
-            )
-        return {"low": placed(number, bounds[0], "low"), "high": placed(number, bounds[1], "high")}
+        return _numbers(value, ("low", "high"))
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
         raise wrong_type(
@@ -91,9 +86,8 @@ def partners(spectrum: Spectrum) -> list[int]:
 
 def _entry(given: Any) -> Interval | complex:
     if isinstance(given, Mapping):
-        if set(given) != {"re", "im"}:
-            raise wrong("of a complex eigenvalue is a table with re and im")
-        given = complex(float(number(given["re"])), float(number(given["im"])))
+        parts = _numbers(given, ("re", "im"))
+        given = complex(float(parts["re"]), float(parts["im"]))
     if isinstance(given, complex | np.complexfloating):
         value = complex(given) + 0  # turns −0 into 0
         if not cmath.isfinite(value):
@@ -111,3 +105,14 @@ def _interval(low: Number, high: Number) -> Interval:
     if low > high:
         raise wrong(f"has low = {low} above high = {high}: swap them")
     return (low, high)
+
+
+def _numbers(table: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Number]:
+    """The numbers of a table that has exactly these fields."""
+    for name in table:
+        if name not in names:
+            raise wrong(unknown("field", name, names))
+    for name in names:
+        if name not in table:
+            raise wrong("missing; add it", name)
+    return {name: placed(number, table[name], name) for name in names}

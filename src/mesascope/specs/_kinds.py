@@ -5,10 +5,10 @@ from __future__ import annotations
 import abc
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache, wraps
 from importlib import import_module
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
 from pydantic.dataclasses import dataclass
@@ -41,10 +41,19 @@ class Component(abc.ABC):
     kind: ClassVar[str]
     array_fields: ClassVar[tuple[str, ...]] = ()
 
+    if TYPE_CHECKING:  # numbers may be strings, matrices arrays: fields convert what is given
+
+        def __init__(self, *args: Any, **fields: Any) -> None: ...
+
     def describe(self) -> str:
         """Return it in a few words for titles and messages, e.g. `Gaussian(scale=1)`."""
         told = (f"{field.name}={show_number(getattr(self, field.name))}" for field in fields(self))  # type: ignore[arg-type]
         return f"{type(self).__name__}({', '.join(told)})"
+
+    def specification(self) -> dict[str, Any]:
+        """Return the table that specifies it: its kind and its fields, but those that are None, as files write them."""
+        fields = _adapter(type(self)).dump_python(self, mode="json")
+        return {"kind": self.kind, **{name: value for name, value in fields.items() if value is not None}}
 
     def __init_subclass__(cls, family: str | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -82,16 +91,22 @@ def _unflatten(static: tuple[type[Component], tuple[Any, ...]], arrays: Any) -> 
     return component
 
 
-@dataclass_transform(frozen_default=True, eq_default=True)
-def kind(name: str) -> Callable[[type[_T]], type[_T]]:
-    """Declare a class to be one of its family, under a name.
+def component(cls: type[_T]) -> type[_T]:
+    """Make a class a frozen dataclass that checks its fields, without a name in specifications.
 
-    It becomes a frozen dataclass. Its fields are annotated with types that pydantic reads, which check and convert what is
-    given; the section `Args` of its docstring says what they are. What no single field can know is checked in
-    `__post_init__`, which raises `wrong(…)`.
+    Fields are annotated with types that pydantic reads, which check and convert what is given; the section `Args` of the
+    docstring says what they are. What no single field can know is checked in `__post_init__`, which raises `wrong(…)`.
+    """
+    made: Any = dataclass(frozen=True, repr="__repr__" not in vars(cls), config=_CONFIG)(cls)
+    made.__init__ = _plain_init(made)
+    return cast("type[_T]", made)
+
+
+def kind(name: str) -> Callable[[type[_T]], type[_T]]:
+    """Declare a class to be one of its family, under a name in specifications; `component` says what becomes of it.
 
     Args:
-        name: the `kind` in specifications: lower case, words joined by `-`.
+        name: lower case, words joined by `-`.
 
     Raises:
         ValueError: the family has another class of that name.
@@ -102,13 +117,8 @@ def kind(name: str) -> Callable[[type[_T]], type[_T]]:
         if name in family and family[name].__qualname__ != cls.__qualname__:
             raise ValueError(f"the {cls.family} '{name}' is {family[name].__qualname__}; choose another name")
         cls.kind = name
-        if "__repr__" in vars(cls):
-            made = dataclass(frozen=True, repr=False, config=_CONFIG)(cls)
-        else:
-            made = dataclass(frozen=True, config=_CONFIG)(cls)
-        made.__init__ = _plain_init(made)  # type: ignore[method-assign]
-        family[name] = made
-        return made
+        family[name] = component(cls)
+        return cast("type[_T]", family[name])
 
     return declare
 
@@ -133,6 +143,7 @@ def _plain_init(cls: type[Any]) -> Any:
             if name not in names:
                 raise TypeError(f"{cls.__name__}: {unknown('argument', name, names)}")
         everything = {**positional, **given}
+        everything = _chosen(cls, everything)
         try:
             cls.__pydantic_validator__.validate_python(ArgsKwargs((), everything), self_instance=self)
         except ValidationError as error:
@@ -141,6 +152,12 @@ def _plain_init(cls: type[Any]) -> Any:
             raise (TypeError if of_type(error) else ValueError)(f"{where} {first.what}") from None
 
     return construct
+
+
+def _chosen(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields without those that are None and have a default, for which None stands."""
+    defaults = {field.name for field in fields(cls) if field.default is not MISSING}
+    return {name: value for name, value in given.items() if value is not None or name not in defaults}
 
 
 def known_kinds(family: str) -> dict[str, type[Component]]:
@@ -211,6 +228,7 @@ def construct(cls: type[_T], given: Mapping[str, Any], context: Any = None) -> _
         given: fields, as specifications or Python have them.
         context: of the validation; a folder for relative paths.
     """
+    given = _chosen(cls, given)
     try:
         made: _T = _adapter(cls).validate_python(given, context=context)
     except ValidationError as error:
@@ -224,8 +242,5 @@ def _adapter(cls: type[Component]) -> TypeAdapter[Any]:
 
 
 def specification(value: Any) -> Any:
-    """Return a component as the table that a specification holds; other values as they are written there."""
-    if not isinstance(value, Component):
-        return written(value)
-    dumped = _adapter(type(value)).dump_python(value, mode="json")
-    return {"kind": value.kind, **dumped}
+    """Return a component as the table that specifies it; other values as they are written in files."""
+    return value.specification() if isinstance(value, Component) else written(value)

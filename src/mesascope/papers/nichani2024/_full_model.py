@@ -99,14 +99,14 @@ def _trained(process: MarkovTree, seed: int, settings: Settings) -> dict[str, An
     tried = [counted_losses(process, chosen, beta, floors).mean() for beta in settings["sharpness"]]
     beta = best_on_grid(settings["sharpness"], tried)
     attention = _mean_attention(end, chosen[:, :-1])
-    children = [child for child, parent in enumerate(process.parents) if parent is not None]
-    sources = [parent for parent in process.parents if parent is not None]
+    children = [child for child, parent in enumerate(process.graph) if parent is not None]
+    sources = [parent for parent in process.graph if parent is not None]
     halfway, last = (
         float(cross_entropies(model_probabilities(model, judged[:, :-1]), judged[:, -1]).mean())
         for model in (middle, end)
     )
     return {
-        "parents": process.parents,
+        "parents": process.graph,
         "attention": attention,
         "on_parents": attention[children, sources].tolist(),
         "parents_found": float((attention.argmax(-1)[children] == sources).mean()),

@@ -50,8 +50,8 @@ def _construction(settings: Settings) -> Finding:
         process = MarkovTree.random(size, states, settings["alpha"], seed)
         symbols = np.random.default_rng(seed).integers(0, states, (settings["sequences"], size))
         for sharpness in settings["sharpness"]:
-            model = softmax_transformer(process.parents, states, settings["first"], sharpness)
-            counted = theory.matched_frequencies(process.parents, symbols, states, sharpness)
+            model = softmax_transformer(process.graph, states, settings["first"], sharpness)
+            counted = theory.matched_frequencies(process.graph, symbols, states, sharpness)
             name = f"T = {size}, S = {states}, β = {sharpness}"
             errors[name] = float(np.max(np.abs(np.asarray(model(symbols)) - counted)))
     return identity(errors, settings)
@@ -65,7 +65,7 @@ def _first_gradient(settings: Settings) -> Finding:
         symbols = drawn(process, settings["sequences"], *names, seed=settings["seed"])
         start = ReducedTransformer.start(process, settings["floor"])
         gradients = np.asarray(_gradients(start, jnp.asarray(symbols), NextToken.last(process.horizon)))
-        for child, parent in enumerate(process.parents):
+        for child, parent in enumerate(process.graph):
             for other in range(child + 1):
                 if parent is not None and other != parent:
                     ahead = gradients[:, child, other] - gradients[:, child, parent]
@@ -103,8 +103,8 @@ def _adjacency(settings: Settings) -> Finding:
     attention = [np.asarray(model.first_attention(), float) for model in trained(processes, settings)]
     means, least, found, alike = [], [], [], []
     for process, scores in zip(processes, attention, strict=True):
-        children = [child for child, parent in enumerate(process.parents) if parent is not None]
-        sources = np.array([parent for parent in process.parents if parent is not None])
+        children = [child for child, parent in enumerate(process.graph) if parent is not None]
+        sources = np.array([parent for parent in process.graph if parent is not None])
         on_parents = scores[children, sources]
         means.append(float(on_parents.mean()))
         least.append(float(on_parents.min()))
@@ -128,7 +128,7 @@ def _adjacency(settings: Settings) -> Finding:
         {
             "intervals_95": {"mean": interval, "least": lowest_interval},
             "each_graph": {"mean": means, "least": least},
-            "parents": [process.parents for process in processes],
+            "parents": [process.graph for process in processes],
             "looking_at_all_alike": alike,
         },
         {"adjacency": _figure(processes[0], attention[0])},
@@ -141,7 +141,7 @@ def _figure(process: MarkovTree, attention: np.ndarray) -> Figure:
         shown = Heatmap(z=np.tril(z), colorlabel="attention", limits=(0.0, 1.0))
         return Panel(title=title, xlabel="position attended to, $j$", ylabel="position $i$", traces=(shown,))
 
-    roots = np.diag([1.0 if parent is None else 0.0 for parent in process.parents])
+    roots = np.diag([1.0 if parent is None else 0.0 for parent in process.graph])
     return Figure(
         title="The graph in the first layer",
         panels=(

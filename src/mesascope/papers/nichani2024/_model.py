@@ -126,13 +126,13 @@ def with_floor(frequencies: np.ndarray, floor: float) -> np.ndarray:
 
 def posterior_losses(process: MarkovTree, sample: np.ndarray) -> np.ndarray:
     """−log of what the posterior mean gives the target of every sequence (count, T + 1), in nats."""
-    mean = theory.posterior_mean(process.parents, sample[:, :-1], process.states, process.alpha)
+    mean = theory.posterior_mean(process.graph, sample[:, :-1], process.states, process.alpha)
     return cross_entropies(mean, sample[:, -1])
 
 
 def counted_losses(process: MarkovTree, sample: np.ndarray, sharpness: float, floors: Any) -> np.ndarray:
     """The same of attention along the graph, with β and every ε, shape (floors, count)."""
-    found = theory.matched_frequencies(process.parents, sample[:, :-1], process.states, sharpness)
+    found = theory.matched_frequencies(process.graph, sample[:, :-1], process.states, sharpness)
     return np.stack([cross_entropies(with_floor(found, floor), sample[:, -1]) for floor in floors])
 
 

@@ -17,9 +17,11 @@ from mesascope.dynamics import Flow, gradient_flow
 from mesascope.models import Normalizer
 from mesascope.objectives import Engine, Objective, sample_losses
 from mesascope.processes import Constant, DiagonalUnitary, NextToken, SequenceProcess
+from mesascope.specs import Dim, component
 from mesascope.theory import sander2024 as theory
 
 
+@component
 class Eigencoordinates(SequenceProcess):
     """x_{t+1} = diag(λ) x_t from x_1 = (1, …, 1), in the eigenbasis of W.
 
@@ -27,7 +29,7 @@ class Eigencoordinates(SequenceProcess):
         dim: d.
     """
 
-    dim: int = eqx.field(static=True)
+    dim: Dim
 
     @property
     @abstractmethod

@@ -16,7 +16,7 @@ from mesascope.models import (
     PairedTokens,
     SequenceModel,
 )
-from mesascope.processes import Law, NextToken, OrthogonalAR
+from mesascope.processes import NextToken, OrthogonalAR
 
 from .._claim import Settings
 from .._recorded import recorded_models
@@ -34,9 +34,6 @@ SUM, MEAN = "1", "t-1"
 
 class FromRest(OrthogonalAR):
     """Sequences with s_0 = 0 before them, so that the prediction of s_2 from s_1 alone counts, as in the paper."""
-
-    def __init__(self, law: Law, dim: int, noise: float):
-        super().__init__(law, dim, noise)
 
     def sample(self, key: Any, horizon: int, batch: int) -> Array:
         """0, s_1, …, s_{T−1}, shape (batch, T, d)."""
