@@ -47,14 +47,14 @@ class OrthonormalFeatures(PromptProcess):
     law: LawField = Gaussian()
 
     def __post_init__(self) -> None:
-        if self.dim is None:
+        if vars(self)["dim"] is None:
             object.__setattr__(self, "dim", self.features)
         if self.dim < self.features:
             raise wrong(
                 f"must be at least {self.features}, the number of orthonormal vectors, got {self.dim}", "dim"
             )
         require_dim(self.law, self.dim, "dim")
-        if self.probabilities is None:
+        if vars(self)["probabilities"] is None:
             object.__setattr__(self, "probabilities", (Fraction(1, self.features),) * self.features)
         if len(self.probabilities) != self.features:
             what = f"must list {self.features} numbers, one for each feature, got {len(self.probabilities)}"
