@@ -40,6 +40,6 @@ def restated(record: ClaimRecord, claim: Claim) -> ClaimRecord:
     if changed:
         what = " and ".join(changed)
         again = f"mesascope reproduce {claim.id} --preset {preset}"
-        raise RecordError(f"{claim.id}, {preset}: another {what} than when it was checked; run `{again}`")
+        raise RecordError(f"{claim.id}, {preset}: {what} changed since it was checked; run `{again}`")
     words = ("title", "source", "origin", "history")
     return record.model_copy(update={name: getattr(claim, name) for name in words})
