@@ -229,7 +229,7 @@ def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypa
     with Image.open(tmp_path / figure) as picture:
         assert picture.size == (40, 30)
     for field, value, told in (
-        ("setting", {}, "settings"),
+        ("setting", {}, "setting"),
         ("criterion", "Another.", "criterion"),
         ("statement", "Another.", "statement"),
         ("evidence", "proved", "evidence"),
