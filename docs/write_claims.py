@@ -216,38 +216,73 @@ def _differences(paper):
 
 
 def main(runs):
-    """Take records and figures over and write the pages."""
+    """Take records and figures over and write the pages; nothing is changed where anything is wrong."""
     known = {claim.id: claim for claim in claims()}
-    for run in runs:
-        folders = [Path(run), *(Path(run) / preset for preset in PRESETS)]
-        if not any(RunDirectory(folder).holds_claims() for folder in folders):
-            sys.exit(f"{run}: holds no records; give a folder that `mesascope reproduce --out` filled")
-        for folder in folders:
-            for record in RunDirectory(folder).claims():
-                shipped_run(record.preset).write_claim(record.model_copy(update={"files": ()}))
-                for file in record.files:
-                    _take_picture((folder / file).with_suffix(".png"), record)
-    stale = [line for preset in PRESETS for line in _restate(shipped_run(preset), known)]
-    if stale:
-        sys.exit("\n".join(stale))
-    for name, text in {
-        "README": overview(),
-        "findings": findings(),
-        **{paper: paper_page(paper) for paper in PAPERS},
-    }.items():
+    taken = [(record, folder) for run in runs for record, folder in _records_of(run)]
+    news = {(record.preset, record.id): record.model_copy(update={"files": ()}) for record, _ in taken}
+    kept = {(preset, record.id): record for preset in PRESETS for record in shipped_run(preset).claims()}
+    wrong = [line for preset in PRESETS for line in shipped_run(preset).problems()]
+    records = {}
+    for (preset, id), record in {**kept, **news}.items():
+        if id not in known:
+            continue
+        try:
+            records[preset, id] = restated(record, known[id])
+        except RecordError as error:
+            wrong.append(str(error))
+    if wrong:
+        sys.exit("\n".join(wrong))
+    changes = {key: record for key, record in records.items() if record != kept.get(key)}
+    _ship(changes)
+    try:
+        pages = {
+            "README": overview(),
+            "findings": findings(),
+            **{paper: paper_page(paper) for paper in PAPERS},
+        }
+    except ValueError as error:  # a mark for which the new records have no number
+        _ship({key: kept[key] for key in changes if key in kept})
+        sys.exit(str(error))
+    for preset, id in kept:
+        if id not in known:
+            (shipped_run(preset).path / "claims" / f"{id}.json").unlink()
+    for record, folder in taken:
+        for file in record.files:
+            _take_picture((folder / file).with_suffix(".png"), record)
+    for name, text in pages.items():
         (FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
 
 
-def _restate(run, known):
-    """Give the records of a run the words of their claims, and remove those without; one line for each that is stale."""
-    for record in run.claims():
-        if record.id not in known:
-            (run.path / "claims" / f"{record.id}.json").unlink()
-            continue
-        try:
-            run.write_claim(restated(record, known[record.id]))
-        except RecordError as error:
-            yield str(error)
+def _ship(records):
+    for (preset, _), record in records.items():
+        shipped_run(preset).write_claim(record)
+
+
+def _records_of(run):
+    """The records of a run with the folders they lie in; ends where there are none, or one is damaged or failed."""
+    folders = [Path(run), *(Path(run) / preset for preset in PRESETS)]
+    if not any(RunDirectory(folder).holds_claims() for folder in folders):
+        sys.exit(f"{run}: holds no records; give a folder that `mesascope reproduce --out` filled")
+    problems = [line for folder in folders for line in RunDirectory(folder).problems()]
+    found = [(record, folder) for folder in folders for record in RunDirectory(folder).claims()]
+    drawn = ((folder / file).with_suffix(".png") for record, folder in found for file in record.files)
+    problems += [f"{path}: no picture; remove it and run again" for path in drawn if not _is_picture(path)]
+    problems += [f"{folder}: {record.id} could not be checked" for record, folder in found if record.failed]
+    if problems:
+        sys.exit("\n".join(problems))
+    return found
+
+
+def _is_picture(path):
+    """Whether there is none, or one that can be read."""
+    try:
+        with Image.open(path) as picture:
+            picture.verify()
+    except FileNotFoundError:
+        return True
+    except (OSError, SyntaxError):
+        return False
+    return True
 
 
 def _take_picture(drawn, record):

@@ -228,8 +228,14 @@ def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypa
         assert (tmp_path / page.name).read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
     with Image.open(tmp_path / figure) as picture:
         assert picture.size == (40, 30)
-    run.write_claim(changed.model_copy(update={"setting": {}}))
-    with pytest.raises(
-        SystemExit, match=f"{id} was checked with other settings; run `mesascope reproduce {id}`"
+    for field, value, told in (
+        ("setting", {}, "setting"),
+        ("criterion", "Another.", "criterion"),
+        ("statement", "Another.", "statement"),
+        ("evidence", "proved", "evidence"),
     ):
-        writer.main([tmp_path / "run"])
+        run.write_claim(changed.model_copy(update={field: value}))
+        with pytest.raises(
+            SystemExit, match=f"{id}, small: {told} changed since it was checked; run `mesascope rep"
+        ):
+            writer.main([tmp_path / "run"])

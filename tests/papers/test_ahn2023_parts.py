@@ -100,9 +100,29 @@ def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path, monkeypatc
     told = []
     with working(told.append, tmp_path):
         again = _training._trained(SETTINGS, 0)
-    assert told[0].startswith("seed 0: step 250 of 400")  # it was kept after 240
+    assert told[0] == "seed 0: goes on from step 240" and told[1].startswith("seed 0: step 250 of 400")
     for one, other in zip((*whole.middle, *whole.end), (*again.middle, *again.end), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK torn", None])
+def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, monkeypatch, damage):
+    settings = {**SETTINGS, "steps": 40}
+    whole = _training._trained(settings, 0)
+    monkeypatch.setattr(_training, "_KEPT", 4)
+    lines = []
+    with working(lines.append, tmp_path):
+        _training._trained(settings, 0)
+        (kept,) = tmp_path.rglob("state.npz")
+        if damage is None:  # a number in it is another
+            with np.load(kept) as found:
+                np.savez(kept, **{**found, "0": found["0"] + 1})
+        else:
+            kept.write_bytes(damage)
+        again = _training._trained(settings, 0)
+    np.testing.assert_array_equal(again.end.a, whole.end.a)
+    assert sum("is damaged; this training starts anew" in line for line in lines) == 1
+    assert not any("goes on" in line for line in lines)
 
 
 def test_matrices_are_clipped_one_by_one():

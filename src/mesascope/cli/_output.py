@@ -37,7 +37,8 @@ def print_json(result: Any) -> None:
     """Print the one JSON object of a command; NaN and infinities become the strings "nan", "inf", "-inf"."""
     from mesascope.records import plain
 
-    print(json.dumps(plain(result), ensure_ascii=False, allow_nan=False), flush=True)
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    print(json.dumps(plain(result), ensure_ascii=not utf8, allow_nan=False), flush=True)
 
 
 def say(text: str) -> None:

@@ -13,7 +13,9 @@ def shipped_run(preset: Preset) -> RunDirectory:
 
 
 def shipped_record(claim: Claim) -> ClaimRecord | None:
-    """The shipped record that says most of a claim: that of the full preset, else of the small one; None without any.
+    """The shipped record that says most of a claim: that of the full preset, else of the small one.
+
+    None where there is none of the claim as it is now.
 
     Raises:
         RecordError: the record cannot be read.
@@ -21,25 +23,38 @@ def shipped_record(claim: Claim) -> ClaimRecord | None:
     for preset in reversed(PRESETS):
         run = shipped_run(preset)
         if (run.path / "claims" / f"{claim.id}.json").exists():
-            return run.read_claim(claim.id)
+            record = run.read_claim(claim.id)
+            if not changed(record, claim):
+                return record
     return None
+
+
+def changed(record: ClaimRecord, claim: Claim) -> list[str]:
+    """What of a claim is other than when it was checked: statement, criterion, evidence or settings."""
+    preset = _preset(record)
+    now = {
+        "statement": claim.statement,
+        "criterion": claim.criterion,
+        "evidence": claim.evidence_of(preset),
+        "setting": plain(dict(claim.settings[preset])),
+    }
+    return [name for name, value in now.items() if getattr(record, name) != value]
 
 
 def restated(record: ClaimRecord, claim: Claim) -> ClaimRecord:
     """The record with the claim's title, source, origin and history as they are now: nothing was decided by them.
 
     Raises:
-        RecordError: what was checked was another statement, or with another criterion, evidence or settings.
+        RecordError: what was checked was another statement, or with another criterion, evidence or setting.
     """
-    preset: Preset = "full" if record.preset == "full" else "small"
-    changed = [name for name in ("statement", "criterion") if getattr(record, name) != getattr(claim, name)]
-    if record.evidence != claim.evidence_of(preset):
-        changed.append("evidence")
-    if record.setting != plain(dict(claim.settings[preset])):
-        changed.append("settings")
-    if changed:
-        what = " and ".join(changed)
-        again = f"mesascope reproduce {claim.id} --preset {preset}"
-        raise RecordError(f"{claim.id}, {preset}: another {what} than when it was checked; run `{again}`")
+    if what := changed(record, claim):
+        again = f"mesascope reproduce {claim.id} --preset {record.preset}"
+        raise RecordError(
+            f"{claim.id}, {record.preset}: {' and '.join(what)} changed since it was checked; run `{again}`"
+        )
     words = ("title", "source", "origin", "history")
     return record.model_copy(update={name: getattr(claim, name) for name in words})
+
+
+def _preset(record: ClaimRecord) -> Preset:
+    return "full" if record.preset == "full" else "small"

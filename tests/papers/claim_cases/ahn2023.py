@@ -164,5 +164,5 @@ CASES = {
         stuck=local_minimum,
         traced=False,
     ),
-    "ahn2023/rare-prompts": Case({"starts": 60}, without_rare_prompts, stuck=local_minimum, traced=False),
+    "ahn2023/rare-prompts": Case({"starts": 60}, without_rare_prompts, stuck=one_search, traced=False),
 }

@@ -10,8 +10,12 @@ The losses are those of the layers, for a fraction of the work.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +24,7 @@ import optax
 from jax import Array
 
 from mesascope.core import named_key
+from mesascope.records import atomic_path, held
 
 from .._claim import Settings, UnsettledError
 from .._progress import Work, current_work
@@ -71,18 +76,19 @@ def _trained(settings: Settings, seed: int) -> Trained:
     work, kept = current_work(), None
     if work.folder is not None:
         kept = work.training(lambda key: start, sorted(settings.items()), seeds=[seed])
-    done, state, middle = _resumed(kept, state)
-    block = _block(settings, sigma)
-    while done < steps:
-        rate = settings["rate"] * 0.5 ** (done * settings["halvings"] // steps)
-        state, loss = block(state, named_key(seed, "batch", str(done)), np.float32(rate))
-        done += every
-        if not np.isfinite(float(loss)):
-            raise UnsettledError(f"the training of seed {seed} diverged at step {done}")
-        middle = state[0] if done == steps // 2 else middle
-        _tell(work, seed, done, steps, float(loss))
-        if kept is not None and done * _KEPT // steps != (done - every) * _KEPT // steps:
-            _keep(kept, done, state, middle)
+    with held(kept, "training") if kept is not None else nullcontext():
+        done, state, middle = _resumed(kept, state, lambda line: work.tell(f"seed {seed}: {line}"))
+        block = _block(settings, sigma)
+        while done < steps:
+            rate = settings["rate"] * 0.5 ** (done * settings["halvings"] // steps)
+            state, loss = block(state, named_key(seed, "batch", str(done)), np.float32(rate))
+            done += every
+            if not np.isfinite(float(loss)):
+                raise UnsettledError(f"the training of seed {seed} diverged at step {done}")
+            middle = state[0] if done == steps // 2 else middle
+            _tell(work, seed, done, steps, float(loss))
+            if kept is not None and done * _KEPT // steps != (done - every) * _KEPT // steps:
+                _keep(kept, done, state, middle)
     return Trained(_double(middle), _double(state[0]), sigma)
 
 
@@ -196,21 +202,33 @@ def _tell(work: Work, seed: int, done: int, steps: int, loss: float) -> None:
 
 
 def _keep(kept: Path, done: int, state: Any, middle: Any) -> None:
-    """Written beside the former one and put in its place, so that an interruption leaves one of them."""
-    kept.mkdir(parents=True, exist_ok=True)
-    leaves = jax.tree.leaves((state, middle))
-    arrays = {str(number): np.asarray(leaf) for number, leaf in enumerate(leaves)}
-    passing = kept / "passing.npz"
-    np.savez(passing, allow_pickle=False, done=done, **arrays)
-    passing.replace(kept / "state.npz")
+    """Write the checkpoint as a whole, with a digest of what it holds."""
+    arrays = {str(number): np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves((state, middle)))}
+    with atomic_path(kept / "state.npz") as path, path.open("wb") as file:
+        np.savez(file, allow_pickle=False, done=done, digest=_digest(done, arrays), **arrays)
 
 
-def _resumed(kept: Path | None, state: Any) -> tuple[int, Any, Any]:
-    """Steps done, state, and the layers half way (the start, before)."""
+def _digest(done: int, arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(str(done).encode())
+    for name in sorted(arrays):
+        digest.update(name.encode() + str(arrays[name].dtype).encode() + arrays[name].tobytes())
+    return digest.hexdigest()
+
+
+def _resumed(kept: Path | None, state: Any, tell: Callable[[str], None]) -> tuple[int, Any, Any]:
+    """Steps done, state, and the layers half way (the start, before); a damaged checkpoint is told and not used."""
     if kept is None or not (kept / "state.npz").exists():
         return 0, state, state[0]
-    with np.load(kept / "state.npz") as found:
-        leaves, shape = jax.tree.flatten((state, state[0]))
-        there = [jnp.asarray(found[str(number)]) for number in range(len(leaves))]
-        state, middle = jax.tree.unflatten(shape, there)
-        return int(found["done"]), state, middle
+    leaves, shape = jax.tree.flatten((state, state[0]))
+    try:
+        with np.load(kept / "state.npz", allow_pickle=False) as found:
+            arrays = {str(number): found[str(number)] for number in range(len(leaves))}
+            done, digest = int(found["done"]), str(found["digest"])
+    except (OSError, EOFError, KeyError, ValueError, BadZipFile):
+        digest = ""
+    if not digest or digest != _digest(done, arrays):
+        tell(f"the checkpoint {kept / 'state.npz'} is damaged; this training starts anew")
+        return 0, state, state[0]
+    tell(f"goes on from step {done}")
+    state, middle = jax.tree.unflatten(shape, [jnp.asarray(arrays[str(n)]) for n in range(len(leaves))])
+    return done, state, middle
