@@ -37,7 +37,7 @@ class Best(NamedTuple):
     values: tuple[float, ...]
 
 
-_REACHED = 3  # starts that have to end at the best value, so that it is no chance find
+REACHED = 3  # starts that have to end at the best value, so that it is no chance find
 
 
 def best_of(search: Callable[[Any], Minimum], starts: Iterable[Any], nearness: float) -> Best:
@@ -63,9 +63,9 @@ def best_of(search: Callable[[Any], Minimum], starts: Iterable[Any], nearness: f
     found.sort(key=lambda one: one.value)
     values = tuple(one.value for one in found)
     reached = sum(one <= values[0] + nearness * abs(values[0]) for one in values)
-    if reached < _REACHED:
+    if reached < REACHED:
         best = f"the least value {values[0]:.6g}" if values else "an end"
-        raise UnsettledError(f"{reached} of {count} searches reach {best}; {_REACHED} have to")
+        raise UnsettledError(f"{reached} of {count} searches reach {best}; {REACHED} have to")
     return Best(found[0].point, found[0].value, reached, count, values)
 
 

@@ -27,6 +27,7 @@ from mesascope.records import Decision
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets
+from .._minimized import REACHED
 from ._common import LAWS, PAPER, diagonal_run
 
 _EXACT = "nothing is rounded, rational numbers are equal or not, and bounds are proved"
@@ -183,10 +184,8 @@ def _gaps(settings: Settings) -> Finding:
         for loss, _ in found
         if not min(abs(loss / float(one) - 1) for one in losses) <= settings["tolerance"]  # NaN is another
     ]
-    if reached < _REACHED and not others:
-        raise UnsettledError(
-            f"{reached} of {settings['starts']} searches reach the limit; {_REACHED} have to"
-        )
+    if reached < REACHED and not others:
+        raise UnsettledError(f"{reached} of {settings['starts']} searches reach the limit; {REACHED} have to")
     parts = {
         "the loss falls with every learned coordinate": decide(min(gaps) > 0),
         "only the limit is no saddle": decide(saddles and cases[-1][1].negative == 0),
@@ -194,7 +193,7 @@ def _gaps(settings: Settings) -> Finding:
     }
     return Finding(
         {"least_gap": float(min(gaps)), "other_losses": others, "starts_that_reach_the_limit": reached},
-        {"least_gap": "> 0", "other_losses": [], "starts_that_reach_the_limit": f"≥ {_REACHED}"},
+        {"least_gap": "> 0", "other_losses": [], "starts_that_reach_the_limit": f"≥ {REACHED}"},
         settings["tolerance"],
         all_of(*parts.values()),
         {
@@ -205,9 +204,6 @@ def _gaps(settings: Settings) -> Finding:
         },
         parts=parts,
     )
-
-
-_REACHED = 3  # starts that have to end at the limit: a search that misses it says nothing of what lies below
 
 
 def _found_losses(question: Question, settings: Settings) -> list[tuple[float, int]]:
