@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 
 from mesascope.core import Estimate
-from mesascope.models import LinearAttentionModel, Normalizer
+from mesascope.models import LinearAttentionModel
 from mesascope.processes import MAX_ORDER, Law
 
 
@@ -22,19 +22,6 @@ class Objective(eqx.Module):
     @abc.abstractmethod
     def __call__(self, model: eqx.Module) -> Estimate:
         """L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² with its standard error; differentiable in the model's weights."""
-
-
-class Engine(eqx.Module):
-    """A way to compute expectations over the process; `objective` prepares it for one process and task."""
-
-    @abc.abstractmethod
-    def objective(self, process: Any, task: Any, normalizer: Normalizer = "t-1") -> Objective:
-        """The objective of this process and task, prepared once and cached.
-
-        Raises:
-            TypeError: for a process that this engine cannot treat; the message names an engine that can.
-            ValueError: for a law without the moments that the loss needs.
-        """
 
 
 def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:

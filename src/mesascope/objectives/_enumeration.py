@@ -13,10 +13,9 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import Estimate, require_x64
-from mesascope.models import Normalizer
-from mesascope.processes import DiagonalUnitary, Law, LineRule, NextToken
+from mesascope.processes import Law, LineRule, NextToken
 
-from ._engine import Engine, Objective, check_model
+from ._engine import Objective, check_model
 from ._sample_losses import sequence_losses
 
 LARGEST_GRID = 20_000_000
@@ -60,33 +59,8 @@ class EnumeratedObjective(Objective):
         return Estimate(value, jnp.zeros_like(value))
 
 
-class Enumeration(Engine):
-    """Exact expectations by listing: 3T roots of unity × Gauss nodes per coordinate; small dim and horizon.
-
-    The integrand is a trigonometric polynomial of degree below 3T in every λ_j and a polynomial of degree 6
-    in x_1, so that the sum is exact. It uses only the definition of the loss; it exists to check
-    `ExactMoments`, which replaces it everywhere else.
-    """
-
-    def objective(
-        self, process: DiagonalUnitary, task: NextToken, normalizer: Normalizer = "t-1"
-    ) -> EnumeratedObjective:
-        """The objective of this process and task; the normalizer is the model's own.
-
-        Raises:
-            TypeError: for a process other than `DiagonalUnitary`.
-            ValueError: when the grid would have more than 2·10⁷ points, or 64-bit mode is off.
-        """
-        require_x64("Enumeration")
-        if not isinstance(process, DiagonalUnitary):
-            raise TypeError(
-                f"Enumeration treats DiagonalUnitary only, not {type(process).__name__}; use MonteCarlo"
-            )
-        return _enumerated(process.law, process.dim, task)
-
-
 @lru_cache(maxsize=16)
-def _enumerated(law: Law, dim: int, task: NextToken) -> EnumeratedObjective:
+def enumerated_objective(law: Law, dim: int, task: NextToken) -> EnumeratedObjective:
     with jax.ensure_compile_time_eval():
         grids = []
         for term in law.quadrature(dim):

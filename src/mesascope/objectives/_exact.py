@@ -16,14 +16,13 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import Estimate, require_x64
-from mesascope.models import Normalizer, check_normalizer
-from mesascope.processes import DiagonalUnitary, FewShot, Law, LinearRegression, NextToken
+from mesascope.models import Normalizer
+from mesascope.processes import Law, NextToken
 
 from ._contract import Weights, contract
-from ._engine import Engine, Objective, check_model, require_moments
+from ._engine import Objective, check_model, require_moments
 from ._partitions import Partition
 from ._plan import Plan, moment_plan
-from ._regression import RegressionObjective, regression_objective
 from ._schedule import schedule_features
 
 
@@ -90,34 +89,8 @@ class ExactObjective(Objective):
         return 0.5 * jnp.sum(both) - jnp.sum(jax.lax.map(head, (kq, pv)))
 
 
-class ExactMoments(Engine):
-    """Exact expectations from moments of order 1 … 6 of the initial token.
-
-    Treats linear attention (one layer, any weights, heads and normalizer) on `DiagonalUnitary` with any law
-    that has six finite moments: planning takes milliseconds whatever the horizon; every evaluation is O(d³). And one
-    layer of `prompt_linear_transformer` on `LinearRegression` with Gaussian inputs, whatever the number of examples.
-    """
-
-    def objective(
-        self,
-        process: DiagonalUnitary | LinearRegression,
-        task: NextToken | FewShot,
-        normalizer: Normalizer = "t-1",
-    ) -> ExactObjective | RegressionObjective:
-        """The exact objective; prepared once for every (law, dim, task, normalizer) and cached."""
-        require_x64("ExactMoments")
-        if isinstance(process, LinearRegression) and isinstance(task, FewShot):
-            return regression_objective(process, task)
-        if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
-            raise TypeError(
-                "ExactMoments treats NextToken on DiagonalUnitary, and FewShot on LinearRegression, not "
-                f"{type(task).__name__} on {type(process).__name__}; use MonteCarlo"
-            )
-        return _exact_objective(process.law, process.dim, task, check_normalizer(normalizer))
-
-
 @lru_cache(maxsize=256)
-def _exact_objective(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> ExactObjective:
+def exact_objective(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> ExactObjective:
     # may be asked for first inside a trace, and the cache must hold no tracer
     with jax.ensure_compile_time_eval():
         try:

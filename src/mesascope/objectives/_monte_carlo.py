@@ -9,16 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mesascope.core import Estimate, integer_at_least, named_key, require_x64
-from mesascope.models import Normalizer
+from mesascope.core import Estimate
 
-from ._engine import Engine, Objective
+from ._engine import Objective
 from ._sample_losses import (
     Task,
     cast,
     check_model_reads,
-    check_task,
-    refuse_large_batches,
     sample_losses,
     task_length,
 )
@@ -72,42 +69,3 @@ def _is_value(process: Any) -> bool:
     except TypeError:
         return False
     return isinstance(process, eqx.Module)
-
-
-class MonteCarlo(Engine):
-    """Expectations as means over sampled sequences or prompts.
-
-    The standard error is itself estimated from moments of order 12: with fewer (Student-t laws with df ≤ 12) it comes out
-    too small.
-
-    Treats every process with a sampler and every model with `predictions`. The same seed gives the same
-    sequences, so that differences between models are not drowned in noise (common random numbers).
-
-    Attributes:
-        samples: number of sequences, at least 2.
-        seed: seed of the sample.
-        batch: sequences held in memory at once.
-        precision: "float32" or "float64"; by default JAX's own default float type.
-    """
-
-    samples: int = eqx.field(static=True, default=10_000)
-    seed: int = eqx.field(static=True, default=0)
-    batch: int = eqx.field(static=True, default=500)
-    precision: str | None = eqx.field(static=True, default=None)
-
-    def __check_init__(self) -> None:
-        integer_at_least("samples", self.samples, 2)
-        integer_at_least("seed", self.seed, 0)
-        integer_at_least("batch", self.batch, 1)
-        if self.precision not in (None, "float32", "float64"):
-            raise ValueError(f"precision: must be 'float32' or 'float64', got {self.precision!r}")
-        if self.precision == "float64":
-            require_x64("MonteCarlo(precision='float64')")
-
-    def objective(self, process: Any, task: Task, normalizer: Normalizer = "t-1") -> SampledObjective:
-        """The sampled objective; the normalizer is the model's own."""
-        check_task(process, task)
-        refuse_large_batches(process, task, min(self.batch, self.samples))
-        key = named_key(self.seed, "monte-carlo")
-        precision = self.precision or jnp.zeros(()).dtype.name
-        return SampledObjective(process, task, key, self.samples, min(self.batch, self.samples), precision)

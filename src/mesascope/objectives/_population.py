@@ -8,8 +8,8 @@ import equinox as eqx
 
 from mesascope.core import Estimate
 
-from ._engine import Engine, Objective
-from ._exact import ExactMoments
+from ._engine import Objective
+from ._engines import Engine, ExactMoments
 from ._sample_losses import Task, check_task
 
 

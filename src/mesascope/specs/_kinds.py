@@ -21,7 +21,10 @@ _T = TypeVar("_T", bound="Component")
 
 _FAMILIES: dict[str, dict[str, type[Component]]] = {}
 """Family → kind → class."""
-_ROOMS = {"processes": ("law", "process", "task", "noise", "covariance", "target")}
+_ROOMS = {
+    "processes": ("law", "process", "task", "noise", "covariance", "target"),
+    "objectives._engines": ("engine",),
+}
 """Room → families that it declares kinds of: it is imported before one of them is listed."""
 
 

@@ -12,10 +12,6 @@ from ._composed_model import ComposedSpec as ComposedSpec
 from ._constructions import ConstructionSpec as ConstructionSpec
 from ._data import DataSpec as DataSpec
 from ._embeddings import EmbeddingSpec as EmbeddingSpec
-from ._engines import EngineSpec as EngineSpec
-from ._engines import EnumerationSpec as EnumerationSpec
-from ._engines import ExactMomentsSpec as ExactMomentsSpec
-from ._engines import MonteCarloSpec as MonteCarloSpec
 from ._flow import FlowProgress as FlowProgress
 from ._flow import FlowResult as FlowResult
 from ._flow import FlowSpec as FlowSpec

@@ -137,7 +137,7 @@ class FlowSpec(ProblemSpec):
         process, task = self.data()
         with at("init"):
             model = self.init.build(self.dim, self.rho)
-        return Problem(model, process, task, self.engine.build(self.dim, self.horizon))
+        return Problem(model, process, task, self.engine)
 
     def run(self, progress: Callable[[FlowProgress], None] | None = None) -> FlowResult:
         """Solve the flow or take the steps of the descent.

@@ -62,7 +62,7 @@ class LossSpec(ProblemSpec):
             explicit_model(self.w_kq, self.w_pv, self.rho),
             process,
             task,
-            self.engine.build(self.dim, self.horizon),
+            self.engine,
         )
 
     def run(self) -> LossResult:

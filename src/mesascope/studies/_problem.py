@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 from pydantic import PlainSerializer, PlainValidator, model_validator
 
+from mesascope.objectives import EngineField, ExactMoments
 from mesascope.processes import DiagonalUnitary, Law, LawField, NextToken
 from mesascope.specs import Dim, Rho, Spec, at, construct, known_kinds, show, unknown, wrong
 
-from ._engines import EngineSpec, ExactMomentsSpec
 from ._task import Horizon, Weights
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ProblemSpec(Spec):
     horizon: Horizon
     weights: Weights = None
     rho: Rho = "t-1"
-    engine: EngineSpec = ExactMomentsSpec()
+    engine: EngineField = ExactMoments()
 
     @model_validator(mode="after")
     def _problem_fits(self) -> Self:
