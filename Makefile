@@ -16,7 +16,7 @@ UNFINISHED := $(VENV).installing
 
 help:
 	@echo "make setup      install everything from requirements.lock into $(VENV)"
-	@echo "make reproduce  check every claim of zheng2024 and draw its figures (ARGS='--preset full' …)"
+	@echo "make reproduce  check the claims of zheng2024 and draw its figures (ARGS='--preset full' …)"
 	@echo "make lab        open the interactive page (ARGS='--port 9000')"
 	@echo "make test       run the tests"
 	@echo "make lint       ruff, mypy, import-linter"

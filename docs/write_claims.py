@@ -31,25 +31,25 @@ from mesascope.records import SIGNS, Evidence, RecordError, RunDirectory, cite
 FOLDER = Path(__file__).parent / "papers"
 HEAD = """# The literature, executed
 
-Each claim of a paper is here a program that can come out either way. This page says what became of them, in two words for each:
-on what **evidence**, and with what **outcome**. [What we found that the papers do not say](findings.md) and the
-[disagreements](disagreements.md) have pages of their own.
+For each claim there is a program that checks it and can also refute it. Each claim has an **evidence**, how it was checked, and
+an **outcome**, what was found. [What we found that the papers do not say](findings.md) and [where we differ](disagreements.md)
+have pages of their own. The page of a paper says what of it was read.
 
 | evidence | what it is |
 |---|---|
-| proved | a certificate in balls and rationals, which `mesascope certify --check` proves again |
-| exact | computed without sampling, to rounding and the solver's tolerance, at the sizes listed |
-| measured at the paper's setting | sampled or trained as the paper or its program does, but for seeds |
+| proved | by interval or rational arithmetic, without rounding; `mesascope reproduce ID` proves it again |
+| exact | computed without sampling, to rounding; it says nothing of sizes or starts that were not tried |
+| measured at the paper's setting | trained, or compared with printed numbers, where only seeds differ |
 | measured, reduced | the same with smaller sizes, or another optimizer, batch or number of steps |
 | measured, another model | trained or sampled with a model or data that the paper does not use |
 
 | outcome | what it says |
 |---|---|
 | ✓ holds | the criterion is met |
-| ≈ holds with a difference | it is met, but for what one sentence says |
+| ≈ holds with a difference | it is met, except for the difference given in the table |
 | ✗ contradicted | it is not met, by proof, by exact computation or at the paper's own setting |
 | ○ not reproduced at this scale | it is not met at a setting that is not the paper's: nothing against the paper |
-| ? undecided | an interval lies across a threshold, or a run did not come to its end |
+| ? undecided | the result is too uncertain, or the training was too short to decide |
 
 **Origin** says who claims it: *paper*, its text at a place that was read; *paper, second-hand*, as notes or other papers
 report it; *authors' code*, their program or what it printed; *review*, asked for or told in the reviews; *ours*, found or
@@ -60,8 +60,8 @@ history. Where a claim was checked at two sizes, the larger one counts here.
 """
 FOUND = """# What we found that the papers do not say
 
-Each of these is a claim of its own, of origin *ours*, which `mesascope reproduce` checks like every other. None hides in a
-claim of a paper.
+Each of these is a claim of its own, of origin *ours*, which `mesascope reproduce` checks like every other. They are
+counted apart from the claims of papers.
 """
 RERUN = """## Run it again
 
@@ -75,7 +75,7 @@ reused, and a training inside an unfinished one goes on from its last checkpoint
 finished record as it is; its own, with the traceback, goes to `failed/`.
 
 Exact values come out the same, but for rounding, wherever they are computed. Training amplifies rounding, which depends on the
-processor and the number of its cores: what was measured on trained models may differ from the tables by more than that.
+processor and the number of its cores: numbers from trained models can differ noticeably between machines.
 """
 LEFT = {
     "contradicted": "Contradicted",
@@ -99,7 +99,14 @@ GROUPS = {"Of the papers, their programs and reviews": False, "Ours": True}
 def overview():
     """The page of all claims, from the records."""
     found = {claim.id: (claim, record) for claim in claims() if (record := shipped_record(claim))}
-    return "\n".join([HEAD, *_matrix(found), *_sections(found), RERUN])
+    return "\n".join([HEAD, *_matrix(found), *_differ(), *_sections(found), RERUN])
+
+
+def _differ():
+    """The dossiers, by their titles."""
+    yield "\n## Where we differ from a paper or its program\n"
+    for page in sorted(FOLDER.glob("disagreement-*.md")):
+        yield f"- [{page.read_text(encoding='utf-8').partition(chr(10))[0].removeprefix('# ')}]({page.name})"
 
 
 def _matrix(found):
@@ -139,9 +146,8 @@ def _title(paper):
 def _sections(found):
     for outcome, title in LEFT.items():
         chosen = [(claim, record) for claim, record in found.values() if record.outcome == outcome]
-        if chosen:
-            yield f"\n## {SIGNS[outcome]} {title}\n"
-            yield from _left(chosen)
+        yield f"\n## {SIGNS[outcome]} {title}\n"
+        yield from _left(chosen) if chosen else ["None."]
     yield f"\n## {SIGNS['holds']} Holds"
     for evidence, title in HELD.items():
         chosen = [
@@ -161,6 +167,9 @@ def _left(chosen):
     for claim, record in chosen:
         small = claim.cost and record.preset == "small"
         cost = f"the full preset was not run, {claim.cost} on two cores" if small else ""
+        falling = record.details.get("fall_of_the_loss_in_the_second_half")
+        if record.decision == "undecided" and isinstance(falling, float) and falling > 0.1:
+            cost = f"the loss still fell by {falling:.0%} in the second half of the training; {cost}"
         more = record.difference or cost
         if (
             page := FOLDER / f"disagreement-{claim.id.partition('/')[0]}.md"

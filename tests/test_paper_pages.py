@@ -13,7 +13,7 @@ import pytest
 from blocks import run
 from PIL import Image
 
-from mesascope.papers import PAPERS, PRESETS, claims, restated, shipped_run
+from mesascope.papers import PAPERS, PRESETS, claims, restated, shipped_record, shipped_run
 from mesascope.records import SHIPPED, RunDirectory
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -68,6 +68,20 @@ def test_the_overview_is_what_the_records_say_and_every_claim_has_one_with_its_w
                 assert restated(found[claim.id], claim) == found[claim.id], (
                     "python docs/write_claims.py takes words over"
                 )
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_numbers_beside_an_outcome_are_of_the_preset_that_gave_it(paper, marks):
+    text = (FOLDER / f"{paper}.md").read_text(encoding="utf-8")
+    presets = {claim.id: shipped_record(claim).preset for claim in claims(paper)}
+    for row in marks.ROW.finditer(text):
+        for name in marks.claim_names(row["claims"]):
+            for id in marks.claims_meant(name, paper, presets):
+                short = id.partition("/")[2]
+                shown = {
+                    mark["preset"] for mark in marks.MARK.finditer(row["middle"]) if mark["claim"] == short
+                }
+                assert not shown or presets[id] in shown, id
 
 
 def test_every_claim_is_listed_once_by_outcome_and_evidence():

@@ -104,8 +104,9 @@ def test_claims(run):
     words = {"id", "title", "statement", "source", "origin", "criterion", "history", "settings"}
     assert set(listed[0]) == words | {"evidence", "outcome", "verdict"}
     lines = run("claims", "zheng2024").out.splitlines()
-    assert [line.split()[0] for line in lines[:-1]] == [claim["id"] for claim in listed]  # one line each
+    assert [line.split()[0] for line in lines[:-3]] == [claim["id"] for claim in listed]  # one line each
     assert any("holds" in line and "exact" in line and "a² − b² is conserved" in line for line in lines)
+    assert lines[-3].startswith("of papers, programs and reviews: ") and lines[-2].startswith("ours: ")
     assert lines[-1].endswith("`mesascope claims ID` shows all of a claim")
     one = run("claims", "zheng2024/conservation")
     assert one.out.startswith("zheng2024/conservation: a² − b² is conserved")

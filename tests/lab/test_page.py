@@ -622,7 +622,7 @@ def test_claims_are_browsed_and_one_is_checked_again(opened):
     )  # found here
     choose(opened, "paper", "zheng2024")
     row = opened.locator('[data-claim="zheng2024/theorem-4.2"]')
-    wait_for_text(row, "holds · Data are recovered under one condition")
+    wait_for_text(row, "holds · Data are recovered if and only if")
     row.locator(".q-item").first.click()
     wait_for_text(row, "measured: error: 1e-09")
     wait_for_text(row, "what the numbers are: distance to the limit")

@@ -63,11 +63,15 @@ def _print_lines(found: "list[tuple[Claim, ClaimRecord | None]]") -> None:
         line = Text.assemble(
             (f"{claim.id:{widest}}  ", "bold"),
             (f"{outcome:28}  ", colour),
-            f"{(record or claim).evidence:31}  {claim.title}",
+            f"{(record or claim).evidence:31}  {claim.title}{' (ours)' * (claim.origin == 'ours')}",
         )
         results().print(line, soft_wrap=True)  # one line each, however narrow the terminal
-    told = totals(record.outcome if record else NOT_CHECKED for _, record in found)
-    results().print(f"{told}; `mesascope claims ID` shows all of a claim", markup=False, soft_wrap=True)
+    for group, ours in (("of papers, programs and reviews", False), ("ours", True)):
+        chosen = [record for claim, record in found if (claim.origin == "ours") == ours]
+        if chosen:
+            told = totals(record.outcome if record else NOT_CHECKED for record in chosen)
+            results().print(f"{group}: {told}", markup=False, soft_wrap=True)
+    results().print("`mesascope claims ID` shows all of a claim", markup=False, soft_wrap=True)
 
 
 def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:
@@ -87,8 +91,11 @@ def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:
         "parts": ", ".join(f"{name}: {decision}" for name, decision in record.parts.items())
         if record
         else "",
+        "measured": _short(record.measured) if record else "",
+        "expected": _short(record.expected) if record else "",
         "criterion": claim.criterion,
-        "source": f"{claim.source} ({claim.origin})",
+        "source": claim.source,
+        "origin": claim.origin,
         "history": claim.history,
         "checked": f"{record.provenance.created[:10]}, preset {record.preset}, {record.seconds:.1f} s"
         if record
@@ -110,3 +117,20 @@ def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:
         print_table(("setting", "both presets"), [row[:2] for row in rows])
     else:
         print_table(("setting", "small", "full"), rows)
+
+
+_LONGEST = 400
+
+
+def _short(value: Any) -> str:
+    """Numbers to four digits, names before them; the beginning of what is long."""
+    told = _told(value)
+    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]} … (--json has all)"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{name.replace('_', ' ')}: {_told(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_told, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -26,11 +26,11 @@ INSIGHTS = (
     Insight(
         "zheng2024/recovery-gap",
         (
-            "A trained layer of linear attention takes one step of gradient descent with one step size for all "
-            "sequences. That step fits tokens of one size and no others. With ever more context its risk per "
-            "coordinate therefore tends to a number that the law of the first token fixes: it is 0 exactly when |x| "
-            "takes one value besides 0, and 0.4 of the variance for Gaussian tokens. The paper's Assumption 4.2 is "
-            "thus a property of the law and not of the training."
+            "A trained layer of linear attention takes one step of gradient descent with one step size for all sequences. One "
+            "step size is right only if all tokens that are not 0 have the same size. With ever more context its risk per "
+            "coordinate therefore tends to a number that the law of the first token fixes: it is 0 exactly when |x| takes one "
+            "value besides 0, and 0.4 of the variance for Gaussian tokens. The paper's Assumption 4.2 is thus a property of "
+            "the law and not of the training."
         ),
         (
             r"\lim_{T, t \to \infty} \mathrm{E}\,(\hat y_j - x_j)^2 = \mathrm{E} x^2 - \frac{(\mathrm{E} "
@@ -52,10 +52,10 @@ INSIGHTS = (
     Insight(
         "zheng2024/random-starts",
         (
-            "From random weights training does not end at the paper's limit but at one of 2^d points of exactly the "
-            "same loss: in every coordinate both weights may change their sign together, and only squares and products"
-            " of the two enter. `zheng2024/signed-diagonals-certified` proves that these are minima, by exact "
-            "arithmetic."
+            "From random weights training ends at the paper's product with random signs: at one of 2^d points of exactly the "
+            "same loss, of which the paper's limit is one. In every coordinate both weights may change their sign together: "
+            "the loss depends on a_j², b_j² and a_j b_j only. `zheng2024/signed-diagonals-certified` proves that these are "
+            "minima, by exact arithmetic."
         ),
         (
             r"L\bigl(s_1 a_1, s_1 b_1, \ldots, s_d a_d, s_d b_d\bigr) = L(a_1, b_1, \ldots, a_d, b_d), \qquad s_j = \pm"
@@ -110,10 +110,9 @@ INSIGHTS = (
     Insight(
         "vonoswald2024/second-block",
         (
-            "Trained on sequences one layer of linear attention is one step of gradient descent and a little more. "
-            "Beside the construction's products of the token before with the query it uses a negative multiple of the "
-            "products of a token with the token before the query. This lowers the loss, for the paper's sums and more "
-            "so for means. The layer that the authors store has it, too."
+            "Trained on sequences one layer of linear attention is one step of gradient descent and a little more. Besides the "
+            "products s_{i−1}·s_t of the construction it uses a negative multiple of s_i·s_{t−1}. This lowers the loss, for "
+            "the paper's sums and more so for means. The layer that the authors store has it, too."
         ),
         (
             r"\hat s_{t+1} = \sum_{i \le t} \bigl(\eta\, s_{i-1}^\top s_t - \zeta\, s_i^\top s_{t-1}\bigr)\, s_i, "

@@ -210,7 +210,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/named",
-        title="One trained layer is that step, and is named so",
+        title="One trained layer is the step of Theorem 1, and recognised",
         evidence="measured, reduced",
         origin="ours",
         statement=(

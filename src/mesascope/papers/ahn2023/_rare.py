@@ -66,7 +66,7 @@ _SETTINGS: dict[str, Any] = {
 CLAIMS = (
     Claim(
         id=f"{PAPER}/rare-prompts",
-        title="The expected loss is ruled by prompts that training never meets",
+        title="Nearly all expected loss comes from prompts too rare to occur",
         evidence="exact",
         origin="ours",
         statement=(

@@ -130,7 +130,7 @@ _STARTS = "Each layer is the best of eight random starts on a set of prompts; th
 CLAIMS = (
     Claim(
         id=f"{PAPER}/extra-loops",
-        title="More loops than trained for lower the loss further",
+        title="Up to six loops help a layer trained for three",
         statement="A layer that is trained for a few loops has a lower loss when it runs for more of them at test time.",
         source=(
             "gatmiry2024, section 5 and Figure 3 (arXiv v1, second-hand): trained with 2 or 5 loops, tested with any number"

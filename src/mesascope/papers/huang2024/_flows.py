@@ -331,7 +331,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/order-of-features",
-        title="Features are learned in the order of their probabilities",
+        title="Down to a twentieth, features are learned by their probabilities",
         evidence="exact",
         origin="ours",
         statement=(

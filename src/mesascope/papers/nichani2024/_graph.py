@@ -167,7 +167,7 @@ _IDENTITY = (
 CLAIMS = (
     Claim(
         id=f"{PAPER}/construction",
-        title="Two layers that know the graph count along it",
+        title="Two layers built from the graph predict by counting its edges",
         statement=(
             "Two layers of softmax attention, the first with large scores at the edges of the graph, the second with large "
             "scores for equal symbols, predict the frequencies of what followed s_T along the graph."

@@ -188,7 +188,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/trained-approaches-bayes",
-        title="Trained on longer sequences, the reduced transformer leaves less to Bayes",
+        title="The trained gap to the Bayes predictor shrinks with longer sequences",
         statement=(
             "The longer the sequences, the smaller is the share of the Bayes predictor's gain over guessing that our trained "
             "reduced transformer leaves."

@@ -108,7 +108,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/diagonal-heads-nameless",
-        title="Layers of diagonal heads are none of nine algorithms",
+        title="Trained diagonal heads run none of nine known algorithms",
         statement=(
             "Layers of diagonal heads trained under mixed noise are none of nine learners with the same numbers for all "
             "prompts, for every seed, and come closer to the oracle than GD++ of the same depth."

@@ -134,7 +134,7 @@ _HISTORY = "The mean of three seeds was compared before{}."
 CLAIMS = (
     Claim(
         id=f"{PAPER}/two-layers",
-        title="Two trained layers have the losses of the paper's table",
+        title="Two trained layers have the table's loss at σ_max = 5",
         statement=(
             "The best of five trainings of two layers of diagonal heads has the losses above the oracle's that Table 1 lists."
         ),
@@ -156,7 +156,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/three-layers",
-        title="Three trained layers have the losses of the paper's table",
+        title="Three trained layers have the table's loss at σ_max = 5",
         statement=(
             "The best of five trainings of three layers of diagonal heads has the losses above the oracle's that Table 1 lists."
         ),

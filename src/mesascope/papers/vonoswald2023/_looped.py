@@ -268,7 +268,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/printed-curvatures",
-        title="γ of trained loops is the best γ of two GD++ steps",
+        title="The printed γ is the best γ of two GD++ steps",
         evidence="measured at the paper's setting",
         origin="paper",
         statement=(

@@ -333,7 +333,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/theorem-4.2",
-        title="Data are recovered under one condition, and only under it",
+        title="Data are recovered if and only if Assumption 4.2 holds",
         evidence="exact",
         origin="paper, second-hand",
         statement=(

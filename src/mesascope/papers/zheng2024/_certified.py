@@ -217,7 +217,7 @@ def _found_losses(question: Question, settings: Settings) -> list[tuple[float, i
 CLAIMS = (
     Claim(
         id=f"{PAPER}/theorem-4.1-certified",
-        title="Theorem 4.1's limit is proved a minimum among all weights",
+        title="Theorem 4.1's limit has no direction of descent, proved in five cases",
         evidence="proved",
         origin="ours",
         statement=(
@@ -270,7 +270,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/full-one-limit-certified",
-        title="Where training on the full-one token ends, proved",
+        title="One critical point near the full-one end, proved",
         evidence="proved",
         statement=(
             "Near the end of unmasked training on the full-one token there is exactly one critical point with its a² − b², "

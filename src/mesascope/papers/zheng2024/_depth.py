@@ -244,7 +244,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/softmax",
-        title="A softmax transformer has a third of the linear layer's error",
+        title="A softmax transformer has at most a third of the linear error",
         evidence="measured, another model",
         statement=(
             "On Gaussian tokens two trained softmax layers end below a third of the mean error of one linear layer."

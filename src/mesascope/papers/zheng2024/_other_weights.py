@@ -348,7 +348,7 @@ CLAIMS = (
     ),
     Claim(
         id=f"{PAPER}/other-starts",
-        title="Starts that are no gradient step become one, but copying does not",
+        title="Random starts end at a gradient step, copying starts at 0",
         evidence="exact",
         statement=(
             "From random weights whose two gradient-descent blocks are zero, training on Gaussian tokens ends at Theorem "
