@@ -205,9 +205,9 @@ def test_the_objective_is_a_pytree_whose_seed_is_data():
         ({"samples": 1}, ValueError, "samples must be at least 2"),
         ({"samples": 1e4}, TypeError, "samples must be an integer"),
         ({"seed": -1}, ValueError, "seed must be at least 0"),
-        ({"seed": 2**32}, ValueError, "seed must be below"),
+        ({"seed": 2**32}, ValueError, "seed must be at most"),
         ({"batch": 0}, ValueError, "batch must be at least 1"),
-        ({"precision": "float16"}, ValueError, "precision: must be 'float32' or 'float64', got 'float16'"),
+        ({"precision": "float16"}, ValueError, "precision unknown value 'float16'; did you mean 'float64'"),
     ],
 )
 def test_bad_settings_are_refused(settings, error, message):

@@ -97,9 +97,8 @@ def test_laws_without_the_moments(df, order):
 
 
 def test_moments_beyond_the_range_of_floats():
-    for law in (Gaussian(1e60), Constant([1e80, 1.0])):
-        message = refusal(ValueError, lambda law=law: population_loss(MODEL, DiagonalUnitary(law, 2), TASK))
-        assert message.startswith(law.describe()) and message.endswith("rescale the law")
+    for law in (lambda: Gaussian(1e60), lambda: Constant([1e80, 1.0])):
+        assert "must lie between 1e-50 and 1e+50 in size" in refusal(ValueError, law)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +144,7 @@ for engine in (None, ms.ExactMoments(), ms.Enumeration(), ms.MonteCarlo(1000, pr
     except ValueError as error:
         print(error)
 try:
-    ms.MonteCarlo(precision="float64")
+    ms.MonteCarlo(precision="float64").objective(process, task)
 except ValueError as error:
     print(error)
 """

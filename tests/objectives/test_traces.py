@@ -29,7 +29,7 @@ def loss(law, engine):
 
 def forget():
     """As in a new process: nothing is planned."""
-    for cache in (exact._exact_objective, enumeration._enumerated, plan._intervals, counts):
+    for cache in (exact.exact_objective, enumeration.enumerated_objective, plan._intervals, counts):
         cache.cache_clear()
 
 

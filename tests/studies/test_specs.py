@@ -87,8 +87,8 @@ def test_engines(engine, expected, loss_with):
 
 
 def test_sampled_sequences_fit_into_memory(loss_with):
-    engine = parse_spec(loss_with(engine="monte-carlo", horizon=100_000), LossSpec).build().engine
-    assert 1 <= engine.batch < 500
+    _, process, task, engine = parse_spec(loss_with(engine="monte-carlo", horizon=100_000), LossSpec).build()
+    assert 1 <= engine.objective(process, task).batch < 500
 
 
 @pytest.mark.parametrize(("rho", "expected"), [("t-1", "t-1"), ("t", "t"), ("1", "1"), (1, "1")])

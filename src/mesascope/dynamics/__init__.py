@@ -1,52 +1,5 @@
 """Training dynamics: gradient flow, full-batch descent, training on sampled sequences."""
 
-from mesascope.records import CheckpointError as CheckpointError
+import lazy_loader as _lazy
 
-from ._checkpoint import export_safetensors as export_safetensors
-from ._checkpoint import load_average as load_average
-from ._checkpoint import load_model as load_model
-from ._checkpoint import save_model as save_model
-from ._descend import Descent as Descent
-from ._descend import descend as descend
-from ._ensemble import FlowEnds as FlowEnds
-from ._ensemble import flow_ends as flow_ends
-from ._flow import Flow as Flow
-from ._flow import FlowProgress as FlowProgress
-from ._flow import gradient_flow as gradient_flow
-from ._flows import gradient_flows as gradient_flows
-from ._held_out import held_out_loss as held_out_loss
-from ._memory import refuse_large_networks as refuse_large_networks
-from ._memory import refuse_large_samples as refuse_large_samples
-from ._number_range import number_out_of_range as number_out_of_range
-from ._optimizer import Optimizer as Optimizer
-from ._outcome import Outcome as Outcome
-from ._parameters import Mask as Mask
-from ._parameters import mask_vector as mask_vector
-from ._parameters import real_vector as real_vector
-from ._progress import ProgressBar as ProgressBar
-from ._progress import TrainingProgress as TrainingProgress
-from ._rodas4 import Rodas4 as Rodas4
-from ._train import Training as Training
-from ._train import run_training as run_training
-from ._train import train as train
-from ._train_many import train_many as train_many
-from ._training_settings import TrainingSettings as TrainingSettings
-from .landscape import BLOCKS as BLOCKS
-from .landscape import ConservedQuantities as ConservedQuantities
-from .landscape import CriticalPoint as CriticalPoint
-from .landscape import CriticalPoints as CriticalPoints
-from .landscape import FoundPoint as FoundPoint
-from .landscape import InvariantManifold as InvariantManifold
-from .landscape import Polishing as Polishing
-from .landscape import ReducedLinearAttention as ReducedLinearAttention
-from .landscape import Stability as Stability
-from .landscape import Symmetries as Symmetries
-from .landscape import conserved_quantities as conserved_quantities
-from .landscape import critical_point as critical_point
-from .landscape import critical_points as critical_points
-from .landscape import observed_rate as observed_rate
-from .landscape import stability as stability
-from .landscape import symmetries as symmetries
-from .phase_diagrams import PhasePoint as PhasePoint
-from .phase_diagrams import PhaseProgress as PhaseProgress
-from .phase_diagrams import phase_diagram as phase_diagram
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

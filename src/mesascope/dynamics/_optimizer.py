@@ -2,57 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from mesascope.core import finite_nonnegative, finite_positive, integer_at_least
+from pydantic import BeforeValidator, Field, PlainValidator
+
+from mesascope.specs import Component, as_table, component, integer, nonnegative, positive, wrong
 
 if TYPE_CHECKING:  # a third of a second to import: only training pays for it
     import optax
 
-METHODS = ("adam", "adamw", "lion", "sgd", "momentum")
-SCHEDULES = ("constant", "cosine", "linear")
+Rate: TypeAlias = Annotated[float, PlainValidator(lambda value: float(positive(value)))]
+"""A number > 0 as a double: what is written the same way is equal, and prints the same in every checkpoint."""
+Decay: TypeAlias = Annotated[float, PlainValidator(lambda value: float(nonnegative(value)))]
 
 
-@dataclass(frozen=True)
-class Optimizer:
+@component
+class Optimizer(Component):
     """An optax optimizer by name.
 
-    Attributes:
+    Args:
         method: "adam", "adamw", "lion", "sgd", or "momentum" (sgd with Nesterov momentum 0.9).
         learning_rate: the largest learning rate > 0.
         schedule: "constant", or "cosine" or "linear" decay to 0 at the last step.
         warmup: steps ≥ 0 over which the learning rate rises linearly from 0.
         clip: largest Euclidean norm of the gradient > 0; None leaves it as it is.
         weight_decay: of "adamw" and "lion", ≥ 0; must be 0 for the others.
-
-    Raises:
-        ValueError, TypeError: for an unknown name, or a number out of its range.
     """
 
-    method: str = "adam"
-    learning_rate: float = 1e-3
-    schedule: str = "constant"
-    warmup: int = 0
-    clip: float | None = None
-    weight_decay: float = 0.0
+    method: Literal["adam", "adamw", "lion", "sgd", "momentum"] = "adam"
+    learning_rate: Rate = 1e-3
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
+    warmup: Annotated[int, BeforeValidator(integer), Field(ge=0, le=10**8)] = 0
+    clip: Rate | None = None
+    weight_decay: Decay = 0.0
 
     def __post_init__(self) -> None:
-        for name, value, known in (("method", self.method, METHODS), ("schedule", self.schedule, SCHEDULES)):
-            if value not in known:
-                raise ValueError(f"{name}: {value!r} is unknown; use one of {', '.join(known)}")
-        # plain numbers, so that what is written the same way is equal, and prints the same in every checkpoint
-        self._set("learning_rate", float(finite_positive("learning_rate", self.learning_rate)))
-        self._set("warmup", integer_at_least("warmup", self.warmup, 0))
-        if self.clip is not None:
-            self._set("clip", float(finite_positive("clip", self.clip)))
-        self._set("weight_decay", float(finite_nonnegative("weight_decay", self.weight_decay)))
         if self.weight_decay and self.method not in ("adamw", "lion"):
-            raise ValueError(f"weight_decay: {self.method} has none; use method 'adamw'")
-
-    def _set(self, name: str, value: float) -> None:
-        object.__setattr__(self, name, value)
+            raise wrong(f"{self.method} has none; use method 'adamw'", "weight_decay")
 
     def build(self, steps: int) -> optax.GradientTransformation:
         """The optax transformation of a run of `steps` steps.
@@ -90,3 +77,7 @@ class Optimizer:
             return peak if self.schedule == "constant" else falling
         rising = optax.linear_schedule(0.0, peak, self.warmup)
         return optax.join_schedules([rising, falling], [self.warmup])
+
+
+OptimizerField: TypeAlias = Annotated[Optimizer, *as_table(Optimizer, "method")]
+"""An optimizer, its table, or the name of a method."""

@@ -159,7 +159,8 @@ class MonteCarlo(Engine):
         if self.precision == "float64":
             require_x64("MonteCarlo(precision='float64')")
         check_task(process, task)
-        batch = min(self.batch or min(500, _most_sequences(process.dim, task_length(task))), self.samples)
+        most = _most_sequences(getattr(process, "dim", 1), task_length(task))
+        batch = min(self.batch or max(1, min(500, most)), self.samples)
         refuse_large_batches(process, task, batch)
         key = named_key(self.seed, "monte-carlo")
         precision = self.precision or jnp.zeros(()).dtype.name

@@ -50,6 +50,7 @@ from ._fields import table_or as table_or
 from ._fields import tables as tables
 from ._fields import written as written
 from ._kinds import Component as Component
+from ._kinds import as_table as as_table
 from ._kinds import component as component
 from ._kinds import construct as construct
 from ._kinds import kind as kind

@@ -56,7 +56,8 @@ class Component(abc.ABC):
     def specification(self) -> dict[str, Any]:
         """Return the table that specifies it: its kind and its fields, but those that are None, as files write them."""
         fields = _adapter(type(self)).dump_python(self, mode="json")
-        return {"kind": self.kind, **{name: value for name, value in fields.items() if value is not None}}
+        named = {"kind": self.kind} if hasattr(self, "kind") else {}
+        return named | {name: value for name, value in fields.items() if value is not None}
 
     def __init_subclass__(cls, family: str | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -131,7 +132,7 @@ _CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 def _plain_init(cls: type[Any]) -> Any:
     """The constructor, with errors of one line that name the field."""
-    names = [field.name for field in fields(cls) if field.init]
+    names = _names(cls)
 
     @wraps(cls.__init__)
     def construct(self: Any, *args: Any, **given: Any) -> None:
@@ -186,6 +187,25 @@ def one_of(family: str, default: str | None = None) -> tuple[PlainValidator, Pla
     )
 
 
+def as_table(cls: type[Component], short: str | None = None) -> tuple[PlainValidator, PlainSerializer]:
+    """Return the annotation of a field that is one class of components, without a `kind`.
+
+    Args:
+        cls: which.
+        short: the field for which a string alone stands.
+    """
+
+    def read(value: Any, info: ValidationInfo) -> Component:
+        if isinstance(value, cls):
+            return value
+        table = {short: value} if isinstance(value, str) and short else value
+        if not isinstance(table, Mapping):
+            raise wrong_type(f"must be a table with the fields {', '.join(_names(cls))}, got {show(value)}")
+        return _read_fields(cls, table, info)
+
+    return PlainValidator(read), PlainSerializer(specification)
+
+
 def value_or(
     family: str, check: Callable[[Any], Any], default: str | None = None
 ) -> tuple[PlainValidator, PlainSerializer]:
@@ -214,13 +234,18 @@ def _read(family: str, default: str | None, value: Any, info: ValidationInfo) ->
         raise wrong(f"missing; use one of {', '.join(known)}", "kind")
     if name not in known:
         raise wrong(unknown("kind", name, list(known)), "kind")
-    cls = known[name]
-    given = {key: one for key, one in table.items() if key != "kind"}
-    names = [field.name for field in fields(cls) if field.init]  # type: ignore[arg-type]
+    return _read_fields(known[name], {key: one for key, one in table.items() if key != "kind"}, info)
+
+
+def _read_fields(cls: type[Component], given: Mapping[str, Any], info: ValidationInfo) -> Component:
     for key in given:
-        if key not in names:
-            raise wrong(unknown("field", key, ["kind", *names]))
+        if key not in _names(cls):
+            raise wrong(unknown("field", key, _names(cls)))
     return construct(cls, given, info.context)
+
+
+def _names(cls: type[Any]) -> list[str]:
+    return [field.name for field in fields(cls) if field.init]
 
 
 def construct(cls: type[_T], given: Mapping[str, Any], context: Any = None) -> _T:

@@ -36,7 +36,6 @@ from ._linear_models import MultiHeadLinearAttentionSpec as MultiHeadLinearAtten
 from ._loss import LossResult as LossResult
 from ._loss import LossSpec as LossSpec
 from ._models import ModelSpec as ModelSpec
-from ._optimizer import OptimizerSpec as OptimizerSpec
 from ._problem import Problem as Problem
 from ._problem import ProblemSpec as ProblemSpec
 from ._prompt_models import LoopedLinearTransformerSpec as LoopedLinearTransformerSpec

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
+from mesascope.dynamics import Optimizer, OptimizerField
 from mesascope.specs import Count, Number, Seed, SpecError, at, inside, number, show, tables, written, wrong
 
 from ._data import DataSpec
 from ._models import ModelSpec, fitting_models
-from ._optimizer import OptimizerSpec, OptimizerSpecOrName
 from ._problem import require_moments
 from ._train_result import TrainResult
 from ._training_run import TrainingRun
@@ -53,7 +53,7 @@ class TrainSpec(DataSpec):
     """
 
     model: ModelSpec
-    optimizer: OptimizerSpecOrName = OptimizerSpec()
+    optimizer: OptimizerField = Optimizer()
     steps: Count = 1000
     batch: Count = 256
     seeds: Annotated[tuple[Seed, ...] | None, Field(min_length=1)] = None
@@ -112,7 +112,8 @@ class TrainSpec(DataSpec):
         with at("batch"):
             refuse_large_samples(process, task, self.batch, self.precision)
         with at("optimizer"):
-            settings = {"optimizer": self.optimizer.build(self.steps), **self._settings()}
+            self.optimizer.build(self.steps)  # refuses a warm-up longer than the run
+            settings = {"optimizer": self.optimizer, **self._settings()}
         self._refuse_size(settings)
         model = self.build_model()
         if isinstance(model, LinearAttentionModel) and isinstance(process, DiagonalUnitary):
