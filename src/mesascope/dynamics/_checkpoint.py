@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mesascope.core import require_x64
-from mesascope.records import CheckpointError, atomic_path, provenance, read_checkpoint, write_checkpoint
+from mesascope.records import CheckpointError as CheckpointError
+from mesascope.records import atomic_path, provenance, read_checkpoint, write_checkpoint
 
 from ._parameters import in_state_precision, real_vector
 

@@ -49,12 +49,6 @@ def _array(value: Any) -> np.ndarray:
     return np.array([[float(x) for x in row] for row in table] if nested else [float(x) for x in table])
 
 
-def _as_lists(samples: Samples | None) -> Any:
-    if samples is None:
-        return None
-    return (samples.table[:, 0] if samples.pooled else samples.table).tolist()
-
-
 def _path(value: Any, info: ValidationInfo) -> Path | None:
     if value is None:
         return None
@@ -81,7 +75,9 @@ class Empirical(Law):
 
     """
 
-    samples: Annotated[Samples, PlainValidator(_samples), PlainSerializer(_as_lists)] = None  # type: ignore[assignment]  # or file
+    samples: Annotated[
+        Samples, PlainValidator(_samples), PlainSerializer(lambda samples: samples and samples.tolist())
+    ] = None  # type: ignore[assignment]  # or file
     joint: StrictBool = False
     file: Annotated[Path | None, PlainValidator(_path), PlainSerializer(_whole_path)] = field(
         default=None, compare=False, repr=False

@@ -24,6 +24,10 @@ class Samples:
         self.table = table.reshape(len(table), -1)
         self.table.setflags(write=False)
 
+    def tolist(self) -> list[Any]:
+        """The numbers as lists, as they were given."""
+        return (self.table[:, 0] if self.pooled else self.table).tolist()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Samples) and self._digest == other._digest
 

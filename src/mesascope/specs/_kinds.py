@@ -16,6 +16,7 @@ from pydantic_core import ArgsKwargs
 
 from ._errors import first_error, nested, of_type, show, show_number, unknown, wrong, wrong_type
 from ._fields import written
+from ._plugins import load_installed
 
 _T = TypeVar("_T", bound="Component")
 
@@ -166,6 +167,7 @@ def _chosen(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 def known_kinds(family: str) -> dict[str, type[Component]]:
     """Return the classes of a family by their names: ours in the order in which they are declared, then those of plugins."""
+    load_installed()
     for room, families in _ROOMS.items():
         if family in families:
             import_module(f"mesascope.{room}")

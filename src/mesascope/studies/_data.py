@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 from pydantic import model_validator
 
 from mesascope.processes import DiagonalUnitary, FewShot, LawField, NextToken, PromptProcess, SequenceProcess
-from mesascope.specs import Dim, Spec, construct, inside, one_of, refused_at, wrong
+from mesascope.specs import Dim, Plugins, Spec, construct, inside, one_of, refused_at, wrong
 
 from ._model import Shape
 from ._task import Examples, Horizon, NamedWeights
@@ -22,6 +22,7 @@ class DataSpec(Spec):
     """A process of any kind, and a task on what it draws.
 
     Attributes:
+        plugins: files of Python that declare kinds of laws, processes and the like, read before all else.
         process: what generates the data. It may be left out, or named only, for "diagonal-unitary", whose parameters
             then are `law` and `dim`.
         law, dim: for "diagonal-unitary": law of the initial token, and token dimension.
@@ -31,6 +32,7 @@ class DataSpec(Spec):
             a table with those that are not 0, or a list of all; by default "every" for sequences, "last" for prompts.
     """
 
+    plugins: Plugins = ()
     process: Annotated[Process, *one_of("process")] | None = None
     law: LawField | None = None
     dim: Dim | None = None

@@ -7,7 +7,7 @@ from pydantic import PlainSerializer, PlainValidator, model_validator
 
 from mesascope.objectives import EngineField, ExactMoments
 from mesascope.processes import DiagonalUnitary, Law, LawField, NextToken
-from mesascope.specs import Dim, Rho, Spec, at, construct, known_kinds, show, unknown, wrong
+from mesascope.specs import Dim, Plugins, Rho, Spec, at, construct, known_kinds, show, unknown, wrong
 
 from ._task import Horizon, Weights
 
@@ -45,6 +45,7 @@ class ProblemSpec(Spec):
     """Data, task and normalizer of a population loss.
 
     Attributes:
+        plugins: files of Python that declare kinds of laws, processes and the like, read before all else.
         process: what generates the sequences.
         law: the law of the initial token.
         dim: token dimension d.
@@ -54,6 +55,7 @@ class ProblemSpec(Spec):
         engine: how the expectation is computed.
     """
 
+    plugins: Plugins = ()
     process: Annotated[
         str, PlainValidator(_diagonal_unitary), PlainSerializer(lambda kind: {"kind": kind})
     ] = DiagonalUnitary.kind

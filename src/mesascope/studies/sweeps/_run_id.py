@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mesascope.records import PlannedRun, RecordError, canonical_json
-from mesascope.specs import Spec
+from mesascope.specs import Component, Spec
 
 from .._identify_models import CheckpointSpec, FunctionSpec
 from ._axes import Place
@@ -87,6 +87,13 @@ def _plain(value: Any, other: Callable[[Any, Place], Any], place: Place = ()) ->
     match value:
         case Spec():
             return {name: _plain(one, other, (*place, name)) for name, one in value}
+        case Component():
+            named = value.specification()
+            parts = {name: getattr(value, name) for name in named if name != "kind"}
+            return {
+                **({"kind": value.kind} if "kind" in named else {}),
+                **{name: _plain(one, other, (*place, name)) for name, one in parts.items()},
+            }
         case dict():
             return {str(key): _plain(one, other, (*place, str(key))) for key, one in value.items()}
         case tuple() | list():
@@ -95,8 +102,10 @@ def _plain(value: Any, other: Callable[[Any, Place], Any], place: Place = ()) ->
             return int(value) if value.denominator == 1 else str(value)
         case float() if value.is_integer() and abs(value) < _WHOLE:
             return int(value)
+        case complex():
+            return {"re": _plain(value.real, other, place), "im": _plain(value.imag, other, place)}
         case _:
-            return value
+            return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _input(read: list[str], value: Any, place: Place) -> Any:

@@ -1,0 +1,80 @@
+"""Kinds of others: files that a specification names, and packages that are installed."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import PlainSerializer, PlainValidator, ValidationInfo
+
+from ._errors import one_line, show, wrong, wrong_type
+
+GROUP = "mesascope"
+"""The entry points of installed packages that declare kinds: modules that are imported before kinds are listed."""
+
+
+@cache
+def load_installed() -> None:
+    """Import what installed packages declare.
+
+    Raises:
+        ImportError: a package's module cannot be imported; names the package.
+    """
+    for point in entry_points(group=GROUP):
+        try:
+            point.load()
+        except Exception as error:
+            package = point.dist.name if point.dist else point.value
+            raise ImportError(f"{package}: {one_line(str(error))}; mend or remove the package") from error
+
+
+def load_plugin(file: Path) -> None:
+    """Import a file of Python that declares kinds, once as long as it holds the same.
+
+    Raises:
+        ValueError: it cannot be read, or raises an error; says where.
+    """
+    try:
+        source = file.read_bytes()
+    except OSError as error:
+        raise ValueError(f"cannot read {file}: {error.strerror}; check the path") from None
+    name = f"mesascope_plugin_{hashlib.sha256(source).hexdigest()[:16]}"
+    if name in sys.modules:
+        return
+    spec = spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{file} is no file of Python; its name must end in .py")
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ValueError(f"{file}: {type(error).__name__}: {one_line(str(error))}") from error
+
+
+def _loaded(value: Any, info: ValidationInfo) -> tuple[Path, ...]:
+    if not isinstance(value, list | tuple):
+        raise wrong_type(f"must be a list of files of Python, got {show(value)}")
+    files = []
+    for i, one in enumerate(value):
+        if not isinstance(one, str | Path) or not str(one).strip() or "\0" in str(one):
+            raise wrong_type(f"must be the path of a file of Python, got {show(one)}", i)
+        file = Path((info.context or {}).get("folder", ".")) / one
+        try:
+            load_plugin(file)
+        except ValueError as error:
+            raise wrong(str(error), i) from None
+        files.append(file.absolute())
+    return tuple(files)
+
+
+Plugins: TypeAlias = Annotated[
+    tuple[Path, ...], PlainValidator(_loaded), PlainSerializer(lambda files: [str(file) for file in files])
+]
+"""Files of Python that declare kinds; a relative path starts at the folder of the specification."""
