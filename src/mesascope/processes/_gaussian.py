@@ -31,11 +31,6 @@ class Gaussian(IdenticalLaw):
         """True: the density is symmetric."""
         return True
 
-    @property
-    def line_zero_probability(self) -> Number:
-        """0: the density has no atom."""
-        return 0
-
     def line_moment(self, order: int) -> Number:
         r"""Return $(n-1)!!\,\sigma^n$ for even $n$, 0 for odd."""
         return exact(self.scale) ** order * odd_factorial(order) if order % 2 == 0 else exact(0)

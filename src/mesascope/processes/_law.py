@@ -171,14 +171,21 @@ class IdenticalLaw(Law):
     def line_moment(self, order: int) -> Number:
         """Return E xⁿ of one coordinate for n = `order` ≥ 0."""
 
-    @abc.abstractmethod
     def line_rule(self) -> LineRule:
-        """Return a quadrature rule for one coordinate."""
+        """Return a quadrature rule for one coordinate: that of at most four nodes with its moments to order 6."""
+        from ._gauss_rule import golub_welsch, jacobi_coefficients
+
+        return golub_welsch(jacobi_coefficients([self.line_moment(order) for order in range(MAX_ORDER + 1)]))
 
     @property
-    @abc.abstractmethod
     def line_zero_probability(self) -> Number:
-        """P(x = 0) of one coordinate."""
+        """P(x = 0) of one coordinate: 0 unless it has an atom there."""
+        return 0
+
+    @property
+    def even(self) -> bool:
+        """Whether the odd moments up to order 5 vanish: the loss depends on no others."""
+        return not any(self.line_moment(order) for order in (1, 3, 5))
 
     @property
     def exchangeable(self) -> bool:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..core import exact, random_key
 from ..specs import LARGEST, Number, Numbers, kind, refused_at, show_number, wrong
-from ._gauss_rule import golub_welsch, jacobi_coefficients
-from ._law import MAX_ORDER, IdenticalLaw, LineRule, MomentError
+from ._gauss_rule import jacobi_coefficients
+from ._law import MAX_ORDER, IdenticalLaw, MomentError
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
@@ -42,11 +42,6 @@ class Moments(IdenticalLaw):
             jacobi_coefficients(self.moments)  # refuses impossible lists
 
     @property
-    def even(self) -> bool:
-        """Whether the odd moments up to order 5 vanish; the atoms are symmetric then."""
-        return not any(self.moments[1::2])
-
-    @property
     def line_zero_probability(self) -> Number:
         """P(x = 0) under the atoms that represent the law."""
         rule = self.line_rule()
@@ -61,10 +56,6 @@ class Moments(IdenticalLaw):
         if order > MAX_ORDER:
             raise MomentError(f"E x^{order} is not known for {self.describe()}: moments are given to order 6")
         return exact(self.moments[order])
-
-    def line_rule(self) -> LineRule:
-        """Return the atoms with these moments (at most four)."""
-        return golub_welsch(jacobi_coefficients(self.moments))
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)` whose coordinates are independent draws from the atoms."""

@@ -24,9 +24,10 @@ class Samples:
         self.table = table.reshape(len(table), -1)
         self.table.setflags(write=False)
 
-    def tolist(self) -> list[Any]:
+    def tolist(self) -> list[float] | list[list[float]]:
         """The numbers as lists, as they were given."""
-        return (self.table[:, 0] if self.pooled else self.table).tolist()
+        numbers: list[float] | list[list[float]] = (self.table[:, 0] if self.pooled else self.table).tolist()
+        return numbers
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Samples) and self._digest == other._digest

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core import exact, random_key
 from ..specs import Number, Positive, Scale, kind, show_number
-from ._gauss_rule import golub_welsch, jacobi_coefficients
-from ._law import MAX_ORDER, IdenticalLaw, LineRule, MomentError
+from ._law import MAX_ORDER, IdenticalLaw, MomentError
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
@@ -35,11 +34,6 @@ class StudentT(IdenticalLaw):
         """True: the density is symmetric."""
         return True
 
-    @property
-    def line_zero_probability(self) -> Number:
-        """0: the density has no atom."""
-        return 0
-
     def line_moment(self, order: int) -> Number:
         r"""Return $s^n \nu^{n/2} \prod_{i=1}^{n/2} (2i-1)/(\nu-2i)$ for even $n$, 0 for odd.
 
@@ -56,10 +50,6 @@ class StudentT(IdenticalLaw):
         df, half = exact(self.df), order // 2
         ratios = prod((2 * i - 1) / (df - 2 * i) for i in range(1, half + 1))
         return exact(self.scale) ** order * df**half * ratios
-
-    def line_rule(self) -> LineRule:
-        """Return the four-point Gauss rule, exact to degree 7 by symmetry, from the moments to order 6."""
-        return golub_welsch(jacobi_coefficients([self.line_moment(order) for order in range(MAX_ORDER + 1)]))
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)`."""

@@ -29,11 +29,6 @@ class Uniform(IdenticalLaw):
         """True: the interval is symmetric."""
         return True
 
-    @property
-    def line_zero_probability(self) -> Number:
-        """0: the density has no atom."""
-        return 0
-
     def line_moment(self, order: int) -> Number:
         r"""Return $h^n/(n+1)$ for even $n$, 0 for odd."""
         return exact(self.scale) ** order / (order + 1) if order % 2 == 0 else exact(0)
