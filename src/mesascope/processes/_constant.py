@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
-@kind("constant")
+@kind("constant", value=1)
 class Constant(Law):
     r"""A fixed initial token: $x_1 = v$.
 

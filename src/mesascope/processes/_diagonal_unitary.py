@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Complex, PRNGKeyArray
 
 
-@kind("diagonal-unitary")
+@kind("diagonal-unitary", law="gaussian", dim=5)
 class DiagonalUnitary(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t$ with $W = \mathrm{diag}(\lambda_1, \dots, \lambda_d)$.
 

@@ -62,7 +62,7 @@ def _whole_path(file: Path | None) -> str | None:
     return None if file is None else os.path.abspath(file)
 
 
-@kind("empirical")
+@kind("empirical", samples=[-1, 0.5, 2])
 class Empirical(Law):
     r"""The law of $n$ given samples, every sample with probability $1/n$.
 

@@ -17,7 +17,7 @@ from ._weights import Pairs, checked_weights, given_weights, show_weights, writt
 MAX_EXAMPLES = 10**6  # weights are listed one by one
 
 
-@kind("few-shot")
+@kind("few-shot", examples=10)
 class FewShot(Task):
     r"""Regression from examples: $L = \sum_{t=0}^{N} w_t \cdot \tfrac12 E(\hat y_{t+1} - y_{t+1})^2$.
 

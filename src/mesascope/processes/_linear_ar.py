@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _ROUNDING = 4 * float(np.finfo(float).eps)  # by which |λ| of a number on the unit circle may exceed 1
 
 
-@kind("linear-ar")
+@kind("linear-ar", law="gaussian", state_dim=3, spectrum={"low": 0.5, "high": 0.9})
 class LinearAR(SequenceProcess):
     r"""Sequences of hidden states $h_{t+1} = W h_t + \sigma \xi_t$, seen as tokens $x_t = C h_t$.
 

@@ -28,7 +28,7 @@ def _prior(value: Any) -> str | Matrix:
     return value
 
 
-@kind("linear-regression")
+@kind("linear-regression", dim=5)
 class LinearRegression(PromptProcess):
     r"""Prompts with labels $y_i = w^\top x_i + \sigma \xi_i$, $\xi_i \sim N(0, 1)$, and $w$ drawn for every prompt.
 

@@ -69,7 +69,7 @@ def _parent(value: Any) -> int | None:
     return parent
 
 
-@kind("markov-tree")
+@kind("markov-tree", parents="chain", states=3, alpha=0.5)
 class MarkovTree(SequenceProcess):
     r"""Sequences of symbols in which every position depends on one earlier position, the same in all sequences.
 

@@ -66,7 +66,7 @@ def _written_parts(parts: Parts) -> list[dict[str, Any]]:
     return [{"probability": written(p), "law": specification(law)} for p, law in parts]
 
 
-@kind("mixture")
+@kind("mixture", parts=[("1/2", "gaussian"), ("1/2", "rademacher")])
 class Mixture(Law):
     r"""With probability $p_k$ the whole token is drawn from the $k$-th law: $D_{x_1} = \sum_k p_k D_k$.
 

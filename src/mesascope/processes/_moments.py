@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
-@kind("moments")
+@kind("moments", moments=[1, 0, 1, 0, 3, 0, 15])
 class Moments(IdenticalLaw):
     r"""Independent equal coordinates with given moments $E x^0 = 1, E x, \dots, E x^6$.
 

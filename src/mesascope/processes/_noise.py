@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
-@kind("noise-range")
+@kind("noise-range", largest=1)
 class NoiseRange(Component, family="noise"):
     r"""A noise level $\sigma_\tau$ drawn for every task, uniform on $[0, \sigma_{\max}]$ (vladymyrov2024).
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
-@kind("nonlinear-ar")
+@kind("nonlinear-ar", law="gaussian", dim=3, hidden=8)
 class NonlinearAR(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = A \tanh(B x_t) + \sigma \xi_t$, $\xi_t \sim N(0, I)$.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
 
 
-@kind("nonlinear-regression")
+@kind("nonlinear-regression", dim=5, target={"kind": "two-layer-relu", "hidden": 20})
 class NonlinearRegression(PromptProcess):
     r"""Prompts with labels $y_i = f(x_i) + \sigma \xi_i$, $\xi_i \sim N(0, 1)$, and $f$ drawn for every prompt.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
-@kind("orthogonal-ar")
+@kind("orthogonal-ar", law="gaussian", dim=4)
 class OrthogonalAR(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t + \sigma \xi_t$ with $W$ orthogonal and $\xi_t \sim N(0, I)$.
 

@@ -22,7 +22,7 @@ def _probabilities(value: Any) -> tuple[Number, ...] | None:
     return None if value is None else entries(value, nonnegative)
 
 
-@kind("orthonormal-features")
+@kind("orthonormal-features", features=4)
 class OrthonormalFeatures(PromptProcess):
     r"""Prompts with labels $y_i = w^\top x_i$ and inputs drawn from $K$ orthonormal vectors (huang2024).
 

@@ -12,7 +12,7 @@ def _rows(value: Any) -> Any:
     return None if value is None else rows(value, real)
 
 
-@kind("random-diagonal")
+@kind("random-diagonal", law="uniform")
 class RandomDiagonal(Component, family="covariance"):
     r"""A covariance $\Lambda = \mathrm{diag}(s_1^2, \dots, s_d^2)$ drawn for every task, $s \sim$ `law` (zhang2024).
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
-@kind("rotation-ar")
+@kind("rotation-ar", law="gaussian", dim=4)
 class RotationAR(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t$ with $W = \mathrm{blockdiag}(R(\theta_1), R(\theta_2), \dots)$.
 

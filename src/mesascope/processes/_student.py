@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 
-@kind("studentt")
+@kind("studentt", df=9)
 class StudentT(IdenticalLaw):
     r"""Independent coordinates $x_{1j} = s\,\tau$, $\tau$ Student-t with $\nu$ degrees of freedom.
 

@@ -22,7 +22,7 @@ class Target(Component, family="target"):
         """Draw one function for every row of inputs and return f(x), shape `(batch, n)`."""
 
 
-@kind("two-layer-relu")
+@kind("two-layer-relu", hidden=20)
 class TwoLayerReLU(Target):
     r"""Networks $f(x) = \sum_{k=1}^m a_k\,\mathrm{relu}(v_k^\top x)$ with all weights drawn for every prompt.
 
@@ -48,7 +48,7 @@ class TwoLayerReLU(Target):
         return einsum("bnk,bk->bn", jax.nn.relu(einsum("bnj,bjk->bnk", x, inner)), outer)
 
 
-@kind("random-features")
+@kind("random-features", features=20)
 class RandomFeatures(Target):
     r"""Functions $f(x) = \sum_{k=1}^m w_k\,\mathrm{relu}(v_k^\top x)$ with features $v_k$ shared by all prompts.
 

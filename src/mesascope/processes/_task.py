@@ -20,7 +20,7 @@ class Task(Component, family="task"):
     """Which predictions count."""
 
 
-@kind("next-token")
+@kind("next-token", horizon=10)
 class NextToken(Task):
     r"""Next-token prediction: $L = \sum_{t=2}^{T-1} w_t \cdot \tfrac12 E\|\hat y_t - x_{t+1}\|^2$.
 

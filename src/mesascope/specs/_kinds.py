@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
 from pydantic.dataclasses import dataclass
@@ -38,16 +38,23 @@ class Component(abc.ABC):
     Attributes:
         family: what it is one of: "law", "process", ….
         kind: its name in specifications.
+        example_fields: values of its fields that make an example.
         array_fields: names of fields that may hold arrays, which JAX traces.
     """
 
     family: ClassVar[str]
     kind: ClassVar[str]
+    example_fields: ClassVar[Mapping[str, Any]] = {}
     array_fields: ClassVar[tuple[str, ...]] = ()
 
     if TYPE_CHECKING:  # numbers may be strings, matrices arrays: fields convert what is given
 
         def __init__(self, *args: Any, **fields: Any) -> None: ...
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return an object of this kind, as tests, forms and pages show it."""
+        return construct(cls, cls.example_fields)
 
     def describe(self) -> str:
         """Return it in a few words for titles and messages, e.g. `Gaussian(scale=1)`."""
@@ -107,11 +114,12 @@ def component(cls: type[_T]) -> type[_T]:
     return cast("type[_T]", made)
 
 
-def kind(name: str) -> Callable[[type[_T]], type[_T]]:
+def kind(name: str, **example: Any) -> Callable[[type[_T]], type[_T]]:
     """Declare a class to be one of its family, under a name in specifications; `component` says what becomes of it.
 
     Args:
         name: lower case, words joined by `-`.
+        **example: values of the fields that have no default: with them tests, forms and pages show the kind.
 
     Raises:
         ValueError: the family has another class of that name.
@@ -121,7 +129,7 @@ def kind(name: str) -> Callable[[type[_T]], type[_T]]:
         family = _FAMILIES.setdefault(cls.family, {})
         if name in family and family[name].__qualname__ != cls.__qualname__:
             raise ValueError(f"the {cls.family} '{name}' is {family[name].__qualname__}; choose another name")
-        cls.kind = name
+        cls.kind, cls.example_fields = name, example
         family[name] = component(cls)
         return cast("type[_T]", family[name])
 
