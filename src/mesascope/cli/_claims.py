@@ -125,7 +125,7 @@ _LONGEST = 400
 def _short(value: Any) -> str:
     """Numbers to four digits, names before them; the beginning of what is long."""
     told = _told(value)
-    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]} … (--json has all)"
+    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]} …"
 
 
 def _told(value: Any) -> str:

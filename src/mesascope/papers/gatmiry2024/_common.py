@@ -83,7 +83,7 @@ def minimizer(moments: np.ndarray, settings: Settings, loops: int, seed: int) ->
     """The weights of the least loss on drawn prompts, from random starts.
 
     On drawn prompts a valley of equally good minimizers, which are rotations of each other, falls into several whose losses
-    differ a little. Those within 1 % count as the same: claims ask for differences of 5 % and more.
+    differ a little. Those within 1 % count as the same, our choice: a free minimizer has to gain 5 %.
 
     Args:
         moments: Ŝ of the prompts, shape (prompts, d, d).

@@ -31,9 +31,8 @@ def _gap(settings: Settings) -> Finding:
             risk = _risk(process, horizon)
             errors[horizon] = max(errors[horizon], abs(risk - float(gap)))
             cases.append({"law": name, "horizon": horizon, "gap": float(gap), "risk": risk})
-        zero &= (risk <= settings["tolerance"]) == (name in settings["of_one_size"]) and (gap == 0) == (
-            name in settings["of_one_size"]
-        )
+        # the risk at the longest horizon, and the formula
+        zero &= (risk <= settings["tolerance"]) == (name in settings["of_one_size"]) == (gap == 0)
     short, long = (errors[horizon] for horizon in settings["horizons"])
     parts = {
         "the risk tends to the formula": decide(long <= settings["tolerance"] and short > 10 * long),
