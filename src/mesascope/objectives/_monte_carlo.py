@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import Estimate
+from mesascope.specs import Component
 
 from ._engine import Objective
 from ._sample_losses import (
@@ -68,4 +69,4 @@ def _is_value(process: Any) -> bool:
         hash(eqx.filter(process, eqx.is_array, inverse=True))
     except TypeError:
         return False
-    return isinstance(process, eqx.Module)
+    return isinstance(process, Component | eqx.Module)
