@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mesascope.learners import GradientDescent, Ridge, predictions
-from mesascope.probes._families import FAMILIES
+from mesascope.probes._families import known_families
 from mesascope.probes._fit import Evidence
 
 
@@ -16,7 +16,7 @@ def _evidence(learner, problems, noise):
 @pytest.mark.parametrize("learner", [GradientDescent(0.4), GradientDescent(0.2, 7), Ridge(0.7)])
 @pytest.mark.parametrize("data", ["sequences", "complex_sequences", "prompts"])
 def test_hyperparameters_are_found_again(learner, data, request):
-    family, problems = FAMILIES[learner.name], request.getfixturevalue(data)
+    family, problems = known_families()[learner.name], request.getfixturevalue(data)
     clean, blurred = (_evidence(learner, problems, noise) for noise in (0.0, 1e-3))
     exact, noisy = family.fit([clean]), family.fit([blurred])
     for name, value in learner.hyperparameters.items():
@@ -31,7 +31,7 @@ def test_hyperparameters_are_found_again(learner, data, request):
 
 def test_the_cost_is_the_relative_distance(sequences):
     evidence = _evidence(GradientDescent(0.4), sequences, 0.0)
-    fitted = FAMILIES["least-squares"].fit([evidence])
+    fitted = known_families()["least-squares"].fit([evidence])
     other = np.asarray(predictions(fitted.learner, sequences.x, sequences.y, sequences.queries))
     off, size = (
         np.einsum("n,bnm->b", sequences.weights, a**2) for a in (other - evidence.answers, evidence.answers)
@@ -42,15 +42,15 @@ def test_the_cost_is_the_relative_distance(sequences):
 
 def test_several_sets_of_problems_are_fitted_together(sequences, prompts):
     both = [_evidence(Ridge(0.7), problems, 0.0) for problems in (sequences, prompts)]
-    fitted = FAMILIES["ridge"].fit(both)
+    fitted = known_families()["ridge"].fit(both)
     assert float(fitted.learner.penalty) == pytest.approx(0.7, rel=1e-6)
     torn = [_evidence(Ridge(0.1), sequences, 0.0), _evidence(Ridge(10.0), prompts, 0.0)]
-    assert 0.1 < float(FAMILIES["ridge"].fit(torn).learner.penalty) < 10
+    assert 0.1 < float(known_families()["ridge"].fit(torn).learner.penalty) < 10
 
 
 def test_a_model_that_answers_nothing_is_fitted_without_error(sequences):
     silent = Evidence(sequences, np.zeros(sequences.targets.shape))
-    assert FAMILIES["gradient-descent"].fit([silent]).cost < 1
+    assert known_families()["gradient-descent"].fit([silent]).cost < 1
 
 
 def test_no_task_counts_more_than_ten_median_ones(sequences):

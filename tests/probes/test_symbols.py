@@ -8,10 +8,10 @@ import pytest
 
 import mesascope as ms
 from mesascope.core import named_key
-from mesascope.learners import LEARNERS
 from mesascope.probes import answers, draw_problems, identify, implicit_weights, sensitivities
 from mesascope.probes._families import fitting_families
 from mesascope.probes._settings import SymbolSetting
+from mesascope.specs import known_kinds
 
 STATES, LENGTH = 3, 10
 PROCESS, TASK = ms.MarkovTree.chain(LENGTH, STATES, 0.5), ms.NextToken(LENGTH + 1)
@@ -64,7 +64,7 @@ def test_logits_are_refused():
 def test_learners_of_symbols_are_for_symbols():
     process = ms.LinearAR.contracting(ms.Gaussian(1.0), 3, 0.3, 0.9)
     assert set(fitting_families(PROCESS)) - set(fitting_families(process)) == {"dirichlet-posterior"}
-    assert set(fitting_families(PROCESS)) == set(LEARNERS)
+    assert set(fitting_families(PROCESS)) == set(known_kinds("learner"))
     with pytest.raises(ValueError, match="'dirichlet-posterior' reads symbols, and LinearAR draws none"):
         identify(lambda c: c[:, -1], process, ms.NextToken(10), learners=["dirichlet-posterior"])
 

@@ -14,7 +14,7 @@ from mesascope.core import exact, named_key
 from mesascope.dynamics import Flow, descend
 from mesascope.learners import GradientDescent
 from mesascope.learners import predictions as learner_predictions
-from mesascope.models import LinearAttention, normalizer_values
+from mesascope.models import DiagonalInit, LinearAttention, normalizer_values
 from mesascope.objectives import MonteCarlo, losses
 from mesascope.papers import INSIGHTS, reproduce
 from mesascope.papers import claims as known_claims
@@ -125,7 +125,7 @@ def _closed_form(
     spec: FlowSpec, process: DiagonalUnitary, task: NextToken, times: np.ndarray
 ) -> Result | None:
     """The product along the flow by its closed form, where there is one: from diagonal starts that stay diagonal."""
-    if spec.init.kind != "diagonal":
+    if not isinstance(spec.init, DiagonalInit):
         return None
     try:
         solution = theory.diagonal_flow(

@@ -1,38 +1,5 @@
 """Learners: algorithms that learn in context, against which models are held."""
 
-from ._chebyshev import Chebyshev as Chebyshev
-from ._conjugate_gradients import ConjugateGradients as ConjugateGradients
-from ._dirichlet import DirichletPosterior as DirichletPosterior
-from ._examples import Context as Context
-from ._examples import Examples as Examples
-from ._gradient_descent import GradientDescent as GradientDescent
-from ._gradient_descent_plus_plus import GradientDescentPlusPlus as GradientDescentPlusPlus
-from ._kernel_smoother import KernelSmoother as KernelSmoother
-from ._lasso import Lasso as Lasso
-from ._learner import Features as Features
-from ._learner import Learner as Learner
-from ._learner import Memory as Memory
-from ._least_squares import LeastSquares as LeastSquares
-from ._moments import Moments as Moments
-from ._moments import NormalEquations as NormalEquations
-from ._momentum import Momentum as Momentum
-from ._momentum import Nesterov as Nesterov
-from ._nearest_neighbours import NearestNeighbours as NearestNeighbours
-from ._newton import Newton as Newton
-from ._online_gradient_descent import OnlineGradientDescent as OnlineGradientDescent
-from ._posterior_mean import PosteriorMean as PosteriorMean
-from ._preconditioned import PreconditionedGradientDescent as PreconditionedGradientDescent
-from ._predictions import InContext as InContext
-from ._predictions import features_of as features_of
-from ._predictions import predictions as predictions
-from ._predictions import prompt_examples as prompt_examples
-from ._predictions import sequence_examples as sequence_examples
-from ._recursive import KalmanFilter as KalmanFilter
-from ._recursive import RecursiveLeastSquares as RecursiveLeastSquares
-from ._registry import LEARNERS as LEARNERS
-from ._ridge import Ridge as Ridge
-from ._spectrum import SpectralLearner as SpectralLearner
-from ._spectrum import Spectrum as Spectrum
-from ._without_inputs import Average as Average
-from ._without_inputs import LastToken as LastToken
-from ._without_inputs import Zero as Zero
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

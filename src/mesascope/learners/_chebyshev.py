@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,25 @@ from jax import Array
 
 from ._arithmetic import real_like
 from ._checks import concrete, positive_number, whole_number
+from ._fitting import Scalar, learner
 from ._spectrum import SpectralLearner
 
 
+def _from_spread(lower: Any, spread: Any, steps: int) -> Chebyshev:
+    """Upper = lower · (1 + spread), so that it is the larger."""
+    return Chebyshev(lower, lower * (1 + spread), steps)
+
+
+@learner(
+    "chebyshev",
+    Scalar("lower", 1e-2, 1.0, power=1),
+    Scalar("spread", 1.0, 1e2),
+    integer="steps",
+    largest=48,
+    make=_from_spread,
+    flexibility=190,
+    example={"lower": 0.2, "upper": 5.0, "steps": 5},
+)
 class Chebyshev(SpectralLearner):
     r"""$K$ steps with the step sizes that are best for all eigenvalues of $\bar S$ between two bounds, from $W_0 = 0$.
 
@@ -29,8 +45,6 @@ class Chebyshev(SpectralLearner):
     Raises:
         TypeError, ValueError: a number that is not finite or not > 0, `upper` < `lower`, `steps` no integer ≥ 1.
     """
-
-    name: ClassVar[str] = "chebyshev"
 
     lower: Array
     upper: Array

@@ -10,10 +10,12 @@ from jax import Array
 
 from ._arithmetic import einsum, inverse_above
 from ._checks import whole_number
+from ._fitting import learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 
+@learner("conjugate-gradients", integer="steps", largest=48, flexibility=80, example={"steps": 5})
 class ConjugateGradients(Learner):
     r"""$K$ steps of conjugate gradients on the mean loss, from $W_0 = 0$.
 
@@ -32,7 +34,6 @@ class ConjugateGradients(Learner):
         TypeError, ValueError: `steps` is no integer ≥ 1.
     """
 
-    name: ClassVar[str] = "conjugate-gradients"
     reads: ClassVar[type[Features]] = NormalEquations
 
     steps: int | Array

@@ -8,10 +8,18 @@ from jax import Array
 
 from ._arithmetic import einsum, real_like
 from ._checks import positive_number
+from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 
+@learner(
+    "dirichlet-posterior",
+    Scalar("concentration", 1e-3, 1e2),
+    symbols=True,
+    flexibility=210,
+    example={"concentration": 20.0},
+)
 class DirichletPosterior(Learner):
     r"""The posterior mean of the probabilities of the next symbol, for symbols as one-hot vectors.
 
@@ -31,7 +39,6 @@ class DirichletPosterior(Learner):
     Source: nichani2024, the Bayes predictor of a chain.
     """
 
-    name: ClassVar[str] = "dirichlet-posterior"
     reads: ClassVar[type[Features]] = NormalEquations
 
     concentration: Array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,18 @@ from jax import Array
 
 from ._arithmetic import real_like
 from ._checks import real_number, whole_number
+from ._fitting import STEP_SIZE, learner
 from ._spectrum import SpectralLearner
 
 
+@learner(
+    "gradient-descent",
+    STEP_SIZE,
+    integer="steps",
+    largest=128,
+    flexibility=50,
+    example={"step_size": 0.1, "steps": 20},
+)
 class GradientDescent(SpectralLearner):
     r"""$K$ steps of gradient descent from $W_0 = 0$.
 
@@ -29,8 +38,6 @@ class GradientDescent(SpectralLearner):
 
     Source: vonoswald2023, Proposition 1; zheng2024, where $K = 1$, $n = t - 1$ and $\eta = ab$.
     """
-
-    name: ClassVar[str] = "gradient-descent"
 
     step_size: Array
     steps: int | Array

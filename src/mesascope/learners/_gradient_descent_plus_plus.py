@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,19 @@ from jax import Array
 
 from ._arithmetic import real_like
 from ._checks import real_number, whole_number
+from ._fitting import STEP_SIZE, Scalar, learner
 from ._spectrum import SpectralLearner
 
 
+@learner(
+    "gradient-descent++",
+    STEP_SIZE,
+    Scalar("curvature", 1e-2, 1.0, power=-1),
+    integer="steps",
+    largest=48,
+    flexibility=180,
+    example={"step_size": 0.1, "curvature": 0.05, "steps": 4},
+)
 class GradientDescentPlusPlus(SpectralLearner):
     r"""$K$ steps of GD++: a gradient step on the outputs beside a curvature correction of the inputs.
 
@@ -35,8 +45,6 @@ class GradientDescentPlusPlus(SpectralLearner):
 
     Source: vonoswald2023, section on curvature correction.
     """
-
-    name: ClassVar[str] = "gradient-descent++"
 
     step_size: Array
     curvature: Array

@@ -11,9 +11,13 @@ from jax import Array
 from ._arithmetic import einsum, real_like
 from ._checks import real_number
 from ._examples import Context
+from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 
 
+@learner(
+    "kernel-smoother", Scalar("sharpness", 1e-2, 1e2, power=-1), flexibility=100, example={"sharpness": 0.4}
+)
 class KernelSmoother(Learner):
     r"""The mean of the outputs with softmax weights, what one head of softmax attention over the examples computes.
 
@@ -29,7 +33,6 @@ class KernelSmoother(Learner):
         TypeError, ValueError: `sharpness` is no finite number.
     """
 
-    name: ClassVar[str] = "kernel-smoother"
     reads: ClassVar[type[Features]] = Context
 
     sharpness: Array

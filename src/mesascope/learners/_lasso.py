@@ -13,10 +13,12 @@ from mesascope.core import integer_at_least
 
 from ._arithmetic import einsum, inverse_above, real_like
 from ._checks import nonnegative_number
+from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 
+@learner("lasso", Scalar("penalty", 1e-2, 10.0, power=1), tasks=48, flexibility=110, example={"penalty": 0.3})
 class Lasso(Learner):
     r"""The minimum of $\frac1{2n} \sum_i |y_i - W x_i|^2 + \alpha \sum_{jk} |W_{jk}|$.
 
@@ -38,7 +40,6 @@ class Lasso(Learner):
         TypeError, ValueError: `penalty` is no finite number ≥ 0, `sweeps` no integer ≥ 1.
     """
 
-    name: ClassVar[str] = "lasso"
     reads: ClassVar[type[Features]] = NormalEquations
 
     penalty: Array

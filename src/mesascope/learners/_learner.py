@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
 from jax import Array
+
+from ._fitting import Fitting
 
 
 class Memory(eqx.Module):
@@ -70,12 +73,21 @@ class Learner(eqx.Module):
     data.
 
     Attributes:
-        name: the id, e.g. `gradient-descent`.
+        name: the id, e.g. `gradient-descent`; the decorator `learner` sets it.
+        fitting: what is fitted of it when a model is held against it.
+        example_fields: hyperparameters of an example.
         reads: the features that `respond` takes.
     """
 
     name: ClassVar[str]
+    fitting: ClassVar[Fitting]
+    example_fields: ClassVar[Mapping[str, Any]]
     reads: ClassVar[type[Features]]
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a learner of this kind, as tests and pages show it."""
+        return cls(**cls.example_fields)
 
     @classmethod
     def init(cls, lead: tuple[int, ...], inputs: int, outputs: int, examples: int, dtype: Any) -> Memory:

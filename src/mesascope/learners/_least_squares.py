@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import jax.numpy as jnp
 from jax import Array
 
 from ._arithmetic import inverse_above
+from ._fitting import learner
 from ._spectrum import SpectralLearner
 
 
+@learner("least-squares", flexibility=40)
 class LeastSquares(SpectralLearner):
     r"""The minimum of $\sum_i |y_i - W x_i|^2$; of all minima the one of least norm.
 
@@ -21,8 +21,6 @@ class LeastSquares(SpectralLearner):
 
     Source: the limit of `Ridge` for $r \to 0$ and of `GradientDescent` for $K \to \infty$.
     """
-
-    name: ClassVar[str] = "least-squares"
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
         """1/s, and 0 where s is 0 up to rounding."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from jax import Array
 
 from ._arithmetic import real_like
 from ._checks import real_number, whole_number
+from ._fitting import MOMENTUM, STEP_SIZE, learner
 from ._spectrum import SpectralLearner
 
 
@@ -39,6 +40,15 @@ class _TwoTerms(SpectralLearner):
         return jax.lax.fori_loop(0, self.steps, step, (jnp.zeros_like(values),) * 2)[1]
 
 
+@learner(
+    "momentum",
+    STEP_SIZE,
+    MOMENTUM,
+    integer="steps",
+    largest=48,
+    flexibility=160,
+    example={"step_size": 0.1, "momentum": 0.5, "steps": 5},
+)
 class Momentum(_TwoTerms):
     r"""$K$ steps of gradient descent with a heavy ball, from $W_0 = W_{-1} = 0$.
 
@@ -55,14 +65,21 @@ class Momentum(_TwoTerms):
         TypeError, ValueError: a number that is not finite, `steps` no integer ≥ 1.
     """
 
-    name: ClassVar[str] = "momentum"
-
     def next_term(self, values: Array, before: Array, now: Array) -> Array:
         """The next is f + η (1 − s f) + β (f − f₋), with f₋ the term before."""
         step_size, momentum = real_like(values, self.step_size), real_like(values, self.momentum)
         return now + step_size * (1 - values * now) + momentum * (now - before)
 
 
+@learner(
+    "nesterov",
+    STEP_SIZE,
+    MOMENTUM,
+    integer="steps",
+    largest=48,
+    flexibility=170,
+    example={"step_size": 0.1, "momentum": 0.5, "steps": 5},
+)
 class Nesterov(_TwoTerms):
     r"""$K$ steps of Nesterov's accelerated gradient descent with constant momentum, from $W_0 = W_{-1} = 0$.
 
@@ -78,8 +95,6 @@ class Nesterov(_TwoTerms):
     Raises:
         TypeError, ValueError: a number that is not finite, `steps` no integer ≥ 1.
     """
-
-    name: ClassVar[str] = "nesterov"
 
     def next_term(self, values: Array, before: Array, now: Array) -> Array:
         """The next is v + η (1 − s v) with v = f + β (f − f₋)."""

@@ -11,9 +11,11 @@ from jax import Array
 from ._arithmetic import per_example
 from ._checks import whole_number
 from ._examples import Context
+from ._fitting import learner
 from ._learner import Features, Learner
 
 
+@learner("nearest-neighbours", integer="neighbours", largest=128, flexibility=70, example={"neighbours": 2})
 class NearestNeighbours(Learner):
     r"""The mean output of the $k$ examples with the least $|x_i - q|$; of all examples where there are fewer.
 
@@ -26,7 +28,6 @@ class NearestNeighbours(Learner):
         TypeError, ValueError: `neighbours` is no integer ≥ 1.
     """
 
-    name: ClassVar[str] = "nearest-neighbours"
     reads: ClassVar[type[Features]] = Context
 
     neighbours: int | Array

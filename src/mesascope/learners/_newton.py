@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,18 @@ from jax import Array
 
 from ._arithmetic import real_like
 from ._checks import positive_number, whole_number
+from ._fitting import Scalar, learner
 from ._spectrum import SpectralLearner
 
 
+@learner(
+    "newton",
+    Scalar("start", 0.05, 1.9),
+    integer="steps",
+    largest=24,
+    flexibility=120,
+    example={"start": 0.9, "steps": 4},
+)
 class Newton(SpectralLearner):
     r"""$K$ Newton iterations for the pseudo-inverse of the Gram matrix, $\hat y = C M_K q$.
 
@@ -30,8 +39,6 @@ class Newton(SpectralLearner):
 
     Source: fu2024, with $\alpha = \theta/\|S\|^2$; giannou2024.
     """
-
-    name: ClassVar[str] = "newton"
 
     start: Array
     steps: int | Array

@@ -11,9 +11,11 @@ from jax import Array
 from ._arithmetic import einsum, real_like
 from ._checks import real_number
 from ._examples import Context
+from ._fitting import STEP_SIZE, learner
 from ._learner import Features, Learner
 
 
+@learner("online-gradient-descent", STEP_SIZE, flexibility=90, example={"step_size": 0.05})
 class OnlineGradientDescent(Learner):
     r"""One gradient step per example, in their order, each on the loss of its example alone; from $W_0 = 0$.
 
@@ -28,7 +30,6 @@ class OnlineGradientDescent(Learner):
         TypeError, ValueError: `step_size` is no finite number.
     """
 
-    name: ClassVar[str] = "online-gradient-descent"
     reads: ClassVar[type[Features]] = Context
 
     step_size: Array

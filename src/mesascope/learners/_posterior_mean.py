@@ -10,12 +10,20 @@ from jax import Array
 
 from ._arithmetic import einsum, like
 from ._checks import concrete, finite_array, nonnegative_number
+from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 from ._ridge import Ridge
 from ._spectrum import Spectrum
 
 
+@learner(
+    "posterior-mean",
+    Scalar("noise_variance", 1e-3, 1e3, power=1),
+    fixed=(("prior", 1.0),),
+    flexibility=130,
+    example={"prior": 1.0, "noise_variance": 0.3},
+)
 class PosteriorMean(Learner):
     r"""The posterior mean of $W q$ for outputs $y_i = W x_i + \xi_i$.
 
@@ -35,7 +43,6 @@ class PosteriorMean(Learner):
         TypeError, ValueError: `prior` is neither, or does not fit the data; `noise_variance` is no finite number ≥ 0.
     """
 
-    name: ClassVar[str] = "posterior-mean"
     reads: ClassVar[type[Features]] = NormalEquations
 
     prior: Array

@@ -12,10 +12,12 @@ from mesascope.core import integer_at_least
 
 from ._arithmetic import einsum, like
 from ._checks import matrix_or_diagonal
+from ._fitting import learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 
+@learner("preconditioned-gradient-descent", flexibility=200, example={"preconditioner": 0.1})
 class PreconditionedGradientDescent(Learner):
     r"""$K$ steps of gradient descent with a preconditioner, from $W_0 = 0$, and a map of the outputs.
 
@@ -37,7 +39,6 @@ class PreconditionedGradientDescent(Learner):
     $\alpha I + \beta 1 1^\top$.
     """
 
-    name: ClassVar[str] = "preconditioned-gradient-descent"
     reads: ClassVar[type[Features]] = NormalEquations
 
     preconditioner: Array

@@ -11,9 +11,17 @@ from jax import Array
 from ._arithmetic import einsum, real_like
 from ._checks import concrete, nonnegative_number, positive_number
 from ._examples import Context
+from ._fitting import PENALTY, Scalar, learner
 from ._learner import Features, Learner
 
 
+@learner(
+    "recursive-least-squares",
+    PENALTY,
+    Scalar("forgetting", 0.5, 0.99, bounded=True),
+    flexibility=140,
+    example={"penalty": 0.7, "forgetting": 0.9},
+)
 class RecursiveLeastSquares(Learner):
     r"""Recursive least squares with exponential forgetting.
 
@@ -35,7 +43,6 @@ class RecursiveLeastSquares(Learner):
     Source: vonoswald2024, section on the mesa layer, for $\phi = 1$.
     """
 
-    name: ClassVar[str] = "recursive-least-squares"
     reads: ClassVar[type[Features]] = Context
 
     penalty: Array
@@ -52,6 +59,13 @@ class RecursiveLeastSquares(Learner):
         return _predicted(features, self.penalty, self.forgetting, jnp.zeros_like(self.penalty))
 
 
+@learner(
+    "kalman-filter",
+    PENALTY,
+    Scalar("drift", 1e-4, 1.0),
+    flexibility=150,
+    example={"penalty": 0.7, "drift": 0.1},
+)
 class KalmanFilter(Learner):
     r"""The Kalman filter for weights that drift: the Bayesian prediction of a noisy process whose transition moves.
 
@@ -72,7 +86,6 @@ class KalmanFilter(Learner):
         TypeError, ValueError: `penalty` is no finite number > 0, `drift` no finite number ≥ 0.
     """
 
-    name: ClassVar[str] = "kalman-filter"
     reads: ClassVar[type[Features]] = Context
 
     penalty: Array

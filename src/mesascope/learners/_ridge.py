@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from jax import Array
 
 from ._arithmetic import per_example, real_like
 from ._checks import nonnegative_number
+from ._fitting import PENALTY, learner
 from ._least_squares import inverse
 from ._spectrum import SpectralLearner
 
 
+@learner("ridge", PENALTY, flexibility=60, example={"penalty": 0.7})
 class Ridge(SpectralLearner):
     r"""The minimum of $\sum_i |y_i - W x_i|^2 + r \|W\|^2$: a sum over the examples, not their mean.
 
@@ -28,8 +30,6 @@ class Ridge(SpectralLearner):
 
     Source: vonoswald2024, section on the mesa layer.
     """
-
-    name: ClassVar[str] = "ridge"
 
     penalty: Array
 

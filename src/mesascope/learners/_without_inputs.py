@@ -9,13 +9,14 @@ from jax import Array
 
 from ._arithmetic import per_example
 from ._examples import Context
+from ._fitting import learner
 from ._learner import Features, Learner
 
 
+@learner("zero", flexibility=10)
 class Zero(Learner):
     """Predicts 0: the learner that has learned nothing."""
 
-    name: ClassVar[str] = "zero"
     reads: ClassVar[type[Features]] = Context
 
     def respond(self, features: Context) -> Array:
@@ -23,10 +24,10 @@ class Zero(Learner):
         return jnp.zeros((*features.n.shape, features.y.shape[-1]), features.y.dtype)
 
 
+@learner("last-token", flexibility=20)
 class LastToken(Learner):
     r"""Predicts the last output $y_n$: in a sequence the last token, $\hat x_{t+1} = x_t$ for $t \ge 2$."""
 
-    name: ClassVar[str] = "last-token"
     reads: ClassVar[type[Features]] = Context
 
     def respond(self, features: Context) -> Array:
@@ -35,10 +36,10 @@ class LastToken(Learner):
         return _sum(last, features.y)
 
 
+@learner("average", flexibility=30)
 class Average(Learner):
     r"""Predicts the mean output $\frac1n \sum_i y_i$: in a sequence that of the tokens $x_2 \dots x_t$."""
 
-    name: ClassVar[str] = "average"
     reads: ClassVar[type[Features]] = Context
 
     def respond(self, features: Context) -> Array:

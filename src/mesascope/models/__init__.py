@@ -1,54 +1,5 @@
 """Models of sequences and prompts: linear and softmax attention, mesa layers, transformers, looped transformers."""
 
-from ._around_embedding import Projected as Projected
-from ._around_embedding import RealForm as RealForm
-from ._around_embedding import WithPositions as WithPositions
-from ._batch_last_layer import BatchLastLayer as BatchLastLayer
-from ._builders import factored_linear_transformer as factored_linear_transformer
-from ._builders import linear_transformer as linear_transformer
-from ._builders import looped_linear_transformer as looped_linear_transformer
-from ._builders import mesa_transformer as mesa_transformer
-from ._builders import prompt_linear_transformer as prompt_linear_transformer
-from ._builders import prompt_transformer as prompt_transformer
-from ._builders import token_transformer as token_transformer
-from ._builders import transformer as transformer
-from ._context import Context as Context
-from ._diagonal_self_attention import DiagonalSelfAttention as DiagonalSelfAttention
-from ._embedding import BareTokens as BareTokens
-from ._embedding import Embedding as Embedding
-from ._embedding import OneHot as OneHot
-from ._embedding import PairedTokens as PairedTokens
-from ._embedding import TokenTable as TokenTable
-from ._layer import Layer as Layer
-from ._layer_norm import LayerNorm as LayerNorm
-from ._linear_attention import FactoredLinearAttention as FactoredLinearAttention
-from ._linear_attention import LinearAttention as LinearAttention
-from ._linear_attention import LinearAttentionModel as LinearAttentionModel
-from ._linear_attention import MultiHeadLinearAttention as MultiHeadLinearAttention
-from ._linear_attention_stack import LinearAttentionStack as LinearAttentionStack
-from ._linear_self_attention import FactoredLinearSelfAttention as FactoredLinearSelfAttention
-from ._linear_self_attention import LinearSelfAttention as LinearSelfAttention
-from ._looped import Looped as Looped
-from ._mesa_layer import MesaLayer as MesaLayer
-from ._mlp import MLP as MLP
-from ._normalizer import NAMED_NORMALIZERS as NAMED_NORMALIZERS
-from ._normalizer import Normalizer as Normalizer
-from ._normalizer import check_normalizer as check_normalizer
-from ._normalizer import normalizer_inverses as normalizer_inverses
-from ._normalizer import normalizer_values as normalizer_values
-from ._positions import LearnedPositions as LearnedPositions
-from ._positions import SinusoidalPositions as SinusoidalPositions
-from ._prompt_embedding import InterleavedPrompt as InterleavedPrompt
-from ._prompt_embedding import StackedPrompt as StackedPrompt
-from ._prompt_model import PromptModel as PromptModel
-from ._readout import ComplexPairs as ComplexPairs
-from ._readout import Dense as Dense
-from ._readout import FirstBlock as FirstBlock
-from ._readout import LastEntry as LastEntry
-from ._readout import NormedDense as NormedDense
-from ._readout import Readout as Readout
-from ._residual import PreNorm as PreNorm
-from ._residual import Residual as Residual
-from ._sequence_model import SequenceModel as SequenceModel
-from ._softmax_self_attention import SoftmaxSelfAttention as SoftmaxSelfAttention
-from ._stack import Stack as Stack
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from jax import Array
 
 from ._kernels import causal_attention, context_attention
 from ._normalizer import Normalizer, normalizer_inverses
-
-Context = Literal["causal", "all", "examples"]
-"""The tokens i that query t sees: `"causal"` i ≤ t, `"all"` every one, `"examples"` all but the last."""
+from ._specified import Context
 
 
 def check_context(context: object) -> Context:

@@ -10,16 +10,19 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import integer_at_least
+from mesascope.specs import Positive
 
 from ._arrays import gaussian_array, positive_number, real_array
 from ._batch_last_layer import BatchLastLayer
-from ._context import Context, check_context
+from ._context import check_context
 from ._linear_self_attention import LinearSelfAttention
 from ._normalizer import Normalizer, check_normalizer
+from ._specified import Context, layer
 
 Pairs = tuple[tuple[int, int], ...]
 
 
+@layer("diagonal-attention", make="on_last_entry")
 class DiagonalSelfAttention(BatchLastLayer):
     """Linear attention with diagonal heads: z_t ↦ (1/ρ_t) (Ω ∘ Σ_i z_i z_i*) z_t, ∘ entry by entry.
 
@@ -68,17 +71,39 @@ class DiagonalSelfAttention(BatchLastLayer):
     def gaussian(
         cls,
         blocks: Any,
-        scale: float,
+        scale: Positive,
         *,
         key: Array,
         pairs: Any = None,
         normalizer: Normalizer = "t-1",
         context: Context = "causal",
     ) -> Self:
-        """Every coupling independent N(0, scale²), scale > 0."""
+        """Return a layer whose couplings are independent N(0, scale²), scale > 0."""
         named = _checked_pairs(pairs, len(_checked_blocks(blocks)))
         drawn = gaussian_array(key, (len(named),), positive_number("scale", scale))
         return cls(drawn, blocks, named, normalizer, context)
+
+    @classmethod
+    def on_last_entry(
+        cls,
+        width: int,
+        scale: Positive = 0.1,
+        *,
+        key: Array,
+        normalizer: Normalizer = "t-1",
+        context: Context = "causal",
+    ) -> Self:
+        """Return a layer on two blocks: the last entry of a token, which is the label of a prompt, and the rest.
+
+        Args:
+            width: entries of a token.
+            scale: standard deviation > 0 of the couplings.
+            key: random key.
+            normalizer: the normalizer ρ_t.
+            context: the tokens that a query sees.
+        """
+        blocks = (width - 1, 1) if width > 1 else (1,)
+        return cls.gaussian(blocks, scale, key=key, normalizer=normalizer, context=context)
 
     @property
     def width(self) -> int:

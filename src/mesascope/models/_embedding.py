@@ -12,8 +12,10 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import integer_at_least
+from mesascope.specs import SYMBOLS, TOKENS, Size
 
 from ._arrays import finite_array, gaussian_array, positive_number
+from ._specified import embedding
 
 Layout = Literal["tokens", "stacked", "interleaved"]
 """What a stream is made of: one token per token, one per pair (x, y) of a prompt, or one per x and one per y."""
@@ -42,16 +44,16 @@ class Embedding(eqx.Module):
         """The stream of tokens (…, T, d) or ints (…, T), or of x (…, N + 1, d) and y (…, N)."""
 
 
-def checked_embedding(owner: str, embedding: object) -> Embedding:
+def checked_embedding(owner: str, given: object) -> Embedding:
     """The embedding itself, if it is one.
 
     Raises:
         TypeError: for anything else.
     """
-    if not isinstance(embedding, Embedding):
-        kind = type(embedding).__name__
+    if not isinstance(given, Embedding):
+        kind = type(given).__name__
         raise TypeError(f"{owner}: {kind} is not an embedding; use e.g. PairedTokens or StackedPrompt")
-    return embedding
+    return given
 
 
 class TokenEmbedding(Embedding):
@@ -63,6 +65,7 @@ class TokenEmbedding(Embedding):
         return "tokens"
 
 
+@embedding("bare-tokens", reads=TOKENS)
 class BareTokens(TokenEmbedding):
     """The tokens themselves: e_t = x_t.
 
@@ -88,6 +91,7 @@ class BareTokens(TokenEmbedding):
         return _continuous("BareTokens", tokens, self.dim)
 
 
+@embedding("paired-tokens", reads=TOKENS)
 class PairedTokens(TokenEmbedding):
     """Every token with its predecessor below an empty block: e_t = (0; x_t; x_{t−1}), x_0 = 0.
 
@@ -117,6 +121,7 @@ class PairedTokens(TokenEmbedding):
         return jnp.concatenate([jnp.zeros_like(tokens), tokens, before], -1)
 
 
+@embedding("one-hot", reads=SYMBOLS)
 class OneHot(TokenEmbedding):
     """The unit vector of every discrete token: e_t = e_{s_t}.
 
@@ -143,6 +148,7 @@ class OneHot(TokenEmbedding):
         return jax.nn.one_hot(_discrete("OneHot", tokens, self.vocabulary), self.vocabulary, dtype=float)
 
 
+@embedding("token-table", reads=SYMBOLS, width=8)
 class TokenTable(TokenEmbedding):
     """A learned vector for every discrete token: e_t = row s_t of the table.
 
@@ -161,8 +167,15 @@ class TokenTable(TokenEmbedding):
         self.table = finite_array("table", table, 2)
 
     @classmethod
-    def gaussian(cls, vocabulary: int, width: int, scale: float = 1.0, *, key: Array) -> Self:
-        """Every entry independent N(0, scale²), scale > 0."""
+    def gaussian(cls, vocabulary: int, width: Size, scale: float = 1.0, *, key: Array) -> Self:
+        """Return a table of independent N(0, scale²) entries.
+
+        Args:
+            vocabulary: number of symbols ≥ 1.
+            width: entries of a token of the stream.
+            scale: standard deviation > 0.
+            key: random key.
+        """
         shape = integer_at_least("vocabulary", vocabulary, 1), integer_at_least("width", width, 1)
         return cls(gaussian_array(key, shape, positive_number("scale", scale)))
 

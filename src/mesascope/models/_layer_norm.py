@@ -12,10 +12,12 @@ from mesascope.core import integer_at_least
 
 from ._arrays import real_array
 from ._layer import Layer, checked_real_stream
+from ._specified import layer
 
 _EPSILON = 1e-5  # the usual one; keeps a constant token finite
 
 
+@layer("layer-norm", make="unit", real=True, residual=False)
 class LayerNorm(Layer):
     """Every token brought to mean 0 and variance 1: z ↦ gain · (z − mean z)/√(var z + 10⁻⁵) + bias.
 
@@ -40,7 +42,11 @@ class LayerNorm(Layer):
 
     @classmethod
     def unit(cls, width: int) -> Self:
-        """Gain 1 and bias 0: where training starts."""
+        """Return the layer with gain 1 and bias 0, where training starts.
+
+        Args:
+            width: entries of a token.
+        """
         width = integer_at_least("width", width, 1)
         return cls(jnp.ones(width), jnp.zeros(width))
 

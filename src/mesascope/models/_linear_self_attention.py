@@ -9,16 +9,19 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import integer_at_least, split_keys
+from mesascope.specs import Positive, Size
 
 from ._arrays import finite_array, gaussian_array, positive_number
 from ._batch_last_layer import BatchLastLayer, in_one_type
 from ._batched_matmul import batched_matmul
-from ._context import Context, attention, check_context, inverse_normalizers, visible
+from ._context import attention, check_context, inverse_normalizers, visible
 from ._heads import checked_factors, factor_shapes, gaussian_factors, head_streams, projected_heads
 from ._kernels import causal_merged_attention
 from ._normalizer import Normalizer, check_normalizer
+from ._specified import Context, layer
 
 
+@layer("linear-attention")
 class LinearSelfAttention(BatchLastLayer):
     """Linear attention with merged weights: z_t ↦ (1/ρ_t) Σ_h W^PV_h (Σ_i z_i z_i*) W^KQ_h z_t.
 
@@ -56,15 +59,25 @@ class LinearSelfAttention(BatchLastLayer):
     def gaussian(
         cls,
         width: int,
-        heads: int,
-        scale: float,
+        heads: Size = 1,
+        scale: Positive = 0.1,
         *,
         key: Array,
         output_width: int | None = None,
         normalizer: Normalizer = "t-1",
         context: Context = "causal",
     ) -> Self:
-        """Every entry independent N(0, scale²), scale > 0; the output width is the width unless given."""
+        """Return a layer with independent N(0, scale²) entries.
+
+        Args:
+            width: entries of a token on the way in.
+            heads: how many.
+            scale: standard deviation > 0 of the weights.
+            key: random key.
+            output_width: entries of a token on the way out; the width when left out.
+            normalizer: the normalizer ρ_t.
+            context: the tokens that a query sees.
+        """
         width, heads = integer_at_least("width", width, 1), integer_at_least("heads", heads, 1)
         output = width if output_width is None else integer_at_least("output_width", output_width, 1)
         scale = positive_number("scale", scale)
@@ -115,6 +128,7 @@ class LinearSelfAttention(BatchLastLayer):
         return batched_matmul(queries, _weighted(self.w_kq.reshape(heads * width, width).T, memory))
 
 
+@layer("factored-linear-attention")
 class FactoredLinearSelfAttention(BatchLastLayer):
     """Linear attention with W^KQ_h = W_K,h* W_Q,h and W^PV_h = W_P,h W_V,h, computed without merging them.
 
@@ -154,17 +168,29 @@ class FactoredLinearSelfAttention(BatchLastLayer):
     def gaussian(
         cls,
         width: int,
-        heads: int,
-        scale: float,
+        heads: Size = 1,
+        scale: Positive = 0.1,
         *,
         key: Array,
-        key_size: int | None = None,
-        value_size: int | None = None,
+        key_size: Size | None = None,
+        value_size: Size | None = None,
         output_width: int | None = None,
         normalizer: Normalizer = "t-1",
         context: Context = "causal",
     ) -> Self:
-        """Every entry independent N(0, scale²), scale > 0; sizes left out are the width."""
+        """Return a layer with independent N(0, scale²) entries.
+
+        Args:
+            width: entries of a token on the way in.
+            heads: how many.
+            scale: standard deviation > 0 of the weights.
+            key: random key.
+            key_size: of every head; the width when left out.
+            value_size: of every head; the width when left out.
+            output_width: entries of a token on the way out; the width when left out.
+            normalizer: the normalizer ρ_t.
+            context: the tokens that a query sees.
+        """
         shapes = factor_shapes(width, heads, key_size, value_size, output_width)
         factors = gaussian_factors(key, shapes, [positive_number("scale", scale)] * 4)
         return cls(**factors._asdict(), normalizer=normalizer, context=context)

@@ -7,12 +7,16 @@ from typing import Any, Self
 import jax.numpy as jnp
 from jax import Array
 
+from mesascope.specs import Positive, Size
+
 from ._arrays import finite_array, positive_number
 from ._batch_last_layer import BatchLastLayer, in_one_type
 from ._heads import checked_factors, factor_shapes, gaussian_factors, head_streams, projected_heads
 from ._recursive_least_squares import causal_least_squares
+from ._specified import layer
 
 
+@layer("mesa")
 class MesaLayer(BatchLastLayer):
     r"""The mesa layer: z_t ↦ Σ_h W_P,h Φ_h,t q_h,t with the ridge solution Φ_h,t of every head.
 
@@ -50,16 +54,27 @@ class MesaLayer(BatchLastLayer):
     def gaussian(
         cls,
         width: int,
-        heads: int,
-        scale: float,
+        heads: Size = 1,
+        scale: Positive = 0.1,
         *,
         key: Array,
-        key_size: int | None = None,
-        value_size: int | None = None,
+        key_size: Size | None = None,
+        value_size: Size | None = None,
         output_width: int | None = None,
-        regularization: float = 1.0,
+        regularization: Positive = 1.0,
     ) -> Self:
-        """Every entry independent N(0, scale²), scale > 0; sizes left out are the width."""
+        """Return a layer with independent N(0, scale²) entries.
+
+        Args:
+            width: entries of a token on the way in.
+            heads: how many.
+            scale: standard deviation > 0 of the weights.
+            key: random key.
+            key_size: of every head; the width when left out.
+            value_size: of every head; the width when left out.
+            output_width: entries of a token on the way out; the width when left out.
+            regularization: λ > 0 at the start; it is trained.
+        """
         shapes = factor_shapes(width, heads, key_size, value_size, output_width)
         factors = gaussian_factors(key, shapes, [positive_number("scale", scale)] * 4)
         return cls(**factors._asdict(), regularization=regularization)

@@ -13,10 +13,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import integer_at_least, split_keys
+from mesascope.specs import Size
 
 from ._arrays import gaussian_array, positive_number, real_array
 from ._kernels import project
 from ._layer import Layer, checked_real_stream
+from ._specified import layer
 
 Activation = Literal["gelu", "relu"]
 _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
@@ -25,6 +27,7 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
+@layer("mlp", make="one_hidden", real=True)
 class MLP(Layer):
     """A multilayer perceptron on every token: z ↦ W_m σ(… σ(W_1 z + b_1) …) + b_m.
 
@@ -67,6 +70,28 @@ class MLP(Layer):
         drawn = zip(keys, sizes[1:], sizes[:-1], gains, strict=True)
         weights = [gaussian_array(k, (out, fan_in), gain * fan_in**-0.5) for k, out, fan_in, gain in drawn]
         return cls(weights, [jnp.zeros(size) for size in sizes[1:]], activation)
+
+    @classmethod
+    def one_hidden(
+        cls,
+        width: int,
+        hidden: Size | None = None,
+        *,
+        key: Array,
+        output_gain: float = 1.0,
+        activation: Activation = "gelu",
+    ) -> Self:
+        """Return a perceptron of two matrices, drawn as by `gaussian`, from streams to streams of one width.
+
+        Args:
+            width: entries of a token.
+            hidden: units between the matrices; four times the width when left out.
+            key: random key.
+            output_gain: factor > 0 of the second matrix.
+            activation: "gelu" or "relu".
+        """
+        widths = (width, hidden or 4 * width, width)
+        return cls.gaussian(widths, key=key, output_gain=output_gain, activation=activation)
 
     @property
     def width(self) -> int:

@@ -9,10 +9,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import integer_at_least
+from mesascope.specs import PROMPTS
 
 from ._embedding import Embedding, Layout
+from ._specified import embedding
 
 
+@embedding("stacked-prompt", reads=PROMPTS)
 class StackedPrompt(Embedding):
     """One token per pair: (x_1, y_1), …, (x_N, y_N), and the query (x_q, 0).
 
@@ -47,6 +50,7 @@ class StackedPrompt(Embedding):
         return jnp.concatenate([x, labels[..., None]], -1)
 
 
+@embedding("interleaved-prompt", reads=PROMPTS)
 class InterleavedPrompt(Embedding):
     """One token per input and one per label: (x_1, 0), (0, y_1), …, (x_N, 0), (0, y_N), and the query (x_q, 0).
 

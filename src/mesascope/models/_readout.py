@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from pydantic import PlainSerializer, PlainValidator, StrictBool
 
 from mesascope.core import integer_at_least
+from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, show, wrong
 
 from ._arrays import finite_array, gaussian_array, positive_number, real_array
 from ._kernels import project
 from ._layer_norm import LayerNorm
 from ._residual import checked_norm
+from ._specified import readout
+
+
+def _sign(value: Any) -> int:
+    if isinstance(value, bool) or value not in (-1, 1):
+        raise wrong(f"must be -1 or 1, got {show(value)}")
+    return int(value)
+
+
+Sign = Annotated[float, PlainValidator(_sign), PlainSerializer(int)]
 
 
 class Readout(eqx.Module):
@@ -43,6 +55,7 @@ class Readout(eqx.Module):
         """Predictions (…, n, output width) from a stream (…, n, width)."""
 
 
+@readout("first-block", predicts=(*TOKENS, *SYMBOLS))
 class FirstBlock(Readout):
     """The first d entries: ŷ_t = (z_t)_{1…d}.
 
@@ -73,6 +86,7 @@ class FirstBlock(Readout):
         return stream[..., : self.dim]
 
 
+@readout("last-entry", predicts=PROMPTS)
 class LastEntry(Readout):
     """The last entry with a sign: ŷ = sign · (z_t)_{d+1}, where the label of the query is found.
 
@@ -85,7 +99,7 @@ class LastEntry(Readout):
 
     sign: float = eqx.field(static=True)
 
-    def __init__(self, sign: float = -1.0):
+    def __init__(self, sign: Sign = -1):
         if sign not in (-1, 1):
             raise ValueError(f"LastEntry: sign must be -1 or +1, got {sign!r}")
         self.sign = float(sign)
@@ -184,6 +198,22 @@ class NormedDense(Readout):
     def __call__(self, stream: Array) -> Array:
         """Predictions (…, n, output width) from a stream (…, n, width)."""
         return self.dense(self.norm(stream))
+
+
+@readout("dense", predicts=(*TOKENS, *SYMBOLS, *PROMPTS))
+def drawn_dense(
+    width: int, output_width: int, norm: StrictBool = False, *, key: Array
+) -> Dense | NormedDense:
+    """An affine map of the last stream, drawn as by `Dense.gaussian`.
+
+    Args:
+        width: entries of a token of the stream.
+        output_width: entries of a prediction.
+        norm: whether layer normalization comes before it.
+        key: random key.
+    """
+    dense = Dense.gaussian(width, output_width, key=key)
+    return NormedDense(dense) if norm else dense
 
 
 class ComplexPairs(Readout):

@@ -11,14 +11,17 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import integer_at_least
+from mesascope.specs import Size
 
 from ._arrays import positive_number, real_array
-from ._context import Context, check_context
+from ._context import check_context
 from ._heads import checked_factors, factor_shapes, gaussian_factors
 from ._kernels import project
 from ._layer import Layer, checked_real_stream
+from ._specified import Context, layer
 
 
+@layer("softmax-attention", real=True)
 class SoftmaxSelfAttention(Layer):
     """Softmax attention: z_t ↦ Σ_h W_P,h Σ_i α_ti W_V,h z_i with α_t = softmax_i (W_K,h z_i · W_Q,h z_t / √key size).
 
@@ -51,16 +54,26 @@ class SoftmaxSelfAttention(Layer):
     def gaussian(
         cls,
         width: int,
-        heads: int,
+        heads: Size = 1,
         *,
         key: Array,
-        key_size: int | None = None,
-        value_size: int | None = None,
+        key_size: Size | None = None,
+        value_size: Size | None = None,
         output_width: int | None = None,
         output_gain: float = 1.0,
         context: Context = "causal",
     ) -> Self:
-        """Entries N(0, 1/fan-in), those of w_p times `output_gain`; sizes left out are width / heads.
+        """Return a layer with independent N(0, 1/fan-in) entries, those of w_p times `output_gain`.
+
+        Args:
+            width: entries of a token on the way in.
+            heads: how many.
+            key: random key.
+            key_size: of every head; width / heads when left out.
+            value_size: of every head; width / heads when left out.
+            output_width: entries of a token on the way out; the width when left out.
+            output_gain: factor > 0 of w_p.
+            context: the tokens that a query sees.
 
         Raises:
             ValueError: where a size is left out and the width is not a multiple of the number of heads.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from ._metrics import squared
 from ._problems import Problems
 
 _TRIAL_TASKS = 48  # enough to find the neighbourhood of the best hyperparameters, and integers
-FINAL_TASKS = 400  # they hold thousands of numbers for at most three scalars
 _FOLLOWED = {
     1: 4,
     2: 9,
@@ -74,62 +73,23 @@ class Fitted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scalar:
-    """A real hyperparameter and where to look for it.
-
-    Attributes:
-        name: the field of the learner.
-        low, high: the ends of the grid of starts, in units of the typical eigenvalue to the given `power`.
-        power: −1 for step sizes, 1 for penalties, 0 for pure numbers.
-        bounded: whether it lies in (0, 1); any positive number otherwise.
-    """
-
-    name: str
-    low: float
-    high: float
-    power: int = 0
-    bounded: bool = False
-
-    def starts(self, count: int, eigenvalue: float) -> np.ndarray:
-        """Evenly spaced starts in the coordinate of the fit."""
-        ends = np.array([self.low, self.high])
-        low, high = np.log(ends / (1 - ends)) if self.bounded else np.log(ends * eigenvalue**self.power)
-        return np.linspace(low, high, count)
-
-    def value(self, coordinate: Any) -> Any:
-        """The hyperparameter at a coordinate: exponential, or logistic if bounded."""
-        return jax.nn.sigmoid(coordinate) if self.bounded else jnp.exp(coordinate)
-
-
-@dataclass(frozen=True)
 class Family:
-    """Learners of one kind, by hyperparameters that are fitted.
+    """Learners of one kind, by the hyperparameters that its `fitting` names.
 
     Attributes:
         kind: the class.
-        scalars: its real hyperparameters.
-        integer: the name of an integer hyperparameter, or None.
-        largest: the largest integer that is tried.
-        fixed: other hyperparameters, that are not fitted.
-        tasks: how many are fitted in the end; fewer where answers are expensive.
-        make: builds the learner from the hyperparameters by name; the class itself if left out.
     """
 
     kind: type[Learner]
-    scalars: tuple[Scalar, ...] = ()
-    integer: str | None = None
-    largest: int = 1
-    fixed: tuple[tuple[str, Any], ...] = ()
-    tasks: int = FINAL_TASKS
-    make: Callable[..., Learner] | None = None
 
     def build(self, coordinates: Any, integer: Any) -> Learner:
         """The learner at the coordinates of its scalars."""
-        values = {s.name: s.value(coordinates[i]) for i, s in enumerate(self.scalars)}
-        values |= dict(self.fixed)
-        if self.integer is not None:
-            values[self.integer] = integer
-        return (self.make or self.kind)(**values)
+        how = self.kind.fitting
+        values = {s.name: s.value(coordinates[i]) for i, s in enumerate(how.scalars)}
+        values |= dict(how.fixed)
+        if how.integer is not None:
+            values[how.integer] = integer
+        return (how.make or self.kind)(**values)
 
     def fit(self, evidence: Sequence[Evidence]) -> Fitted:
         """The least Σ over the evidence of the weighted |f − g|², relative to the size of f in each."""
@@ -144,19 +104,20 @@ class Family:
             ends[integer] = _settle(equations, starts, _CRAWLING)
             return float(ends[integer].costs.min())
 
-        best = best_integer(cost, self.largest if self.integer else 1)
+        best = best_integer(cost, self.kind.fitting.largest)
         start = ends[best].coordinates[np.argmin(ends[best].costs)]
-        many = [e.part(0, min(self.tasks, e.problems.tasks)) for e in evidence]
+        many = [e.part(0, min(self.kind.fitting.tasks, e.problems.tasks)) for e in evidence]
         equations = _Equations(self, best, many, [_features(self.kind, e) for e in many])
         end = _settle(equations, start[None], _SETTLED)
         learner = self.build(jnp.asarray(end.coordinates[0]), best)
         return Fitted(learner, float(end.costs[0]))
 
     def _grid(self, eigenvalue: float) -> np.ndarray:
-        if not self.scalars:
+        scalars = self.kind.fitting.scalars
+        if not scalars:
             return np.zeros((1, 0))
-        count = {1: 16, 2: 6}[len(self.scalars)]
-        return np.array(list(product(*(s.starts(count, eigenvalue) for s in self.scalars))))
+        count = {1: 16, 2: 6}[len(scalars)]
+        return np.array(list(product(*(s.starts(count, eigenvalue) for s in scalars))))
 
 
 class _End(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from mesascope.learners import PreconditionedGradientDescent, features_of
 
-from ._fit import FINAL_TASKS, Evidence, Fitted
+from ._fit import Evidence, Fitted
 
 _ROUNDS = 300
 _SETTLED = 1e-7  # relative gain of a round below which the fit rests
@@ -66,7 +66,7 @@ class _End(NamedTuple):
 
 
 def _data(evidence: Evidence) -> _Data:
-    part = evidence.part(0, min(FINAL_TASKS, evidence.problems.tasks))
+    part = evidence.part(0, min(PreconditionedGradientDescent.fitting.tasks, evidence.problems.tasks))
     problems, lengths = part.problems, part.problems.lengths
     seen = features_of(PreconditionedGradientDescent, problems.x, problems.y, problems.queries)
     root = np.sqrt(part.weights / part.size)[:, lengths, None]

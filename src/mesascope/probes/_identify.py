@@ -9,7 +9,7 @@ from typing import Any
 from mesascope.core import finite_number, integer_at_least, require_x64
 from mesascope.objectives import Task
 
-from ._families import FAMILIES, fitting_families
+from ._families import fitting_families, known_families
 from ._identification import Identification
 from ._inquiry import IdentifyProgress, Inquiry
 from ._intervals import check_level
@@ -100,13 +100,14 @@ def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
     given: object = learners
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
+    known = known_families()
     for name in learners:
-        if name not in FAMILIES:
-            near = get_close_matches(str(name), FAMILIES, n=1, cutoff=0.5)
-            mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FAMILIES)}"
+        if name not in known:
+            near = get_close_matches(str(name), known, n=1, cutoff=0.5)
+            mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise ValueError(f"learners: no learner {name!r}; {mend}")
         if name not in fitting:
             raise ValueError(
                 f"learners: {name!r} reads symbols, and {type(process).__name__} draws none; leave it out"
             )
-    return [name for name in FAMILIES if name in learners]
+    return [name for name in known if name in learners]

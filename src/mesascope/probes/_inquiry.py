@@ -14,7 +14,7 @@ from mesascope.objectives import Task, task_length
 from ._algebra import read_weights
 from ._answers import answers
 from ._candidates import Judgement, judge
-from ._families import FAMILIES
+from ._families import known_families
 from ._fit import Evidence, Fitted
 from ._identification import Identification, Ranked, Separation, Verdict, plain_hyperparameters
 from ._in_parallel import in_parallel
@@ -117,8 +117,8 @@ class Inquiry:
 
     def _fits(self, names: Sequence[str], asked: Sequence[Evidence]) -> Iterator[Fitted]:
         """The learners of these ids fitted to the first half of the tasks."""
-        evidence = self._fitting(asked)
-        return in_parallel(lambda name: FAMILIES[name].fit(evidence), names)
+        evidence, families = self._fitting(asked), known_families()
+        return in_parallel(lambda name: families[name].fit(evidence), names)
 
     def _fitting(self, asked: Sequence[Evidence]) -> list[Evidence]:
         return [e.part(0, e.problems.tasks // 2) for e in asked]
@@ -157,7 +157,7 @@ class Inquiry:
         """Those left by the simplest that each is the same as, and where the groups differ most."""
         if len(left) < 2:
             return {name: [] for name in left}, None
-        ordered = [name for name in FAMILIES if name in left]
+        ordered = [name for name in known_families() if name in left]
         learners = [fitted[name].learner for name in ordered]
         differences = Differences(learners, self._process, self._task, self._key("differences"))
         alike = float(np.clip(_ALIKE * judgement.distance.min(), _LEAST_ALIKE, _MOST_ALIKE))

@@ -12,7 +12,7 @@ from mesascope.core import integer_at_least
 from mesascope.learners import Learner, Newton, Zero
 
 from ._candidates import answers_of
-from ._families import FAMILIES
+from ._families import known_families
 from ._fit import Evidence, Family
 from ._problems import Problems
 
@@ -68,9 +68,9 @@ def _with_steps(learner: Learner, steps: int) -> Learner:
 
 
 def _checked_family(name: str) -> Family:
-    family = FAMILIES.get(name)
-    if not isinstance(family, Family) or family.integer != "steps":
-        stepping = [k for k, f in FAMILIES.items() if isinstance(f, Family) and f.integer == "steps"]
+    stepping = {k: f for k, f in known_families().items() if f.kind.fitting.integer == "steps"}
+    family = stepping.get(name)
+    if not isinstance(family, Family):
         raise ValueError(f"name: {name!r} is no learner that takes steps; use one of {', '.join(stepping)}")
     return family
 

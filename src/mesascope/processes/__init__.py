@@ -1,44 +1,5 @@
 """Where data come from: laws, processes of sequences and of prompts, and tasks."""
 
-from ._constant import Constant as Constant
-from ._diagonal_unitary import DiagonalUnitary as DiagonalUnitary
-from ._empirical import Empirical as Empirical
-from ._few_shot import MAX_EXAMPLES as MAX_EXAMPLES
-from ._few_shot import FewShot as FewShot
-from ._gaussian import Gaussian as Gaussian
-from ._law import MAX_ORDER as MAX_ORDER
-from ._law import IdenticalLaw as IdenticalLaw
-from ._law import Law as Law
-from ._law import LawField as LawField
-from ._law import LineRule as LineRule
-from ._law import MomentError as MomentError
-from ._law import ProductTerm as ProductTerm
-from ._law import QuadratureTerm as QuadratureTerm
-from ._linear_ar import LinearAR as LinearAR
-from ._linear_regression import LinearRegression as LinearRegression
-from ._markov_tree import MarkovTree as MarkovTree
-from ._mixture import Mixture as Mixture
-from ._moments import Moments as Moments
-from ._noise import NoiseRange as NoiseRange
-from ._nonlinear_ar import NonlinearAR as NonlinearAR
-from ._nonlinear_regression import NonlinearRegression as NonlinearRegression
-from ._orthogonal_ar import OrthogonalAR as OrthogonalAR
-from ._orthonormal_features import OrthonormalFeatures as OrthonormalFeatures
-from ._process import Data as Data
-from ._process import PromptProcess as PromptProcess
-from ._process import Prompts as Prompts
-from ._process import SequenceProcess as SequenceProcess
-from ._process import with_law as with_law
-from ._rademacher import Rademacher as Rademacher
-from ._random_diagonal import RandomDiagonal as RandomDiagonal
-from ._rotation_ar import RotationAR as RotationAR
-from ._sparse import Sparse as Sparse
-from ._student import StudentT as StudentT
-from ._target import RandomFeatures as RandomFeatures
-from ._target import Target as Target
-from ._target import TwoLayerReLU as TwoLayerReLU
-from ._task import MAX_HORIZON as MAX_HORIZON
-from ._task import NextToken as NextToken
-from ._task import Task as Task
-from ._uniform import Uniform as Uniform
-from ._weights import given_weights as given_weights
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

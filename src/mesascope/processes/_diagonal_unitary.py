@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from ..core import integer_at_least, split_keys
-from ..specs import Dim, kind
+from ..specs import Data, Dim, kind
 from ._law import LawField
-from ._process import Data, SequenceProcess, require_dim
+from ._process import SequenceProcess, require_dim
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Complex, PRNGKeyArray

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
 from ..core import integer_at_least
 from ..specs import (
+    Data,
     Number,
     Seed,
     as_list,
@@ -22,7 +23,7 @@ from ..specs import (
     wrong,
     wrong_type,
 )
-from ._process import Data, SequenceProcess
+from ._process import SequenceProcess
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Int, PRNGKeyArray

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import abc
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from ..specs import Component, refused_at
+from ..specs import Component, Data, refused_at
 from ._law import Law
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, Inexact, Int, PRNGKeyArray
-
-
-Data: TypeAlias = Literal["complex tokens", "real tokens", "symbols", "prompts"]
-"""What a process draws and a model reads."""
 
 
 class Prompts(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache, wraps
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
@@ -20,13 +21,17 @@ from ._plugins import load_installed
 
 _T = TypeVar("_T", bound="Component")
 
-_FAMILIES: dict[str, dict[str, type[Component]]] = {}
+_FAMILIES: dict[str, dict[str, type[Any]]] = {}
 """Family → kind → class."""
 _ROOMS = {
     "processes": ("law", "process", "task", "noise", "covariance", "target"),
     "objectives._engines": ("engine",),
+    "models.builders": ("model", "init"),
+    "models": ("layer", "embedding", "readout"),
+    "theory": ("construction",),
+    "learners": ("learner",),
 }
-"""Room → families that it declares kinds of: it is imported before one of them is listed."""
+"""Package → families of which its modules declare kinds: all of them are imported before these are listed."""
 
 
 class Component(abc.ABC):
@@ -114,7 +119,7 @@ def component(cls: type[_T]) -> type[_T]:
     return cast("type[_T]", made)
 
 
-def kind(name: str, **example: Any) -> Callable[[type[_T]], type[_T]]:
+def kind(name: str, /, **example: Any) -> Callable[[type[_T]], type[_T]]:
     """Declare a class to be one of its family, under a name in specifications; `component` says what becomes of it.
 
     Args:
@@ -126,14 +131,24 @@ def kind(name: str, **example: Any) -> Callable[[type[_T]], type[_T]]:
     """
 
     def declare(cls: type[_T]) -> type[_T]:
-        family = _FAMILIES.setdefault(cls.family, {})
-        if name in family and family[name].__qualname__ != cls.__qualname__:
-            raise ValueError(f"the {cls.family} '{name}' is {family[name].__qualname__}; choose another name")
         cls.kind, cls.example_fields = name, example
-        family[name] = component(cls)
-        return cast("type[_T]", family[name])
+        made = component(cls)
+        register(cls.family, name, made)
+        return made
 
     return declare
+
+
+def register(family: str, name: str, cls: type[Any]) -> None:
+    """Make a class known as a kind of a family.
+
+    Raises:
+        ValueError: the family has another class of that name.
+    """
+    known = _FAMILIES.setdefault(family, {})
+    if name in known and known[name].__qualname__ != cls.__qualname__:
+        raise ValueError(f"the {family} '{name}' is {known[name].__qualname__}; choose another name")
+    known[name] = cls
 
 
 _CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -173,26 +188,42 @@ def _chosen(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None or name not in defaults}
 
 
-def known_kinds(family: str) -> dict[str, type[Component]]:
-    """Return the classes of a family by their names: ours in the order in which they are declared, then those of plugins."""
+def known_kinds(*families: str) -> dict[str, type[Any]]:
+    """Return the classes of families by their names in specifications, in alphabetical order."""
     load_installed()
-    for room, families in _ROOMS.items():
-        if family in families:
-            import_module(f"mesascope.{room}")
-    return dict(_FAMILIES.get(family, {}))
+    for room, declared in _ROOMS.items():
+        if set(families) & set(declared):
+            _import_all(f"mesascope.{room}")
+    found = {name: cls for family in families for name, cls in _FAMILIES.get(family, {}).items()}
+    return dict(sorted(found.items()))
 
 
-def one_of(family: str, default: str | None = None) -> tuple[PlainValidator, PlainSerializer]:
+def families() -> tuple[str, ...]:
+    """Return the names of all families, ours first."""
+    load_installed()
+    ours = [family for declared in _ROOMS.values() for family in declared]
+    return (*ours, *sorted(set(_FAMILIES) - set(ours)))
+
+
+@cache
+def _import_all(package: str) -> None:
+    """Import a package and its modules, sub-packages excepted."""
+    for module in iter_modules(getattr(import_module(package), "__path__", ())):
+        if not module.ispkg:
+            import_module(f"{package}.{module.name}")
+
+
+def one_of(*families: str, default: str | None = None) -> tuple[PlainValidator, PlainSerializer]:
     """Return the annotation of a field that is one of a family: `law: Annotated[Law, *one_of("law")]`.
 
     It takes an object of the family; a table with its `kind` and its fields; or its kind alone, a string.
 
     Args:
-        family: which.
+        *families: which; errors speak of the first.
         default: the kind of a table that names none.
     """
     return (
-        PlainValidator(lambda value, info: _read(family, default, value, info)),
+        PlainValidator(lambda value, info: _read(families, default, value, info)),
         PlainSerializer(specification),
     )
 
@@ -225,19 +256,19 @@ def value_or(
         named = isinstance(value, Mapping | Component) or (
             isinstance(value, str) and value in known_kinds(family)
         )
-        return _read(family, default, value, info) if named else check(value)
+        return _read((family,), default, value, info) if named else check(value)
 
     return PlainValidator(read), PlainSerializer(specification)
 
 
-def _read(family: str, default: str | None, value: Any, info: ValidationInfo) -> Component:
-    known = known_kinds(family)
-    if isinstance(value, Component) and getattr(value, "family", None) == family:
+def _read(families: tuple[str, ...], default: str | None, value: Any, info: ValidationInfo) -> Component:
+    if isinstance(value, Component) and getattr(value, "family", None) in families:
         return value
+    known = known_kinds(*families)
     table = {"kind": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping):
         raise wrong_type(
-            f"must be a {family} or a table with its kind ({', '.join(known)}), got {show(value)}"
+            f"must be a {families[0]} or a table with its kind ({', '.join(known)}), got {show(value)}"
         )
     name = table.get("kind", default)
     if name is None:

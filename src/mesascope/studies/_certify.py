@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from mesascope.models import InitField
 from mesascope.records import CertificateFile, CertificateRecord, provenance
 from mesascope.specs import SpecError, at, wrong
 
 from ._flow import FlowProgress
-from ._inits import InitSpec
 from ._problem import ProblemSpec
 from ._read import parse_spec
 
@@ -58,7 +58,7 @@ class CertifySpec(CertifiedLossSpec):
         digits: decimal places of the radius, 10 … 1000; default 40.
     """
 
-    init: InitSpec
+    init: InitField
     digits: Annotated[int, Field(strict=True, ge=10, le=1000)] = 40
 
     @model_validator(mode="after")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 from pydantic import model_validator
 
 from mesascope.processes import DiagonalUnitary, FewShot, LawField, NextToken, PromptProcess, SequenceProcess
-from mesascope.specs import Dim, Plugins, Spec, construct, inside, one_of, refused_at, wrong
+from mesascope.specs import Dim, Plugins, Shape, Spec, construct, inside, one_of, refused_at, wrong
 
-from ._model import Shape
 from ._task import Examples, Horizon, NamedWeights
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, Typ
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
+from mesascope.models import InitField
 from mesascope.specs import Number, Positive, at, positive, show, written, wrong
 
-from ._inits import InitSpec
 from ._limit import theory_limit
 from ._problem import Problem, ProblemSpec
 
@@ -102,7 +102,7 @@ class FlowSpec(ProblemSpec):
         steps: descent: number of steps.
     """
 
-    init: InitSpec
+    init: InitField
     mask: Literal["off-diagonal"] | None = None
     method: Literal["flow", "descent"] = "flow"
     until: Until | None = None

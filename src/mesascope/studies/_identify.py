@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, ValidationInfo, model_validator
 
+from mesascope.models import require_readable
 from mesascope.specs import Count, Number, Seed, at, inside, number, show, written, wrong
 
 from ._data import DataSpec
-from ._identify_models import FlowEndSpec, IdentifiedModelSpec, checkpoint_run
+from ._identify_models import FlowEndSpec, IdentifiedModel, checkpoint_run
 from ._identify_run import IdentifyRun
-from ._models import fitting_models
 
 if TYPE_CHECKING:
     from mesascope.probes import Identification, IdentifyProgress
@@ -43,7 +43,7 @@ class IdentifySpec(DataSpec):
         search: whether the model may be asked on other data when these do not decide.
     """
 
-    model: IdentifiedModelSpec
+    model: IdentifiedModel
     tasks: Count = 2000
     seed: Seed = 0
     tolerance: Share = 1e-2
@@ -64,14 +64,8 @@ class IdentifySpec(DataSpec):
 
     @model_validator(mode="after")
     def _model_reads_the_data(self) -> Self:
-        if self.source.data not in self.model.reads:
-            fitting = ", ".join(("checkpoint", "function", *fitting_models(self.source.data)))
-            raise wrong(
-                f"'{self.model.kind}' does not read the {self.source.data} of process '{self.source.kind}'; use one of "
-                f"{fitting}",
-                "model",
-                "kind",
-            )
+        others = ("checkpoint", "function")
+        require_readable(self.model.kind, self.model.reads, self.source.data, self.source.kind, *others)
         with inside("model"):
             self.model.check(self.shape)
         if isinstance(self.model, FlowEndSpec):

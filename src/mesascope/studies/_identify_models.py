@@ -3,19 +3,35 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, PlainSerializer, ValidationError, ValidationInfo, field_validator
+from pydantic import PlainSerializer, PlainValidator, ValidationError, ValidationInfo
+from pydantic_core import PydanticCustomError
 
+from mesascope.models import InitField, explicit_model
 from mesascope.processes import DiagonalUnitary
-from mesascope.specs import Rho, Spec, SpecError, at, first_error, inside, kinds, one_line, show, wrong
+from mesascope.specs import (
+    PROMPTS,
+    SYMBOLS,
+    TOKENS,
+    Component,
+    Rho,
+    Shape,
+    SpecError,
+    at,
+    construct,
+    first_error,
+    inside,
+    kind,
+    one_line,
+    one_of,
+    show,
+    wrong,
+)
 
 from ._data import DataSpec
 from ._flow import FlowSpec, Until
 from ._identify_function import named_model
-from ._inits import InitSpec, explicit_model
-from ._model import PROMPTS, SYMBOLS, TOKENS, Shape
-from ._models import BUILT_KINDS, BuiltModelSpec
 from ._train import TrainSpec
 from ._trained import load_trained, trained_spec
 
@@ -27,24 +43,31 @@ class FailedFlowError(RuntimeError):
     """A flow whose end was to be identified did not come to it; the message says why, and the mend."""
 
 
-class CheckpointSpec(Spec):
+class AskedModel(Component, family="identified model"):
+    """A model that is there before it is asked: trained, written by somebody, the end of a flow."""
+
+    reads = (*TOKENS, *SYMBOLS, *PROMPTS)
+
+    def check(self, shape: Shape) -> None:
+        """Refuse data that it cannot be asked about; by default none: what does not fit shows when it is asked."""
+
+
+def _path(value: Any, info: ValidationInfo) -> Path:
+    if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
+        raise wrong(f"must be the path of a run or of a checkpoint, got {show(value)}")
+    return Path((info.context or {}).get("folder", ".")) / value
+
+
+@kind("checkpoint", path="runs/example")
+class CheckpointSpec(AskedModel):
     """A model that `mesascope train` has trained.
 
-    Attributes:
+    Args:
         path: the folder of the run, or one of its checkpoints; a relative path starts at the folder of the specification.
     """
 
-    reads: ClassVar = (*TOKENS, *SYMBOLS, *PROMPTS)
-    kind: Literal["checkpoint"] = "checkpoint"
     # written with its whole path: a specification may be read again from another folder
-    path: Annotated[Path, PlainSerializer(os.path.abspath)]
-
-    @field_validator("path", mode="plain")
-    @classmethod
-    def _below_the_specification(cls, value: Any, info: ValidationInfo) -> Path:
-        if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
-            raise wrong(f"must be the path of a run or of a checkpoint, got {show(value)}")
-        return Path((info.context or {}).get("folder", ".")) / value
+    path: Annotated[Path, PlainValidator(_path), PlainSerializer(os.path.abspath)]
 
     def run(self) -> TrainSpec:
         """The specification of the run.
@@ -73,19 +96,15 @@ class CheckpointSpec(Spec):
             return load_trained(self.path)
 
 
-class FunctionSpec(Spec):
+@kind("function", name="package.module:model")
+class FunctionSpec(AskedModel):
     """A model that somebody wrote: a function, a module of torch, a model of ours.
 
-    Attributes:
+    Args:
         name: where it is, as `package.module:attribute`.
     """
 
-    reads: ClassVar = (*TOKENS, *SYMBOLS, *PROMPTS)
-    kind: Literal["function"] = "function"
     name: str
-
-    def check(self, shape: Shape) -> None:
-        """Accept every size: what does not fit shows when it is asked."""
 
     def build(self, shape: Shape, seed: int) -> Any:
         """Import it."""
@@ -93,25 +112,22 @@ class FunctionSpec(Spec):
             return named_model(self.name)
 
 
-class FlowEndSpec(Spec):
+@kind("flow", init={"kind": "diagonal", "a": 0.1, "b": 0.1})
+class FlowEndSpec(AskedModel):
     """Linear attention at the end of gradient flow on the data that it is asked about.
 
-    Attributes:
+    Args:
         init: initial weights.
         mask: "off-diagonal" masks gradients off the diagonals of the d × d blocks (zheng2024, Theorem 4.3).
         until: a time > 0, or "steady-state" (default).
         rho: the normalizer ρ_t.
     """
 
-    reads: ClassVar = TOKENS
-    kind: Literal["flow"] = "flow"
-    init: InitSpec
+    reads = TOKENS
+    init: InitField
     mask: Literal["off-diagonal"] | None = None
     until: Until = "steady-state"
     rho: Rho = "t-1"
-
-    def check(self, shape: Shape) -> None:
-        """Accept every size: `flow` checks what it needs of the data."""
 
     def flow(self, data: DataSpec) -> FlowSpec:
         """The flow, on these data.
@@ -129,7 +145,7 @@ class FlowEndSpec(Spec):
             )
         named = {"every": None, "last": {str((data.horizon or 0) - 1): 1}}
         weights = named[data.weights] if isinstance(data.weights, str) else data.weights
-        solving = {name: getattr(self, name) for name in ("init", "mask", "until", "rho")}
+        solving = {name: getattr(self, name) for name in _OF_THE_FLOW}
         fields = {
             "law": data.source.law,
             "dim": data.source.dim,
@@ -162,17 +178,16 @@ class FlowEndSpec(Spec):
         return explicit_model(w_kq, w_pv, self.rho)
 
 
+_OF_THE_FLOW = ("init", "mask", "until", "rho")
+
+
 def _outside(path: Sequence[str | int]) -> tuple[str | int, ...]:
     """The place of a field of a flow in the specification that holds model and data."""
-    return ("model", *path) if path and path[0] in FlowEndSpec.model_fields else tuple(path)
+    return ("model", *path) if path and path[0] in _OF_THE_FLOW else tuple(path)
 
 
-IdentifiedModelSpec: TypeAlias = Annotated[
-    BuiltModelSpec | CheckpointSpec | FunctionSpec | FlowEndSpec,
-    Field(discriminator="kind"),
-    kinds("checkpoint", "function", "flow", *BUILT_KINDS),
-]
-"""A model that can be identified, told apart by `kind`."""
+IdentifiedModel: TypeAlias = Annotated[Any, *one_of("model", "identified model")]
+"""A model that can be identified: any that can be trained, and those that are there before."""
 
 
 def checkpoint_run(model: Any, info: ValidationInfo) -> TrainSpec | None:
@@ -181,10 +196,11 @@ def checkpoint_run(model: Any, info: ValidationInfo) -> TrainSpec | None:
     Raises:
         PydanticCustomError: the run cannot be read.
     """
-    if isinstance(model, Mapping) and model.get("kind") == CheckpointSpec.model_fields["kind"].default:
+    if isinstance(model, Mapping) and model.get("kind") == CheckpointSpec.kind:
+        fields = {name: value for name, value in model.items() if name != "kind"}
         try:
-            model = CheckpointSpec.model_validate(model, context=info.context)
-        except ValidationError:
+            model = construct(CheckpointSpec, fields, info.context)
+        except PydanticCustomError:
             return None  # the field of the model says what is wrong with it
     if not isinstance(model, CheckpointSpec):
         return None

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from mesascope.models import check_shapes, explicit_model
 from mesascope.specs import Matrix, at
 
-from ._inits import check_shapes, explicit_model
 from ._problem import Problem, ProblemSpec
 
 

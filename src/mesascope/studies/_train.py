@@ -7,10 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from mesascope.dynamics import Optimizer, OptimizerField
-from mesascope.specs import Count, Number, Seed, SpecError, at, inside, number, show, tables, written, wrong
+from mesascope.models import ModelKind, require_readable
+from mesascope.specs import (
+    Count,
+    Number,
+    Seed,
+    SpecError,
+    at,
+    inside,
+    number,
+    one_of,
+    show,
+    tables,
+    written,
+    wrong,
+)
 
 from ._data import DataSpec
-from ._models import ModelSpec, fitting_models
 from ._problem import require_moments
 from ._train_result import TrainResult
 from ._training_run import TrainingRun
@@ -52,7 +65,7 @@ class TrainSpec(DataSpec):
         checkpoint_every: steps between checkpoints; without it only at the end.
     """
 
-    model: ModelSpec
+    model: Annotated[ModelKind, *one_of("model")]
     optimizer: OptimizerField = Optimizer()
     steps: Count = 1000
     batch: Count = 256
@@ -79,14 +92,7 @@ class TrainSpec(DataSpec):
 
     @model_validator(mode="after")
     def _model_reads_the_data(self) -> Self:
-        kind = self.source.kind
-        if self.source.data not in self.model.reads:
-            fitting = ", ".join(fitting_models(self.source.data))
-            raise wrong(
-                f"'{self.model.kind}' does not read the {self.source.data} of process '{kind}'; use one of {fitting}",
-                "model",
-                "kind",
-            )
+        require_readable(self.model.kind, self.model.reads, self.source.data, self.source.kind)
         with inside("model"):
             self.model.check(self.shape)
         return self

@@ -1,11 +1,15 @@
 """Weights that make layers of linear attention run an algorithm."""
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from pydantic import Field, PlainSerializer, PlainValidator
 
 from ..core import finite_number
+from ..specs import Built, Matrix, Number, entries, kind_of_function, number, written
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Construction(NamedTuple):
@@ -45,3 +49,44 @@ def one_per_layer(name: str, values: Any) -> list[float]:
     if not numbers:
         raise ValueError(f"{name} must name at least one layer, got none")
     return numbers
+
+
+class ConstructionKind(Built, family="construction"):
+    """A construction of weights in specifications of models."""
+
+    def build(self, dim: int) -> Construction:
+        """Return the weights of all layers for inputs of this dimension.
+
+        Raises:
+            ValueError: it is for inputs of another dimension.
+        """
+        made: Construction = self.call(dim=dim)
+        inputs = made.w_kq.shape[-1] - 1
+        if inputs != dim:
+            raise ValueError(f"is for inputs of dimension {inputs}, but the process draws dimension {dim}")
+        return made
+
+
+def construction(name: str, /, **example: Any) -> Callable[[_F], _F]:
+    """Declare a function that constructs weights to be a kind: its fields are the parameters, but `dim`.
+
+    Args:
+        name: in specifications.
+        **example: values of the fields that have no default.
+    """
+
+    def declare(function: _F) -> _F:
+        kind_of_function(name, function, ConstructionKind, ("dim",), **example)
+        return function
+
+    return declare
+
+
+PerLayer: TypeAlias = Annotated[
+    Sequence[Number], PlainValidator(lambda value: entries(value, number)), PlainSerializer(written)
+]
+"""One number for each layer."""
+if TYPE_CHECKING:  # any array will do
+    Matrices: TypeAlias = Any
+else:
+    Matrices = Annotated[tuple[Matrix, ...], Field(min_length=1)]

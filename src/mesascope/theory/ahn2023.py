@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..core import covariance_matrix, finite_reals, integer_at_least
-from ._construction import Construction
+from ._construction import Construction, Matrices, construction
 
 
-def preconditioned_gradient_descent(preconditioners: Any, input_updates: Any = None) -> Construction:
+@construction("preconditioned", preconditioners=[[[0.1]]])
+def preconditioned_gradient_descent(
+    preconditioners: Matrices, input_updates: Matrices | None = None
+) -> Construction:
     r"""Return layers that are steps of preconditioned gradient descent from $w_0 = 0$.
 
     $w_{\ell+1} = w_\ell - A_\ell \nabla R(w_\ell)$, and with input updates $B_\ell \ne 0$ beside it

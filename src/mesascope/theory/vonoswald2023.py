@@ -5,14 +5,13 @@ squares is $R(w) = \frac1{2N} \sum_i (w^\top x_i - y_i)^2$, and $\hat y$ is minu
 token after the last layer. All constructions here sum over the $N$ examples only and take $\rho = N$.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from ..core import exact, finite_nonnegative, finite_number, finite_positive, integer_at_least
 from ..specs import Number
-from ._construction import Construction, one_per_layer, stacked
+from ._construction import Construction, PerLayer, construction, one_per_layer, stacked
 
 
 def gradient_descent_step(dim: int, step_size: Number) -> Construction:
@@ -39,7 +38,8 @@ def gradient_descent_step(dim: int, step_size: Number) -> Construction:
     return _layer(dim, float(finite_number("step_size", step_size)), 0.0)
 
 
-def gradient_descent(dim: int, step_sizes: Sequence[Number]) -> Construction:
+@construction("gradient-descent", step_sizes=[0.1])
+def gradient_descent(dim: int, step_sizes: PerLayer) -> Construction:
     r"""Return layers that are steps of gradient descent from $w_0 = 0$, one for each step size $\eta_\ell$.
 
     $w_{\ell+1} = w_\ell - \eta_\ell \nabla R(w_\ell)$; see `gradient_descent_step`.
@@ -58,9 +58,8 @@ def gradient_descent(dim: int, step_sizes: Sequence[Number]) -> Construction:
     return stacked(_layer(dim, step, 0.0) for step in one_per_layer("step_sizes", step_sizes))
 
 
-def gradient_descent_plus_plus(
-    dim: int, step_sizes: Sequence[Number], curvatures: Sequence[Number]
-) -> Construction:
+@construction("gradient-descent++", step_sizes=[0.1], curvatures=[0.1])
+def gradient_descent_plus_plus(dim: int, step_sizes: PerLayer, curvatures: PerLayer) -> Construction:
     r"""Return layers of GD++: a gradient step on the labels beside a curvature correction of the inputs.
 
     With the examples' second moments $S = \frac1N \sum_i x_i x_i^\top$, layer $\ell$ replaces

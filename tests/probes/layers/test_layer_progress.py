@@ -18,7 +18,7 @@ from mesascope.probes import (
     step_family,
 )
 from mesascope.probes import error_similarity as similarity_of
-from mesascope.probes._families import FAMILIES
+from mesascope.probes._families import known_families
 from mesascope.probes._step_family import _with_steps, family_answers
 from mesascope.theory import giannou2024, vonoswald2023
 
@@ -136,9 +136,11 @@ def test_a_trained_layer_has_come_one_step(trained, trained_on):
     assert probed.distance.low[0].min() > 0.9  # the query alone says nothing about the answer
 
 
-@pytest.mark.parametrize("name", [k for k, f in FAMILIES.items() if getattr(f, "integer", None) == "steps"])
+@pytest.mark.parametrize(
+    "name", [k for k, f in known_families().items() if f.kind.fitting.integer == "steps"]
+)
 def test_every_learner_that_takes_steps_can_take_more(name):
-    family = FAMILIES[name]
+    family = known_families()[name]
     learner = family.build(np.full(len(family.scalars), -1.0), 3)
     more = _with_steps(learner, 5)
     assert type(more) is type(learner)

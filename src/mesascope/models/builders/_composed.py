@@ -1,15 +1,15 @@
-"""Specifications of models composed of any embedding, layers and read-out."""
+"""Models composed of any embedding, layers and read-out."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from mesascope.specs import Size, at, inside, wrong
+from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, Seed, Shape, Size, at, inside, kind, one_of
 
-from ._embeddings import EmbeddingSpec, StackedPromptSpec
-from ._layers import ContextSpec, LayerSpec
-from ._model import PROMPTS, SYMBOLS, TOKENS, DrawnSpec, Shape
-from ._readouts import ReadoutSpec
+from .._specified import EmbeddingKind, LayerKind, ReadoutKind
+from ._model import ModelKind
 
 if TYPE_CHECKING:
     from jax import Array
@@ -17,25 +17,27 @@ if TYPE_CHECKING:
     from mesascope.models import Context, Layer, PromptModel, SequenceModel
 
 
-class ComposedSpec(DrawnSpec):
+@kind("composed", embedding="paired-tokens", layers=[{"kind": "linear-attention"}], readout="first-block")
+class Composed(ModelKind):
     """An embedding, layers one after the other, and a read-out.
 
     Complex tokens enter as (Re; Im), and predictions are complex again, where a part takes real streams only. Softmax attention
     and MLPs with residual connections are divided by the root of their number, as in `mesascope.models.transformer`.
 
-    Attributes:
+    Args:
         embedding: of the data; it decides how wide the streams are.
         layers: one table for each.
-        loops: how often all of them are applied.
         readout: what the predictions are.
+        loops: how often all layers are applied.
+        seed: of the weights; by default that of the run.
     """
 
-    reads: ClassVar = (*TOKENS, *SYMBOLS, *PROMPTS)
-    kind: Literal["composed"] = "composed"
-    embedding: EmbeddingSpec
-    layers: Annotated[tuple[LayerSpec, ...], Field(min_length=1)]
+    reads = (*TOKENS, *SYMBOLS, *PROMPTS)
+    embedding: Annotated[EmbeddingKind, *one_of("embedding")]
+    layers: Annotated[tuple[Annotated[LayerKind, *one_of("layer")], ...], Field(min_length=1)]
+    readout: Annotated[ReadoutKind, *one_of("readout")]
     loops: Size = 1
-    readout: ReadoutSpec
+    seed: Seed | None = None
 
     def check(self, shape: Shape) -> None:
         """Refuse parts that do not fit the data."""
@@ -44,23 +46,22 @@ class ComposedSpec(DrawnSpec):
         with inside("readout"):
             self.readout.check(shape)
         for i, layer in enumerate(self.layers):
-            if not isinstance(layer, ContextSpec) or shape.data in PROMPTS:
-                continue
-            if layer.context not in (None, "causal"):
-                what = f"'{layer.context}' shows a query of sequences the tokens to predict; use 'causal'"
-                raise wrong(what, "layers", i, "context")
+            with inside("layers", i):
+                layer.check(shape)
 
-    def build(self, shape: Shape, seed: int) -> "SequenceModel | PromptModel":
+    def build(self, shape: Shape, seed: int) -> SequenceModel | PromptModel:
         """Return the model."""
         import jax
 
+        from mesascope.core import named_key
         from mesascope.models import ComplexPairs, PromptModel, RealForm, SequenceModel
 
+        key = named_key(seed if self.seed is None else self.seed, "init")
         paired = shape.data == "complex tokens" and self._needs_real
         inner = shape._replace(width=2 * shape.width) if paired else shape
-        embedding_key, layers_key, readout_key = jax.random.split(self.key(seed), 3)
+        embedding_key, layers_key, readout_key = jax.random.split(key, 3)
         embedding = self.embedding.build(inner, embedding_key)
-        network = self._network(embedding.width, layers_key)
+        network = self._network(embedding.width, embedding.layout, layers_key)
         outputs = 1 if shape.data in PROMPTS else inner.width
         readout = self.readout.build(embedding.width, outputs, readout_key)
         with at("readout"):
@@ -75,23 +76,24 @@ class ComposedSpec(DrawnSpec):
     def _needs_real(self) -> bool:
         return self.readout.needs_real or any(layer.needs_real for layer in self.layers)
 
-    def _network(self, width: int, key: "Array") -> "Layer":
+    def _network(self, width: int, layout: str, key: Array) -> Layer:
         """All layers, as fast as they can be, and as often as asked for."""
         import jax
 
-        from mesascope.models import LinearAttentionStack, Looped, Stack
+        from mesascope.models import BatchLastLayer, LinearAttentionStack, Looped, Stack
 
-        context: Context = "examples" if isinstance(self.embedding, StackedPromptSpec) else "causal"
-        summed = sum(layer.small and layer.residual for layer in self.layers)
+        context: Context = "examples" if layout == "stacked" else "causal"
+        summed = sum(layer.small for layer in self.layers)
         built = []
         for i, (layer, one) in enumerate(
             zip(self.layers, jax.random.split(key, len(self.layers)), strict=True)
         ):
-            gain = summed**-0.5 if layer.small and layer.residual else 1.0
+            gain = summed**-0.5 if layer.small else 1.0
             with at("layers", i):
                 built.append(layer.build(width, context, gain, one))
-        if all(layer.batch_last and layer.residual and not layer.norm for layer in self.layers):
-            network: Layer = LinearAttentionStack(built)
+        stackable = [one for one in built if isinstance(one, BatchLastLayer)]
+        if len(stackable) == len(built) and all(layer.residual and not layer.norm for layer in self.layers):
+            network: Layer = LinearAttentionStack(stackable)
         else:
             network = Stack(layer.wrapped(one) for layer, one in zip(self.layers, built, strict=True))
         return network if self.loops == 1 else Looped(network, self.loops)

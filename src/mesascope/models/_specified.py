@@ -1,0 +1,235 @@
+"""Layers, embeddings and read-outs in specifications: kinds made from the signatures of their constructors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+from pydantic import StrictBool
+
+from mesascope.specs import PROMPTS, Built, Data, Shape, Size, kind_of_function, known_kinds, wrong
+
+if TYPE_CHECKING:
+    from jax import Array
+
+    from ._embedding import Embedding
+    from ._layer import Layer
+    from ._readout import Readout
+
+_T = TypeVar("_T")
+
+Context = Literal["causal", "all", "examples"]
+"""The tokens i that query t sees: `"causal"` i ≤ t, `"all"` every one, `"examples"` all but the last."""
+_POSITION_SCALE = 0.1  # as in `mesascope.models.transformer`: small beside the tokens
+
+
+class LayerKind(Built, family="layer"):
+    """A layer of a composed model.
+
+    Attributes:
+        real: whether it takes real streams only.
+        residual: whether the stream is added to what it gives.
+        norm: whether layer normalization comes before it.
+    """
+
+    real: ClassVar[bool]
+    residual: bool
+    norm: bool
+
+    @property
+    def needs_real(self) -> bool:
+        """Whether its streams must be real, normalization before it included."""
+        return self.real or self.norm
+
+    @property
+    def small(self) -> bool:
+        """Whether its last weights shrink with the depth, where a residual connection adds what it gives."""
+        return "output_gain" in signature(self.function).parameters and self.residual
+
+    def check(self, shape: Shape) -> None:
+        """Refuse a layer that shows queries of sequences the tokens to predict."""
+        context = getattr(self, "context", None)
+        if shape.data not in PROMPTS and context not in (None, "causal"):
+            raise wrong(
+                f"'{context}' shows a query of sequences the tokens to predict; use 'causal'", "context"
+            )
+
+    def build(self, width: int, context: Context, gain: float, key: Array) -> Layer:
+        """Return the bare layer of this width.
+
+        Args:
+            width: entries of a token of the stream.
+            context: the tokens that a query sees, where the specification does not say.
+            gain: of the last weights of a layer that is `small`.
+            key: of the draw.
+        """
+        given = {"width": width, "output_gain": gain, "key": key}
+        own = getattr(self, "context", None)
+        return self.call(**given, context=own or context)
+
+    def wrapped(self, layer: Layer) -> Layer:
+        """Return the layer behind its normalization, inside its residual connection."""
+        from ._residual import PreNorm, Residual
+
+        normed = PreNorm(layer) if self.norm else layer
+        return Residual(normed) if self.residual else normed
+
+
+def layer(
+    name: str, /, *, make: str = "gaussian", real: bool = False, residual: bool = True, **example: Any
+) -> Callable[[type[_T]], type[_T]]:
+    """Declare a class of layers to be a kind: its fields are the parameters of one of its class methods.
+
+    That method gets `width`, the entries of a token, and where it has such parameters: `key`, a random key; `context`, the
+    tokens that a query sees; `output_gain`, a factor of what enters a residual stream. All its others stand in
+    specifications, beside `residual` and `norm`.
+
+    Args:
+        name: in specifications.
+        make: name of the class method.
+        real: whether the layer takes real streams only.
+        residual: whether the stream is added to what it gives, unless a specification says otherwise.
+        **example: values of the fields that have no default.
+    """
+
+    def declare(cls: type[_T]) -> type[_T]:
+        function = getattr(cls, make)
+        given = ("width", "output_width", "key", "context", "output_gain", "pairs")
+        more: dict[str, tuple[Any, Any]] = {"residual": (StrictBool, residual), "norm": (StrictBool, False)}
+        if "context" in signature(function).parameters:
+            more["context"] = (Context | None, None)
+        made = kind_of_function(name, function, LayerKind, given, more, **example)
+        made.real = real
+        return cls
+
+    return declare
+
+
+class EmbeddingKind(Built, family="embedding"):
+    """An embedding of a composed model, with positions that are added to its streams.
+
+    Attributes:
+        reads: the data that it embeds.
+        positions: "learned" or "sinusoidal", if any are added.
+    """
+
+    reads: ClassVar[tuple[Data, ...]]
+    positions: Literal["learned", "sinusoidal"] | None
+
+    def check(self, shape: Shape) -> None:
+        """Refuse data that it does not embed."""
+        _require("embed", self, self.reads, shape.data, "reads")
+
+    def build(self, shape: Shape, key: Array) -> Embedding:
+        """Return the embedding with its positions."""
+        import jax
+
+        from ._around_embedding import WithPositions
+        from ._positions import LearnedPositions, SinusoidalPositions
+
+        weights_key, positions_key = jax.random.split(key)
+        embedding = self._without_positions(shape.width, weights_key)
+        if self.positions is None:
+            return embedding
+        if self.positions == "sinusoidal":
+            return WithPositions(embedding, SinusoidalPositions(embedding.width))
+        tokens = {
+            "tokens": shape.length - 1,
+            "stacked": shape.length + 1,
+            "interleaved": 2 * shape.length + 1,
+        }
+        sizes = (tokens[embedding.layout], embedding.width, _POSITION_SCALE)
+        return WithPositions(embedding, LearnedPositions.gaussian(*sizes, key=positions_key))
+
+    def _without_positions(self, width: int, key: Array) -> Embedding:
+        from ._around_embedding import Projected
+
+        bare = self.call(dim=width, vocabulary=width, key=key)
+        projection = getattr(self, "width", None)
+        learned = "width" in self.parameters  # an embedding with weights has the width that it is asked for
+        return bare if learned or projection is None else Projected.gaussian(bare, projection, key=key)
+
+
+def embedding(name: str, /, reads: Collection[Data], **example: Any) -> Callable[[type[_T]], type[_T]]:
+    """Declare a class of embeddings to be a kind: its fields are the parameters of its constructor, or of `gaussian`.
+
+    That gets `dim` or `vocabulary`, the width of the data, and where it has such a parameter `key`, a random key. All its
+    others stand in specifications, beside `positions` and, where it has no parameter `width`, the `width` of a learned
+    projection.
+
+    Args:
+        name: in specifications.
+        reads: the data that it embeds.
+        **example: values of the fields that have no default.
+    """
+
+    def declare(cls: type[_T]) -> type[_T]:
+        more: dict[str, tuple[Any, Any]] = {
+            "width": (Size | None, None),
+            "positions": (Literal["learned", "sinusoidal"] | None, None),
+        }
+        if hasattr(cls, "gaussian"):
+            del more["width"]
+        made = kind_of_function(name, _constructor(cls), EmbeddingKind, _GIVEN, more, **example)
+        made.reads = tuple(reads)
+        return cls
+
+    return declare
+
+
+class ReadoutKind(Built, family="readout"):
+    """A read-out of a composed model.
+
+    Attributes:
+        predicts: the data of which it gives predictions.
+    """
+
+    predicts: ClassVar[tuple[Data, ...]]
+
+    @property
+    def needs_real(self) -> bool:
+        """Whether it reads real streams only: whether it normalizes."""
+        return bool(getattr(self, "norm", False))
+
+    def check(self, shape: Shape) -> None:
+        """Refuse data that it does not predict."""
+        _require("predict", self, self.predicts, shape.data, "predicts")
+
+    def build(self, width: int, outputs: int, key: Array) -> Readout:
+        """Return the read-out of so many entries from streams of this width."""
+        return self.call(width=width, output_width=outputs, dim=outputs, key=key)
+
+
+def readout(name: str, /, predicts: Collection[Data], **example: Any) -> Callable[[_T], _T]:
+    """Declare a class of read-outs, or a function that builds one, to be a kind: its fields are the parameters.
+
+    It gets `dim` or `output_width`, the entries of a prediction, and where it has such parameters `width`, those of a token
+    of the stream, and `key`, a random key. All others stand in specifications.
+
+    Args:
+        name: in specifications.
+        predicts: the data of which it gives predictions.
+        **example: values of the fields that have no default.
+    """
+
+    def declare(made_by: _T) -> _T:
+        function: Any = _constructor(made_by) if isinstance(made_by, type) else made_by
+        made = kind_of_function(name, function, ReadoutKind, (*_GIVEN, "width", "output_width"), **example)
+        made.predicts = tuple(predicts)
+        return made_by
+
+    return declare
+
+
+_GIVEN = ("dim", "vocabulary", "key", "scale", "output_gain")
+
+
+def _constructor(cls: type[Any]) -> Any:
+    return getattr(cls, "gaussian", cls)
+
+
+def _require(verb: str, part: Any, known: Collection[Data], data: Data, attribute: str) -> None:
+    if data not in known:
+        fitting = [name for name, cls in known_kinds(part.family).items() if data in getattr(cls, attribute)]
+        raise wrong(f"'{part.kind}' does not {verb} {data}; use one of {', '.join(fitting)}", "kind")

@@ -1,0 +1,102 @@
+"""Models in specifications: kinds made from the signatures of their builders. No jax is imported before one is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from mesascope.specs import Built, Component, Data, Seed, Shape, kind_of_function, known_kinds, wrong
+
+if TYPE_CHECKING:
+    from mesascope.models import PromptModel, SequenceModel
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class ModelKind(Component, family="model"):
+    """A model of sequences or of prompts, built for the data that it reads.
+
+    Attributes:
+        reads: the data that it reads.
+    """
+
+    reads: ClassVar[tuple[Data, ...]]
+
+    def check(self, shape: Shape) -> None:
+        """Refuse data that it cannot be built for, in a validator; by default none."""
+
+    def build(self, shape: Shape, seed: int) -> Any:
+        """Return the model.
+
+        Args:
+            shape: of the data.
+            seed: of the weights, where the specification has none.
+        """
+        raise NotImplementedError
+
+
+class BuiltModel(Built, ModelKind):
+    """A model whose fields are parameters of its builder, and the seed of its weights."""
+
+    refuse: ClassVar[Callable[[Any], None]]
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        """Refuse fields that do not fit together."""
+        type(self).refuse(self)
+
+    def build(self, shape: Shape, seed: int) -> SequenceModel | PromptModel:
+        """Return the model, drawn with `named_key(seed, "init")`."""
+        from mesascope.core import named_key
+
+        return self.call(
+            dim=shape.width,
+            vocabulary=shape.width,
+            horizon=shape.length - 1,  # a sequence without its last token
+            examples=shape.length,
+            complex_tokens=shape.data == "complex tokens",
+            key=named_key(seed if self.seed is None else self.seed, "init"),
+        )
+
+
+_GIVEN = ("dim", "vocabulary", "horizon", "examples", "complex_tokens", "key")
+
+
+def _accept(spec: Any) -> None:
+    """Accept all fields."""
+
+
+def model(
+    name: str, /, reads: Collection[Data], *, refuse: Callable[[Any], None] = _accept, **example: Any
+) -> Callable[[_F], _F]:
+    """Declare a builder of models to be a kind: its fields are the parameters of the function.
+
+    The function gets, where it has such parameters: `dim`, the dimension of tokens or inputs; `vocabulary`, the number of
+    symbols; `horizon`, the longest context of a sequence, or `examples`, that of a prompt; `complex_tokens`, whether they
+    are; `key`, a random key. All its others stand in specifications, beside `seed`.
+
+    Args:
+        name: in specifications.
+        reads: the data that the model reads: "complex tokens", "real tokens", "symbols", "prompts".
+        refuse: raises `wrong(…)` for fields that do not fit together.
+        **example: values of the fields that have no default.
+    """
+
+    def declare(function: _F) -> _F:
+        made = kind_of_function(name, function, BuiltModel, _GIVEN, {"seed": (Seed | None, None)}, **example)
+        made.reads = tuple(reads)
+        made.refuse = refuse
+        return function
+
+    return declare
+
+
+def require_readable(kind: str, reads: Collection[Data], data: Data, process: str, *more: str) -> None:
+    """Refuse a model that does not read what a process draws; the error names those that do, `more` among them."""
+    if data not in reads:
+        fitting = [name for name, one in known_kinds("model").items() if data in getattr(one, "reads", ())]
+        raise wrong(
+            f"'{kind}' does not read the {data} of process '{process}'; use one of {', '.join((*more, *fitting))}",
+            "model",
+            "kind",
+        )

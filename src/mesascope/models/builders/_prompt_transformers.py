@@ -1,0 +1,112 @@
+"""Layers of linear attention on stacked prompts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mesascope.core import integer_at_least, split_keys
+from mesascope.specs import PROMPTS, Depth, Positive, Size, at, one_of, wrong
+
+from .._normalizer import Normalizer
+from .._specified import Context
+from ._model import model
+
+if TYPE_CHECKING:
+    from jax import Array
+
+    from mesascope.models import LinearAttentionStack, PromptModel
+
+
+def _one_head_runs_an_algorithm(spec: Any) -> None:
+    if spec.start is not None and spec.heads > 1:
+        raise wrong(f"must be 1 where start says what the layers run, got {spec.heads}", "heads")
+
+
+@model("prompt-linear-transformer", reads=PROMPTS, refuse=_one_head_runs_an_algorithm, layers=2)
+def prompt_linear_transformer(
+    dim: int,
+    layers: Depth,
+    heads: Size = 1,
+    scale: Positive = 0.1,
+    *,
+    key: Array,
+    normalizer: Normalizer = "t-1",
+    context: Context = "examples",
+    start: Annotated[Any, *one_of("construction")] | None = None,
+) -> PromptModel:
+    """Linear attention on stacked prompts (x_i, y_i), (x_q, 0); ŷ = −(label entry of the query).
+
+    Source: ahn2023, section 2; vonoswald2023, section 2.
+
+    Args:
+        dim: dimension of the inputs.
+        layers: how many.
+        heads: how many in every layer.
+        scale: standard deviation > 0 of the weights.
+        key: random key.
+        normalizer: the normalizer ρ_t; "t-1" is the number of examples.
+        context: the tokens that a query sees: "causal", "all", or "examples".
+        start: an algorithm that the layers, of one head, run at the start, instead of drawn weights.
+    """
+    from mesascope.models import LastEntry, PromptModel, StackedPrompt
+
+    if start is None:
+        stack = _drawn(dim, layers, heads, scale, key, normalizer, context)
+    else:
+        with at("start"):
+            stack = _constructed(start.build(dim), layers, normalizer, context)
+    return PromptModel(StackedPrompt(dim), stack, LastEntry(-1))
+
+
+@model("looped-linear-transformer", reads=PROMPTS, loops=2)
+def looped_linear_transformer(
+    dim: int,
+    loops: Size,
+    layers: Depth = 1,
+    heads: Size = 1,
+    scale: Positive = 0.1,
+    *,
+    key: Array,
+    normalizer: Normalizer = "t-1",
+    context: Context = "examples",
+) -> PromptModel:
+    """As `prompt_linear_transformer`, with its layers applied `loops` times.
+
+    Source: gatmiry2024, section 2; vonoswald2023 (two looped layers).
+
+    Args:
+        dim: dimension of the inputs.
+        loops: how often.
+        layers: how many in every loop.
+        heads: how many in every layer.
+        scale: standard deviation > 0 of the weights.
+        key: random key.
+        normalizer: the normalizer ρ_t; "t-1" is the number of examples.
+        context: the tokens that a query sees: "causal", "all", or "examples".
+    """
+    from mesascope.models import LastEntry, Looped, PromptModel, StackedPrompt
+
+    stack = _drawn(dim, layers, heads, scale, key, normalizer, context)
+    return PromptModel(StackedPrompt(dim), Looped(stack, loops), LastEntry(-1))
+
+
+def _drawn(
+    dim: int, layers: int, heads: int, scale: Any, key: Array, normalizer: Normalizer, context: Context
+) -> LinearAttentionStack:
+    from mesascope.models import LinearAttentionStack, LinearSelfAttention
+
+    keys = split_keys(key, integer_at_least("layers", layers, 1))
+    return LinearAttentionStack(
+        LinearSelfAttention.gaussian(dim + 1, heads, scale, key=k, normalizer=normalizer, context=context)
+        for k in keys
+    )
+
+
+def _constructed(weights: Any, layers: int, normalizer: Normalizer, context: Context) -> LinearAttentionStack:
+    from mesascope.models import LinearAttentionStack, LinearSelfAttention
+
+    if len(weights.w_kq) != layers:
+        raise ValueError(f"is of {len(weights.w_kq)} layers, but layers is {layers}; make them equal")
+    return LinearAttentionStack(
+        [LinearSelfAttention(kq, pv, normalizer, context) for kq, pv in zip(*weights, strict=True)]
+    )

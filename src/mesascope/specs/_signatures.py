@@ -1,0 +1,87 @@
+"""Kinds whose fields are the parameters of a function: of a builder of models, or a constructor of layers."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, TypeVar, cast
+
+from ._fields import Rho
+from ._kinds import Component, kind
+
+_T = TypeVar("_T", bound="Built")
+
+_FIELDS: dict[str, tuple[str, Any]] = {"normalizer": ("rho", Rho)}
+"""Parameters that specifications call otherwise, or know by name only: parameter → field and its type."""
+
+
+class Built(Component):
+    """A specification of what a function builds: its fields are parameters of that function.
+
+    Attributes:
+        function: what builds it.
+        parameters: field → parameter of the function.
+    """
+
+    function: ClassVar[Callable[..., Any]]
+    parameters: ClassVar[Mapping[str, str]]
+
+    def call(self, **given: Any) -> Any:
+        """Return `function(**fields, **given)`; of what is given, the function gets the parameters that it has."""
+        known = inspect.signature(type(self).function).parameters
+        fields = {name: _plain(getattr(self, field)) for field, name in self.parameters.items()}
+        return type(self).function(**fields, **{name: given[name] for name in given if name in known})
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Fraction) else value
+
+
+def kind_of_function(
+    name: str,
+    function: Callable[..., Any],
+    base: type[_T],
+    given: Iterable[str],
+    more: Mapping[str, tuple[Any, Any]] | None = None,
+    /,
+    **example: Any,
+) -> type[_T]:
+    """Declare the kind whose fields are the parameters of a function, with its types, defaults and section `Args`.
+
+    Args:
+        name: of the kind.
+        function: what builds it; the types of its parameters are those that pydantic reads.
+        base: class of the family, with what its kinds have in common.
+        given: parameters that do not stand in specifications, since whoever builds it knows them: a random key, a dimension.
+        more: name → (type, default) of fields that the function does not have.
+        **example: values of the fields that have no default.
+
+    Raises:
+        ValueError: the family has another class of that name.
+    """
+    parameters, fields = {}, dict[str, tuple[Any, Any]]()
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name not in given:
+            field, type_ = _FIELDS.get(parameter.name) or (parameter.name, _type_of(parameter, function))
+            parameters[field] = parameter.name
+            fields[field] = (type_, parameter.default)
+    fields |= more or {}
+    required = {field: pair for field, pair in fields.items() if pair[1] is inspect.Parameter.empty}
+    optional = {field: pair for field, pair in fields.items() if field not in required}
+    namespace = {
+        "__doc__": inspect.getdoc(function),
+        "__module__": function.__module__,
+        "__annotations__": {field: type_ for field, (type_, _) in (required | optional).items()},
+        "function": staticmethod(function),
+        "parameters": parameters,
+        **{field: default for field, (_, default) in optional.items()},
+    }
+    title = "".join(part.capitalize() for part in name.replace("+", " plus").replace("-", " ").split())
+    metaclass: Any = type(base)
+    made = metaclass(title, (base,), namespace)
+    return cast("type[_T]", kind(name, **example)(made))
+
+
+def _type_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
+    written = parameter.annotation
+    return eval(written, vars(sys.modules[function.__module__])) if isinstance(written, str) else written
