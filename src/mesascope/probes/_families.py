@@ -19,7 +19,7 @@ def known_families() -> dict[str, Family | PreconditionedFamily]:
 
 
 def _family(kind: Any) -> Family | PreconditionedFamily:
-    return PreconditionedFamily() if kind is PreconditionedGradientDescent else Family(kind)
+    return PreconditionedFamily() if kind is PreconditionedGradientDescent else Family(kind, kind.fitting)
 
 
 def fitting_families(process: Any) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mesascope.learners import Learner, features_of
+from mesascope.learners import Fitting, Learner, features_of
 
 from ._integer_search import best_integer
 from ._metrics import squared
@@ -74,17 +74,19 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """Learners of one kind, by the hyperparameters that its `fitting` names.
+    """Learners of one kind, by hyperparameters that are fitted.
 
     Attributes:
         kind: the class.
+        fitting: which hyperparameters, and how.
     """
 
     kind: type[Learner]
+    fitting: Fitting
 
     def build(self, coordinates: Any, integer: Any) -> Learner:
         """The learner at the coordinates of its scalars."""
-        how = self.kind.fitting
+        how = self.fitting
         values = {s.name: s.value(coordinates[i]) for i, s in enumerate(how.scalars)}
         values |= dict(how.fixed)
         if how.integer is not None:
@@ -104,16 +106,16 @@ class Family:
             ends[integer] = _settle(equations, starts, _CRAWLING)
             return float(ends[integer].costs.min())
 
-        best = best_integer(cost, self.kind.fitting.largest)
+        best = best_integer(cost, self.fitting.largest)
         start = ends[best].coordinates[np.argmin(ends[best].costs)]
-        many = [e.part(0, min(self.kind.fitting.tasks, e.problems.tasks)) for e in evidence]
+        many = [e.part(0, min(self.fitting.tasks, e.problems.tasks)) for e in evidence]
         equations = _Equations(self, best, many, [_features(self.kind, e) for e in many])
         end = _settle(equations, start[None], _SETTLED)
         learner = self.build(jnp.asarray(end.coordinates[0]), best)
         return Fitted(learner, float(end.costs[0]))
 
     def _grid(self, eigenvalue: float) -> np.ndarray:
-        scalars = self.kind.fitting.scalars
+        scalars = self.fitting.scalars
         if not scalars:
             return np.zeros((1, 0))
         count = {1: 16, 2: 6}[len(scalars)]

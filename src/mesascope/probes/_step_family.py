@@ -56,8 +56,9 @@ def step_family(
         raise ValueError(
             f"answers: must have shape {problems.targets.shape} like the targets, got {given.shape}"
         )
-    one = replace(family, integer=None, fixed=(*family.fixed, ("steps", fitted_at)))
-    fitted = one.fit([Evidence(problems, given)]).learner if one.scalars else one.build((), 1)
+    fixed = (*family.fitting.fixed, ("steps", fitted_at))
+    one = replace(family, fitting=replace(family.fitting, integer=None, largest=1, fixed=fixed))
+    fitted = one.fit([Evidence(problems, given)]).learner if one.fitting.scalars else one.build((), 1)
     return StepFamily(name, np.array(counts), tuple(_with_steps(fitted, count) for count in counts))
 
 

@@ -141,7 +141,7 @@ def test_a_trained_layer_has_come_one_step(trained, trained_on):
 )
 def test_every_learner_that_takes_steps_can_take_more(name):
     family = known_families()[name]
-    learner = family.build(np.full(len(family.scalars), -1.0), 3)
+    learner = family.build(np.full(len(family.fitting.scalars), -1.0), 3)
     more = _with_steps(learner, 5)
     assert type(more) is type(learner)
     kept = {**learner.hyperparameters, "steps": 5}
