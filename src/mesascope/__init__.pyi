@@ -8,6 +8,7 @@ from . import probes as probes
 from . import processes as processes
 from . import records as records
 from . import report as report
+from . import specs as specs
 from . import studies as studies
 from . import theory as theory
 from .core import Estimate as Estimate
@@ -118,6 +119,8 @@ from .processes import Uniform as Uniform
 from .records import Store as Store
 from .records import cite as cite
 from .records import open_store as open_store
+from .specs import component as component
+from .specs import kind as kind
 from .studies import StudySpec as StudySpec
 from .studies import load_trained as load_trained
 from .studies import sweep as sweep

@@ -531,6 +531,8 @@ BAD = [  # every kind of bad value is in test_setting; here every field
 READ = [  # what reading the form finds
     ("law.kind", "Constant", [("law.value", "1, x", "no rational number")]),
     ("law.kind", "Given samples", [("law.samples", "1, x", "rational")]),
+    ("law.kind", "Mixture of laws", [("law.parts", "0.5 gaussian", "must sum to 1, not 0.5")]),
+    ("law.kind", "Given moments", [("law.moments", "1, 2", "needs the 7 numbers")]),
     (
         "init.kind",
         "Gaussian: every entry N(0, σ_w²)",
@@ -545,10 +547,8 @@ READ = [  # what reading the form finds
         ],
     ),
 ]
-BUILT = [  # what only building the law finds
+BUILT = [  # what is found when all fields are read
     ("law.kind", "Student t", "law.df", "5", "df > 6"),
-    ("law.kind", "Mixture of laws", "law.parts", "0.5 gaussian", "must sum to 1, not 0.5"),
-    ("law.kind", "Given moments", "law.moments", "1, 2", "needs the 7 numbers"),
     ("objective", "weights by context length", "weights", "9: 1", "context lengths are 2 … 5"),
 ]
 GOOD = {

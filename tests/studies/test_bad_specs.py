@@ -177,7 +177,7 @@ def test_missing_field(name, loss_with):
 
 @pytest.mark.parametrize("data", [[1, 2], 3, None, "law"])
 def test_no_table(data):
-    assert "must be a table with the fields process, law, dim" in refusal(data, LossSpec)
+    assert "must be a table with the fields plugins, process, law, dim" in refusal(data, LossSpec)
 
 
 def test_moments_are_asked_of_sampling_engines_too(loss_with):

@@ -150,7 +150,7 @@ SEQUENCES = [
     ({"optimizer": {"lr": 1}}, "optimizer: unknown field 'lr'; use one of method, learning_rate"),
     ({"optimizer": {"learning_rate": 0}}, "optimizer.learning_rate: must be greater than 0, got 0"),
     ({"optimizer": {"clip": -1}}, "optimizer.clip: must be greater than 0, got -1"),
-    ({"optimizer": {"weight_decay": 1}}, "optimizer: weight_decay: adam has none; use method 'adamw'"),
+    ({"optimizer": {"weight_decay": 1}}, "optimizer.weight_decay: adam has none; use method 'adamw'"),
     ({"optimizer": {"warmup": 3}}, "optimizer: warmup: 3 steps do not fit into a run of 3; take fewer"),
     ({"steps": 0}, "steps: must be at least 1, got 0"),
     ({"steps": 2.0}, "steps: must be an integer, got 2.0"),

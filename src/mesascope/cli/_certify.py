@@ -8,6 +8,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._interrupt import stopped_by_interrupts
 from ._output import DONE, FAILED, InputError, compute_in_64_bits, in_file, print_json, progress, results, say
+from ._plugin import PluginOption
 
 if TYPE_CHECKING:
     from mesascope.records import CertificateRecord
@@ -15,16 +16,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Certify:
+class Certify(PluginOption):
     """Prove which critical point gradient flow ends at, and of which kind it is.
 
     The flow and the polishing of its end are floating point; what is printed is proved
     with rational numbers and balls, from the loss alone.
-
-    Fields of SPEC, beside law, dim, horizon, weights, rho as for loss:
-
-    - init, mask: as for flow
-    - digits (40): decimal places of the radius
 
     Numbers of the law that are no integers are fractions or decimals in quotes: "1/10",
     "0.1".

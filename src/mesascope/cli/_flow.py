@@ -18,24 +18,15 @@ from ._output import (
     results,
     say,
 )
+from ._plugin import PluginOption
 
 if TYPE_CHECKING:
     from mesascope.studies import FlowProgress, FlowResult
 
 
 @dataclass(frozen=True)
-class Flow:
-    """Where training goes from given initial weights: gradient flow or descent.
-
-    Fields of SPEC, beside law, dim, horizon, weights, rho and engine as for loss:
-
-    - init: a table with a kind: diagonal (a, b), gaussian (scale, seed),
-      explicit (w_kq, w_pv)
-    - mask, if any: "off-diagonal"
-    - until, if not "steady-state": a time
-    - tolerance, max_steps, solver ("kvaerno5" is implicit): for hard cases
-    - method = "descent" with lr and steps: gradient descent instead of the flow
-    """
+class Flow(PluginOption):
+    """Where training goes from given initial weights: gradient flow or descent."""
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
     """TOML or JSON file with law, dim, horizon, init; - reads standard input."""

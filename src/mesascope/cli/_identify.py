@@ -24,6 +24,7 @@ from ._output import (
     results,
     say,
 )
+from ._plugin import PluginOption
 
 if TYPE_CHECKING:
     from mesascope.records import IdentificationRecord, RankedRecord
@@ -32,30 +33,10 @@ _Show: TypeAlias = Callable[[str, int | None, int | None], None]  # None: as bef
 
 
 @dataclass(frozen=True)
-class Identify:
+class Identify(PluginOption):
     """Name the algorithm that a model runs in context.
 
     Learners are fitted to what it predicts, and told apart on other tasks and other data.
-
-    Fields of SPEC:
-
-    - process with its parameters (law and dim beside it for diagonal-unitary), horizon
-      or examples, weights: as for train
-    - model: a table with a kind.
-      Any kind of train, with weights as drawn or given there;
-      checkpoint (path: folder of a run; process, length and weights are then its own
-      unless given);
-      function (name: package.module:attribute): maps contexts (batch, t, d) to
-      predictions (batch, d); of prompts x (batch, n + 1, d) and y (batch, n) to (batch);
-      or a module of torch, or a model of mesascope.
-      Modules are found here, beside SPEC, and where Python looks;
-      flow (init, mask, until, rho): linear attention at the end of gradient flow
-    - tasks (2000), seed (0), tolerance (0.01), level (0.95), search (true),
-      learners (a list of ids, by default all that read such data): zero, last-token, average,
-      gradient-descent, preconditioned-gradient-descent, online-gradient-descent, momentum,
-      nesterov, chebyshev, gradient-descent++, newton, conjugate-gradients, least-squares,
-      ridge, posterior-mean, recursive-least-squares, kalman-filter, nearest-neighbours,
-      kernel-smoother, lasso, dirichlet-posterior
 
     Exit status: 0 whatever the verdict, 1 a run failed, 2 bad input.
     """

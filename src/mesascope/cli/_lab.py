@@ -8,10 +8,11 @@ from typing import Annotated
 from tyro.conf import FlagCreatePairsOff, arg
 
 from ._output import DONE, InputError
+from ._plugin import PluginOption
 
 
 @dataclass(frozen=True)
-class Lab:
+class Lab(PluginOption):
     """Open the lab: a page on which a conjecture about a law is tried in seconds.
 
     The address is printed; only this machine can open it. Ctrl-C ends the lab.

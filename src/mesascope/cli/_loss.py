@@ -6,23 +6,12 @@ from typing import Annotated
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._output import DONE, FAILED, compute_in_64_bits, in_file, matrix_lines, print_json, results, say
+from ._plugin import PluginOption
 
 
 @dataclass(frozen=True)
-class Loss:
-    """Population loss of given weights, and its gradient.
-
-    Fields of SPEC; a number may be an exact rational such as "1/3":
-
-    - law: a table with a kind: gaussian, sparse, rademacher, uniform (scale),
-      constant (value), studentt (df, scale), mixture (parts),
-      empirical (samples or file, joint), moments (moments)
-    - dim, horizon
-    - weights, if not all 1: a table from context lengths to weights
-    - rho, if not "t-1": "t" or "1"
-    - engine, if not "exact-moments": "enumeration" or "monte-carlo"
-    - w_kq: 2 dim rows of 2 dim numbers; w_pv: dim rows of 2 dim numbers
-    """
+class Loss(PluginOption):
+    """Population loss of given weights, and its gradient."""
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
     """TOML or JSON file with law, dim, horizon, w_kq, w_pv; - reads standard input."""

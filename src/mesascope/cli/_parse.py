@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from difflib import get_close_matches
+from inspect import cleandoc
 from io import StringIO
 from typing import Annotated, Any, Protocol, Union, get_type_hints
 
@@ -15,6 +16,7 @@ from ._cite import Cite
 from ._claims import Claims
 from ._flow import Flow
 from ._identify import Identify
+from ._kinds import Kinds
 from ._lab import Lab
 from ._loss import Loss
 from ._output import InputError
@@ -35,9 +37,19 @@ COMMANDS = {
     "sweep": Sweep,
     "runs": Runs,
     "report": Report,
+    "kinds": Kinds,
     "lab": Lab,
     "cite": Cite,
 }
+_SPECS = {
+    "loss": "LossSpec",
+    "flow": "FlowSpec",
+    "train": "TrainSpec",
+    "identify": "IdentifySpec",
+    "certify": "CertifySpec",
+    "sweep": "StudySpec",
+}
+"""Commands that read a SPEC → the class of it."""
 _PARTS: dict[str, dict[str, type[Any]]] = {"runs": RUNS}
 """Commands that are made of several, by their names."""
 
@@ -78,7 +90,9 @@ def parse(arguments: Sequence[str]) -> AnyCommand:
     """
     name, rest = _chosen(arguments, COMMANDS, "mesascope", _ABOUT)
     if name not in _PARTS:
-        return _read(COMMANDS[name], f"mesascope {name}", rest)
+        asked = {"-h", "--help"} & set(rest) and name in _SPECS
+        about = _with_fields(COMMANDS[name], _SPECS[name]) if asked else None
+        return _read(COMMANDS[name], f"mesascope {name}", rest, about)
     program = f"mesascope {name}"
     part, rest = _chosen(rest, _PARTS[name], program, COMMANDS[name].__doc__ or "")
     return _read(_PARTS[name][part], f"{program} {part}", rest)
@@ -102,13 +116,28 @@ def _chosen(
     return name, rest
 
 
-def _read(kind: type[Any], program: str, arguments: list[str]) -> AnyCommand:
-    """One command with its arguments."""
+def _with_fields(command: type[Any], spec: str) -> str:
+    """What a command does, and the fields of its SPEC."""
+    from mesascope import studies
+    from mesascope.specs import REQUIRED, field_help
+
+    lines = [
+        f"- {one.name}{'' if one.default is REQUIRED else ' (optional)'}: {one.text}"
+        for one in field_help(getattr(studies, spec))
+    ]
+    known = "`mesascope kinds FAMILY` explains what law, process, model, init and engine can be."
+    return "\n".join([cleandoc(command.__doc__ or ""), "", "Fields of SPEC:", "", *lines, "", known])
+
+
+def _read(kind: type[Any], program: str, arguments: list[str], about: str | None = None) -> AnyCommand:
+    """One command with its arguments, and the files that it names loaded."""
     complaint = StringIO()
     try:
         with redirect_stderr(complaint):
             command: Any
-            command, left = tyro.cli(kind, prog=program, args=arguments, return_unknown_args=True)
+            command, left = tyro.cli(
+                kind, prog=program, description=about, args=arguments, return_unknown_args=True
+            )
     except SystemExit as stop:
         if stop.code in (None, 0):
             raise
@@ -117,6 +146,10 @@ def _read(kind: type[Any], program: str, arguments: list[str]) -> AnyCommand:
         if not left[0].startswith("-"):
             raise InputError(f"unknown argument {left[0]!r}; give it before the options, or drop it")
         raise InputError(f"unknown option {left[0]!r}; {_nearest(left[0], _options(kind))}")
+    if plugins := getattr(command, "plugin", ()):
+        from mesascope.specs import give_plugins
+
+        give_plugins(plugins)
     return command
 
 

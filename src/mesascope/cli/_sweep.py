@@ -24,6 +24,7 @@ from ._output import (
     results,
     say,
 )
+from ._plugin import PluginOption
 
 if TYPE_CHECKING:
     from mesascope.studies import Failure, StudySpec, StudyStatus, SweepProgress, SweepResult
@@ -35,25 +36,10 @@ _STAGES = {"check": "check points", "plan": "write plans", "start": "start worke
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(PluginOption):
     """Compute a study: one run, and what changes in it along axes.
 
     Runs that are in the store are not computed again: the same command resumes.
-
-    Fields of SPEC:
-
-    - name: of the study
-    - kind: what a run is: flow, train, identify, certify or loss
-    - base: a table, the specification of such a run
-    - axes: tables, the study being their product; each has a path, such as
-      "init.a", and one of
-      values (a list; {label = …, value = …} names a value),
-      range (start, stop, and step or count), log_range (start, stop, count),
-      seeds (a list, or n for 0 … n − 1);
-      or zip (a list of axes that change together); and a name, if it shall have
-      another one
-    - subset, if not all points: a table with kind random (count, seed) or
-      grid (every)
 
     Exit status: 0 every run is done, 1 a run failed, 2 bad input: also where
     no scheduler or database is found as they are given. Of --status: 0 no run

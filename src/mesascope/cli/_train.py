@@ -22,6 +22,7 @@ from ._output import (
     results,
     say,
 )
+from ._plugin import PluginOption
 
 if TYPE_CHECKING:
     from mesascope.dynamics import TrainingProgress
@@ -29,59 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Train:
-    """Train a model on freshly drawn sequences or prompts.
-
-    Fields of SPEC:
-
-    - process: a table with a kind and its parameters.
-      Sequences: diagonal-unitary (default; law and dim stand beside process),
-      orthogonal-ar (law, dim, noise, basis), rotation-ar (law, dim, start),
-      linear-ar (law, state_dim, spectrum, noise, observed, unstable),
-      nonlinear-ar (law, dim, hidden, gain, noise),
-      markov-tree (states, alpha, parents: "chain", "random" or a list, seed).
-      Prompts: linear-regression (dim, law, covariance, prior, noise, sparsity),
-      nonlinear-regression (dim, target, law, noise);
-      target: a table of kind two-layer-relu or random-features,
-      orthonormal-features (features, dim, probabilities, law)
-    - horizon for sequences, examples for prompts
-    - weights, if not "every" for sequences and "last" for prompts: a table or list
-    - model: a table with a kind.
-      Sequences: linear-attention (init, rho),
-      multi-head-linear-attention (heads, scale, rho, seed),
-      factored-linear-attention (heads, scale, key_size, value_size, rho, seed),
-      linear-transformer (layers, heads, scale, rho, seed),
-      factored-linear-transformer (and key_size, value_size),
-      mesa-transformer (layers, heads, scale, key_size, value_size,
-      regularization, seed), transformer (width, layers, heads, seed),
-      token-transformer (the same, for markov-tree).
-      Prompts: prompt-linear-transformer (layers, heads, scale, rho, context, seed,
-      start), looped-linear-transformer (and loops, no start),
-      prompt-transformer (as transformer).
-      Anything: composed (embedding, layers, loops, readout, seed)
-    - parts of composed: tables with a kind.
-      embedding: paired-tokens, bare-tokens, one-hot, token-table, stacked-prompt,
-      interleaved-prompt (width, positions: "learned" or "sinusoidal");
-      layers, a list: linear-attention (heads, scale, rho, context),
-      factored-linear-attention (and key_size, value_size),
-      diagonal-attention (scale, rho, context),
-      softmax-attention (heads, key_size, value_size, context),
-      mesa (heads, scale, key_size, value_size, regularization),
-      mlp (hidden, activation), layer-norm; each with residual and norm;
-      readout: first-block, last-entry (sign), dense (norm)
-    - start, if weights are not drawn: a table with a kind: gradient-descent
-      (step_sizes), gradient-descent++ (step_sizes, curvatures),
-      preconditioned (preconditioners, input_updates)
-    - optimizer, if not "adam": a name or a table with method (adam, adamw, lion,
-      sgd, momentum), learning_rate (1e-3), schedule (constant, cosine, linear),
-      warmup, clip, weight_decay
-    - steps (1000), batch (256), seed (0; or seeds, a list: one run each), average
-      (decay of a moving average of the weights), precision ("float32", "float64",
-      "bfloat16"), held_out (4096), record_every (50), evaluate_every and
-      checkpoint_every (at the end only)
-
-    A wrong kind or value is answered with those that there are.
-    """
+class Train(PluginOption):
+    """Train a model on freshly drawn sequences or prompts."""
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
     """TOML or JSON file with process, horizon or examples, model; - reads standard input."""

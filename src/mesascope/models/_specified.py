@@ -29,6 +29,8 @@ class LayerKind(Built, family="layer"):
 
     Attributes:
         real: whether it takes real streams only.
+        context: the tokens that a query sees: "causal", "all", or "examples"; when left out "examples" for stacked prompts,
+            else "causal".
         residual: whether the stream is added to what it gives.
         norm: whether layer normalization comes before it.
     """
@@ -99,7 +101,7 @@ def layer(
         more: dict[str, tuple[Any, Any]] = {"residual": (StrictBool, residual), "norm": (StrictBool, False)}
         if "context" in signature(function).parameters:
             more["context"] = (Context | None, None)
-        made = kind_of_function(name, function, LayerKind, given, more, **example)
+        made = kind_of_function(name, function, LayerKind, given, more, cls, **example)
         made.real = real
         return cls
 
@@ -111,6 +113,7 @@ class EmbeddingKind(Built, family="embedding"):
 
     Attributes:
         reads: the data that it embeds.
+        width: of a learned projection of the streams; without it there is none.
         positions: "learned" or "sinusoidal", if any are added.
     """
 
@@ -171,7 +174,7 @@ def embedding(name: str, /, reads: Collection[Data], **example: Any) -> Callable
         }
         if hasattr(cls, "gaussian"):
             del more["width"]
-        made = kind_of_function(name, _constructor(cls), EmbeddingKind, _GIVEN, more, **example)
+        made = kind_of_function(name, _constructor(cls), EmbeddingKind, _GIVEN, more, cls, **example)
         made.reads = tuple(reads)
         return cls
 
@@ -215,7 +218,9 @@ def readout(name: str, /, predicts: Collection[Data], **example: Any) -> Callabl
 
     def declare(made_by: _T) -> _T:
         function: Any = _constructor(made_by) if isinstance(made_by, type) else made_by
-        made = kind_of_function(name, function, ReadoutKind, (*_GIVEN, "width", "output_width"), **example)
+        owner = made_by if isinstance(made_by, type) else None
+        given = (*_GIVEN, "width", "output_width")
+        made = kind_of_function(name, function, ReadoutKind, given, {}, owner, **example)
         made.predicts = tuple(predicts)
         return made_by
 

@@ -49,6 +49,10 @@ from ._fields import scale as scale
 from ._fields import table_or as table_or
 from ._fields import tables as tables
 from ._fields import written as written
+from ._help import REQUIRED as REQUIRED
+from ._help import FieldHelp as FieldHelp
+from ._help import field_help as field_help
+from ._help import summary as summary
 from ._kinds import Component as Component
 from ._kinds import as_table as as_table
 from ._kinds import component as component
@@ -62,6 +66,8 @@ from ._kinds import register_with_jax as register_with_jax
 from ._kinds import specification as specification
 from ._kinds import value_or as value_or
 from ._plugins import Plugins as Plugins
+from ._plugins import give_plugins as give_plugins
+from ._plugins import given_plugins as given_plugins
 from ._plugins import load_plugin as load_plugin
 from ._shape import PROMPTS as PROMPTS
 from ._shape import SYMBOLS as SYMBOLS

@@ -9,7 +9,7 @@ from dataclasses import MISSING, fields
 from functools import cache, wraps
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
 from pydantic.dataclasses import dataclass
@@ -52,9 +52,11 @@ class Component(abc.ABC):
     example_fields: ClassVar[Mapping[str, Any]] = {}
     array_fields: ClassVar[tuple[str, ...]] = ()
 
-    if TYPE_CHECKING:  # numbers may be strings, matrices arrays: fields convert what is given
-
-        def __init__(self, *args: Any, **fields: Any) -> None: ...
+    # numbers may be strings, matrices arrays: fields convert what is given
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        if args or fields:
+            name = type(self).__name__
+            raise TypeError(f"{name} has no fields yet; write @component, or @kind(…), above class {name}")
 
     @classmethod
     def example(cls) -> Self:
@@ -242,7 +244,7 @@ def as_table(cls: type[Component], short: str | None = None) -> tuple[PlainValid
         table = {short: value} if isinstance(value, str) and short else value
         if not isinstance(table, Mapping):
             raise wrong_type(f"must be a table with the fields {', '.join(_names(cls))}, got {show(value)}")
-        return _read_fields(cls, table, info)
+        return _read_fields(cls, table, info, _names(cls))
 
     return PlainValidator(read), PlainSerializer(specification)
 
@@ -275,13 +277,16 @@ def _read(families: tuple[str, ...], default: str | None, value: Any, info: Vali
         raise wrong(f"missing; use one of {', '.join(known)}", "kind")
     if name not in known:
         raise wrong(unknown("kind", name, list(known)), "kind")
-    return _read_fields(known[name], {key: one for key, one in table.items() if key != "kind"}, info)
+    fields = {key: one for key, one in table.items() if key != "kind"}
+    return _read_fields(known[name], fields, info, ["kind", *_names(known[name])])
 
 
-def _read_fields(cls: type[Component], given: Mapping[str, Any], info: ValidationInfo) -> Component:
+def _read_fields(
+    cls: type[Component], given: Mapping[str, Any], info: ValidationInfo, known: list[str]
+) -> Component:
     for key in given:
-        if key not in _names(cls):
-            raise wrong(unknown("field", key, _names(cls)))
+        if key not in known:
+            raise wrong(unknown("field", key, known))
     return construct(cls, given, info.context)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
@@ -56,6 +57,25 @@ def load_plugin(file: Path) -> None:
     except Exception as error:
         del sys.modules[name]
         raise ValueError(f"{file}: {type(error).__name__}: {one_line(str(error))}") from error
+
+
+_given: list[Path] = []
+
+
+def give_plugins(files: Iterable[str]) -> None:
+    """Load files that a command names: specifications that name none are read with them, and record them.
+
+    Raises:
+        ValueError: as `load_plugin`.
+    """
+    for file in map(Path, files):
+        load_plugin(file)
+        _given.append(file.absolute())
+
+
+def given_plugins() -> tuple[Path, ...]:
+    """Return the files of `give_plugins`."""
+    return tuple(_given)
 
 
 def _loaded(value: Any, info: ValidationInfo) -> tuple[Path, ...]:

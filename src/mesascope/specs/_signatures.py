@@ -43,6 +43,7 @@ def kind_of_function(
     base: type[_T],
     given: Iterable[str],
     more: Mapping[str, tuple[Any, Any]] | None = None,
+    owner: type[Any] | None = None,
     /,
     **example: Any,
 ) -> type[_T]:
@@ -54,6 +55,7 @@ def kind_of_function(
         base: class of the family, with what its kinds have in common.
         given: parameters that do not stand in specifications, since whoever builds it knows them: a random key, a dimension.
         more: name → (type, default) of fields that the function does not have.
+        owner: the class of what is built, where its docstring says best what that is.
         **example: values of the fields that have no default.
 
     Raises:
@@ -69,7 +71,7 @@ def kind_of_function(
     required = {field: pair for field, pair in fields.items() if pair[1] is inspect.Parameter.empty}
     optional = {field: pair for field, pair in fields.items() if field not in required}
     namespace = {
-        "__doc__": inspect.getdoc(function),
+        "__doc__": _documentation(function, owner, parameters),
         "__module__": function.__module__,
         "__annotations__": {field: type_ for field, (type_, _) in (required | optional).items()},
         "function": staticmethod(function),
@@ -80,6 +82,17 @@ def kind_of_function(
     metaclass: Any = type(base)
     made = metaclass(title, (base,), namespace)
     return cast("type[_T]", kind(name, **example)(made))
+
+
+def _documentation(
+    function: Callable[..., Any], owner: type[Any] | None, parameters: Mapping[str, str]
+) -> str:
+    """What the class is, in the words of its owner or of the function, and the fields in those of the function."""
+    text = inspect.getdoc(function) or ""
+    for field, parameter in parameters.items():
+        text = text.replace(f"    {parameter}: ", f"    {field}: ")
+    about = (inspect.getdoc(owner) or "").partition("\n\n")[0] if owner else ""
+    return f"{about}\n\n{text}" if about else text
 
 
 def _type_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:

@@ -1,12 +1,22 @@
 """What is drawn, and which predictions count: the part that training and identification share."""
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from mesascope.processes import DiagonalUnitary, FewShot, LawField, NextToken, PromptProcess, SequenceProcess
-from mesascope.specs import Dim, Plugins, Shape, Spec, construct, inside, one_of, refused_at, wrong
+from mesascope.specs import (
+    Dim,
+    Plugins,
+    Shape,
+    Spec,
+    construct,
+    given_plugins,
+    inside,
+    one_of,
+    refused_at,
+    wrong,
+)
 
 from ._task import Examples, Horizon, NamedWeights
 
@@ -31,7 +41,7 @@ class DataSpec(Spec):
             a table with those that are not 0, or a list of all; by default "every" for sequences, "last" for prompts.
     """
 
-    plugins: Plugins = ()
+    plugins: Plugins = Field(default_factory=given_plugins)
     process: Annotated[Process, *one_of("process")] | None = None
     law: LawField | None = None
     dim: Dim | None = None
@@ -69,7 +79,7 @@ class DataSpec(Spec):
         self._task()
         return self
 
-    @cached_property
+    @property
     def source(self) -> Process:
         """What generates the data, for sequences of any length."""
         if self.process is not None:

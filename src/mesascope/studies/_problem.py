@@ -3,11 +3,23 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
-from pydantic import PlainSerializer, PlainValidator, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from mesascope.objectives import EngineField, ExactMoments
 from mesascope.processes import DiagonalUnitary, Law, LawField, NextToken
-from mesascope.specs import Dim, Plugins, Rho, Spec, at, construct, known_kinds, show, unknown, wrong
+from mesascope.specs import (
+    Dim,
+    Plugins,
+    Rho,
+    Spec,
+    at,
+    construct,
+    given_plugins,
+    known_kinds,
+    show,
+    unknown,
+    wrong,
+)
 
 from ._task import Horizon, Weights
 
@@ -55,7 +67,7 @@ class ProblemSpec(Spec):
         engine: how the expectation is computed.
     """
 
-    plugins: Plugins = ()
+    plugins: Plugins = Field(default_factory=given_plugins)
     process: Annotated[
         str, PlainValidator(_diagonal_unitary), PlainSerializer(lambda kind: {"kind": kind})
     ] = DiagonalUnitary.kind

@@ -36,7 +36,11 @@ class ModelKind(Component, family="model"):
 
 
 class BuiltModel(Built, ModelKind):
-    """A model whose fields are parameters of its builder, and the seed of its weights."""
+    """A model whose fields are parameters of its builder, and the seed of its weights.
+
+    Attributes:
+        seed: of the weights; by default that of the run.
+    """
 
     refuse: ClassVar[Callable[[Any], None]]
     seed: int | None

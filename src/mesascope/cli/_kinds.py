@@ -1,0 +1,79 @@
+"""`mesascope kinds`."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from tyro.conf import FlagCreatePairsOff, Positional, arg
+
+from ._output import DONE, InputError, print_json, results
+from ._plugin import PluginOption
+
+
+@dataclass(frozen=True)
+class Kinds(PluginOption):
+    """List what specifications can name, one family at a time: laws, processes, models, layers, learners and more.
+
+    Every kind stands with its fields: those of your own that --plugin names, and those of installed packages, too.
+    """
+
+    family: Annotated[Positional[str], arg(metavar="[FAMILY]")] = ""
+    """law, process, model, layer, learner, …; without it, the names of all families and kinds."""
+    json: FlagCreatePairsOff[bool] = False
+    """Print one JSON object: families, from names to kinds, each with summary, fields and an example."""
+
+    def run(self) -> int:
+        """Print; return the exit status."""
+        from mesascope.specs import families, known_kinds, unknown
+
+        if self.family and self.family not in families():
+            raise InputError(unknown("family", self.family, families()))
+        found = {name: known_kinds(name) for name in ((self.family,) if self.family else families())}
+        if self.json:
+            tables = {
+                family: {name: _table(kind) for name, kind in kinds.items()}
+                for family, kinds in found.items()
+            }
+            print_json({"families": tables})
+        elif self.family:
+            for name, kind in found[self.family].items():
+                _print_kind(name, kind)
+        else:
+            for family, kinds in found.items():
+                results().print(f"[bold]{family}[/bold]: {', '.join(kinds)}", soft_wrap=True, highlight=False)
+            results().print("`mesascope kinds FAMILY` explains them", markup=False)
+        return DONE
+
+
+def _table(kind: type[Any]) -> dict[str, Any]:
+    from mesascope.report import tex_to_text
+    from mesascope.specs import REQUIRED, field_help, specification, summary
+
+    return {
+        "summary": tex_to_text(summary(kind)),
+        "fields": [
+            {"name": one.name, "text": tex_to_text(one.text), "required": one.default is REQUIRED}
+            | ({} if one.default is REQUIRED else {"default": specification(one.default)})
+            for one in field_help(kind)
+        ],
+        "example": specification(kind.example())
+        if hasattr(kind, "specification")
+        else dict(kind.example_fields),
+    }
+
+
+def _print_kind(name: str, kind: type[Any]) -> None:
+    from rich.text import Text
+
+    told = _table(kind)
+    results().print(Text.assemble((name, "bold"), f"  {told['summary']}"), soft_wrap=True)
+    for field in told["fields"]:
+        default = (
+            "" if field["required"] or field["default"] is None else f" (default {_short(field['default'])})"
+        )
+        results().print(f"    {field['name']}: {field['text']}{default}", markup=False, soft_wrap=True)
+
+
+def _short(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)

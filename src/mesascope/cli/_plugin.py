@@ -1,0 +1,14 @@
+"""The option that all commands with specifications share: files that declare kinds."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import UseAppendAction, arg
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginOption:
+    """A command that knows kinds of the user's own."""
+
+    plugin: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="FILE")] = ()
+    """File of Python that declares kinds of your own (laws, processes, layers, learners, …); may be given several times."""
