@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 # environment is half made and builds it afresh.
 UNFINISHED := $(VENV).installing
 
-.PHONY: help setup reproduce lab test lint docs bench lock clean
+.PHONY: help setup reproduce lab test lint names docs bench lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make lab        open the interactive page (ARGS='--port 9000')"
 	@echo "make test       run the tests"
 	@echo "make lint       ruff, mypy, import-linter"
+	@echo "make names      write the public names of new kinds into the stubs"
 	@echo "make docs       run the blocks of all pages, build the site into docs/_build/html"
 	@echo "make bench      measure speed and memory into benchmarks/results/"
 	@echo "make lock       resolve requirements.lock anew"
@@ -55,6 +56,9 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+names: $(STAMP)
+	$(BIN)/python docs/write_names.py
 
 # Blocks that the tests have run with this code are not run again.
 docs: $(STAMP)

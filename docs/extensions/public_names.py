@@ -4,7 +4,7 @@
     :except: mesascope.dynamics
     ```
 
-A package offers what its `__init__` gives to others (`from ._file import X as X`), a module that is no package what it
+A package offers what its `__init__` or the stub of that gives to others (`from ._file import X as X`), a module that is no package what it
 defines; names with a leading underscore are nobody else's.
 """
 
@@ -13,6 +13,7 @@ import importlib
 import inspect
 import re
 import textwrap
+from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
 
@@ -31,9 +32,10 @@ def names_of(package: str) -> dict[str, object]:
     """Public name → object, in the order of the package."""
     module = importlib.import_module(package)
     defines_all = not hasattr(module, "__path__")
+    offered = {name: getattr(module, name) for name in getattr(module, "__all__", vars(module))}
     return {
         name: value
-        for name, value in vars(module).items()
+        for name, value in offered.items()
         if not (name.startswith("_") or isinstance(value, ModuleType))
         and (not defines_all or getattr(value, "__module__", None) == package)
     }
@@ -68,8 +70,11 @@ class NamesOfMesascope(SphinxDirective):
         """The table, parsed."""
         import mesascope
 
+        stub = ast.parse(Path(mesascope.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+        found = [one for one in stub.body if isinstance(one, ast.ImportFrom) and one.module]
+        rooms = {alias.name: one.module for one in found for alias in one.names}
         rows = ["| name | what it is |", "|---|---|"]
-        for name, room in sorted(mesascope._HOME.items(), key=lambda pair: pair[0].lower()):
+        for name, room in sorted(rooms.items(), key=lambda pair: pair[0].lower()):
             summary = (inspect.getdoc(getattr(mesascope, name)) or "").split("\n\n")[0].replace("\n", " ")
             rows.append(f"| {{py:obj}}`ms.{name} <mesascope.{room}.{name}>` | {summary.replace('|', '∣')} |")
         return self.parse_text_to_nodes("\n".join(rows))
@@ -136,7 +141,9 @@ def _section(found):
 def _comment(package, name):
     """The comment `#: …` at a constant, where it is defined."""
     module = importlib.import_module(package)
-    for statement in ast.parse(inspect.getsource(module)).body:
+    stub = Path(module.__file__).with_suffix(".pyi")
+    source = stub.read_text(encoding="utf-8") if stub.exists() else inspect.getsource(module)
+    for statement in ast.parse(source).body:
         if isinstance(statement, ast.ImportFrom) and name in {alias.asname for alias in statement.names}:
             package = importlib.util.resolve_name("." * statement.level + (statement.module or ""), package)
             return _comment(package, name)

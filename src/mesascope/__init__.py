@@ -3,7 +3,7 @@
 It trains sequence models on tasks that must be learned in context, solves their training dynamics exactly
 where mathematics allows, and says which optimizer the trained forward pass runs.
 
-Every public name below is imported on first use (PEP 562), so that ``import mesascope`` costs milliseconds
+Every public name, listed in the stub beside this file, is imported on first use (PEP 562), so that ``import mesascope`` costs milliseconds
 and loads no jax; a command that needs no arrays never pays for them.
 """
 
@@ -18,4 +18,6 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version(__name__)
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _public_name(name)

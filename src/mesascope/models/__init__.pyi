@@ -45,6 +45,7 @@ from ._specified import embedding as embedding
 from ._specified import layer as layer
 from ._specified import readout as readout
 from ._stack import Stack as Stack
+from .builders._composed import Composed as Composed
 from .builders._inits import DiagonalInit as DiagonalInit
 from .builders._inits import ExplicitInit as ExplicitInit
 from .builders._inits import GaussianInit as GaussianInit
@@ -52,9 +53,12 @@ from .builders._inits import Init as Init
 from .builders._inits import InitField as InitField
 from .builders._inits import check_shapes as check_shapes
 from .builders._inits import explicit_model as explicit_model
+from .builders._linear_transformers import OneHead as OneHead
+from .builders._linear_transformers import factored_linear_attention as factored_linear_attention
 from .builders._linear_transformers import factored_linear_transformer as factored_linear_transformer
 from .builders._linear_transformers import linear_transformer as linear_transformer
 from .builders._linear_transformers import mesa_transformer as mesa_transformer
+from .builders._linear_transformers import multi_head_linear_attention as multi_head_linear_attention
 from .builders._model import ModelKind as ModelKind
 from .builders._model import model as model
 from .builders._model import require_readable as require_readable

@@ -117,6 +117,7 @@ class LastEntry(Readout):
         return self.sign * stream[..., -1:]
 
 
+@readout("dense", predicts=(*TOKENS, *SYMBOLS, *PROMPTS), make="drawn")
 class Dense(Readout):
     """An affine map: ŷ_t = W z_t + b.
 
@@ -146,6 +147,21 @@ class Dense(Readout):
         output = integer_at_least("output_width", output_width, 1)
         scale = positive_number("output_gain", output_gain) * width**-0.5
         return cls(gaussian_array(key, (output, width), scale), jnp.zeros(output))
+
+    @classmethod
+    def drawn(
+        cls, width: int, output_width: int, norm: StrictBool = False, *, key: Array
+    ) -> Dense | NormedDense:
+        """Return a read-out drawn by `gaussian`, behind layer normalization where asked for.
+
+        Args:
+            width: entries of a token of the stream.
+            output_width: entries of a prediction.
+            norm: whether layer normalization comes before it.
+            key: random key.
+        """
+        dense = cls.gaussian(width, output_width, key=key)
+        return NormedDense(dense) if norm else dense
 
     @property
     def output_width(self) -> int:
@@ -198,22 +214,6 @@ class NormedDense(Readout):
     def __call__(self, stream: Array) -> Array:
         """Predictions (…, n, output width) from a stream (…, n, width)."""
         return self.dense(self.norm(stream))
-
-
-@readout("dense", predicts=(*TOKENS, *SYMBOLS, *PROMPTS))
-def drawn_dense(
-    width: int, output_width: int, norm: StrictBool = False, *, key: Array
-) -> Dense | NormedDense:
-    """An affine map of the last stream, drawn as by `Dense.gaussian`.
-
-    Args:
-        width: entries of a token of the stream.
-        output_width: entries of a prediction.
-        norm: whether layer normalization comes before it.
-        key: random key.
-    """
-    dense = Dense.gaussian(width, output_width, key=key)
-    return NormedDense(dense) if norm else dense
 
 
 class ComplexPairs(Readout):

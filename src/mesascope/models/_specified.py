@@ -174,7 +174,9 @@ def embedding(name: str, /, reads: Collection[Data], **example: Any) -> Callable
         }
         if hasattr(cls, "gaussian"):
             del more["width"]
-        made = kind_of_function(name, _constructor(cls), EmbeddingKind, _GIVEN, more, cls, **example)
+        made = kind_of_function(
+            name, getattr(cls, "gaussian", cls), EmbeddingKind, _GIVEN, more, cls, **example
+        )
         made.reads = tuple(reads)
         return cls
 
@@ -204,34 +206,32 @@ class ReadoutKind(Built, family="readout"):
         return self.call(width=width, output_width=outputs, dim=outputs, key=key)
 
 
-def readout(name: str, /, predicts: Collection[Data], **example: Any) -> Callable[[_T], _T]:
-    """Declare a class of read-outs, or a function that builds one, to be a kind: its fields are the parameters.
+def readout(
+    name: str, /, predicts: Collection[Data], *, make: str | None = None, **example: Any
+) -> Callable[[type[_T]], type[_T]]:
+    """Declare a class of read-outs to be a kind: its fields are the parameters of its constructor, or of a class method.
 
-    It gets `dim` or `output_width`, the entries of a prediction, and where it has such parameters `width`, those of a token
+    That gets `dim` or `output_width`, the entries of a prediction, and where it has such parameters `width`, those of a token
     of the stream, and `key`, a random key. All others stand in specifications.
 
     Args:
         name: in specifications.
         predicts: the data of which it gives predictions.
+        make: name of the class method.
         **example: values of the fields that have no default.
     """
 
-    def declare(made_by: _T) -> _T:
-        function: Any = _constructor(made_by) if isinstance(made_by, type) else made_by
-        owner = made_by if isinstance(made_by, type) else None
+    def declare(cls: type[_T]) -> type[_T]:
+        function = getattr(cls, make) if make else cls
         given = (*_GIVEN, "width", "output_width")
-        made = kind_of_function(name, function, ReadoutKind, given, {}, owner, **example)
+        made = kind_of_function(name, function, ReadoutKind, given, {}, cls, **example)
         made.predicts = tuple(predicts)
-        return made_by
+        return cls
 
     return declare
 
 
 _GIVEN = ("dim", "vocabulary", "key", "scale", "output_gain")
-
-
-def _constructor(cls: type[Any]) -> Any:
-    return getattr(cls, "gaussian", cls)
 
 
 def _require(verb: str, part: Any, known: Collection[Data], data: Data, attribute: str) -> None:

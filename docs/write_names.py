@@ -1,0 +1,73 @@
+"""Write the public names of all kinds into the stubs that the package's names are read from: `make names`.
+
+Every other line of a stub stays as it is.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from mesascope.specs import Built, families, known_kinds
+
+PACKAGE = Path(__file__).parents[1] / "src" / "mesascope"
+AT_THE_TOP = {
+    "law",
+    "process",
+    "task",
+    "noise",
+    "covariance",
+    "target",
+    "engine",
+    "model",
+    "layer",
+    "embedding",
+    "readout",
+}
+"""Families whose kinds are names of `mesascope` itself, and not of their rooms only."""
+
+
+def stubs() -> dict[Path, str]:
+    """The stubs as they should be, by their paths."""
+    lines: dict[Path, set[str]] = {}
+    for family in families():
+        for kind in known_kinds(family).values():
+            module, name = _home(kind)
+            room, _, rest = module.removeprefix("mesascope.").partition(".")
+            if (
+                not module.startswith("mesascope.") or room == "theory"
+            ):  # papers' formulas are names of their modules
+                continue
+            lines.setdefault(PACKAGE / room / "__init__.pyi", set()).add(
+                f"from .{rest} import {name} as {name}"
+            )
+            if family in AT_THE_TOP and not (family == "model" and not issubclass(kind, Built)):
+                lines.setdefault(PACKAGE / "__init__.pyi", set()).add(f"from .{room} import {name} as {name}")
+    return {path: _merged(path, added) for path, added in lines.items()}
+
+
+def _home(kind: Any) -> tuple[str, str]:
+    """Module and name of what builds objects of a kind: the class, its owner, or a function."""
+    maker = kind.function if issubclass(kind, Built) else kind
+    owner = getattr(maker, "__self__", maker)
+    return owner.__module__, owner.__qualname__
+
+
+def _merged(path: Path, added: set[str]) -> str:
+    imports, rest = [], []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        (imports if line.startswith("from ") else rest).append(line)
+    return "\n".join([*sorted({*imports, *added}, key=_order), *rest]) + "\n"
+
+
+def _order(line: str) -> tuple[Any, ...]:
+    """As the linter sorts imports: by module; constants, then classes, then functions."""
+    _, module, _, name, *_ = line.split()
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2
+    return (module != ".", module, kind, name)
+
+
+if __name__ == "__main__":
+    for path, text in stubs().items():
+        if path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"{path.relative_to(PACKAGE)}\n")
