@@ -33,10 +33,8 @@ def stubs() -> dict[Path, str]:
         for kind in known_kinds(family).values():
             module, name = _home(kind)
             room, _, rest = module.removeprefix("mesascope.").partition(".")
-            if (
-                not module.startswith("mesascope.") or room == "theory"
-            ):  # papers' formulas are names of their modules
-                continue
+            if not module.startswith("mesascope.") or not (PACKAGE / room / "__init__.pyi").exists():
+                continue  # of a plugin, or a formula of a paper, which is a name of its module
             lines.setdefault(PACKAGE / room / "__init__.pyi", set()).add(
                 f"from .{rest} import {name} as {name}"
             )

@@ -30,6 +30,7 @@ _ROOMS = {
     "models": ("layer", "embedding", "readout"),
     "theory": ("construction",),
     "learners": ("learner",),
+    "studies._identify_models": ("given model",),
 }
 """Package → families of which its modules declare kinds: all of them are imported before these are listed."""
 

@@ -43,7 +43,7 @@ class FailedFlowError(RuntimeError):
     """A flow whose end was to be identified did not come to it; the message says why, and the mend."""
 
 
-class AskedModel(Component, family="identified model"):
+class AskedModel(Component, family="given model"):
     """A model that is there before it is asked: trained, written by somebody, the end of a flow."""
 
     reads = (*TOKENS, *SYMBOLS, *PROMPTS)
@@ -186,7 +186,7 @@ def _outside(path: Sequence[str | int]) -> tuple[str | int, ...]:
     return ("model", *path) if path and path[0] in _OF_THE_FLOW else tuple(path)
 
 
-IdentifiedModel: TypeAlias = Annotated[Any, *one_of("model", "identified model")]
+IdentifiedModel: TypeAlias = Annotated[Any, *one_of("model", "given model")]
 """A model that can be identified: any that can be trained, and those that are there before."""
 
 
