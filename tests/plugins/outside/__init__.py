@@ -1,0 +1,6 @@
+"""A package of others: a law, a process, a layer and a learner, one file each."""
+
+from . import decaying_sum as decaying_sum
+from . import laplace as laplace
+from . import last_times as last_times
+from . import sinusoids as sinusoids

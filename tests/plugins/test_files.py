@@ -1,0 +1,89 @@
+"""Kinds of a file that a specification or a command names."""
+
+import json
+
+import pytest
+
+from mesascope.cli import main
+from mesascope.specs import SpecError
+from mesascope.studies import FlowSpec, parse_spec, read_spec
+
+LAW = '''
+from math import factorial
+from mesascope.processes import IdenticalLaw
+from mesascope.specs import Scale, kind
+
+@kind("{name}")
+class Law(IdenticalLaw):
+    """A law of a file.
+
+    Args:
+        scale: b > 0.
+    """
+
+    scale: Scale = 1.0
+
+    def line_moment(self, order):
+        return factorial(order) * self.scale**order if order % 2 == 0 else 0
+
+    def sample(self, key, dim, shape=()):
+        raise NotImplementedError
+'''
+FLOW = {"dim": 1, "horizon": 4, "init": {"kind": "diagonal", "a": 0.5, "b": 0.3}}
+
+
+def test_a_specification_names_its_files_beside_itself(tmp_path):
+    (tmp_path / "mine.py").write_text(LAW.format(name="beside"))
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({**FLOW, "plugins": ["mine.py"], "law": {"kind": "beside", "scale": 2}}))
+    read = read_spec(spec, FlowSpec)
+    assert read.law.line_moment(2) == 8
+    again = FlowSpec.model_validate(read.model_dump(mode="json"))  # from another folder
+    assert again == read and again.plugins == (tmp_path / "mine.py",)
+
+
+def test_a_command_names_a_file_and_its_specification_records_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("mesascope.specs._plugins._given", [])
+    (tmp_path / "mine.py").write_text(LAW.format(name="named"))
+    assert main(["kinds", "law", "--json", "--plugin", str(tmp_path / "mine.py")]) == 0
+    assert "named" in json.loads(capsys.readouterr().out)["families"]["law"]
+    assert FlowSpec.model_validate({**FLOW, "law": "named"}).plugins == (tmp_path / "mine.py",)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (None, r"plugins\[0\]: cannot read .*mine\.py: No such file or directory; check the path"),
+        ("1 / 0", r"plugins\[0\]: .*mine\.py: ZeroDivisionError: division by zero"),
+        ("def", r"plugins\[0\]: .*mine\.py: SyntaxError"),
+        (LAW.format(name="gaussian"), r"the law 'gaussian' is Gaussian; choose another name"),
+    ],
+)
+def test_files_that_cannot_be_used_are_told(tmp_path, source, told):
+    if source is not None:
+        (tmp_path / "mine.py").write_text(source)
+    with pytest.raises(SpecError, match=told):
+        parse_spec({**FLOW, "plugins": [str(tmp_path / "mine.py")], "law": "gaussian"}, FlowSpec)
+
+
+def test_a_class_without_its_decorator_says_what_is_missing():
+    from mesascope.processes import SequenceProcess
+
+    class Undecorated(SequenceProcess):
+        dim: int
+
+        def sample(self, key, horizon, batch):
+            raise NotImplementedError
+
+    with pytest.raises(TypeError, match=r"Undecorated has no fields yet; write @component, or @kind\(…\)"):
+        Undecorated(dim=2)
+
+
+def test_two_versions_of_a_file_are_two_modules(tmp_path):
+    file = tmp_path / "mine.py"
+    for factor in (1, 2):
+        file.write_text(
+            LAW.format(name="changing").replace("factorial(order) *", f"{factor} * factorial(order) *")
+        )
+        spec = FlowSpec.model_validate({**FLOW, "plugins": [str(file)], "law": "changing"})
+        assert spec.law.line_moment(0) == factor

@@ -1,0 +1,103 @@
+"""A package that is not mesascope's has the rights of its own kinds: nothing else is edited for it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OUTSIDE = Path(__file__).parent / "outside"
+HALVING = "import numpy as np\ndef halve_the_last(tokens): return 0.5 * np.asarray(tokens)[:, -1]\n"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with the package as an installation leaves it, and an environment that finds it."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(OUTSIDE, folder / "outside", ignore=shutil.ignore_patterns("__pycache__"))
+    about = folder / "outside-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[mesascope]\noutside = outside\n")
+    (folder / "models_of_others.py").write_text(HALVING)
+    return folder
+
+
+@pytest.fixture
+def command(installed, tmp_path):
+    def run(*arguments, spec=None):
+        if spec is not None:
+            (tmp_path / "spec.json").write_text(json.dumps(spec))
+            arguments = (arguments[0], "spec.json", *arguments[1:])
+        done = subprocess.run(
+            [sys.executable, "-m", "mesascope", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(
+                    [str(installed), *filter(None, [os.environ.get("PYTHONPATH")])]
+                ),
+            },
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_kinds_are_listed_with_their_fields(command):
+    families = command("kinds", "--json")["families"]
+    assert families["law"]["laplace"]["fields"] == [
+        {"name": "scale", "text": "b > 0.", "required": False, "default": 1.0}
+    ]
+    assert families["process"]["sinusoids"]["example"] == {"kind": "sinusoids", "dim": 2, "fastest": 3.0}
+    rate = families["layer"]["decaying-sum"]["fields"][0]
+    assert (rate["name"], rate["text"]) == ("rate", "λ > 0 at the start.")
+    assert families["learner"]["last-times"]["summary"] == "Predicts c times the last output."
+
+
+def test_the_flow_of_a_law_ends_where_theory_says(command):
+    start = {"kind": "diagonal", "a": 0.5, "b": 0.3}
+    end = command("flow", "--json", spec={"law": "laplace", "dim": 2, "horizon": 6, "init": start})
+    assert end["converged"]
+    assert end["product"] == pytest.approx([end["limit_product"]] * 2, rel=1e-9)  # Theorem 4.1 of zheng2024
+
+
+def test_a_process_and_a_layer_are_trained_and_identified(command, tmp_path):
+    layers = [{"kind": "decaying-sum", "rate": "1/4"}, "layer-norm"]
+    model = {"kind": "composed", "embedding": "bare-tokens", "layers": layers, "readout": "dense"}
+    training = {"process": {"kind": "sinusoids", "dim": 1}, "horizon": 5, "model": model, "steps": 20}
+    trained = command("train", "--json", "--out", "run", spec=training)
+    assert trained["steps"] == 20
+    asked = {"model": {"kind": "checkpoint", "path": "run"}, "tasks": 80, "learners": ["last-times", "zero"]}
+    found = command("identify", "--json", spec=asked)
+    assert {entry["learner"] for entry in found["ranking"]} == {"last-times", "zero"}
+
+
+def test_a_learner_is_named(command):
+    asked = {
+        "model": {"kind": "function", "name": "models_of_others:halve_the_last"},
+        "process": {"kind": "sinusoids", "dim": 2},
+        "horizon": 5,
+        "tasks": 80,
+        "learners": ["last-times", "last-token", "zero"],
+    }
+    found = command("identify", "--json", spec=asked)
+    assert found["verdict"] == "identified"
+    assert found["ranking"][0]["learner"] == "last-times"
+    assert found["ranking"][0]["hyperparameters"]["factor"] == pytest.approx(0.5, rel=1e-6)
+
+
+def test_two_workers_sweep_over_a_law(command):
+    base = {"dim": 2, "horizon": 5, "init": {"kind": "diagonal", "a": 0.5, "b": 0.3}}
+    axes = [{"path": "law", "values": [{"kind": "laplace", "scale": s} for s in (1, "1/2")]}]
+    study = {"name": "laplace", "kind": "flow", "base": base, "axes": axes}
+    done = command(
+        "sweep", "--json", "--store", "store", "--scheduler", "local", "--workers", "2", spec=study
+    )
+    assert (done["done"], done["failed"]) == (2, 0)
