@@ -13,7 +13,7 @@ from mesascope.records import code_version
 project = "mesascope"
 author = "the mesascope developers"
 version = release = mesascope.__version__
-extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "public_names"]
+extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "public_names", "kinds"]
 exclude_patterns = ["_build", "extensions"]
 
 nb_custom_formats = {".md": ["pages.notebook", {}, False]}

@@ -15,13 +15,11 @@ from mesascope.cli import main
 from mesascope.cli._parse import COMMANDS
 from mesascope.dynamics import observed_rate
 from mesascope.records import read_identification
-from mesascope.specs import known_kinds
 from mesascope.studies import (
     CheckpointSpec,
     FlowEndSpec,
     FunctionSpec,
     IdentifySpec,
-    ModelSpec,
     TrainSpec,
 )
 
@@ -146,6 +144,13 @@ def test_every_block_on_a_conjecture_runs_and_refutes_it(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_every_block_on_a_law_of_your_own_runs_and_meets_the_theorem(tmp_path, monkeypatch):
+    names = _run_in(tmp_path, monkeypatch, "tutorials/law-of-your-own")
+    assert names["distance"] < 1e-9  # the solver's tolerance
+    assert Path("laplace.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
 def test_every_block_on_a_module_of_pytorch_runs_and_names_two_algorithms(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     names = _run_in(tmp_path, monkeypatch, "tutorials/pytorch-model")
@@ -250,47 +255,6 @@ def _saved_is_loaded(names):
     for one, other in zip(saved, loaded, strict=True):
         np.testing.assert_array_equal(one, other)
     assert Path("model.safetensors").exists()
-
-
-def _table(title):
-    """Kind → Python name and fields of the table below a title, optional fields in brackets."""
-    rows = re.search(rf"\n## {title}\n(.*?)(\n## |\Z)", PAGE, re.S).group(1)
-    cells = [line.strip("| ").split(" | ") for line in rows.splitlines() if line.startswith("| `")]
-    return {kind.strip("`"): (name.strip("`"), fields) for kind, name, _, fields in cells if kind != "`kind`"}
-
-
-def _listed(specs):
-    return {spec.model_fields["kind"].default: spec for spec in specs}
-
-
-def _fields_of_models():
-    """Kind → field → whether it may be left out."""
-    specs = _listed(ModelSpec.__origin__.__args__)
-    return {
-        kind: {n: not f.is_required() for n, f in spec.model_fields.items() if n != "kind"}
-        for kind, spec in specs.items()
-    }
-
-
-def _fields_of_processes():
-    return {
-        kind: {f.name: f.default is not dataclasses.MISSING for f in dataclasses.fields(cls)}
-        for kind, cls in known_kinds("process").items()
-    }
-
-
-@pytest.mark.parametrize(
-    ("title", "kinds"), [("Processes", _fields_of_processes()), ("Models", _fields_of_models())]
-)
-def test_tables_list_every_kind_with_its_fields(title, kinds):
-    table = _table(title)
-    assert sorted(table) == sorted(kinds)
-    for kind, fields in kinds.items():
-        name, listed = table[kind]
-        assert hasattr(ms, name)
-        if kind == "diagonal-unitary":  # the one whose fields stand at the top level
-            continue
-        assert {field.strip("[]`"): field.startswith("[") for field in listed.split(", ")} == fields, kind
 
 
 def test_every_part_that_is_named_exists():

@@ -4,8 +4,8 @@
     :except: mesascope.dynamics
     ```
 
-A package offers what its `__init__` or the stub of that gives to others (`from ._file import X as X`), a module that is no package what it
-defines; names with a leading underscore are nobody else's.
+A package offers what its `__init__`, or the stub of that, gives to others (`from ._file import X as X`), a module that is no
+package what it defines; names with a leading underscore are nobody else's.
 """
 
 import ast

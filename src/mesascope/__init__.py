@@ -3,8 +3,8 @@
 It trains sequence models on tasks that must be learned in context, solves their training dynamics exactly
 where mathematics allows, and says which optimizer the trained forward pass runs.
 
-Every public name, listed in the stub beside this file, is imported on first use (PEP 562), so that ``import mesascope`` costs milliseconds
-and loads no jax; a command that needs no arrays never pays for them.
+Every public name is imported on first use (PEP 562), so that ``import mesascope`` costs milliseconds and loads no jax; a
+command that needs no arrays never pays for them. The stub beside this file lists the names.
 """
 
 import lazy_loader as _lazy

@@ -1,0 +1,41 @@
+"""The directive `kinds`: what specifications can name of a family, with fields, from the docstrings.
+
+```{kinds} process
+```
+"""
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from mesascope.specs import REQUIRED, field_help, known_kinds, summary
+
+
+class Kinds(SphinxDirective):
+    """A table of the kinds of a family: names, what they are, fields (in brackets those that may be left out)."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The table, parsed."""
+        rows = ["| `kind` | what it is | fields |", "|---|---|---|"]
+        for name, kind in known_kinds(self.arguments[0]).items():
+            listed = "<br>".join(map(_field, field_help(kind))) or "–"
+            rows.append(
+                "| " + " | ".join(_cell(text) for text in (f"`{name}`", summary(kind), listed)) + " |"
+            )
+        return self.parse_text_to_nodes("\n".join(rows))
+
+
+def _field(field):
+    name = f"`{field.name}`" if field.default is REQUIRED else f"[`{field.name}`]"
+    return f"{name}: {field.text}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "∣")
+
+
+def setup(app):
+    """Add the directive."""
+    app.add_directive("kinds", Kinds)
+    return {"parallel_read_safe": True}

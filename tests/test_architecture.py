@@ -1,0 +1,29 @@
+"""What ARCHITECTURE.md says of the rooms, held against the import contracts and the folders."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+ROOMS = {path.name for path in (ROOT / "src" / "mesascope").iterdir() if (path / "__init__.py").exists()}
+
+
+def test_the_order_of_the_rooms_is_that_of_the_contract():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    layers = next(one["layers"] for one in contracts["contracts"] if one["type"] == "layers")
+    enforced = [re.sub(r"[()]", "", layer) for layer in layers if layer != "__main__"]
+    drawn = re.search(r"^    (cli > .*)$", PAGE, re.M).group(1)
+    assert drawn.split(" > ") == enforced
+
+
+def test_every_room_has_its_row():
+    assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.M)) == ROOMS
+
+
+def test_files_that_are_named_exist():
+    named = re.findall(
+        r"`(\w+/\w+\.py|_\w+\.py)`", PAGE + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    )
+    files = {path.name for path in (ROOT / "src").rglob("*.py")}
+    assert [name for name in named if Path(name).name not in files] == []
