@@ -93,10 +93,15 @@ def test_a_learner_is_named(command):
     assert found["ranking"][0]["hyperparameters"]["factor"] == pytest.approx(0.5, rel=1e-6)
 
 
-def test_two_workers_sweep_over_a_law(command):
-    base = {"dim": 2, "horizon": 5, "init": {"kind": "diagonal", "a": 0.5, "b": 0.3}}
-    axes = [{"path": "law", "values": [{"kind": "laplace", "scale": s} for s in (1, "1/2")]}]
-    study = {"name": "laplace", "kind": "flow", "base": base, "axes": axes}
+def test_two_workers_sweep_over_laws_of_a_package_and_of_a_file(command, tmp_path):
+    source = (OUTSIDE / "laplace.py").read_text(encoding="utf-8")
+    (tmp_path / "mine.py").write_text(
+        source.replace('"laplace"', '"mine"').replace("class Laplace", "class Mine")
+    )
+    start = {"kind": "diagonal", "a": 0.5, "b": 0.3}
+    base = {"dim": 2, "horizon": 5, "init": start, "plugins": ["mine.py"]}
+    axes = [{"path": "law", "values": [{"kind": kind, "scale": "1/2"} for kind in ("laplace", "mine")]}]
+    study = {"name": "laws", "kind": "flow", "base": base, "axes": axes}
     done = command(
         "sweep", "--json", "--store", "store", "--scheduler", "local", "--workers", "2", spec=study
     )
