@@ -23,6 +23,7 @@ from mesascope.processes import (
     StudentT,
     Uniform,
 )
+from mesascope.specs import known_kinds
 
 DIM = 3
 TABLE = [[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [-1.5, 0.25, 0.0], [1.0, -2.0, 0.5]]
@@ -34,15 +35,14 @@ LAWS = {
     "gaussian": lambda: Gaussian(0.8),
     "gaussian-rational": lambda: Gaussian("3/2"),
     "sparse": lambda: Sparse(1.5),
-    "full-one": lambda: Constant(1.0),
     "constant-vector": lambda: Constant([1, "-1/2", 0.0]),
     "rademacher": lambda: Rademacher("2/3"),
     "uniform": lambda: Uniform(2),
-    "student": lambda: StudentT(15, 0.7),
-    "moments-gaussian": lambda: Moments([1, 0, 1, 0, 3, 0, 15]),
+    "studentt": lambda: StudentT(15, 0.7),
+    "moments": lambda: Moments([1, 0, 1, 0, 3, 0, 15]),
     "moments-skewed": lambda: Moments([1, "1/2", "1/3", "1/4", "1/5", "1/6", "1/7"]),
     "moments-three-atoms": lambda: Moments([1, 0, "1/2", 0, "1/2", 0, "1/2"]),
-    "empirical-pool": lambda: Empirical([1.0, -1.0, 2.0, 0.0, 2.0]),
+    "empirical": lambda: Empirical([1.0, -1.0, 2.0, 0.0, 2.0]),
     "empirical-columns": lambda: Empirical(TABLE),
     "empirical-joint": lambda: Empirical(TABLE, joint=True),
     "empirical-orbit": lambda: Empirical(ORBIT, joint=True),
@@ -51,6 +51,7 @@ LAWS = {
     "mixture-vectors": lambda: Mixture([(0.5, Constant([1, 2, 3])), (0.5, Gaussian(1))]),
     "mixture-nested": lambda: Mixture([(1, Mixture([("1/4", Sparse()), ("3/4", Uniform(1))]))]),
 }
+LAWS |= {name: kind.example for name, kind in known_kinds("law").items() if name not in LAWS}
 MONTE_CARLO_SEEDS = (0, 1)
 every_law = pytest.mark.parametrize("name", LAWS)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, TypeVar, cast
 
 from ._fields import Rho
-from ._kinds import Component, kind
+from ._kinds import Component, kind, known_kinds
 
 _T = TypeVar("_T", bound="Built")
 
@@ -26,11 +26,23 @@ class Built(Component):
     function: ClassVar[Callable[..., Any]]
     parameters: ClassVar[Mapping[str, str]]
 
+    def __reduce__(self) -> Any:
+        return _from_registry, (
+            self.family,
+            self.kind,
+            {name: getattr(self, name) for name in self.__match_args__},
+        )
+
     def call(self, **given: Any) -> Any:
         """Return `function(**fields, **given)`; of what is given, the function gets the parameters that it has."""
         known = inspect.signature(type(self).function).parameters
         fields = {name: _plain(getattr(self, field)) for field, name in self.parameters.items()}
         return type(self).function(**fields, **{name: given[name] for name in given if name in known})
+
+
+def _from_registry(family: str, name: str, fields: dict[str, Any]) -> Any:
+    """What was pickled: its class is an attribute of no module."""
+    return known_kinds(family)[name](**fields)
 
 
 def _plain(value: Any) -> Any:

@@ -58,7 +58,7 @@ def _path(value: Any, info: ValidationInfo) -> Path:
     return Path((info.context or {}).get("folder", ".")) / value
 
 
-@kind("checkpoint", path="runs/example")
+@kind("checkpoint", path="/runs/example")
 class CheckpointSpec(AskedModel):
     """A model that `mesascope train` has trained.
 

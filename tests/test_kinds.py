@@ -1,0 +1,131 @@
+"""The contract of every kind, read from the registry: a new kind brings its example, and nothing here changes."""
+
+import pickle
+from typing import Annotated
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from mesascope.core import named_key
+from mesascope.objectives import sample_losses
+from mesascope.processes import (
+    DiagonalUnitary,
+    FewShot,
+    Gaussian,
+    LinearRegression,
+    MarkovTree,
+    NextToken,
+    OrthogonalAR,
+)
+from mesascope.specs import Shape, families, field_help, known_kinds, one_of, summary
+
+ALL = [(family, name) for family in families() for name in known_kinds(family)]
+every_kind = pytest.mark.parametrize(
+    ("family", "name"), ALL, ids=[f"{family}-{name}" for family, name in ALL]
+)
+SPECIFIED = [
+    (family, name) for family, name in ALL if family != "learner"
+]  # their fields may be arrays, which are fitted
+T, N, D, S = 5, 2, 2, 3
+PROCESSES = {
+    "complex tokens": DiagonalUnitary(Gaussian(), D),
+    "real tokens": OrthogonalAR(Gaussian(), D, noise=0.1),
+    "symbols": MarkovTree.chain(T - 1, S, 1.0),
+    "prompts": LinearRegression(D, noise=0.1),
+}
+
+
+def example(family, name):
+    return known_kinds(family)[name].example()
+
+
+@every_kind
+def test_a_kind_says_what_it_and_its_fields_are(family, name):
+    kind = known_kinds(family)[name]
+    assert summary(kind).endswith((".", ")", ":")) or len(summary(kind)) > 10
+    assert [field.name for field in field_help(kind) if not field.text] == []
+    assert name == name.lower() and " " not in name and "_" not in name
+
+
+@pytest.mark.parametrize(
+    ("family", "name"), SPECIFIED, ids=[f"{family}-{name}" for family, name in SPECIFIED]
+)
+def test_an_example_is_its_specification(family, name):
+    one = example(family, name)
+    read = TypeAdapter(Annotated[object, *one_of(family)])
+    again = read.validate_python(one.specification())
+    assert again == one and hash(again) == hash(one) and repr(again) == repr(one)
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert read.dump_python(one) == one.specification() == {"kind": name} | one.specification()
+    with pytest.raises(Exception, match="unknown field 'wrong'"):
+        read.validate_python({**one.specification(), "wrong": 1})
+
+
+MODELS = [
+    (name, data) for name, kind in known_kinds("model").items() for data in kind.reads if name != "composed"
+]
+
+
+@pytest.mark.parametrize(("name", "data"), MODELS)
+def test_a_model_learns_from_the_data_that_it_reads(name, data):
+    process, prompts = PROCESSES[data], data == "prompts"
+    one = example("model", name)
+    shape = Shape(data, S if data == "symbols" else D, N if prompts else T)
+    one.check(shape)
+    task = FewShot(N) if prompts else NextToken(T)
+    sample = process.sample(named_key(0), N if prompts else T, 3)
+
+    def loss(model):
+        return jnp.mean(sample_losses(model, sample, task))
+
+    value, slope = eqx.filter_value_and_grad(loss)(one.build(shape, 0))
+    assert np.isfinite(value)
+    sizes = [float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(slope)]
+    assert np.isfinite(sizes).all() and max(sizes) > 0
+
+
+@pytest.mark.parametrize("name", known_kinds("layer"))
+def test_a_layer_maps_streams(name):
+    one, width = example("layer", name), 4
+    layer = one.build(width, "causal", 1.0, named_key(0))
+    stream = jax.random.normal(named_key(1), (3, T, width))
+    mapped = layer(stream)
+    assert layer.width == width and mapped.shape == (3, T, layer.output_width)
+    np.testing.assert_allclose(layer.last(stream), mapped[:, -1:], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(jax.vmap(layer)(stream), mapped, rtol=1e-10, atol=1e-12)
+    later = layer(stream.at[:, -1].add(1.0))
+    assert not layer.causal or np.allclose(later[:, :-1], mapped[:, :-1], rtol=1e-10, atol=1e-12)
+    slope = eqx.filter_grad(lambda layer: jnp.sum(layer(stream) ** 2))(layer)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
+
+
+@pytest.mark.parametrize("name", known_kinds("embedding"))
+def test_an_embedding_gives_streams_of_its_width(name):
+    one = example("embedding", name)
+    data = one.reads[0]
+    prompts = data == "prompts"
+    shape = Shape(data, S if data == "symbols" else D, N if prompts else T)
+    for positions in (None, "learned", "sinusoidal"):
+        placed = type(one)(**{**{n: getattr(one, n) for n in one.parameters}, "positions": positions})
+        embedding = placed.build(shape, named_key(0))
+        sample = PROCESSES[data].sample(named_key(1), N if prompts else T, 3)
+        given = (sample.x, sample.y[:, :-1]) if prompts else (sample[:, :-1],)
+        stream = embedding(*given)
+        assert stream.shape[0] == 3 and stream.shape[-1] == embedding.width
+
+
+@pytest.mark.parametrize("name", known_kinds("readout"))
+def test_a_readout_gives_so_many_entries(name):
+    one = example("readout", name)
+    outputs = 1 if one.predicts == ("prompts",) else 2
+    readout = one.build(4, outputs, named_key(0))
+    readout.check_width(4)
+    assert readout(jnp.ones((3, T, 4))).shape == (3, T, outputs)
+
+
+def test_every_family_has_kinds():
+    assert all(known_kinds(family) for family in families())
