@@ -107,7 +107,10 @@ SEQUENCES = [
     ({"weights": {"2": 0}}, "weights: all weights are zero"),
     ({"weights": {"two": 1}}, "weights: 'two' is no number of tokens or examples"),
     # the model
-    ({"model": None}, "model: must be a table with a kind (linear-attention,"),
+    (
+        {"model": None},
+        "model: must be a model or a table with its kind (composed, factored-linear-attention,",
+    ),
     ({"model": "linear-transformer"}, "model.layers: missing; add it"),
     ({"model": {"kind": "transformr", **SOFTMAX}}, "model.kind: unknown kind 'transformr'; did you mean"),
     ({"model": {"kind": "linear-attention"}}, "model.init: missing; add it"),
@@ -133,8 +136,8 @@ SEQUENCES = [
     (
         {"model": {"kind": "prompt-transformer", **SOFTMAX}},
         "model.kind: 'prompt-transformer' does not read the complex tokens of process 'diagonal-unitary'; use one of "
-        "linear-attention, multi-head-linear-attention, factored-linear-attention, linear-transformer, "
-        "factored-linear-transformer, mesa-transformer, transformer",
+        "composed, factored-linear-attention, factored-linear-transformer, linear-attention, linear-transformer, "
+        "mesa-transformer, multi-head-linear-attention, transformer",
     ),
     (
         {"model": {"kind": "token-transformer", **SOFTMAX}},
@@ -142,7 +145,7 @@ SEQUENCES = [
     ),
     (
         {**tree(), "model": {"kind": "transformer", **SOFTMAX}},
-        "model.kind: 'transformer' does not read the symbols of process 'markov-tree'; use one of token-transformer",
+        "model.kind: 'transformer' does not read the symbols of process 'markov-tree'; use one of composed, token-transformer",
     ),
     # how to train
     ({"optimizer": "adm"}, "optimizer.method: unknown value 'adm'; did you mean 'adam'?"),
@@ -237,7 +240,7 @@ COMPOSED = [
     ({"embedding": "bare"}, "model.embedding.kind: unknown kind 'bare'; did you mean 'bare-tokens'?"),
     (
         {"embedding": "one-hot"},
-        "model.embedding.kind: 'one-hot' does not embed complex tokens; use one of paired-tokens, bare-tokens",
+        "model.embedding.kind: 'one-hot' does not embed complex tokens; use one of bare-tokens, paired-tokens",
     ),
     ({"embedding": "token-table"}, "model.embedding.width: missing; add it"),
     (
@@ -246,7 +249,7 @@ COMPOSED = [
     ),
     (
         {"readout": "last-entry"},
-        "model.readout.kind: 'last-entry' does not predict complex tokens; use one of first-block, dense",
+        "model.readout.kind: 'last-entry' does not predict complex tokens; use one of dense, first-block",
     ),
     ({"readout": {"kind": "last-entry", "sign": 2}}, "model.readout.sign: must be -1 or 1, got 2"),
     ({"loops": 0}, "model.loops: must be at least 1, got 0"),
@@ -282,7 +285,7 @@ PROMPTS = [
     (
         {"model": {"kind": "transformer", **SOFTMAX}},
         "model.kind: 'transformer' does not read the prompts of process 'linear-regression'; use one of "
-        "prompt-linear-transformer, looped-linear-transformer, prompt-transformer",
+        "composed, looped-linear-transformer, prompt-linear-transformer, prompt-transformer",
     ),
     (
         {"model": {"kind": "prompt-linear-transformer", "layers": 1, "context": "past"}},

@@ -114,7 +114,7 @@ def test_a_specification_that_is_written_is_read_as_the_same():
         (
             {"model": {"kind": "prompt-linear-transformer", "layers": 1}},
             "model.kind: 'prompt-linear-transformer' does not read the complex tokens of process 'diagonal-unitary'; use one "
-            "of checkpoint, function, linear-attention",
+            "of checkpoint, function, composed, factored-linear-attention",
         ),
     ],
 )

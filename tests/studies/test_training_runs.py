@@ -88,10 +88,8 @@ def test_every_kind_trains_and_is_read_back(kind, tmp_path, train_with, prompts_
 
 def test_every_kind_of_model_and_process_is_among_them():
     from mesascope.specs import known_kinds
-    from mesascope.studies._models import fitting_models
 
-    models = {kind for data in ("complex tokens", "symbols", "prompts") for kind in fitting_models(data)}
-    assert models == {*SEQUENCES, *PROMPTS}
+    assert set(known_kinds("model")) == {*SEQUENCES, *PROMPTS}
     processes = [process for _, process in (*SEQUENCES.values(), *PROMPTS.values())]
     assert {p["kind"] for p in processes if isinstance(p, dict)} == set(known_kinds("process")) - {
         "diagonal-unitary"
