@@ -34,7 +34,6 @@ from ._fields import as_list as as_list
 from ._fields import entries as entries
 from ._fields import inside as inside
 from ._fields import integer as integer
-from ._fields import kinds as kinds
 from ._fields import moderate as moderate
 from ._fields import nonnegative as nonnegative
 from ._fields import number as number
@@ -46,7 +45,6 @@ from ._fields import refused_at as refused_at
 from ._fields import require_shape as require_shape
 from ._fields import rows as rows
 from ._fields import scale as scale
-from ._fields import table_or as table_or
 from ._fields import tables as tables
 from ._fields import written as written
 from ._help import REQUIRED as REQUIRED

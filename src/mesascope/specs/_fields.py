@@ -54,27 +54,6 @@ class Spec(BaseModel):
         return data
 
 
-def kinds(*known: str) -> Any:
-    """Return the check of a table that says by its `kind` what it is, made before the table itself is read.
-
-    A string stands for the table with that kind and no other field.
-    """
-
-    def check(value: Any) -> Any:
-        if isinstance(value, Spec):
-            return value
-        table = {"kind": value} if isinstance(value, str) else value
-        if not isinstance(table, Mapping):
-            raise wrong(f"must be a table with a kind ({', '.join(known)}), got {show(value)}")
-        if "kind" not in table:
-            raise wrong(f"missing; use one of {', '.join(known)}", "kind")
-        if table["kind"] not in known:
-            raise wrong(unknown("kind", table["kind"], known), "kind")
-        return table
-
-    return BeforeValidator(check)
-
-
 def number(value: Any) -> Number:
     """Return a finite number as given; `"1/3"` and `"0.25"` are exact rationals."""
     if isinstance(value, str):
@@ -161,15 +140,6 @@ def _moved(error: PydanticCustomError, *path: int | str) -> PydanticCustomError:
     context = error.context or {}
     raise_again = wrong_type if error.type == "mesascope_type" else wrong
     return raise_again(str(context["what"]), *path, *context["path"])
-
-
-def table_or(kind: type[Spec], check: Callable[[Any], Any]) -> PlainValidator:
-    """Return the check of a field that is either a table of this kind or what `check` accepts."""
-
-    def read(value: Any, info: ValidationInfo) -> Any:
-        return read_table(kind, value, info) if isinstance(value, Mapping | kind) else check(value)
-
-    return PlainValidator(read)
 
 
 def read_table(kind: type[_S], value: Any, info: ValidationInfo) -> _S:

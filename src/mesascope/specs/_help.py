@@ -57,7 +57,7 @@ def _defaults(cls: type[Any]) -> dict[str, Any]:
 
 
 def _texts(docstring: str) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for section in _SECTION.findall(inspect.cleandoc(docstring) + "\n"):
         for names, text in _ENTRY.findall(inspect.cleandoc(section)):
             found |= {name.strip("* "): " ".join(text.split()) for name in names.split(",")}

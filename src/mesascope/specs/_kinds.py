@@ -31,6 +31,7 @@ _ROOMS = {
     "theory": ("construction",),
     "learners": ("learner",),
     "studies._identify_models": ("given model",),
+    "studies.sweeps._subset": ("subset",),
 }
 """Package → families of which its modules declare kinds: all of them are imported before these are listed."""
 

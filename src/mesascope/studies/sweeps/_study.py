@@ -14,7 +14,7 @@ from .._read import parse_spec
 from .._train import TrainSpec
 from ._axes import AxisOrZip, Choice, Setting, StudyName, plain_value, refuse_repeated, shown
 from ._kinds import SPECS, Kind
-from ._subset import SubsetSpec
+from ._subset import RandomSubset, SubsetField
 from ._values import MOST_POINTS
 
 
@@ -53,7 +53,7 @@ class StudySpec(Spec):
     kind: Kind
     base: Annotated[dict[str, Any], PlainValidator(_base), PlainSerializer(written)]
     axes: tuple[AxisOrZip, ...] = ()
-    subset: SubsetSpec | None = None
+    subset: SubsetField | None = None
     _folder: Path = PrivateAttr(default=Path())
 
     @model_validator(mode="before")
@@ -128,9 +128,7 @@ class StudySpec(Spec):
     def size(self) -> int:
         """How many points there are."""
         size = prod(self.shape)
-        return (
-            min(size, self.subset.count) if self.subset is not None and self.subset.kind == "random" else size
-        )
+        return min(size, self.subset.count) if isinstance(self.subset, RandomSubset) else size
 
     def places(self) -> Iterator[tuple[int, ...]]:
         """The places of all points."""

@@ -1,26 +1,37 @@
 """Some of the points of a study: drawn at random, or a coarser grid."""
 
+import abc
 import hashlib
 from collections.abc import Iterator
 from itertools import count
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
-from pydantic import Field
-
-from mesascope.specs import Seed, Spec, kinds
+from mesascope.specs import Component, Seed, kind, one_of
 
 from ._values import Length
 
 
-class RandomSubsetSpec(Spec):
+class Subset(Component, family="subset"):
+    """Some of the points of a study."""
+
+    @abc.abstractmethod
+    def thinned(self, length: int) -> range:
+        """The places of an axis that may occur."""
+
+    @abc.abstractmethod
+    def chosen(self, size: int) -> Iterator[int]:
+        """The points among `size`, in their order."""
+
+
+@kind("random", count=10)
+class RandomSubset(Subset):
     """Points drawn without repetition, every one as likely as any other; more of them contain fewer.
 
-    Attributes:
+    Args:
         count: how many; at most all of them are taken.
         seed: of the draw, 0 when left out.
     """
 
-    kind: Literal["random"] = "random"
     count: Length
     seed: Seed = 0
 
@@ -46,14 +57,14 @@ class RandomSubsetSpec(Spec):
         return found
 
 
-class GridSubsetSpec(Spec):
+@kind("grid", every=2)
+class GridSubset(Subset):
     """Every k-th value of every axis, the first included.
 
-    Attributes:
+    Args:
         every: k.
     """
 
-    kind: Literal["grid"] = "grid"
     every: Length
 
     def thinned(self, length: int) -> range:
@@ -65,7 +76,4 @@ class GridSubsetSpec(Spec):
         yield from range(size)
 
 
-SubsetSpec: TypeAlias = Annotated[
-    RandomSubsetSpec | GridSubsetSpec, Field(discriminator="kind"), kinds("random", "grid")
-]
-"""Some of the points, told apart by `kind`."""
+SubsetField: TypeAlias = Annotated[Subset, *one_of("subset")]
