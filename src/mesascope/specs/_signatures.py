@@ -27,11 +27,7 @@ class Built(Component):
     parameters: ClassVar[Mapping[str, str]]
 
     def __reduce__(self) -> Any:
-        return _from_registry, (
-            self.family,
-            self.kind,
-            {name: getattr(self, name) for name in self.__match_args__},
-        )
+        return _from_registry, (self.family, self.kind, dict(vars(self)))
 
     def call(self, **given: Any) -> Any:
         """Return `function(**fields, **given)`; of what is given, the function gets the parameters that it has."""
