@@ -232,7 +232,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class Reindex:
-    """Write the index anew from the folders of the runs."""
+    """Build the index again from the folders of the runs."""
 
     store: StoreOption
     """Folder of the store, or the URL of its index."""
@@ -243,10 +243,8 @@ class Reindex:
 
     def run(self) -> int:
         """Rebuild; return the exit status."""
-        from mesascope.records import reindex
-
-        with stopped_by_interrupts():
-            runs = reindex(self.store, self.index)
+        with _opened(self.store, self.index) as store:
+            runs = store.reindex()
         if self.json:
             print_json({"runs": runs})
         else:

@@ -39,8 +39,8 @@ from ._files import atomic_path as atomic_path
 from ._files import prepare_output as prepare_output
 from ._files import remove_leftovers as remove_leftovers
 from ._files import share as share
-from ._held import InUseError as InUseError
-from ._held import held as held
+from ._folder_lock import InUseError as InUseError
+from ._folder_lock import folder_lock as folder_lock
 from ._identification import CurveRecord as CurveRecord
 from ._identification import CurvesRecord as CurvesRecord
 from ._identification import IdentificationRecord as IdentificationRecord
@@ -73,4 +73,5 @@ from .store import StudyPoint as StudyPoint
 from .store import StudyRecord as StudyRecord
 from .store import differing_settings as differing_settings
 from .store import open_store as open_store
-from .store import reindex as reindex
+
+held = folder_lock  # for `papers.ahn2023`

@@ -95,10 +95,10 @@ def kept_spec(folder: Path, spec: Spec) -> Iterator[None]:
     A new folder gets it before the first checkpoint. One that holds checkpoints gets it afterwards: the block may refuse to
     go on from them, and what changed until then decides nothing that they need. Nobody else gets the folder meanwhile.
     """
-    from mesascope.records import held
+    from mesascope.records import folder_lock
 
     path = folder / SPEC_FILE
-    with held(folder, "spec"):
+    with folder_lock(folder, "spec"):
         resumed = any(folder.glob("step-*.checkpoint"))
         if resumed:
             _refuse_another_run(path, spec)

@@ -8,7 +8,7 @@ import time
 import jax
 import pytest
 
-from mesascope.records import RecordError, RunFolders, held, open_store
+from mesascope.records import RecordError, RunFolders, folder_lock, open_store
 from mesascope.studies import Driver, StudySpec, SweepError, execute, parse_spec, study_status, sweep
 from mesascope.studies.sweeps import _compute, _drivers, _execute
 from mesascope.studies.sweeps._drivers import announced, drivers
@@ -248,5 +248,5 @@ def test_drivers_of_other_machines_are_gone_after_a_while(planned):
 
 def test_a_held_folder_is_running(planned):
     folders, run = planned
-    with held(folders.folder(run), "run"), open_store(folders.root) as store:
+    with folder_lock(folders.folder(run), "run"), open_store(folders.root) as store:
         assert study_status(store, "a-study").running == 1

@@ -28,12 +28,12 @@ from mesascope.records._files import (
     mend,
     remove_leftovers,
 )
-from mesascope.records._held import InUseError, held
+from mesascope.records._folder_lock import InUseError, folder_lock
 from mesascope.records._sealed import read_sealed, write_sealed
 
-from ._identity import exists, identity_of, make_store
 from ._models import RUN_ID, STUDY_NAME, PlannedRun, RunRecord, StudyRecord
 from ._paths import refuse_links, run_folder, study_file, throw_away
+from ._store_file import exists, identity_of, make_store
 
 if TYPE_CHECKING:
     import xarray
@@ -77,9 +77,9 @@ class RunFolders:
     def has_locks(self) -> bool:
         """Whether the file system keeps two apart that want to hold the same run; if not, nobody holds any."""
         purpose = f"probe-{os.getpid()}-{secrets.token_hex(4)}"
-        with held(self.root, purpose):
+        with folder_lock(self.root, purpose):
             try:
-                with held(self.root, purpose):
+                with folder_lock(self.root, purpose):
                     return False
             except InUseError:
                 return True
@@ -151,7 +151,7 @@ class RunFolders:
         folder = self.folder(run)
         self.planned(run)
         refuse_links(folder / ".run.lock")
-        with held(folder, "run"):
+        with folder_lock(folder, "run"):
             if not self.is_planned(run):  # removed a moment ago, before it was held
                 raise RecordError(f"run {run} was removed; plan it again")
             remove_leftovers(folder)
@@ -330,12 +330,6 @@ class RunFolders:
         except OSError as error:
             told = mend(error, "check the disk")
             raise RecordError(f"{file} cannot be removed ({error.strerror}); {told}") from error
-
-    def problems(self) -> list[str]:
-        """One line for everything in the folders that is torn, was changed, or does not belong there."""
-        from ._problems import problems
-
-        return problems(self)
 
 
 def _names(folder: Path, pattern: str) -> list[str]:

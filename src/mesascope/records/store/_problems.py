@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mesascope.records._files import RecordError, UnreadableError, mend
 
+from ._folders import RunFolders
 from ._paths import links_outwards
-
-if TYPE_CHECKING:
-    from ._folders import RunFolders
 
 
 def problems(folders: RunFolders) -> list[str]:

@@ -71,7 +71,12 @@ def refresh(engine: Engine, folders: RunFolders) -> None:
 
 
 def rebuild(engine: Engine, folders: RunFolders) -> None:
-    """Write every row anew from the folders, and clean up after processes that were killed."""
+    """Write every row again from the folders, and clean up after processes that were killed.
+
+    Raises:
+        DamagedIndexError: the file of the index is damaged anywhere.
+    """
+    check(engine)
     clean(folders)
     with reading(engine) as connection:
         parts, studies = get_parts(connection), get_studies(connection)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from mesascope.records._files import RecordError, UnreadableError, mend, prepare_output
-from mesascope.records._held import InUseError, held
+from mesascope.records._folder_lock import folder_lock
 from mesascope.records._sealed import read_sealed, write_sealed
 from mesascope.records._secrets import without_passwords
 
+_WAIT = 10.0  # seconds for another process that makes the same store
 _FILE, _FORMAT = "store.json", "mesascope.store/1"
 
 
@@ -54,7 +52,7 @@ def make_store(folder: Path) -> None:
     if exists(file):
         return
     prepare_output(folder)
-    with _alone(folder):
+    with folder_lock(folder, "store", wait=_WAIT):
         if not file.exists():
             _refuse_others(folder)
             write_sealed(file, _FORMAT, _StoreFile(identity=secrets.token_hex(16)))
@@ -78,16 +76,3 @@ def _refuse_others(folder: Path) -> None:
     others = (name for name in os.listdir(folder) if not name.startswith(".") and name != "lost+found")
     if other := min(others, default=""):
         raise RecordError(f"{folder} holds {other!r} and is no store; name a new or an empty folder")
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until nobody else makes a store of this folder."""
-    for _ in range(200):
-        try:
-            with held(folder, "store"):
-                yield
-                return
-        except InUseError:
-            time.sleep(0.05)
-    raise RecordError(f"{folder}: somebody else has been making a store of it for 10 s; try again")
