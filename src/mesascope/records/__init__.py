@@ -49,6 +49,10 @@ from ._identification import ReadingRecord as ReadingRecord
 from ._identification import SeparationRecord as SeparationRecord
 from ._identification import read_identification as read_identification
 from ._identification import write_identification as write_identification
+from ._identity import PACKAGE as PACKAGE
+from ._identity import code_digest as code_digest
+from ._identity import difference as difference
+from ._identity import identity as identity
 from ._newest import Checked as Checked
 from ._newest import NewestClaims as NewestClaims
 from ._newest import run_directories as run_directories

@@ -1,11 +1,11 @@
 """The record of one checked claim, and the fingerprint under which its result may be reused."""
 
-import hashlib
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from ._plain import PlainMapping, PlainValue, canonical_json
+from ._identity import identity
+from ._plain import PlainMapping, PlainValue
 from ._provenance import Provenance, code_version
 
 Decision = Literal["met", "not met", "undecided"]
@@ -152,9 +152,7 @@ class ClaimRecord(BaseModel):
 
 
 def fingerprint(claim: str, spec: Any, preset: str | None = None, code: str | None = None) -> str:
-    """Digest of everything that a claim's result depends on.
-
-    A stored result is the result of running again exactly when the fingerprints are equal.
+    """The `identity` of a claim's result: a stored one is that of running again exactly when the fingerprints are equal.
 
     Args:
         claim: the claim's id.
@@ -163,10 +161,9 @@ def fingerprint(claim: str, spec: Any, preset: str | None = None, code: str | No
         code: digest of the code; by default `code_version()`.
 
     Returns:
-        64 hexadecimal digits: SHA-256 of the canonical JSON of the four.
+        64 hexadecimal digits.
 
     Raises:
         TypeError: `spec` holds something that a record cannot.
     """
-    parts = {"claim": claim, "spec": spec, "preset": preset, "code": code or code_version()}
-    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+    return identity("claim", {"claim": claim, "settings": spec, "preset": preset}, code or code_version())

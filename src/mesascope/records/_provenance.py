@@ -1,30 +1,17 @@
 """Where a record came from: versions, commit, platform, time, and a digest of the very code that ran."""
 
-import hashlib
 import os
 import platform
 import re
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-# The libraries that numbers pass through: another version may give another last digit.
-_LIBRARIES = (
-    "jax",
-    "jaxlib",
-    "equinox",
-    "diffrax",
-    "optax",
-    "optimistix",
-    "lineax",
-    "numpy",
-    "scipy",
-)
+from ._identity import LIBRARIES, PACKAGE, code_digest, package_version
+
 _STORAGE = ("xarray", "netCDF4", "pydantic")
 
 
@@ -49,18 +36,11 @@ class Provenance(BaseModel):
     code: str
     python: str
     platform: str
-    processor: str = ""  # of records from before it was taken down
+    processor: str = ""  # in records from before it was recorded
     packages: dict[str, str]
     commit: str | None
     dirty: bool | None
     created: str
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _git(*arguments: str) -> str | None:
@@ -68,7 +48,7 @@ def _git(*arguments: str) -> str | None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     try:
         done = subprocess.run(
-            ["git", "-C", str(_PACKAGE), *arguments],
+            ["git", "-C", str(PACKAGE), *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -114,22 +94,15 @@ def code_version() -> str:
     Returns:
         `"<version>+<first 16 hexadecimal digits of a SHA-256>"`.
     """
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(_PACKAGE).as_posix()} {len(content)}\n".encode())
-        digest.update(content)
-    for name in _LIBRARIES:
-        digest.update(f"{name}=={_version(name)}\n".encode())
-    return f"{_version('mesascope')}+{digest.hexdigest()[:16]}"
+    return code_digest(PACKAGE, PACKAGE.rglob("*.py"))
 
 
 def provenance() -> Provenance:
-    """Take down the circumstances of this process, now."""
+    """Record the circumstances of this process, now."""
     commit, dirty = _checkout()
-    found = {name: _version(name) for name in _LIBRARIES + _STORAGE}
+    found = {name: package_version(name) for name in LIBRARIES + _STORAGE}
     return Provenance(
-        mesascope=_version("mesascope") or "unknown",
+        mesascope=package_version("mesascope") or "unknown",
         code=code_version(),
         python=platform.python_version(),
         platform=platform.platform(),
