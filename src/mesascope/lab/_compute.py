@@ -23,9 +23,9 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import InUseError, folder_lock, plain
 from mesascope.studies import FlowSpec, SpecError
 
+from ._jobs import Tell
 from ._setting import read_setting
 from ._sizes import ASKED_TOKENS, FRAMES, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
-from ._worker import Tell
 
 _SEED = 0
 _ZERO = 1e-6  # weights below are 0: flows come to rest with what is left of them

@@ -8,6 +8,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+Tell = Callable[[str], None]
+"""Says how far a job is; raises KeyboardInterrupt once it is to stop."""
+
 _GRACE = 2.0  # seconds between the wish to stop and the end of the process
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from mesascope.studies import SpecError
 
-Tell = Callable[[str], None]
-"""Says how far a job is; raises KeyboardInterrupt once it is to stop."""
+from ._jobs import Tell
 
 
 def serve(jobs: Connection, stop: Event, cache: str, niceness: int = 0) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from mesascope.records import (
     CLAIM_FORMAT,
     CertificateFile,
-    NewestClaims,
     RecordError,
     RunDirectory,
     known_keys,
@@ -20,59 +19,10 @@ from mesascope.records import (
 from ._gather_store import from_store, whole_store
 from ._identification import RECORD as IDENTIFICATION
 from ._identification import identification_figures
-from ._material import (
-    CertificateEntry,
-    ClaimEntry,
-    IdentificationEntry,
-    Material,
-    RunEntry,
-    StudyEntry,
-    TrainingEntry,
-)
+from ._material import CertificateEntry, Gathering, IdentificationEntry, Material
 from ._training import read_training
 
 _CERTIFICATE, _IDENTIFICATION = (f"mesascope.{kind}/1" for kind in ("certificate", "identification"))
-
-
-class Gathering:
-    """Records as they are found.
-
-    Attributes:
-        claims, studies, runs, trainings, identifications, certificates: what was found.
-        problems: what was found and cannot be read.
-    """
-
-    def __init__(self) -> None:
-        self.claims = NewestClaims()
-        self.studies: dict[str, StudyEntry] = {}
-        self.runs: dict[str, RunEntry] = {}
-        self.trainings: list[TrainingEntry] = []
-        self.identifications: list[IdentificationEntry] = []
-        self.certificates: list[CertificateEntry] = []
-        self.problems: list[str] = []
-
-    def material(self) -> Material:
-        """All that was found; claims by paper, in the order of `references.bib`."""
-        papers = {key: place for place, key in enumerate(known_keys())}
-
-        def order(entry: ClaimEntry) -> tuple[int, str, str, str]:
-            paper, _, name = entry.record.id.partition("/")
-            return papers.get(paper, len(papers)), paper, name, entry.record.preset or ""
-
-        claims = []
-        for checked in self.claims.all():
-            figures, problems = checked.figures()
-            claims.append(ClaimEntry(checked.record, figures))
-            self.problems += problems
-        return Material(
-            tuple(sorted(claims, key=order)),
-            tuple(self.studies.values()),
-            tuple(self.runs.values()),
-            tuple(self.trainings),
-            tuple(self.identifications),
-            tuple(self.certificates),
-            tuple(dict.fromkeys([*self.claims.problems, *self.problems])),
-        )
 
 
 def gather(

@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING
 
 from mesascope.records import RecordError, RunRow, open_store
 
-from ._material import RunEntry, StudyEntry
+from ._material import Gathering, RunEntry, StudyEntry
 from ._study_figures import run_figures, study_figures
 
 if TYPE_CHECKING:
     from mesascope.records import Store
 
-    from ._gather import Gathering
-
 Where = str | os.PathLike[str]
 
 
-def whole_store(found: "Gathering", where: Where, index: str | None) -> None:
+def whole_store(found: Gathering, where: Where, index: str | None) -> None:
     """All studies of a store, then the runs that no study has.
 
     Raises:
@@ -33,7 +31,7 @@ def whole_store(found: "Gathering", where: Where, index: str | None) -> None:
             raise RecordError(f"{where} holds no runs yet; `mesascope sweep` computes some")
 
 
-def from_store(found: "Gathering", what: str, where: Where, index: str | None) -> bool:
+def from_store(found: Gathering, what: str, where: Where, index: str | None) -> bool:
     """A study by its name, or a run by how its id begins; whether there is one."""
     with open_store(where, index) as store:
         if what in store.folders.studies():
@@ -49,7 +47,7 @@ def from_store(found: "Gathering", what: str, where: Where, index: str | None) -
     return False
 
 
-def _study(found: "Gathering", store: "Store", name: str) -> None:
+def _study(found: Gathering, store: "Store", name: str) -> None:
     try:
         record = store.folders.study(name)
     except RecordError as error:
@@ -59,7 +57,7 @@ def _study(found: "Gathering", store: "Store", name: str) -> None:
     found.studies[name] = StudyEntry(record, rows, study_figures(record, rows, store.folders))
 
 
-def _run(found: "Gathering", store: "Store", row: RunRow) -> None:
+def _run(found: Gathering, store: "Store", row: RunRow) -> None:
     record = store.folders.run(row.id)
     if record is None:
         found.runs[row.id] = RunEntry(row, None, None, ())

@@ -11,9 +11,11 @@ from mesascope.records import (
     ClaimRecord,
     Figure,
     IdentificationRecord,
+    NewestClaims,
     Provenance,
     RunRow,
     StudyRecord,
+    known_keys,
 )
 
 Figures = tuple[tuple[str, Figure], ...]
@@ -109,6 +111,47 @@ class Material:
         for n, one in enumerate(self.identifications, start=1):
             for name, figure in one.figures:
                 yield f"identifications/{n}/{name}", figure
+
+
+class Gathering:
+    """Records as they are found.
+
+    Attributes:
+        claims, studies, runs, trainings, identifications, certificates: what was found.
+        problems: what was found and cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self.claims = NewestClaims()
+        self.studies: dict[str, StudyEntry] = {}
+        self.runs: dict[str, RunEntry] = {}
+        self.trainings: list[TrainingEntry] = []
+        self.identifications: list[IdentificationEntry] = []
+        self.certificates: list[CertificateEntry] = []
+        self.problems: list[str] = []
+
+    def material(self) -> Material:
+        """All that was found; claims by paper, in the order of `references.bib`."""
+        papers = {key: place for place, key in enumerate(known_keys())}
+
+        def order(entry: ClaimEntry) -> tuple[int, str, str, str]:
+            paper, _, name = entry.record.id.partition("/")
+            return papers.get(paper, len(papers)), paper, name, entry.record.preset or ""
+
+        claims = []
+        for checked in self.claims.all():
+            figures, problems = checked.figures()
+            claims.append(ClaimEntry(checked.record, figures))
+            self.problems += problems
+        return Material(
+            tuple(sorted(claims, key=order)),
+            tuple(self.studies.values()),
+            tuple(self.runs.values()),
+            tuple(self.trainings),
+            tuple(self.identifications),
+            tuple(self.certificates),
+            tuple(dict.fromkeys([*self.claims.problems, *self.problems])),
+        )
 
 
 def _as_name(text: str) -> str:
