@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 done and nothing contradicted, 1 a claim contradicted or a run failed, 2 bad input (one line
-        on standard error says what, where, and the mend), 130 stopped by Ctrl-C.
+        on standard error says what, where, and the fix), 130 stopped by Ctrl-C.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given in (["--version"], ["-V"]):
@@ -75,7 +75,7 @@ def _open_streams() -> list[Any]:
 
 
 def _judge(error: BaseException, kept: str) -> tuple[int | None, str]:
-    """The exit status of an exception and what to say, or None for what is nobody's doing but ours."""
+    """The exit status of an exception and what to say, or None for an internal bug."""
     if is_interrupt(error):
         return INTERRUPTED, f"interrupted{kept}"
     if isinstance(error, ValueError):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _WATCH_EVERY = 2.0  # seconds
 _WATCH_SHARE = 5  # looks at large studies take long: so many times as long is waited for the next
-_MOST_FAILURES = 10
+_MAX_FAILURES = 10
 _STAGES = {"check": "check points", "plan": "write plans", "start": "start workers", "run": "run"}
 
 
@@ -83,7 +83,7 @@ class Sweep:
     """As --status, again and again until all runs have ended."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: study, total, done, failed, reused, failures, apart (why runs of a batch were computed one
-    by one), ids, unentered (why the index lacks runs until the next command, or null); with --status: study, total,
+    by one), ids, not_indexed (why the index lacks runs until the next command, or null); with --status: study, total,
     planned, running, done, failed, per_minute, seconds_left, failures, drivers."""
 
     def run(self) -> int:
@@ -128,8 +128,10 @@ class Sweep:
         except SweepError as error:
             say(f"mesascope sweep: {error}")
             return FAILED
-        if result.unentered is not None:
-            say(f"mesascope sweep: the next command enters into the index what it lacks: {result.unentered}")
+        if result.not_indexed is not None:
+            say(
+                f"mesascope sweep: the next command enters into the index what it lacks: {result.not_indexed}"
+            )
         if self.json:
             print_json(result.model_dump())
         else:
@@ -245,9 +247,9 @@ def _print(result: "SweepResult") -> None:
 
 def _failure_lines(failures: "tuple[Failure, ...]") -> list[str]:
     lines = [
-        printable(f"{one.count} × {one.error}  (such as run {one.run})") for one in failures[:_MOST_FAILURES]
+        printable(f"{one.count} × {one.error}  (such as run {one.run})") for one in failures[:_MAX_FAILURES]
     ]
-    more = len(failures) - _MOST_FAILURES
+    more = len(failures) - _MAX_FAILURES
     return [*lines, f"and {more} other reasons"] if more > 0 else lines
 
 

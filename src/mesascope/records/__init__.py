@@ -1,6 +1,6 @@
-"""What a run leaves behind: claims, figures as data, trajectories, and where they came from.
+"""Records of results: claims, figures as data, trajectories, and their provenance.
 
-Nothing in here knows jax: records can be written, read and drawn where no accelerator library is installed.
+Nothing in here imports jax: records can be written, read and drawn where no accelerator library is installed.
 """
 
 from ._cell_map import CellMap as CellMap

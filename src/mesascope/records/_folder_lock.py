@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ._files import RecordError, host_name, mend, prepare_output, share
+from ._files import RecordError, fix_for, host_name, prepare_output, share
 
 _AGAIN = 0.05  # seconds between attempts
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
@@ -42,8 +42,8 @@ def folder_lock(folder: str | os.PathLike[str], purpose: str, wait: float = 0.0)
             f"{folder}: is in use by {_holder(path)}; wait until it ends, or choose another folder"
         ) from None
     except OSError as error:
-        told = mend(error, "choose another folder")
-        raise RecordError(f"{path}: cannot be written ({error.strerror}); {told}") from error
+        fix = fix_for(error, "choose another folder")
+        raise RecordError(f"{path}: cannot be written ({error.strerror}); {fix}") from error
     try:
         yield
     finally:
@@ -104,7 +104,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 def _holder(path: Path) -> str:
     try:
-        told = json.loads(path.read_text())
-        return f"process {told['pid']} on {told['host']} since {told['since']}"
+        holder = json.loads(path.read_text())
+        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (OSError, ValueError, KeyError, TypeError):  # it has just begun, or just ended
         return "another process"

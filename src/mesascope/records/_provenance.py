@@ -1,4 +1,4 @@
-"""Where a record came from: versions, commit, platform, time, and a digest of the very code that ran."""
+"""The provenance of a record: versions, commit, platform, time, and a digest of the code."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ _STORAGE = ("xarray", "netCDF4", "pydantic")
 
 
 class Provenance(BaseModel):
-    """The circumstances of one run.
+    """Where, when and with what a result was computed.
 
     Attributes:
         mesascope: version of this package.
@@ -27,7 +27,7 @@ class Provenance(BaseModel):
         packages: versions of the libraries that compute and store, by name.
         commit: git commit of the checkout that the package was imported from; None outside one.
         dirty: whether the package's files differ from that commit; None outside a checkout.
-        created: UTC time at which this was taken, ISO 8601 to the second.
+        created: UTC time, ISO 8601 to the second.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,7 +44,7 @@ class Provenance(BaseModel):
 
 
 def _git(*arguments: str) -> str | None:
-    # GIT_DIR and its kin may speak of another repository (inside a hook, say): this asks about our own files.
+    # GIT_DIR and similar variables may name another repository (inside a hook, say).
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     try:
         done = subprocess.run(
@@ -77,7 +77,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _checkout() -> tuple[str | None, bool | None]:
-    # An environment often lies inside some repository that does not hold this package: ask for our own file.
+    # An environment often lies inside a repository that does not track this package.
     if not _git("ls-files", "--error-unmatch", "--", "__init__.py"):
         return None, None
     status = _git("status", "--porcelain", "--", ".")
@@ -89,7 +89,7 @@ def code_version() -> str:
     """Digest of the package's own sources and of the numerical libraries' versions.
 
     An edited checkout or an upgraded library changes it, so that results cached under it are computed anew.
-    It is taken once per process, from the files as they lie at the first call.
+    It is computed once per process, from the files as they lie at the first call.
 
     Returns:
         `"<version>+<first 16 hexadecimal digits of a SHA-256>"`.
@@ -98,7 +98,7 @@ def code_version() -> str:
 
 
 def provenance() -> Provenance:
-    """Record the circumstances of this process, now."""
+    """The provenance of what this process computes now."""
     commit, dirty = _checkout()
     found = {name: package_version(name) for name in LIBRARIES + _STORAGE}
     return Provenance(

@@ -42,7 +42,7 @@ def gather(
 
     Raises:
         RecordError: something is not found, may not be read, or is no record; the message says what, where it was looked for,
-            and the mend.
+            and the fix.
     """
     found = Gathering()
     try:

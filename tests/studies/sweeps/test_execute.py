@@ -34,7 +34,7 @@ def test_a_run_that_raises_is_recorded_with_its_traceback(planned, monkeypatch):
     assert record.error == "RuntimeError: it broke in two lines"
     assert "in broken" in record.traceback
     assert record.attempts == 1
-    assert execute(folders.root, run) == "kept"
+    assert execute(folders.root, run) == "cached"
 
 
 def test_what_ran_out_of_memory_is_tried_again_by_the_next_sweep(planned, monkeypatch, study_with):
@@ -54,7 +54,7 @@ def test_what_ran_out_of_memory_is_tried_again_by_the_next_sweep(planned, monkey
 def test_a_run_that_somebody_computes_is_left_alone(planned):
     folders, run = planned
     with folders.holding(run):
-        assert execute(folders.root, run) == "busy"
+        assert execute(folders.root, run) == "locked"
     assert execute(folders.root, run) == "done"
 
 

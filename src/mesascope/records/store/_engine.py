@@ -64,14 +64,14 @@ def _to_wal(connection: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    # IMMEDIATE: a transaction that reads first and writes later would fail where two meet
+    # IMMEDIATE: of two transactions that read first and write later, one would fail
     writing = connection.get_execution_options().get("mesascope_writing", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A transaction that sees the index as it is at one moment."""
+    """A transaction that reads one consistent state of the index."""
     with plain_errors(engine.url), engine.connect() as connection, connection.begin():
         _limit(connection)
         yield connection
@@ -86,7 +86,7 @@ def _limit(connection: Connection) -> None:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """A transaction that alone may write: what is read from the folders in it is not older than what is there."""
+    """The only transaction that may write at this time."""
     with (
         plain_errors(engine.url),
         engine.connect().execution_options(mesascope_writing=True) as connection,
@@ -99,10 +99,10 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def check(engine: Engine) -> None:
-    """Let SQLite look for damage in the whole file.
+    """Let SQLite check the whole file.
 
     Raises:
-        DamagedIndexError: it finds some.
+        DamagedIndexError: it is damaged.
     """
     if engine.dialect.name == "sqlite":
         with reading(engine) as connection:

@@ -1,4 +1,4 @@
-"""What is written into the index and read from it, in transactions that others open."""
+"""Reading and writing rows of the index, in a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def drop_study(connection: Connection, name: str) -> None:
 
 
 def get_parts(connection: Connection) -> dict[str, int]:
-    """When each folder of runs was last changed, as the index knows it."""
+    """When each folder of runs was last changed, according to the index."""
     return _times(connection, select(PARTS.c.part, PARTS.c.written), "[0-9a-f]{2}")
 
 
@@ -98,7 +98,7 @@ def _times(connection: Connection, chosen: Select[Any], form: str) -> dict[str, 
     """Names and times, as they were written.
 
     Raises:
-        DamagedIndexError: a name is not of this form, or a time is none: a file that is damaged still opens.
+        DamagedIndexError: a name is not of this form, or a time is no integer: SQLite opens some damaged files.
     """
     found, is_name = {}, re.compile(form).fullmatch
     for name, written in connection.execute(chosen):

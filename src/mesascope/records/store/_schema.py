@@ -49,12 +49,12 @@ RUNS = Table(
     Column("seconds", Float),
     Column(
         "written", BigInteger, nullable=False
-    ),  # time of the file run.json in ns, 0 without: has it changed since?
+    ),  # time of the file run.json in ns, 0 where there is none: tells whether it has changed
     Index("runs_by_end", "ended", "id"),
     Index("runs_by_state", "state", "ended", "id"),
 )
 
-# Apart from what is searched, for they are large; and as text: JSONB would turn 1e22 into an integer and -0.0 into 0.
+# In a table of their own, since they are large; as text, since JSONB would turn 1e22 into an integer and -0.0 into 0.
 OUTCOMES = Table(
     "outcomes",
     TABLES,

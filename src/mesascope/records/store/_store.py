@@ -25,7 +25,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Store:
-    """The runs of a store, and the index that finds them. `open_store` opens one.
+    """The runs of a store, with the index that finds them. `open_store` opens one.
 
     Any number of processes may use a store at once, with one index or several: an index is a cache of what the folders say. If
     the store's own index is damaged, it is built again from them, and a warning says so.
@@ -60,7 +60,7 @@ class Store:
 
         return ask(self.folders, self._engine, question, *arguments)
 
-    # Into the index
+    # Writing the index
 
     def enter(self, runs: Iterable[str]) -> None:
         """Bring the index up to date with the folders of these runs, 500 of them in each transaction.
@@ -73,7 +73,7 @@ class Store:
         self._ask(enter, self.folders, tuple(runs))
 
     def write_study(self, study: StudyRecord) -> None:
-        """Store a study in its file and in the index, in place of what had its name.
+        """Store a study in its file and in the index, in place of one with its name.
 
         Raises:
             RecordError: it cannot be written.
@@ -84,7 +84,7 @@ class Store:
         self._ask(enter_studies, self.folders, [study.name])
 
     def refresh(self) -> None:
-        """Enter what others have written into the folders since this store was opened."""
+        """Bring the index up to date with what others have written into the folders."""
         from ._sync import refresh
 
         self._ask(refresh, self.folders)
@@ -100,7 +100,7 @@ class Store:
         self._ask(rebuild, self.folders)
         return self.count()
 
-    # Out of the index
+    # Reading the index
 
     def rows(self, filters: Sequence[str] = (), limit: int | None = None) -> list[RunRow]:
         """The runs that all the filters hold for, those that ended last first.
@@ -124,9 +124,9 @@ class Store:
         return self._ask(count, self.folders, filters)
 
     def refuse_unknown(self, filters: Sequence[str]) -> None:
-        """Refuse filters that are misspelt: that name a study, or a field, that nothing in the index has.
+        """Refuse filters by a study or a field that nothing in the index has: they are probably misspelt.
 
-        A field of outcomes counts as known while there is a kind of run of which none is done.
+        A field of outcomes counts as known while some kind of run has none that is done.
 
         Raises:
             RecordError: the first such filter; or one that cannot be read.
@@ -148,7 +148,7 @@ class Store:
         return found[0]
 
     def compare(self, runs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-        """What differs between runs: path → its value in each of them, None where it has none.
+        """The differences of runs: path → its value in each of them, None where it has none.
 
         Args:
             runs: ids, or how they begin; at least two.
@@ -200,7 +200,7 @@ class Store:
     def export(
         self, form: Format, out: str | os.PathLike[str], filters: Sequence[str] = (), study: str | None = None
     ) -> Path | str:
-        """Write runs in the form of another program.
+        """Write runs in the format of another program.
 
         Args:
             form: parquet and csv: a table, one row a run; netcdf: a study as `to_xarray` gives it; mlflow: runs of an
@@ -270,7 +270,7 @@ class Store:
         return runs
 
     def verify(self) -> list[str]:
-        """Read every file of the store and every row of its index; one line for each that is not as it should be."""
+        """Check every file of the store and every row of its index; one line for each problem."""
         from ._problems import problems
         from ._sync import clean, differences
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mesascope.records._files import RecordError, UnreadableError, mend, prepare_output
+from mesascope.records._files import RecordError, UnreadableError, fix_for, prepare_output
 from mesascope.records._folder_lock import folder_lock
 from mesascope.records._sealed import read_sealed, write_sealed
 from mesascope.records._secrets import without_passwords
@@ -18,7 +18,7 @@ _FILE, _FORMAT = "store.json", "mesascope.store/1"
 
 
 class _StoreFile(BaseModel):
-    """The identity is that of no other store, wherever the folder is moved to."""
+    """The identity is unique, and stays the same when the folder is moved."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,15 +30,15 @@ def identity_of(folder: Path, given: str | os.PathLike[str]) -> str:
 
     Args:
         folder: the folder.
-        given: how somebody has named it.
+        given: its name as the user gave it.
 
     Raises:
         RecordError: it is no store, or its file is damaged.
     """
     file = folder / _FILE
     if not exists(file):
-        told = without_passwords(str(given))  # it may have been meant as a URL
-        raise RecordError(f"{told} is no store of runs; `mesascope sweep` makes one, or check the path")
+        named = without_passwords(str(given))  # it may have been meant as a URL
+        raise RecordError(f"{named} is no store of runs; `mesascope sweep` makes one, or check the path")
     return read_sealed(file, _FORMAT, _StoreFile).identity
 
 
@@ -62,13 +62,13 @@ def exists(file: Path) -> bool:
     """Whether a file is there.
 
     Raises:
-        UnreadableError: nobody can tell.
+        UnreadableError: the system does not say.
     """
     try:
         return file.exists()
     except OSError as error:
-        told = mend(error, "check the path")
-        raise UnreadableError(f"cannot read {file}: {error.strerror}; {told}") from error
+        fix = fix_for(error, "check the path")
+        raise UnreadableError(f"cannot read {file}: {error.strerror}; {fix}") from error
 
 
 def _refuse_others(folder: Path) -> None:

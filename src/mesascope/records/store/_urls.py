@@ -46,7 +46,7 @@ def read_url(text: str) -> URL:
     """The URL of an index.
 
     Raises:
-        RecordError: it is none, or of a database that is not supported; a password is not repeated.
+        RecordError: it is no URL, or that of an unsupported database; the message repeats no password.
     """
     try:
         url = make_url(text)
@@ -74,7 +74,7 @@ def sqlite_url(file: Path) -> URL:
 
 
 def shown(url: URL) -> str:
-    """A URL as it may be printed and recorded: without passwords."""
+    """A URL without passwords, to be printed and recorded."""
     query = {name: value for name, value in url.query.items() if name not in _SECRETS}
     bare = URL.create(
         url.drivername.partition("+")[0], url.username, None, url.host, url.port, url.database, query

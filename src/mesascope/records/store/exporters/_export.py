@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mesascope.records.store._rows import RunRow
 
 Format = Literal["parquet", "csv", "netcdf", "mlflow", "tensorboard"]
-"""The forms that runs can be exported in."""
+"""The formats of exports."""
 
 _OF_ROWS: dict[str, Callable[[Sequence[RunRow], str], None]] = {"parquet": write_parquet, "csv": write_csv}
 
@@ -32,7 +32,7 @@ _OF_ROWS: dict[str, Callable[[Sequence[RunRow], str], None]] = {"parquet": write
 def export_runs(
     form: Format, rows: Sequence[RunRow], folders: RunFolders, target: str, experiment: str
 ) -> Path | str:
-    """Write runs in the form of another program, except netcdf; see `Store.export`.
+    """Write runs in the format of another program, except netcdf; see `Store.export`.
 
     Raises:
         RecordError: there are no rows, they cannot be written, or a package is missing.
@@ -69,7 +69,7 @@ def write_netcdf(data: xarray.Dataset, target: str) -> Path:
 
 
 def _in_letters_of_netcdf(names: Iterable[Hashable]) -> dict[Hashable, str]:
-    """What those names become that NetCDF does not take: each something that no other one is called."""
+    """New, distinct names for those that NetCDF does not take."""
     wanted = dict.fromkeys(names)
     clean = {name: re.sub(r"^$|^\W|[/\x00-\x1f\x7f]|\s$", "_", str(name)) for name in wanted}
     taken = {str(name) for name in wanted if clean[name] == name}
@@ -84,13 +84,13 @@ def _in_letters_of_netcdf(names: Iterable[Hashable]) -> dict[Hashable, str]:
 
 
 def _ended(rows: Sequence[RunRow]) -> list[RunRow]:
-    """The runs that have anything to show."""
+    """The runs that have ended."""
     return [row for row in rows if row.state in ("done", "failed")]
 
 
 @contextmanager
 def _explained(form: str, target: str) -> Iterator[None]:
-    """Say which extra brings a package that is missing, and what cannot be written."""
+    """Turn errors into messages that name the extra of a missing package, or the file that cannot be written."""
     try:
         yield
     except ImportError as error:

@@ -26,7 +26,7 @@ _LONGEST = 6000  # characters of a parameter that MLflow takes
 
 
 def write_mlflow(rows: Sequence[RunRow], folders: RunFolders, target: str, experiment: str) -> None:
-    """Log the runs that MLflow does not have yet.
+    """Log the runs that MLflow does not have.
 
     Args:
         rows: the runs.
@@ -47,13 +47,13 @@ def write_mlflow(rows: Sequence[RunRow], folders: RunFolders, target: str, exper
                 _write(rows, folders, target, experiment)
         except (MlflowException, SQLAlchemyError) as error:
             said = " ".join(str(error).split())
-            told = without_passwords(f"MLflow at {target}: {said[:200]}")
-            raise RecordError(f"{told}; check the tracking URI") from None
+            message = without_passwords(f"MLflow at {target}: {said[:200]}")
+            raise RecordError(f"{message}; check the tracking URI") from None
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep MLflow from telling how it makes its tables, and how often it has tried to reach them."""
+    """Silence what MLflow logs while it makes its tables and connects to them."""
     logger = logging.getLogger("mlflow")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -78,7 +78,7 @@ def _write(rows: Sequence[RunRow], folders: RunFolders, target: str, experiment:
 
 
 def _database(file: Path) -> Path:
-    """The file of MLflow's own database, which MLflow would try to open for minutes where it cannot be."""
+    """The file of MLflow's own database, checked here since MLflow retries for minutes."""
     prepare_output(file.parent)
     if file.is_dir() or (file.exists() and not os.access(file, os.W_OK)):
         raise RecordError(f"{file} is a folder, or cannot be written to; name a file for MLflow's database")
@@ -86,7 +86,7 @@ def _database(file: Path) -> Path:
 
 
 def _finished(client: MlflowClient, experiment: str) -> set[str]:
-    """The runs that were logged wholly: those of an export that was killed are logged again."""
+    """The ids of runs that are logged completely; what an export that was killed left is logged again."""
     found: set[str] = set()
     token = None
     while True:
@@ -98,7 +98,7 @@ def _finished(client: MlflowClient, experiment: str) -> set[str]:
 
 
 def _name(name: str) -> str:
-    """A name in the letters that MLflow takes, and no path of a file."""
+    """A name in the letters that MLflow takes, not a path."""
     return re.sub(r"^\.*$|[^\w.\- :]", "_", name)[:250]
 
 

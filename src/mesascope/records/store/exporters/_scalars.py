@@ -1,4 +1,4 @@
-"""What programs that watch runs show of one: its settings as texts, its results as numbers."""
+"""A run for MLflow and TensorBoard: settings as texts, results as numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def metrics(row: RunRow) -> dict[str, float]:
 
 
 def _is_small(value: Any) -> bool:
-    """Whether this is an integer that is a float, too."""
+    """Whether this is an integer within the range of floats."""
     return isinstance(value, int) and abs(value) <= _LARGEST
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_tensorboard(rows: Sequence[RunRow], folders: RunFolders, target: str) -> None:
-    """Write one folder for every run; those that are there stay as they are. TensorFlow is not needed."""
+    """Write one folder for every run that has none yet. TensorFlow is not needed."""
     from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
     from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
     from tensorboard.summary.writer.event_file_writer import EventFileWriter  # type: ignore[import-untyped]
