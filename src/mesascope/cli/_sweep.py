@@ -63,7 +63,7 @@ class Sweep:
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
     """TOML or JSON file with name, kind, base, axes; - reads standard input."""
     store: Annotated[str, arg(metavar="DIR|URL")]
-    """Folder of the store, made if there is none; or the URL of its index."""
+    """Folder of the store, created if needed; or the URL of its index."""
     index: Annotated[str | None, arg(metavar="URL", help_behavior_hint="")] = None
     """URL of the index, such as postgresql://USER@HOST/DATABASE, if not a file in DIR; the password belongs into
     PGPASSWORD or ~/.pgpass."""
@@ -78,7 +78,7 @@ class Sweep:
     """How many flows to given times, alike but for start, time and numbers of the law, to solve together in one
     compiled call; docs/studies.md says when it pays."""
     status: FlagCreatePairsOff[bool] = False
-    """Compute nothing; say how far the study is, whoever computes it."""
+    """Compute nothing; show the progress of the study, whoever computes it."""
     watch: FlagCreatePairsOff[bool] = False
     """As --status, again and again until all runs have ended."""
     json: FlagCreatePairsOff[bool] = False
