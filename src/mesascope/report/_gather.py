@@ -1,4 +1,4 @@
-"""From what was asked for to the records that a report shows."""
+"""Finding the records of a report."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def gather(
     store: str | os.PathLike[str] | None = None,
     index: str | None = None,
 ) -> Material:
-    """Find the records of what is asked for.
+    """Find the requested records.
 
     Args:
         what: files and folders that hold records; papers and claims, looked up in `results`; names of studies and ids of
@@ -75,7 +75,7 @@ def _everything(
 def _one(
     found: Gathering, what: str, results: Path, store: str | os.PathLike[str] | None, index: str | None
 ) -> None:
-    """Whatever `what` names: a path with records first, then a paper or claim, then a study or run."""
+    """Add the records that `what` names: a path with records first, then a paper or claim, then a study or run."""
     if _read(found, Path(what)):
         return
     if re.fullmatch(r"[a-z0-9._-]+(/[a-z0-9._-]+)?", what):
@@ -103,7 +103,7 @@ def _not_found(what: str, results: Path, store: str | os.PathLike[str] | None) -
 
 
 def _read(found: Gathering, path: Path) -> bool:
-    """Read whatever records are at a path; whether there are any."""
+    """Add the records at a path; returns whether there are any."""
     if path.is_file():
         _read_file(found, path)
     elif (path / "store.json").exists():
@@ -121,7 +121,7 @@ def _read(found: Gathering, path: Path) -> bool:
 
 
 def _read_file(found: Gathering, path: Path) -> None:
-    """A file of records says what it is."""
+    """Add the record in a file, by the format that the file names."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

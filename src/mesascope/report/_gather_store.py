@@ -15,7 +15,7 @@ Where = str | os.PathLike[str]
 
 
 def whole_store(found: Gathering, where: Where, index: str | None) -> None:
-    """All studies of a store, then the runs that no study has.
+    """Add all studies of a store, then the runs that no study has.
 
     Raises:
         RecordError: it cannot be opened, or holds nothing.
@@ -32,7 +32,7 @@ def whole_store(found: Gathering, where: Where, index: str | None) -> None:
 
 
 def from_store(found: Gathering, what: str, where: Where, index: str | None) -> bool:
-    """A study by its name, or a run by how its id begins; whether there is one."""
+    """Add a study by its name, or a run by the beginning of its id; returns whether there is one."""
     with open_store(where, index) as store:
         if what in store.folders.studies():
             _study(found, store, what)

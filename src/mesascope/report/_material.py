@@ -1,4 +1,4 @@
-"""What a report shows: records, and the figures that belong to each."""
+"""The material of a report: records with their figures."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class ClaimEntry:
 
 @dataclass(frozen=True)
 class StudyEntry:
-    """A study, and what the index of its store knows of its runs, by id."""
+    """A study, and the rows of its runs in the index of the store, by id."""
 
     record: StudyRecord
     rows: dict[str, RunRow]
@@ -61,7 +61,7 @@ class TrainingEntry:
 
 @dataclass(frozen=True)
 class CertificateEntry:
-    """A certificate, as it lies in a file."""
+    """A certificate and its file."""
 
     file: Path
     record: CertificateRecord
@@ -69,7 +69,7 @@ class CertificateEntry:
 
 @dataclass(frozen=True)
 class IdentificationEntry:
-    """An identification, as it lies in a file."""
+    """An identification and its file."""
 
     file: Path
     record: IdentificationRecord
@@ -95,7 +95,7 @@ class Material:
 
     @property
     def figures(self) -> Iterator[tuple[str, Figure]]:
-        """All figures, by names that differ and can be those of files and of elements of a page."""
+        """All figures, by distinct names for files and for elements of a page."""
         for claim in self.claims:
             for name, figure in claim.figures:
                 yield f"{_as_name(claim.record.preset or 'claims')}/{name}", figure
@@ -114,7 +114,7 @@ class Material:
 
 
 class Gathering:
-    """Records as they are found.
+    """Collects the records of a report.
 
     Attributes:
         claims, studies, runs, trainings, identifications, certificates: what was found.
@@ -155,5 +155,5 @@ class Gathering:
 
 
 def _as_name(text: str) -> str:
-    """A text of a record, which may hold anything, as the name of a folder that leads nowhere else."""
+    """A text of a record as a safe name of a folder."""
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower())
