@@ -3,8 +3,9 @@
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from ._interrupt import held_interrupts, is_interrupt, lasting_interrupts
 from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, say
@@ -62,12 +63,28 @@ def run() -> NoReturn:
         stream.reconfigure(
             errors="backslashreplace"
         )  # a terminal of ASCII shows \u2026 for …, and JSON reads it back
+    warnings.showwarning = _show_warning
     status = main()
     if status == INTERRUPTED:
         for stream in _open_streams():
             stream.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning for the user in one line, any other with its place in the source."""
+    if category is UserWarning:
+        say(f"mesascope: {message}")
+    elif sys.stderr is not None:
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=sys.stderr)
 
 
 def _open_streams() -> list[Any]:

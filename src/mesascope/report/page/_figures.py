@@ -58,7 +58,7 @@ def embedded(data: Any) -> Markup:
 
 
 def _rounded(data: Any) -> Any:
-    """Numbers rounded to seven digits, finer than a screen shows; more would make the page a third larger."""
+    """Numbers rounded to seven digits, finer than a screen shows; the other digits would be a third of the page."""
     if isinstance(data, float):
         return float(f"{data:.7g}")
     if isinstance(data, dict):
