@@ -89,7 +89,7 @@ def test_numbers_of_any_size_are_refused_with_their_line(run, certificate):
 def test_a_name_that_stands_twice_is_refused(run, certificate):
     text = certificate.read_text().replace("{\n", '{\n "theorem": "1/2",\n', 1)
     certificate.write_text(text)
-    assert "theorem: stands twice" in run("certify", "--check", certificate).refusal
+    assert "theorem: occurs twice" in run("certify", "--check", certificate).refusal
 
 
 def test_many_digits(run, spec):

@@ -151,9 +151,19 @@ def test_verify_and_reindex(run, store):
     ended = run("runs", "verify", "--store", store.root, "--json")
     assert ended.status == 1 and len(ended.json["problems"]) == 1 and "is torn" in ended.json["problems"][0]
     (store.root / "index.sqlite").write_bytes(b"rubbish" * 1000)
-    assert "mesascope runs reindex" in run("runs", "list", "--store", store.root).refusal
-    assert run("runs", "reindex", "--store", store.root, "--json").json == {"runs": 6}
+    with pytest.warns(UserWarning, match="built again from the folders"):
+        assert run("runs", "reindex", "--store", store.root, "--json").json == {"runs": 6}
     assert len(run("runs", "list", "--store", store.root, "--json").json["runs"]) == 6
+
+
+def test_an_index_that_is_built_again_is_told_in_one_line(store):
+    (store.root / "index.sqlite").write_bytes(b"rubbish" * 1000)
+    command = [sys.executable, "-m", "mesascope", "runs", "list", "--json", "--store", store.root]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert len(json.loads(done.stdout)["runs"]) == 6
+    assert done.stderr.startswith("mesascope: index sqlite:///") and len(done.stderr.splitlines()) == 1
+    assert "is built again from the folders" in done.stderr
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
 
 
 def test_export_of_tables_and_arrays(run, store, tmp_path):

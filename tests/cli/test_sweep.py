@@ -42,7 +42,7 @@ def overflowing(study):
 def test_a_sweep_is_told_and_kept(run, study, tmp_path):
     first = run("sweep", study(), "--store", tmp_path / "s", "--json")
     assert first.status == 0
-    counts, reasons = {"total", "done", "failed", "reused"}, {"failures", "apart", "unentered"}
+    counts, reasons = {"total", "done", "failed", "reused"}, {"failures", "apart", "not_indexed"}
     assert set(first.json) == {"study", "ids"} | counts | reasons
     assert (first.json["done"], first.json["failed"], first.json["reused"]) == (2, 0, 0)
     again = run("sweep", study("2, 1, 3"), "--store", tmp_path / "s")

@@ -15,7 +15,7 @@ from mesascope.lab._pool import Pool
 from mesascope.lab._session import Lab, Session
 from mesascope.lab._setting import read_setting
 from mesascope.lab._worker import _outcome
-from mesascope.records import held
+from mesascope.records import folder_lock
 from mesascope.studies import SpecError
 
 SETTING = {
@@ -164,7 +164,7 @@ def test_what_leaves_double_precision_is_reported_with_its_cause(worker, path, s
 
 
 def test_a_claim_is_checked_by_one_at_a_time(tmp_path):
-    with held(tmp_path, "check-zheng2024-theorem-4.1"):
+    with folder_lock(tmp_path, "check-zheng2024-theorem-4.1"):
         with pytest.raises(ValueError, match="another window is checking it now; wait"):
             rerun("zheng2024/theorem-4.1", str(tmp_path), print)
         assert not (tmp_path / "quick").exists()

@@ -106,7 +106,7 @@ def test_code_version_changes_with_the_sources(monkeypatch, tmp_path):
     package = tmp_path / "mesascope"
     package.mkdir()
     (package / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr(_provenance, "_PACKAGE", package)
+    monkeypatch.setattr(_provenance, "PACKAGE", package)
     seen = set()
     for text in ("x = 1\n", "x = 2\n"):
         (package / "a.py").write_text(text)
@@ -134,7 +134,7 @@ def test_provenance_names_versions_and_the_commit_it_can_find(monkeypatch, tmp_p
     # A package inside a repository that does not track it has no commit.
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "__init__.py").write_text("")
-    monkeypatch.setattr(_provenance, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(_provenance, "PACKAGE", tmp_path)
     assert _provenance._checkout.__wrapped__() == (None, None)
     # Once tracked it has one, and an edit makes it dirty.
     git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e@x"]

@@ -3,8 +3,9 @@
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from ._interrupt import held_interrupts, is_interrupt, lasting_interrupts
 from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, say
@@ -24,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 done and nothing contradicted, 1 a claim contradicted or a run failed, 2 bad input (one line
-        on standard error says what, where, and the mend), 130 stopped by Ctrl-C.
+        on standard error says what, where, and the fix), 130 stopped by Ctrl-C.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given in (["--version"], ["-V"]):
@@ -62,6 +63,7 @@ def run() -> NoReturn:
         stream.reconfigure(
             errors="backslashreplace"
         )  # a terminal of ASCII shows \u2026 for …, and JSON reads it back
+    warnings.showwarning = _show_warning
     status = main()
     if status == INTERRUPTED:
         for stream in _open_streams():
@@ -70,12 +72,27 @@ def run() -> NoReturn:
     sys.exit(status)
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning for the user in one line, any other with its place in the source."""
+    if category is UserWarning:
+        say(f"mesascope: {message}")
+    elif sys.stderr is not None:
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=sys.stderr)
+
+
 def _open_streams() -> list[Any]:
     return [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
 
 
 def _judge(error: BaseException, kept: str) -> tuple[int | None, str]:
-    """The exit status of an exception and what to say, or None for what is nobody's doing but ours."""
+    """The exit status of an exception and what to say, or None for an internal bug."""
     if is_interrupt(error):
         return INTERRUPTED, f"interrupted{kept}"
     if isinstance(error, ValueError):

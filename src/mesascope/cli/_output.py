@@ -19,7 +19,7 @@ _WIDTH = 80
 
 
 class InputError(ValueError):
-    """Something that the user gave cannot be used; the message says what, where, and the mend."""
+    """Something that the user gave cannot be used; the message says what, where, and the fix."""
 
 
 @contextmanager

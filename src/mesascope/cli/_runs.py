@@ -29,13 +29,13 @@ class Runs:
     """List, show, compare, export, remove and verify the runs of a store."""
 
     def run(self) -> int:
-        """Never chosen: one of its parts is."""
+        """Refuse `mesascope runs` without a subcommand."""
         raise InputError(f"give one of {', '.join(RUNS)}; mesascope runs --help explains them")
 
 
 @contextmanager
 def _opened(store: str, index: str | None, filters: Sequence[str] = ()) -> Iterator[Store]:
-    """The store, after a look whether it knows what the filters name."""
+    """The store, after a check that it has what the filters name."""
     from mesascope.records import open_store
 
     with stopped_by_interrupts(), open_store(store, index) as opened:
@@ -54,7 +54,7 @@ class List:
     - id: how it begins
     - spec.init.a, outcome.loss: any path in specification or outcome
 
-    People are also told in what the runs that are shown differ, of one kind.
+    Without --json it also shows the settings in which the runs of a kind differ.
     """
 
     store: StoreOption
@@ -64,7 +64,7 @@ class List:
     index: IndexOption = None
     """Database of the index; by default DIR/index.sqlite."""
     limit: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
-    """How many at most; by default 50 for people and all as JSON."""
+    """How many at most; by default 50, with --json all."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: runs, a list of id, status, kind, spec, outcome, error, attempts,
     started, ended, seconds, code."""
@@ -86,7 +86,7 @@ class List:
 
 @dataclass(frozen=True)
 class Show:
-    """Show one run: what was planned, what came of it, and where its files lie."""
+    """Show one run: its plan, its outcome, and the folder of its files."""
 
     id: Annotated[Positional[str], arg(metavar="ID")]
     """The run's id, or how it begins."""
@@ -150,7 +150,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class Export:
-    """Write runs in the form of another program."""
+    """Write runs in the format of another program."""
 
     store: StoreOption
     """Folder of the store, or the URL of its index."""
@@ -190,9 +190,9 @@ class Remove:
     study: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
     """Instead: a study, with the runs that no other study shares."""
     all: FlagCreatePairsOff[bool] = False
-    """Say in so many words that all of them are meant."""
+    """Remove all runs of the store."""
     dry_run: FlagCreatePairsOff[bool] = False
-    """Say what would be removed, and remove nothing."""
+    """List what would be removed, and remove nothing."""
     index: IndexOption = None
     """Database of the index; by default DIR/index.sqlite."""
     json: FlagCreatePairsOff[bool] = False
@@ -222,7 +222,7 @@ class Remove:
         return DONE
 
     def _chosen(self, store: Store, filters: list[str]) -> list[str]:
-        """The ids of the runs that are meant."""
+        """The ids of the chosen runs."""
         if self.study is not None:
             return store.folders.only_in(self.study)
         if self.all or filters:
@@ -232,7 +232,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class Reindex:
-    """Write the index anew from the folders of the runs."""
+    """Build the index again from the folders of the runs."""
 
     store: StoreOption
     """Folder of the store, or the URL of its index."""
@@ -243,10 +243,8 @@ class Reindex:
 
     def run(self) -> int:
         """Rebuild; return the exit status."""
-        from mesascope.records import reindex
-
-        with stopped_by_interrupts():
-            runs = reindex(self.store, self.index)
+        with _opened(self.store, self.index) as store:
+            runs = store.reindex()
         if self.json:
             print_json({"runs": runs})
         else:
@@ -256,9 +254,9 @@ class Reindex:
 
 @dataclass(frozen=True)
 class Verify:
-    """Read every file and row, and tell what is torn, changed, or out of place.
+    """Check every file and row, and list what is torn, changed, or out of place.
 
-    Exit status: 0 all is as it should be, 1 it is not.
+    Exit status: 0 no problems, 1 problems.
     """
 
     store: StoreOption
@@ -295,7 +293,7 @@ RUNS: dict[str, type[Any]] = {
 
 
 def _plain(row: RunRow) -> dict[str, Any]:
-    """A run for a script."""
+    """A run as plain values."""
     names = ("kind", "spec", "outcome", "error", "attempts", "started", "ended", "seconds", "code")
     return {"id": row.id, "status": row.state, **{name: getattr(row, name) for name in names}}
 
@@ -324,12 +322,12 @@ def _print_rows(rows: list[RunRow], total: int) -> None:
 
 
 def _assigned(setting: dict[str, Any]) -> str:
-    """Fields and their values, which stay together where the line is wrapped."""
+    """Fields and their values, as text."""
     return " ".join(f"{printable(name)}={_short(value, 24)}" for name, value in setting.items())
 
 
 def _summary(row: RunRow) -> str:
-    """What came of a run, in a few words."""
+    """The outcome of a run, in a few words."""
     if row.error is not None:
         return printable(row.error)
     found = {name: value for name, value in row.outcome.items() if isinstance(value, int | float | str)}

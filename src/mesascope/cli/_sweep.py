@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _WATCH_EVERY = 2.0  # seconds
 _WATCH_SHARE = 5  # looks at large studies take long: so many times as long is waited for the next
-_MOST_FAILURES = 10
+_MAX_FAILURES = 10
 _STAGES = {"check": "check points", "plan": "write plans", "start": "start workers", "run": "run"}
 
 
@@ -49,7 +49,7 @@ class Sweep(PluginOption):
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
     """TOML or JSON file with name, kind, base, axes; - reads standard input."""
     store: Annotated[str, arg(metavar="DIR|URL")]
-    """Folder of the store, made if there is none; or the URL of its index."""
+    """Folder of the store, created if needed; or the URL of its index."""
     index: Annotated[str | None, arg(metavar="URL", help_behavior_hint="")] = None
     """URL of the index, such as postgresql://USER@HOST/DATABASE, if not a file in DIR; the password belongs into
     PGPASSWORD or ~/.pgpass."""
@@ -64,12 +64,12 @@ class Sweep(PluginOption):
     """How many flows to given times, alike but for start, time and numbers of the law, to solve together in one
     compiled call; docs/studies.md says when it pays."""
     status: FlagCreatePairsOff[bool] = False
-    """Compute nothing; say how far the study is, whoever computes it."""
+    """Compute nothing; show the progress of the study, whoever computes it."""
     watch: FlagCreatePairsOff[bool] = False
     """As --status, again and again until all runs have ended."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: study, total, done, failed, reused, failures, apart (why runs of a batch were computed one
-    by one), ids, unentered (why the index lacks runs until the next command, or null); with --status: study, total,
+    by one), ids, not_indexed (why the index lacks runs until the next command, or null); with --status: study, total,
     planned, running, done, failed, per_minute, seconds_left, failures, drivers."""
 
     def run(self) -> int:
@@ -114,8 +114,10 @@ class Sweep(PluginOption):
         except SweepError as error:
             say(f"mesascope sweep: {error}")
             return FAILED
-        if result.unentered is not None:
-            say(f"mesascope sweep: the next command enters into the index what it lacks: {result.unentered}")
+        if result.not_indexed is not None:
+            say(
+                f"mesascope sweep: the next command enters into the index what it lacks: {result.not_indexed}"
+            )
         if self.json:
             print_json(result.model_dump())
         else:
@@ -231,9 +233,9 @@ def _print(result: "SweepResult") -> None:
 
 def _failure_lines(failures: "tuple[Failure, ...]") -> list[str]:
     lines = [
-        printable(f"{one.count} × {one.error}  (such as run {one.run})") for one in failures[:_MOST_FAILURES]
+        printable(f"{one.count} × {one.error}  (such as run {one.run})") for one in failures[:_MAX_FAILURES]
     ]
-    more = len(failures) - _MOST_FAILURES
+    more = len(failures) - _MAX_FAILURES
     return [*lines, f"and {more} other reasons"] if more > 0 else lines
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from mesascope.core import require_x64
 from mesascope.records import CheckpointError as CheckpointError
-from mesascope.records import atomic_path, provenance, read_checkpoint, write_checkpoint
+from mesascope.records import atomic_path, difference, provenance, read_checkpoint, write_checkpoint
 
 from ._parameters import in_state_precision, real_vector
 
@@ -116,12 +116,12 @@ def refuse_other_fields(path: str | Path, found: dict[str, Any], wanted: dict[st
     Raises:
         CheckpointError: names the first field that differs, with both values.
     """
-    for name in [*wanted, *(name for name in found if name not in wanted)]:
-        there, here = found.get(name, "absent"), wanted.get(name, "absent")
-        if there != here:
-            raise CheckpointError(
-                f"{path}: is a checkpoint of something else: {name} is {there} there and {here} here"
-            )
+    differs = difference(found, wanted)
+    if differs:
+        name, there, here = differs[0], *("absent" if value is None else value for value in differs[1:])
+        raise CheckpointError(
+            f"{path}: is a checkpoint of something else: {name} is {there} there and {here} here"
+        )
 
 
 def describe_tree(tree: Any, name: str = "model") -> dict[str, str]:

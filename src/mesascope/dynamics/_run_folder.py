@@ -13,7 +13,7 @@ import equinox as eqx
 import numpy as np
 
 from mesascope.objectives import Task
-from mesascope.records import CheckpointError, held, read_checkpoint, remove_leftovers
+from mesascope.records import CheckpointError, folder_lock, read_checkpoint, remove_leftovers
 
 from ._checkpoint import describe_tree, read_arrays, refuse_other_fields, write_model
 from ._optimizer import Optimizer
@@ -50,7 +50,7 @@ class RunFolder:
         """
         if self.path.exists() and not self.path.is_dir():
             raise CheckpointError(f"{self.path}: is not a folder; name one for the checkpoints")
-        with held(self.path, "checkpoints"):
+        with folder_lock(self.path, "checkpoints"):
             remove_leftovers(self.path)
             yield
 

@@ -20,11 +20,11 @@ from mesascope.papers import INSIGHTS, reproduce
 from mesascope.papers import claims as known_claims
 from mesascope.probes import draw_problems, identify, sensitivities, sensitivity_cosine
 from mesascope.processes import DiagonalUnitary, NextToken
-from mesascope.records import InUseError, held, plain
+from mesascope.records import InUseError, folder_lock, plain
 from mesascope.studies import FlowSpec, SpecError
 
+from ._jobs import Progress
 from ._sizes import FRAMES, IDENTIFY_TOKENS, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
-from ._worker import Progress
 
 _SEED = 0
 _ZERO = 1e-6  # smaller weights count as 0: a flow ends before they vanish
@@ -345,7 +345,7 @@ def rerun(claim: str, folder: str, progress: Progress) -> dict[str, Any]:
     progress(f"checking {claim}; this may take minutes")
     check = f"check-{claim.replace('/', '-')}"
     try:
-        with held(folder, check):  # else figures of one check lie beside the record of another
+        with folder_lock(folder, check):  # else figures of one check come beside the record of another
             done = reproduce(claim, out=folder, rerun=True)
     except InUseError:
         raise ValueError("another window is checking it now; wait until that is done") from None

@@ -10,6 +10,9 @@ from typing import Any
 
 from mesascope.studies import FlowSpec
 
+Progress = Callable[[str], None]
+"""Reports the progress of a job; raises KeyboardInterrupt once it is asked to stop."""
+
 _GRACE = 2.0  # seconds between the request to stop and the end of the process
 
 

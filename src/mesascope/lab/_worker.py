@@ -13,8 +13,7 @@ from typing import Any
 from mesascope.specs import give_plugins
 from mesascope.studies import SpecError
 
-Progress = Callable[[str], None]
-"""Reports the progress of a job; raises KeyboardInterrupt once it is asked to stop."""
+from ._jobs import Progress
 
 
 def serve(

@@ -1,6 +1,6 @@
-"""What a run leaves behind: claims, figures as data, trajectories, and where they came from.
+"""Records of results: claims, figures as data, trajectories, and their provenance.
 
-Nothing in here knows jax: records can be written, read and drawn where no accelerator library is installed.
+Nothing in here imports jax: records can be written, read and drawn where no accelerator library is installed.
 """
 
 from ._cell_map import CellMap as CellMap
@@ -39,8 +39,8 @@ from ._files import atomic_path as atomic_path
 from ._files import prepare_output as prepare_output
 from ._files import remove_leftovers as remove_leftovers
 from ._files import share as share
-from ._held import InUseError as InUseError
-from ._held import held as held
+from ._folder_lock import InUseError as InUseError
+from ._folder_lock import folder_lock as folder_lock
 from ._identification import CurveRecord as CurveRecord
 from ._identification import CurvesRecord as CurvesRecord
 from ._identification import IdentificationRecord as IdentificationRecord
@@ -49,6 +49,10 @@ from ._identification import ReadingRecord as ReadingRecord
 from ._identification import SeparationRecord as SeparationRecord
 from ._identification import read_identification as read_identification
 from ._identification import write_identification as write_identification
+from ._identity import PACKAGE as PACKAGE
+from ._identity import code_digest as code_digest
+from ._identity import difference as difference
+from ._identity import identity as identity
 from ._newest import Checked as Checked
 from ._newest import NewestClaims as NewestClaims
 from ._newest import run_directories as run_directories
@@ -73,4 +77,5 @@ from .store import StudyPoint as StudyPoint
 from .store import StudyRecord as StudyRecord
 from .store import differing_settings as differing_settings
 from .store import open_store as open_store
-from .store import reindex as reindex
+
+held = folder_lock  # for `papers.ahn2023`

@@ -1,4 +1,4 @@
-"""A function of two parameters, or a kind for every pair of them, as coloured cells."""
+"""A function of two parameters, or a category for every pair of them, as coloured cells."""
 
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self

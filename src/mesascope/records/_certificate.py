@@ -1,4 +1,4 @@
-"""The record of a certificate: a statement about a critical point, and all that is needed to prove it again."""
+"""The record of a certificate: a statement about a critical point, and what is needed to prove it again."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def write_certificate(path: str | os.PathLike[str], record: CertificateRecord) -
 
 
 class _RepeatedKeyError(Exception):
-    """A name that stands twice in one JSON object: readers disagree about which holds."""
+    """A name occurs twice in one JSON object; JSON readers disagree about which value counts."""
 
 
 def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -80,14 +80,14 @@ def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 class CertificateFile:
-    """A certificate as it lies in a file, for messages that name its lines.
+    """A certificate in a file, for messages that name its lines.
 
     Attributes:
         path: the file.
         record: what it holds.
 
     Raises:
-        RecordError: it is absent, no JSON, or no certificate; the message says in which line.
+        RecordError: it is absent, no JSON, or no certificate; the message names the line.
     """
 
     path: Path
@@ -106,7 +106,7 @@ class CertificateFile:
             ) from error
         except _RepeatedKeyError as error:
             line = max(n for path, n in json_lines(text).items() if path[-1:] == error.args)
-            raise RecordError(f"{self.path}:{line}: {error}: stands twice; certify again") from None
+            raise RecordError(f"{self.path}:{line}: {error}: occurs twice; certify again") from None
         except (
             ValueError,
             RecursionError,
@@ -117,21 +117,21 @@ class CertificateFile:
             self.record = CertificateRecord.model_validate(content)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise self.error([str(part) for part in first["loc"]], _told(first)) from None
+            raise self.error([str(part) for part in first["loc"]], _message(first)) from None
 
-    def error(self, field: list[str], told: str) -> RecordError:
-        """The error of a field: file, line, field, and what is wrong with it."""
+    def error(self, field: list[str], what: str) -> RecordError:
+        """The error of a field, with file and line."""
         name = ".".join(field) or "the file"
-        return RecordError(f"{self.path}:{self._line(tuple(field))}: {name}: {told}; certify again")
+        return RecordError(f"{self.path}:{self._line(tuple(field))}: {name}: {what}; certify again")
 
     def _line(self, field: tuple[str, ...]) -> int:
-        """The line of a field, or of what it should stand in, counted from 1."""
+        """The line of a field, or of the object that lacks it, counted from 1."""
         while field not in self._lines:
             field = field[:-1]
         return self._lines[field]
 
 
-def _told(error: ErrorDetails) -> str:
+def _message(error: ErrorDetails) -> str:
     if error["type"] == "string_pattern_mismatch":
         return "must be a number in quotes such as 12, 0.001 or 1/3"
     if error["type"] == "model_type":

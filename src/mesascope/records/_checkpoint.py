@@ -1,7 +1,7 @@
-"""The file of a checkpoint: a seal, a header, and arrays as bytes, written as a whole or not at all.
+"""The file of a checkpoint: a checksum, a header, and arrays as bytes, written as a whole or not at all.
 
 The first line is JSON with the format, and size and SHA-256 of all that follows; the second is JSON that says what the file
-holds; the rest are the arrays, which only the room that trains can read.
+holds; the rest are the arrays, which only `dynamics` can read.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ _FORMAT = "mesascope checkpoint 1"
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is absent, torn, or of something else; the message says which field differs and the mend."""
+    """A checkpoint is absent, torn, or of something else; the message names the field that differs and the fix."""
 
 
 def write_checkpoint(path: Path, header: dict[str, Any], payload: bytes) -> None:
@@ -35,7 +35,7 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], bytes]:
-    """What the file says about itself, and its arrays as bytes.
+    """The header of the file, and its arrays as bytes.
 
     Raises:
         CheckpointError: no such file, not a checkpoint, or a truncated or damaged one.

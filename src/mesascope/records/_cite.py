@@ -1,11 +1,11 @@
-"""BibTeX for what was used: every key that a docstring, a claim or a figure names is in `references.bib`."""
+"""BibTeX entries: `references.bib` has every key that a docstring, a claim or a figure names."""
 
 import re
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
-# As the file is written, an entry opens in the first column and its closing brace stands there alone.
+# In this file an entry begins in the first column, and its closing brace is alone on a line.
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),\n.*?^\}$", re.MULTILINE | re.DOTALL)
 
 
@@ -37,6 +37,6 @@ def cite(*keys: str) -> str:
     for key in keys:
         if key not in entries:
             near = get_close_matches(str(key), entries, n=1, cutoff=0.5)
-            mend = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(entries)}"
-            raise ValueError(f"cite: no reference {key!r}; {mend}")
+            fix = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(entries)}"
+            raise ValueError(f"cite: no reference {key!r}; {fix}")
     return "\n\n".join(entries[key] for key in dict.fromkeys(keys or entries))

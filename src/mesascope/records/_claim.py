@@ -1,11 +1,11 @@
-"""The record of one checked claim, and the fingerprint under which its result may be reused."""
+"""The record of one checked claim, and the fingerprint that decides whether its result is reused."""
 
-import hashlib
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from ._plain import PlainMapping, PlainValue, canonical_json
+from ._identity import identity
+from ._plain import PlainMapping, PlainValue
 from ._provenance import Provenance, code_version
 
 Decision = Literal["met", "not met", "undecided"]
@@ -13,7 +13,7 @@ Decision = Literal["met", "not met", "undecided"]
 Evidence = Literal[
     "proved", "exact", "measured at the paper's setting", "measured, reduced", "measured, another model"
 ]
-"""What an outcome rests on.
+"""The evidence of an outcome.
 
 - `proved`: a certificate in balls and rationals, which can be checked again;
 - `exact`: computed without sampling, to rounding and the solver's tolerance, at the sizes listed;
@@ -28,10 +28,10 @@ Outcome = Literal[
 Verdict = Literal["verified", "refuted", "inconclusive"]
 """An outcome in one of three words, for scripts; see `VERDICTS`."""
 Origin = Literal["paper", "paper, second-hand", "authors' code", "review", "ours"]
-"""Who says what a claim states.
+"""The origin of a claim.
 
 `paper`: its text, at a place that was read; `paper, second-hand`: the paper as others or notes report it;
-`authors' code`: their program or what it printed; `review`: asked for, or told, in the reviews; `ours`: found or derived here.
+`authors' code`: their program or its output; `review`: the reviews of the paper; `ours`: found or derived here.
 """
 VERDICTS: dict[Outcome, Verdict] = {
     "holds": "verified",
@@ -48,12 +48,12 @@ SIGNS: dict[Outcome, str] = {
     "not reproduced at this scale": "○",
     "undecided": "?",
 }
-"""Outcome → the sign that stands before it, so that no colour alone says it."""
+"""Outcome → the sign before it, so that it is not shown by colour alone."""
 _CONTRADICTS: tuple[Evidence, ...] = ("proved", "exact", "measured at the paper's setting")
 
 
 def outcome_of(decision: Decision, evidence: Evidence, difference: str = "") -> Outcome:
-    """What a decision means, given the evidence that it rests on.
+    """The outcome of a decision, given its evidence.
 
     A criterion that is not met contradicts a claim only by proof, by exact computation or at the paper's own setting. At
     any other the claim is not reproduced, which says nothing about the paper.
@@ -74,7 +74,7 @@ def outcome_of(decision: Decision, evidence: Evidence, difference: str = "") -> 
 _PART = r"[a-z0-9][a-z0-9._-]*"
 NAME = rf"^{_PART}(/{_PART})*$"
 NO_FINGERPRINT = "failed"
-"""The fingerprint of a failed check: equal to none, so that it is never reused."""
+"""The fingerprint of a failed check; it equals no other, so that the record is never reused."""
 ClaimId = Annotated[str, StringConstraints(pattern=rf"^{_PART}/{_PART}$", max_length=160)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -89,23 +89,23 @@ class ClaimRecord(BaseModel):
         id: `paper/claim`, e.g. `zheng2024/theorem-4.1`.
         title: the claim in a few words.
         statement: the claim in one sentence.
-        source: where it stands: bib key, and number of the theorem or figure or the file and line of the authors' program.
+        source: bib key, and number of the theorem or figure or the file and line of the authors' program.
         origin: who says it.
-        evidence: what the outcome rests on.
+        evidence: of the outcome.
         decision: whether the criterion is met.
         difference: in what the finding departs from the statement, one sentence; empty where it does not.
-        criterion: what decides, and why the tolerance or threshold is what it is.
+        criterion: what decides, with the reason for the tolerance or threshold.
         history: what was tried before, and which seeds were looked at; empty where nothing was.
         parts: part of the statement → its decision; empty where there is one part.
         measured: what was computed: a number, or a list or mapping of numbers.
         expected: what the claim says it is.
         tolerance: the largest difference that still meets the criterion, ≥ 0; None where none applies.
         seconds: wall time of the check, ≥ 0.
-        details: whatever else helps to judge: every case of the claim, errors, intervals.
+        details: further numbers: every case of the claim, errors, intervals.
         setting: the sizes, steps, seeds and thresholds with which it was checked.
         preset: name of the set of settings, `small` or `full`.
         seed: seed of everything sampled; None where nothing was.
-        fingerprint: under what the result may be reused; see `fingerprint`.
+        fingerprint: the result is reused under an equal one; see `fingerprint`.
         files: data and figures that belong to it, as paths relative to the run directory.
         provenance: versions, commit, platform and time of the run.
     """
@@ -152,9 +152,7 @@ class ClaimRecord(BaseModel):
 
 
 def fingerprint(claim: str, spec: Any, preset: str | None = None, code: str | None = None) -> str:
-    """Digest of everything that a claim's result depends on.
-
-    A stored result is the result of running again exactly when the fingerprints are equal.
+    """The `identity` of a claim's result: a stored one is that of running again exactly when the fingerprints are equal.
 
     Args:
         claim: the claim's id.
@@ -163,10 +161,9 @@ def fingerprint(claim: str, spec: Any, preset: str | None = None, code: str | No
         code: digest of the code; by default `code_version()`.
 
     Returns:
-        64 hexadecimal digits: SHA-256 of the canonical JSON of the four.
+        64 hexadecimal digits.
 
     Raises:
         TypeError: `spec` holds something that a record cannot.
     """
-    parts = {"claim": claim, "spec": spec, "preset": preset, "code": code or code_version()}
-    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+    return identity("claim", {"claim": claim, "settings": spec, "preset": preset}, code or code_version())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 FORMAT = "mesascope.data/1"
 _MARK = "mesascope_format"
 _LIBRARY = Lock()
-"""HDF5 as it is shipped serves one thread at a time: two at once end in errors or in the end of the process."""
+"""HDF5 as it is shipped serves one thread at a time: two at once cause errors or a crash of the process."""
 
 # name → (dimensions, values)
 Variables = Mapping[str, tuple[str | Sequence[str], Any]]
@@ -40,7 +40,7 @@ def write_dataset(
     if not isinstance(data, xarray.Dataset):
         data = xarray.Dataset({name: (dims, np.asarray(values)) for name, (dims, values) in data.items()})
     marked = data.assign_attrs({**(attrs or {}), _MARK: FORMAT})
-    # A checksum on every block of every array that can carry one: rot is then an error, never a wrong number.
+    # A checksum on every block of every array that can have one: damage is then an error, never a wrong number.
     encoding = {
         name: {"fletcher32": True}
         for name, variable in marked.variables.items()
@@ -51,12 +51,14 @@ def write_dataset(
             with _LIBRARY:
                 marked.to_netcdf(temporary, engine="netcdf4", auto_complex=True, encoding=encoding)
         except PermissionError:
-            temporary.write_bytes(bytes(8192))  # netCDF calls a full disk so, too: the system says what it is
+            temporary.write_bytes(
+                bytes(8192)
+            )  # netCDF reports a full disk so, too; this write then raises the right error
             raise
         except (TypeError, ValueError, RuntimeError) as error:
-            full = "HDF error" in str(error)  # all that the library says of a disk that takes no more
-            mend = "free space or choose another output folder" if full else "store numbers and strings only"
-            raise RecordError(f"cannot write {path}: {error}; {mend}") from error
+            full = "HDF error" in str(error)  # the only message of the library for a full disk
+            fix = "free space or choose another output folder" if full else "store numbers and strings only"
+            raise RecordError(f"cannot write {path}: {error}; {fix}") from error
 
 
 def read_dataset(path: Path) -> "xarray.Dataset":

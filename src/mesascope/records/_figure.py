@@ -1,4 +1,4 @@
-"""Figures as data: traces in panels, without a word about the library that draws them."""
+"""Figures as data: traces in panels, independent of the library that draws them."""
 
 import math
 from collections.abc import Iterator
@@ -37,8 +37,8 @@ class _Data(BaseModel):
 def _same_length(what: str, **columns: tuple[float, ...] | None) -> None:
     lengths = {name: len(values) for name, values in columns.items() if values is not None}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise ValueError(f"{what}: the columns differ in length ({told}); give one value of each per point")
+        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(f"{what}: the columns differ in length ({found}); give one value of each per point")
 
 
 class Line(_Data):
@@ -118,7 +118,7 @@ class Points(_Data):
 
 
 class Rule(_Data):
-    """A straight line across the panel at one value: what theory says.
+    """A straight line across the panel at one value, such as that of a theory.
 
     Attributes:
         value: where it lies.
@@ -230,7 +230,7 @@ class Histogram(_Data):
 
 
 Trace = Annotated[Line | Band | Points | Rule | Heatmap | CellMap | Histogram, Field(discriminator="kind")]
-"""What a panel shows: any of these, told apart by `kind`."""
+"""The contents of panels, distinguished by `kind`."""
 
 
 def _coordinates(trace: Trace, axis: Literal["x", "y"]) -> Iterator[float]:
@@ -295,7 +295,7 @@ class Panel(_Data):
 
 
 class Figure(_Data):
-    """A figure: panels that belong together.
+    """A figure: one or more panels.
 
     Attributes:
         title: what it shows, in one line.

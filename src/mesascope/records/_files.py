@@ -1,4 +1,4 @@
-"""Files that are whole or absent: every write goes to a temporary file that then takes the target's name."""
+"""Files that are whole or absent: every write goes to a temporary file that is then renamed to the target."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# .<target>.<host>-<pid>-<random>.tmp: whoever finds one left over can tell whether its writer is still there.
+# .<target>.<host>-<pid>-<random>.tmp: the name tells whether the writer of a file that was left over still runs.
 _TEMPORARY = re.compile(r"^\..+\.(?P<host>[A-Za-z0-9_]*)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$")
 _ABANDONED_AFTER = 24 * 3600  # seconds; no single write takes a day, on any machine that shares the folder
 _SHARED = stat.S_ISGID | stat.S_IWGRP
@@ -21,15 +21,15 @@ _NO_PLACE = (errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAM
 
 
 class RecordError(ValueError):
-    """A record is absent, torn, foreign or cannot be written; the message says which, where, and the mend."""
+    """A record is absent, torn, foreign or cannot be written; the message says which, where, and the fix."""
 
 
 class UnreadableError(RecordError):
-    """A file that is there, and that this user may not read or this machine cannot: nothing is known of it."""
+    """A file that exists and cannot be read: its content is unknown."""
 
 
 def host_name() -> str:
-    """The name of this machine, as it can stand in the name of a file."""
+    """The name of this machine, in letters for names of files."""
     return re.sub(r"\W", "_", platform.node(), flags=re.ASCII)[:32]
 
 
@@ -37,8 +37,8 @@ def _reason(error: OSError | ValueError) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
-def mend(error: OSError | ValueError, otherwise: str) -> str:
-    """What to do about a file that cannot be read or written."""
+def fix_for(error: OSError | ValueError, otherwise: str) -> str:
+    """What to do about a file that cannot be read or written: about its permissions, or `otherwise`."""
     if getattr(error, "errno", None) in _FORBIDDEN:
         return (
             "check the permissions; what several users share is made with `chmod g+ws FOLDER`, and what lies in it "
@@ -48,18 +48,18 @@ def mend(error: OSError | ValueError, otherwise: str) -> str:
 
 
 def share(path: Path) -> None:
-    """Let the group use what was made in a folder that it shares, whatever the umask of whoever made it.
+    """Let the group read and write a new file or folder in a shared folder, whatever the umask.
 
-    A folder is shared if the group may write to it and it hands its group on (`chmod g+ws`).
+    A folder is shared if the group may write to it and new files inherit the group (`chmod g+ws`).
     """
-    with suppress(OSError):  # another user's: it is as that one has left it
+    with suppress(OSError):  # it belongs to another user and stays as it is
         if os.stat(path.parent).st_mode & _SHARED == _SHARED:
             mode = os.stat(path).st_mode
             os.chmod(path, stat.S_IMODE(mode) | (0o2070 if stat.S_ISDIR(mode) else 0o060))
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and what is missing above it."""
+    """Make a folder and its missing parents."""
     missing = _missing(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for part in reversed(missing):
@@ -115,7 +115,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
             if error.errno in _NO_PLACE
             else "free space or choose another output folder"
         )
-        raise RecordError(f"cannot write {target}: {_reason(error)}; {mend(error, otherwise)}") from error
+        raise RecordError(f"cannot write {target}: {_reason(error)}; {fix_for(error, otherwise)}") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -178,6 +178,6 @@ def prepare_output(path: str | os.PathLike[str]) -> Path:
                 part.rmdir()
         raise RecordError(
             f"output folder {str(path)!r} cannot be written to: {_reason(error)}; "
-            + mend(error, "choose another folder")
+            + fix_for(error, "choose another folder")
         ) from error
     return folder

@@ -32,7 +32,7 @@ class RankedRecord(_Record):
 
 
 class SeparationRecord(_Record):
-    """Data on which the model was asked to tell candidates apart; see `mesascope.probes.Separation`."""
+    """Data chosen to separate candidates, and the model's distances on them; see `mesascope.probes.Separation`."""
 
     setting: str
     examples: int
@@ -43,7 +43,7 @@ class SeparationRecord(_Record):
 
 
 class ReadingRecord(_Record):
-    """What the weights themselves say; see `mesascope.probes.Reading`."""
+    """The algorithm read from the weights; see `mesascope.probes.Reading`."""
 
     algorithm: str
     step_size: Number
@@ -107,10 +107,10 @@ class IdentificationRecord(_Record):
     Attributes:
         verdict, candidates, ranking, separated_by, reasons, reading: what was found.
         process, task: the data, in a few words.
-        tasks, seed, tolerance, level: how it was asked.
-        spec: the specification of the question.
+        tasks, seed, tolerance, level: the settings.
+        spec: the specification of the identification.
         provenance: versions, commit, platform and time.
-        curves: what figures show; None where nobody asked for them.
+        curves: the data of figures; None where none were asked for.
     """
 
     verdict: Literal["identified", "ambiguous", "none"]

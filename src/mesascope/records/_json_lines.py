@@ -1,4 +1,4 @@
-"""In which line of a JSON text every value stands, for messages that name it."""
+"""The line of every value in a JSON text, for messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 def json_lines(text: str) -> dict[tuple[str, ...], int]:
     """The line of every value of a valid JSON text, counted from 1, by its path: names and indices as strings.
 
-    The value of a name is said to stand where the name does. Of a name that stands twice it is the second place.
+    The line of a value is that of its name; if a name occurs twice, that of the second.
     """
     lines: dict[tuple[str, ...], int] = {(): 1}
     path: list[str] = []

@@ -1,4 +1,4 @@
-"""Records of claims from many run directories: of checks of one claim the newest."""
+"""Records of claims from many run directories: the newest check of every claim."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ from ._claim import ClaimRecord
 from ._figure import Figure
 from ._run import RunDirectory
 
-_FAILED = "failed"  # where a run directory keeps the last checks that raised
+_FAILED = "failed"  # folder of the last checks that raised errors
 
 
 class Checked(NamedTuple):
@@ -32,7 +32,7 @@ class Checked(NamedTuple):
 
 
 class NewestClaims:
-    """Records of checks as they are found: of a claim that was checked several times under a preset, the newest.
+    """Records of checks: the newest for each claim and preset.
 
     Attributes:
         problems: one line for every record that cannot be read.
@@ -44,14 +44,14 @@ class NewestClaims:
         self.problems: list[str] = []
 
     def take(self, run: RunDirectory, record: ClaimRecord) -> None:
-        """Take a record, unless there is a newer one."""
+        """Add a record, unless there is a newer one."""
         key, among = (record.id, record.preset), self._failed if record.failed else self._done
         there = among.get(key)
         if there is None or there.record.provenance.created < record.provenance.created:
             among[key] = Checked(record, run)
 
     def take_all(self, run: RunDirectory, what: str | None = None) -> bool:
-        """Take the claims of a run directory, all or those of a paper or a name; whether there were any.
+        """Add the claims of a run directory: all, or those of a paper, or one. Returns whether there were any.
 
         Raises:
             OSError: the folder may not be read.
@@ -69,12 +69,14 @@ class NewestClaims:
         return seen
 
     def all(self) -> tuple[Checked, ...]:
-        """One for each claim and preset; a check that raised counts where nothing better is known."""
+        """One for each claim and preset; a check that raised an error only where there is no other."""
         return tuple({**self._failed, **self._done}.values())
 
 
 def run_directories(folder: Path, deep: int = 2) -> Iterator[RunDirectory]:
-    """The folder, if `reproduce` wrote it; else those below it that it wrote, sorted: `results` has them two folders deep.
+    """The folder if `reproduce` wrote it, otherwise the folders below it that `reproduce` wrote, sorted.
+
+    `results` has them at depth 2.
 
     Raises:
         OSError: a folder may not be read.

@@ -1,4 +1,4 @@
-"""Values as strict JSON: what a record may hold, and one canonical text of it."""
+"""Values as strict JSON: the types that a record may hold, and their canonical text."""
 
 import json
 import math
@@ -19,10 +19,10 @@ def plain(value: Any, where: str = "value") -> JsonValue:
 
     Args:
         value: what to convert; arrays need no library here, only a `tolist` method.
-        where: what to call the value in an error.
+        where: the name of the value in errors.
 
     Raises:
-        TypeError: something in `value` has no such form; the message says where in it.
+        TypeError: something in `value` has no such form; the message says where.
         ValueError: two keys of a mapping are the same string.
     """
     if value is None or isinstance(value, bool | str):
@@ -52,7 +52,7 @@ def plain(value: Any, where: str = "value") -> JsonValue:
 
 
 def canonical_json(value: Any) -> str:
-    """Return the one JSON text of `value` (see `plain`): keys sorted, no spaces, ASCII only."""
+    """Return the canonical JSON text of `value` (see `plain`): keys sorted, no spaces, ASCII only."""
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

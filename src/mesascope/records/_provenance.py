@@ -1,35 +1,22 @@
-"""Where a record came from: versions, commit, platform, time, and a digest of the very code that ran."""
+"""The provenance of a record: versions, commit, platform, time, and a digest of the code."""
 
-import hashlib
 import os
 import platform
 import re
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-# The libraries that numbers pass through: another version may give another last digit.
-_LIBRARIES = (
-    "jax",
-    "jaxlib",
-    "equinox",
-    "diffrax",
-    "optax",
-    "optimistix",
-    "lineax",
-    "numpy",
-    "scipy",
-)
+from ._identity import LIBRARIES, PACKAGE, code_digest, package_version
+
 _STORAGE = ("xarray", "netCDF4", "pydantic")
 
 
 class Provenance(BaseModel):
-    """The circumstances of one run.
+    """Where, when and with what a result was computed.
 
     Attributes:
         mesascope: version of this package.
@@ -40,7 +27,7 @@ class Provenance(BaseModel):
         packages: versions of the libraries that compute and store, by name.
         commit: git commit of the checkout that the package was imported from; None outside one.
         dirty: whether the package's files differ from that commit; None outside a checkout.
-        created: UTC time at which this was taken, ISO 8601 to the second.
+        created: UTC time, ISO 8601 to the second.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,26 +36,19 @@ class Provenance(BaseModel):
     code: str
     python: str
     platform: str
-    processor: str = ""  # of records from before it was taken down
+    processor: str = ""  # in records from before it was recorded
     packages: dict[str, str]
     commit: str | None
     dirty: bool | None
     created: str
 
 
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
 def _git(*arguments: str) -> str | None:
-    # GIT_DIR and its kin may speak of another repository (inside a hook, say): this asks about our own files.
+    # GIT_DIR and similar variables may name another repository (inside a hook, say).
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     try:
         done = subprocess.run(
-            ["git", "-C", str(_PACKAGE), *arguments],
+            ["git", "-C", str(PACKAGE), *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -97,7 +77,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _checkout() -> tuple[str | None, bool | None]:
-    # An environment often lies inside some repository that does not hold this package: ask for our own file.
+    # An environment often lies inside a repository that does not track this package.
     if not _git("ls-files", "--error-unmatch", "--", "__init__.py"):
         return None, None
     status = _git("status", "--porcelain", "--", ".")
@@ -109,27 +89,20 @@ def code_version() -> str:
     """Digest of the package's own sources and of the numerical libraries' versions.
 
     An edited checkout or an upgraded library changes it, so that results cached under it are computed anew.
-    It is taken once per process, from the files as they lie at the first call.
+    It is computed once per process, from the files as they lie at the first call.
 
     Returns:
         `"<version>+<first 16 hexadecimal digits of a SHA-256>"`.
     """
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(_PACKAGE).as_posix()} {len(content)}\n".encode())
-        digest.update(content)
-    for name in _LIBRARIES:
-        digest.update(f"{name}=={_version(name)}\n".encode())
-    return f"{_version('mesascope')}+{digest.hexdigest()[:16]}"
+    return code_digest(PACKAGE, PACKAGE.rglob("*.py"))
 
 
 def provenance() -> Provenance:
-    """Take down the circumstances of this process, now."""
+    """The provenance of what this process computes now."""
     commit, dirty = _checkout()
-    found = {name: _version(name) for name in _LIBRARIES + _STORAGE}
+    found = {name: package_version(name) for name in LIBRARIES + _STORAGE}
     return Provenance(
-        mesascope=_version("mesascope") or "unknown",
+        mesascope=package_version("mesascope") or "unknown",
         code=code_version(),
         python=platform.python_version(),
         platform=platform.platform(),

@@ -1,10 +1,10 @@
-"""The run directory: the one place where a run's claims, data and figures lie.
+"""The run directory: claims, data and figures of a run.
 
     claims/<paper>/<claim>.json     one sealed ClaimRecord each
     data/<name>.nc                  trajectories and samples
     figures/<name>.json             figures as traces; a renderer puts <name>.pdf and <name>.png beside it
 
-Every file is whole or absent and stands for itself: there is no index that could disagree with them.
+Every file is whole or absent. There is no index.
 """
 
 import os
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import xarray
 
 CLAIM_FORMAT = "mesascope.claim/2"
-"""What the file of a claim's record says that it is."""
+"""The format that the file of a claim's record names."""
 FIGURE = "mesascope.figure/1"
 _SUFFIX = {"claims": ".json", "data": ".nc", "figures": ".json"}
 
@@ -32,8 +32,8 @@ class RunDirectory:
     """A folder of records.
 
     Names are lower-case parts of letters, digits, `.`, `_` and `-`, joined by `/`, such as
-    `zheng2024/figure-1a`. Several processes may write to one run directory: whoever writes last wins a file,
-    and no reader ever sees a part of one.
+    `zheng2024/figure-1a`. Several processes may write to one run directory: the last one that
+    writes a file wins, and no reader ever sees a part of one.
 
     Attributes:
         path: the folder.
@@ -44,7 +44,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> "RunDirectory":
-        """Make the folder, or take an existing one up again, and prove that it can be written to.
+        """Make the folder, or open an existing one, and check that it can be written to.
 
         What a killed run left half-written is removed; its finished records stay.
 
@@ -98,10 +98,10 @@ class RunDirectory:
         return record
 
     def reusable_claim(self, claim: str, fingerprint: str) -> ClaimRecord | None:
-        """Return the stored record of `claim` if running it again would give the same, else None.
+        """Return the stored record of `claim` if checking it again would give the same, else None.
 
         That is so when the record is readable, was made under the same `fingerprint`, and every file it names
-        can be read. Anything else counts as absent: the claim is then simply run again.
+        can be read. Otherwise the claim is checked again.
         """
         try:
             record = self.read_claim(claim)
@@ -125,7 +125,7 @@ class RunDirectory:
     def holds_claims(self) -> bool:
         """Whether there is the file of a claim, readable or not.
 
-        A folder named `claims` is not enough: `results`, too, has one where several papers were checked.
+        A folder named `claims` is not enough: `results` has one, too, where several papers were checked.
 
         Raises:
             OSError: the folder may not be read.
@@ -134,7 +134,7 @@ class RunDirectory:
         return section.is_dir() and any(section.glob("[!.]*/[!.]*.json"))
 
     def claims(self) -> list[ClaimRecord]:
-        """Every readable claim record, sorted by id; `problems` tells of the others."""
+        """Every readable claim record, sorted by id; `problems` lists the others."""
         return [record for name in self._names("claims") if (record := self._readable(name))]
 
     def _readable(self, claim: str) -> ClaimRecord | None:

@@ -1,4 +1,4 @@
-"""Models as sealed JSON files: each says what it is and carries a digest of its content."""
+"""Models as sealed JSON files: each names its format and holds a digest of its content."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ._files import RecordError, UnreadableError, mend, write_text
+from ._files import RecordError, UnreadableError, fix_for, write_text
 from ._plain import canonical_json
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -21,7 +21,7 @@ def write_sealed(path: Path, kind: str, model: BaseModel) -> None:
     """Write `model` to `path` as `{"format": kind, "sha256": …, "content": …}`, atomically.
 
     Raises:
-        RecordError: it cannot be written, or holds a text that UTF-8 has no form for.
+        RecordError: it cannot be written, or holds a text that cannot be written as UTF-8.
     """
     content = model.model_dump(mode="json")
     document = {"format": kind, "sha256": _seal(content), "content": content}
@@ -38,41 +38,41 @@ def read_sealed(path: Path, kind: str, model: type[_Model]) -> _Model:
     """Read what `write_sealed` wrote.
 
     Raises:
-        UnreadableError: the file cannot be read: it belongs to somebody else or to a newer version, or the disk fails.
+        UnreadableError: the file cannot be read: no permission, a newer version, or a disk error.
         RecordError: it is absent, torn, of another kind or origin, or was changed after it was written.
     """
-    anew = "remove it and run again"
+    again = "remove it and run again"
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RecordError(f"no record at {path}; run what writes it first") from None
     except (IsADirectoryError, NotADirectoryError) as error:
-        raise RecordError(f"cannot read {path}: {error.strerror}; {anew}") from error
+        raise RecordError(f"cannot read {path}: {error.strerror}; {again}") from error
     except OSError as error:
-        told = mend(error, "check the disk")
-        raise UnreadableError(f"cannot read {path}: {error.strerror}; {told}") from error
+        fix = fix_for(error, "check the disk")
+        raise UnreadableError(f"cannot read {path}: {error.strerror}; {fix}") from error
     except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, numbers without end
-        raise RecordError(f"{path} is torn or no JSON ({error}); {anew}") from error
+        raise RecordError(f"{path} is torn or no JSON ({error}); {again}") from error
     if not isinstance(document, dict) or set(document) != {"format", "sha256", "content"}:
-        raise RecordError(f"{path} is not a file of mesascope; {anew}")
+        raise RecordError(f"{path} is not a file of mesascope; {again}")
     if _is_newer(document["format"], kind):
         raise UnreadableError(
             f"{path} has format {document['format']!r}, expected {kind!r}: it is of a newer version of mesascope; upgrade"
         )
     if document["format"] != kind:
-        raise RecordError(f"{path} has format {document['format']!r}, expected {kind!r}; {anew}")
+        raise RecordError(f"{path} has format {document['format']!r}, expected {kind!r}; {again}")
     if document["sha256"] != _seal(document["content"]):
-        raise RecordError(f"{path} was changed after it was written (its digest differs); {anew}")
+        raise RecordError(f"{path} was changed after it was written (its digest differs); {again}")
     try:
         return model.model_validate_json(json.dumps(document["content"]))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "content"
-        raise RecordError(f"{path} does not fit {kind!r} ({where}: {first['msg']}); {anew}") from error
+        raise RecordError(f"{path} does not fit {kind!r} ({where}: {first['msg']}); {again}") from error
 
 
 def _is_newer(found: object, kind: str) -> bool:
-    """Whether this is the same kind of record, of a later number."""
+    """Whether this is the same format with a higher number."""
     name, _, number = str(found).rpartition("/")
     ours, _, our_number = kind.rpartition("/")
     return name == ours and number.isdecimal() and (len(number), number) > (len(our_number), our_number)

@@ -1,4 +1,4 @@
-"""Addresses as they may be told."""
+"""Texts without passwords."""
 
 import re
 
@@ -7,5 +7,5 @@ _OPTION = re.compile(r"((?:password|passfile|secret)=)[^&\s'\"]+", re.IGNORECASE
 
 
 def without_passwords(text: str) -> str:
-    """A text with the passwords hidden of all URLs in it, also of those that are not quite URLs."""
+    """A text in which the passwords of all URLs are hidden, also of misspelt ones."""
     return _OPTION.sub(r"\1***", _USER.sub(r"\1:***@", text))

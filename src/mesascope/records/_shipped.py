@@ -1,6 +1,6 @@
-"""The records of claims that the package ships: of every claim its last check, for each preset."""
+"""The records of claims in the package: the last check of every claim, for each preset."""
 
 from pathlib import Path
 
 SHIPPED = Path(__file__).parent / "shipped"
-"""Where they lie: a run directory for each preset, `small` and `full`."""
+"""Their folder: a run directory for each preset, `small` and `full`."""

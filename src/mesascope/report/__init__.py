@@ -1,4 +1,4 @@
-"""Records shown: figures drawn from their traces, a report as one HTML file; computes nothing, knows no jax."""
+"""Reports of records: figures from traces, and one HTML file. Nothing is computed; jax is not imported."""
 
 from ._csv import write_csv as write_csv
 from ._gather import gather as gather

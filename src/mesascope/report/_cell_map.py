@@ -1,4 +1,4 @@
-"""Cell maps drawn: a function of two parameters, or a kind for every pair of them."""
+"""Drawing cell maps: a function of two parameters, or a category for every pair of them."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -81,7 +81,7 @@ def _colours(trace: CellMap) -> dict[str, Any]:
 
 
 def _bar(axes: "Axes", trace: CellMap, mesh: Any) -> None:
-    """Colours and what they mean; a key for missing cells, if there are any, above them."""
+    """The colour bar, with a key for missing cells above it if there are any."""
     from matplotlib.patches import Patch
 
     bar = axes.figure.colorbar(mesh, cax=axes.inset_axes((1.03, 0.0, 0.045, 1.0)))

@@ -1,4 +1,4 @@
-"""From what was asked for to the records that a report shows."""
+"""Finding the records of a report."""
 
 import json
 import os
@@ -9,7 +9,6 @@ from pathlib import Path
 from mesascope.records import (
     CLAIM_FORMAT,
     CertificateFile,
-    NewestClaims,
     RecordError,
     RunDirectory,
     known_keys,
@@ -20,59 +19,10 @@ from mesascope.records import (
 from ._gather_store import from_store, whole_store
 from ._identification import RECORD as IDENTIFICATION
 from ._identification import identification_figures
-from ._material import (
-    CertificateEntry,
-    ClaimEntry,
-    IdentificationEntry,
-    Material,
-    RunEntry,
-    StudyEntry,
-    TrainingEntry,
-)
+from ._material import CertificateEntry, Gathering, IdentificationEntry, Material
 from ._training import read_training
 
 _CERTIFICATE, _IDENTIFICATION = (f"mesascope.{kind}/1" for kind in ("certificate", "identification"))
-
-
-class Gathering:
-    """Records as they are found.
-
-    Attributes:
-        claims, studies, runs, trainings, identifications, certificates: what was found.
-        problems: what was found and cannot be read.
-    """
-
-    def __init__(self) -> None:
-        self.claims = NewestClaims()
-        self.studies: dict[str, StudyEntry] = {}
-        self.runs: dict[str, RunEntry] = {}
-        self.trainings: list[TrainingEntry] = []
-        self.identifications: list[IdentificationEntry] = []
-        self.certificates: list[CertificateEntry] = []
-        self.problems: list[str] = []
-
-    def material(self) -> Material:
-        """All that was found; claims by paper, in the order of `references.bib`."""
-        papers = {key: place for place, key in enumerate(known_keys())}
-
-        def order(entry: ClaimEntry) -> tuple[int, str, str, str]:
-            paper, _, name = entry.record.id.partition("/")
-            return papers.get(paper, len(papers)), paper, name, entry.record.preset or ""
-
-        claims = []
-        for checked in self.claims.all():
-            figures, problems = checked.figures()
-            claims.append(ClaimEntry(checked.record, figures))
-            self.problems += problems
-        return Material(
-            tuple(sorted(claims, key=order)),
-            tuple(self.studies.values()),
-            tuple(self.runs.values()),
-            tuple(self.trainings),
-            tuple(self.identifications),
-            tuple(self.certificates),
-            tuple(dict.fromkeys([*self.claims.problems, *self.problems])),
-        )
 
 
 def gather(
@@ -81,7 +31,7 @@ def gather(
     store: str | os.PathLike[str] | None = None,
     index: str | None = None,
 ) -> Material:
-    """Find the records of what is asked for.
+    """Find the requested records.
 
     Args:
         what: files and folders that hold records; papers and claims, looked up in `results`; names of studies and ids of
@@ -92,7 +42,7 @@ def gather(
 
     Raises:
         RecordError: something is not found, may not be read, or is no record; the message says what, where it was looked for,
-            and the mend.
+            and the fix.
     """
     found = Gathering()
     try:
@@ -125,7 +75,7 @@ def _everything(
 def _one(
     found: Gathering, what: str, results: Path, store: str | os.PathLike[str] | None, index: str | None
 ) -> None:
-    """Whatever `what` names: a path with records first, then a paper or claim, then a study or run."""
+    """Add the records that `what` names: a path with records first, then a paper or claim, then a study or run."""
     if _read(found, Path(what)):
         return
     if re.fullmatch(r"[a-z0-9._-]+(/[a-z0-9._-]+)?", what):
@@ -153,7 +103,7 @@ def _not_found(what: str, results: Path, store: str | os.PathLike[str] | None) -
 
 
 def _read(found: Gathering, path: Path) -> bool:
-    """Read whatever records are at a path; whether there are any."""
+    """Add the records at a path; returns whether there are any."""
     if path.is_file():
         _read_file(found, path)
     elif (path / "store.json").exists():
@@ -171,7 +121,7 @@ def _read(found: Gathering, path: Path) -> bool:
 
 
 def _read_file(found: Gathering, path: Path) -> None:
-    """A file of records says what it is."""
+    """Add the record in a file, by the format that the file names."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

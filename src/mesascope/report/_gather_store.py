@@ -5,19 +5,17 @@ from typing import TYPE_CHECKING
 
 from mesascope.records import RecordError, RunRow, open_store
 
-from ._material import RunEntry, StudyEntry
+from ._material import Gathering, RunEntry, StudyEntry
 from ._study_figures import run_figures, study_figures
 
 if TYPE_CHECKING:
     from mesascope.records import Store
 
-    from ._gather import Gathering
-
 Where = str | os.PathLike[str]
 
 
-def whole_store(found: "Gathering", where: Where, index: str | None) -> None:
-    """All studies of a store, then the runs that no study has.
+def whole_store(found: Gathering, where: Where, index: str | None) -> None:
+    """Add all studies of a store, then the runs that no study has.
 
     Raises:
         RecordError: it cannot be opened, or holds nothing.
@@ -33,8 +31,8 @@ def whole_store(found: "Gathering", where: Where, index: str | None) -> None:
             raise RecordError(f"{where} holds no runs yet; `mesascope sweep` computes some")
 
 
-def from_store(found: "Gathering", what: str, where: Where, index: str | None) -> bool:
-    """A study by its name, or a run by how its id begins; whether there is one."""
+def from_store(found: Gathering, what: str, where: Where, index: str | None) -> bool:
+    """Add a study by its name, or a run by the beginning of its id; returns whether there is one."""
     with open_store(where, index) as store:
         if what in store.folders.studies():
             _study(found, store, what)
@@ -49,7 +47,7 @@ def from_store(found: "Gathering", what: str, where: Where, index: str | None) -
     return False
 
 
-def _study(found: "Gathering", store: "Store", name: str) -> None:
+def _study(found: Gathering, store: "Store", name: str) -> None:
     try:
         record = store.folders.study(name)
     except RecordError as error:
@@ -59,7 +57,7 @@ def _study(found: "Gathering", store: "Store", name: str) -> None:
     found.studies[name] = StudyEntry(record, rows, study_figures(record, rows, store.folders))
 
 
-def _run(found: "Gathering", store: "Store", row: RunRow) -> None:
+def _run(found: Gathering, store: "Store", row: RunRow) -> None:
     record = store.folders.run(row.id)
     if record is None:
         found.runs[row.id] = RunEntry(row, None, None, ())

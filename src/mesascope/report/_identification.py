@@ -1,4 +1,4 @@
-"""Figures of an identification: curves over the number of examples, and which learners the data tell apart."""
+"""Figures of an identification: curves over the number of examples, and the learners that the data distinguish."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -119,7 +119,7 @@ def _by_length(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
 
 
 def _closest(record: IdentificationRecord, curves: CurvesRecord) -> list[str]:
-    """The learners that are drawn: candidates, then the nearest that do not answer as one before them."""
+    """The learners to draw: candidates, then the nearest that answer differently from those before them."""
     place = {name: at for at, name in enumerate(curves.names)}
     contained = {name for entry in record.ranking for name in entry.contains}
     shown: list[str] = []
@@ -157,13 +157,13 @@ def _points(
     high: tuple[float, ...],
     series: int,
 ) -> Points:
-    """Points with bars; a single one stands at the place of its series, beside the others."""
+    """Points with error bars; a series of one point is placed by its number, beside the others."""
     bars = tuple((b - a) / 2 for a, b in zip(low, high, strict=True))
     return Points(x=x if len(x) > 1 else (series + 1.0,), y=value, yerr=bars, label=label, series=series)
 
 
 def _clipped(values: Sequence[float], within: tuple[float, float]) -> tuple[float, ...]:
-    """The values raised or lowered to what is drawn; nan counts as too large."""
+    """The values clipped to the range of the axis; NaN counts as too large."""
     low, high = within
     return tuple(max(low, min(high, value)) if value == value else high for value in values)
 

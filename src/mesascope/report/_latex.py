@@ -82,7 +82,7 @@ def _sentence(text: str) -> str:
 
 
 def tex(text: str) -> str:
-    """A text for LaTeX: formulas between `$` signs as they are, with braces that match; every other sign as itself."""
+    """A text for LaTeX: formulas between `$` signs with matching braces, all other characters escaped."""
     parts = text.split("$")
     if len(parts) % 2 == 0 or not all(map(_balanced, parts[1::2])):
         return _escaped(text)
@@ -103,7 +103,7 @@ def _escaped(text: str) -> str:
 
 
 def _signs(text: str) -> list[str]:
-    """The letters of a text, each with the accent that stands on it."""
+    """The letters of a text, each with its accent."""
     return re.findall(f".[{''.join(_ACCENTS)}]|.", text, re.S)
 
 
@@ -158,14 +158,14 @@ def _as_formula(sign: str) -> str | None:
 
 
 def _command(sign: str) -> str | None:
-    """How a formula writes a sign that LaTeX does not know as a letter."""
+    """The command for a character that LaTeX formulas have no letter for."""
     if len(sign) == 2:
         return f"\\{_ACCENTS[sign[1]]}{{{_SIGNS.get(sign[0], sign[0])}}}"
     return _SIGNS.get(sign)
 
 
 def _formula(tex: str) -> str:
-    """Inside a formula the same signs are commands; a comment cannot begin in it."""
+    """A formula with its characters replaced by commands, and without comments."""
     commands = ((sign, _command(sign)) for sign in _signs(tex))
     return "".join(sign if command is None else f"{command} " for sign, command in commands).replace(
         "%", r"\%"

@@ -1,4 +1,4 @@
-"""Legends where no data lie: inside the axes if a free place is found, else below them."""
+"""Legends that cover no data: inside the axes if there is a free place, otherwise below them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ def add_legends(figure: "Figure", panels: Sequence[tuple["Axes", Entries]]) -> N
 
 
 def _shared(panels: Sequence[Entries]) -> Entries:
-    """The entries of all panels together, if at least half of the names are in each of them, in one look; else none."""
+    """The entries of all panels together, if every panel has half of the names or more, in the same style; otherwise none."""
     together: Entries = {}
     for entries in panels:
         together |= {name: artists for name, artists in entries.items() if name not in together}
@@ -129,7 +129,7 @@ def _below(figure: "Figure", axes: "Axes", entries: Entries, heights: dict[int, 
 
 
 def _inside(axes: "Axes", entries: Entries) -> bool:
-    """Place the legend on a free spot inside the axes; say whether there is one."""
+    """Place the legend on a free spot inside the axes; returns whether there is one."""
     arguments = _arguments(entries, axes.get_window_extent().width / axes.figure.dpi)
     for place in _PLACES:
         legend = axes.legend(**arguments, loc=place)

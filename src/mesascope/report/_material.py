@@ -1,4 +1,4 @@
-"""What a report shows: records, and the figures that belong to each."""
+"""The material of a report: records with their figures."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,11 @@ from mesascope.records import (
     ClaimRecord,
     Figure,
     IdentificationRecord,
+    NewestClaims,
     Provenance,
     RunRow,
     StudyRecord,
+    known_keys,
 )
 
 Figures = tuple[tuple[str, Figure], ...]
@@ -30,7 +32,7 @@ class ClaimEntry:
 
 @dataclass(frozen=True)
 class StudyEntry:
-    """A study, and what the index of its store knows of its runs, by id."""
+    """A study, and the rows of its runs in the index of the store, by id."""
 
     record: StudyRecord
     rows: dict[str, RunRow]
@@ -59,7 +61,7 @@ class TrainingEntry:
 
 @dataclass(frozen=True)
 class CertificateEntry:
-    """A certificate, as it lies in a file."""
+    """A certificate and its file."""
 
     file: Path
     record: CertificateRecord
@@ -67,7 +69,7 @@ class CertificateEntry:
 
 @dataclass(frozen=True)
 class IdentificationEntry:
-    """An identification, as it lies in a file."""
+    """An identification and its file."""
 
     file: Path
     record: IdentificationRecord
@@ -93,7 +95,7 @@ class Material:
 
     @property
     def figures(self) -> Iterator[tuple[str, Figure]]:
-        """All figures, by names that differ and can be those of files and of elements of a page."""
+        """All figures, by distinct names for files and for elements of a page."""
         for claim in self.claims:
             for name, figure in claim.figures:
                 yield f"{_as_name(claim.record.preset or 'claims')}/{name}", figure
@@ -111,6 +113,47 @@ class Material:
                 yield f"identifications/{n}/{name}", figure
 
 
+class Gathering:
+    """Collects the records of a report.
+
+    Attributes:
+        claims, studies, runs, trainings, identifications, certificates: what was found.
+        problems: what was found and cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self.claims = NewestClaims()
+        self.studies: dict[str, StudyEntry] = {}
+        self.runs: dict[str, RunEntry] = {}
+        self.trainings: list[TrainingEntry] = []
+        self.identifications: list[IdentificationEntry] = []
+        self.certificates: list[CertificateEntry] = []
+        self.problems: list[str] = []
+
+    def material(self) -> Material:
+        """All that was found; claims by paper, in the order of `references.bib`."""
+        papers = {key: place for place, key in enumerate(known_keys())}
+
+        def order(entry: ClaimEntry) -> tuple[int, str, str, str]:
+            paper, _, name = entry.record.id.partition("/")
+            return papers.get(paper, len(papers)), paper, name, entry.record.preset or ""
+
+        claims = []
+        for checked in self.claims.all():
+            figures, problems = checked.figures()
+            claims.append(ClaimEntry(checked.record, figures))
+            self.problems += problems
+        return Material(
+            tuple(sorted(claims, key=order)),
+            tuple(self.studies.values()),
+            tuple(self.runs.values()),
+            tuple(self.trainings),
+            tuple(self.identifications),
+            tuple(self.certificates),
+            tuple(dict.fromkeys([*self.claims.problems, *self.problems])),
+        )
+
+
 def _as_name(text: str) -> str:
-    """A text of a record, which may hold anything, as the name of a folder that leads nowhere else."""
+    """A text of a record as a safe name of a folder."""
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower())

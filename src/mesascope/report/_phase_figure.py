@@ -1,4 +1,4 @@
-"""The figure of a phase diagram: which critical point is reached, when, and how good it is."""
+"""The figure of a phase diagram: the critical point reached, the time to reach it, and its risk."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,7 +8,7 @@ from mesascope.records import CellMap, Figure, Panel
 if TYPE_CHECKING:
     import xarray
 
-_MOST_KINDS = 7
+_MAX_KINDS = 7
 _ASIDE = "not at an end"
 
 
@@ -68,11 +68,11 @@ def _goodness(diagram: "xarray.Dataset") -> tuple[str, Any, dict[str, Any]]:
 
 
 def _kinds(numbers: Any, names: Any) -> tuple[Any, tuple[str, ...]]:
-    """Entries renumbered by frequency, the rarest as one kind, and the names of the kinds."""
+    """Entries renumbered by frequency, with the rarest joined, and the names of the categories."""
     counts = Counter(int(n) for row in numbers for n in row if n == n)
     common = [number for number, _ in counts.most_common()]
-    if len(common) > _MOST_KINDS:
-        common = common[: _MOST_KINDS - 1]
+    if len(common) > _MAX_KINDS:
+        common = common[: _MAX_KINDS - 1]
     place = {number: at for at, number in enumerate(common)}
     kinds = [str(names[number]) for number in common]
     if len(counts) > len(common):

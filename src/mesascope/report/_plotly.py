@@ -189,7 +189,7 @@ def _points(trace: Points, theme: Theme, series: int | None) -> Plotly:
 
 
 def _histogram(trace: Histogram, color: str) -> Plotly:
-    """The outline of all bins, filled: bars would hide each other where histograms overlap."""
+    """The filled outline of all bins; bars would hide each other where histograms overlap."""
     bins = zip(trace.edges, trace.edges[1:], trace.counts, strict=False)
     corners = [corner for left, right, count in bins for corner in ((left, count), (right, count))]
     first, last = trace.edges[0], trace.edges[-1]
@@ -220,7 +220,7 @@ def _rule(trace: Rule, color: str, dashes: Any, ranges: dict[str, tuple[float, f
 
 
 def _range(panel: Panel, axis: str) -> tuple[float, float]:
-    """From the least to the largest that is drawn, with a margin, so that no curve lies on the frame."""
+    """The range of the data with a margin, so that no curve lies on the frame."""
     log = _scale(panel, axis) == "log"
     low, high = inf, -inf
     for trace in panel.traces:
@@ -253,7 +253,7 @@ def _extent(trace: Any, axis: str) -> list[float]:
 
 
 def _ticks(panel: Panel, axis: str, ends: tuple[float, float]) -> Plotly:
-    """Where plotly would choose badly: powers of ten alone over several decades, whole numbers where all points are."""
+    """Ticks that plotly would choose badly: powers of ten over several decades, integers where all points are integers."""
     if _scale(panel, axis) == "log":
         decades = log10(ends[1] / ends[0])
         return (

@@ -103,7 +103,7 @@ def matrix_of(trace: Heatmap, theme: Theme) -> dict[str, Any]:
 
 
 def cells_of(trace: CellMap, panel: Panel, theme: Theme) -> dict[str, Any]:
-    """Cells around places on both axes; those without a value show the ground, which is grey."""
+    """Cells around places on both axes; those without a value show the grey background."""
     known = trace.known or [1.0]
     low, high = min(known), max(known)
     bar = _bar(trace.colorlabel)
@@ -166,7 +166,7 @@ def _bar(label: str) -> dict[str, Any]:
 
 
 def _decades(low: float, high: float) -> dict[str, Any]:
-    """Ticks of a logarithmic bar: whole powers of ten, every second or third where there are many; else its ends."""
+    """Ticks of a logarithmic bar: powers of ten, every second or third of many; otherwise its ends."""
     powers = list(range(ceil(low), floor(high) + 1))
     powers = powers[:: max(1, -(-len(powers) // 6))]
     if len(powers) < 2:
@@ -179,7 +179,7 @@ def _scale(colors: Sequence[str]) -> list[list[Any]]:
 
 
 def _steps(colors: Sequence[str]) -> list[list[Any]]:
-    """One even colour for every kind."""
+    """One constant colour for every category."""
     count = len(colors)
     return [[(n + end) / count, color] for n, color in enumerate(colors) for end in (0, 1)]
 
@@ -187,7 +187,7 @@ def _steps(colors: Sequence[str]) -> list[list[Any]]:
 def _names(
     names: Sequence[str] | None, count: int, places: Sequence[float] | None = None, *, upright: bool = True
 ) -> tuple[dict[str, Any], bool]:
-    """Ticks with names, and whether they stand upright, if they may; numbers where there are no names."""
+    """Ticks with names, rotated if allowed and needed; numbers where there are no names."""
     if names is None:
         return ({"tickformat": "d", "nticks": 7} if places is None else {}), False
     upright = upright and sum(map(len, names)) * _LETTER > 200

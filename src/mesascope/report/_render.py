@@ -1,4 +1,4 @@
-"""From a figure's traces to files for print."""
+"""Figures as files for print."""
 
 import os
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def render(
         except ValueError as error:
             first = " ".join(str(error).split())
             raise ValueError(
-                f"figure {figure.title!r} cannot be drawn ({first}); mend the text between $ signs"
+                f"figure {figure.title!r} cannot be drawn ({first}); correct the text between $ signs"
             ) from error
     return tuple(paths)
 

@@ -1,4 +1,4 @@
-"""All figures of a run, drawn where they lie."""
+"""All figures of a run directory."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ _FORMATS: tuple[Format, ...] = ("pdf", "png")
 
 
 def render_run(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Draw every figure of a run directory as PDF and PNG beside its traces, unless that is done already.
+    """Draw every figure of a run directory as PDF and PNG beside its traces, unless the files are up to date.
 
     A drawing that is newer than the traces is left as it is.
 

@@ -79,7 +79,7 @@ def _trajectory(run: str, folders: RunFolders) -> Any:
 
 
 def _curve(data: Any, label: str) -> tuple[str, str, list[float], list[float]] | None:
-    """Name, what it runs along, places and losses; what is not finite is left out."""
+    """Name, variable of the x axis, its values and the losses; values that are not finite are left out."""
     from math import isfinite
 
     if "loss" not in data or data["loss"].ndim != 1:
@@ -127,7 +127,7 @@ def _losses_figure(
 
 
 def _spread(points: Sequence[Any], most: int) -> list[Any]:
-    """Some of the points, evenly, the first and the last among them."""
+    """Some of the points, evenly spaced, with the first and the last."""
     if len(points) <= most:
         return list(points)
     return [points[round(n * (len(points) - 1) / (most - 1))] for n in range(most)]
@@ -171,7 +171,7 @@ def _number(value: Any) -> float | None:
 
 
 def _numbers(axis: StudyAxis) -> list[float] | None:
-    """The labels of an axis as numbers that differ; None where they are something else."""
+    """The labels of an axis as distinct numbers; None where they are not."""
     numbers = [
         label for label in axis.labels if isinstance(label, int | float) and not isinstance(label, bool)
     ]
@@ -215,7 +215,7 @@ def _scale(places: Sequence[float]) -> Literal["linear", "log"]:
 
 
 def _place(axes: Sequence[StudyAxis], place: Sequence[int]) -> str:
-    """Where in a study: the labels of the axes that are longer than one."""
+    """The place in a study: the labels along axes with more than one value."""
     told = [_label(axis, at) for axis, at in zip(axes, place, strict=True) if axis.size > 1]
     return ", ".join(told) or "the run"
 

@@ -1,4 +1,4 @@
-"""The look of every figure: for print at the width of a column, and for every reader's eyes."""
+"""The style of figures: for print at the width of a column, and readable without colour vision."""
 
 from typing import Any
 

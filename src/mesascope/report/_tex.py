@@ -1,4 +1,4 @@
-"""TeX mathematics between `$` signs as text with <i>, <sub> and <sup>: what a browser and plotly show without a typesetter."""
+"""TeX formulas between `$` signs as text with <i>, <sub> and <sup>, for browsers and plotly."""
 
 import re
 import unicodedata
@@ -63,7 +63,7 @@ class _Formula:
         self._in_script = 0
 
     def all(self, upright: bool = False) -> str:
-        """What is left, up to the brace that closes it."""
+        """The rest, up to the closing brace."""
         shown: list[str] = []
         while self._tokens:
             if self._tokens[0] == "}":

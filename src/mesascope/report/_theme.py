@@ -52,7 +52,7 @@ VARIABLES = Theme(
 
 
 def style_sheet() -> str:
-    """What gives `VARIABLES` their values: those of `LIGHT`, on a screen of a reader who prefers it those of `DARK`."""
+    """CSS that gives `VARIABLES` the values of `LIGHT`, or those of `DARK` for readers who prefer dark screens."""
     dark = f"@media screen and (prefers-color-scheme: dark) {{ {_values(DARK)} }}"
     return f"{_values(LIGHT)}\n{dark}\n"
 

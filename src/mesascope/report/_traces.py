@@ -19,7 +19,7 @@ _MANY = 5000  # more points or cells than this are drawn as an image inside the 
 
 
 class Brush:
-    """Colours, dashes and markers of one panel's traces, given out in their order."""
+    """Colours, dashes and markers of one panel's traces, assigned in their order."""
 
     def __init__(self, panel: Panel) -> None:
         named = {trace.series for trace in panel.traces if not isinstance(trace, Heatmap | CellMap)}
@@ -58,7 +58,7 @@ def panel_height(panel: Panel, width: float) -> float:
 
 
 def number_whole(axes: "Axes", panel: Panel) -> None:
-    """Number a linear x axis by whole numbers where all points lie on them."""
+    """Put integer ticks on a linear x axis where all points are integers."""
     from matplotlib.ticker import MaxNLocator
 
     lines = [trace for trace in panel.traces if isinstance(trace, Line | Points | Band)]
@@ -190,7 +190,7 @@ def _norm(trace: Heatmap) -> Any:
 
 
 def _ring(axes: "Axes", row: int, column: int) -> None:
-    """White on black: one of the two is seen on every colour."""
+    """White on black, which is visible on every colour."""
     for color, width in (("black", 2.0), ("white", 1.0)):
         axes.plot(
             column, row, marker="o", markersize=4, markerfacecolor="none", color=color, markeredgewidth=width
@@ -198,7 +198,7 @@ def _ring(axes: "Axes", row: int, column: int) -> None:
 
 
 def turn_crowded_names(figure: "Figure") -> None:
-    """Slant the names of columns that would touch each other; put them upright where slanted ones would."""
+    """Rotate the names of columns that would overlap: by 30°, or by 90° if that is not enough."""
     figure.draw_without_rendering()
     for axes in figure.axes:
         boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]

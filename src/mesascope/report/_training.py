@@ -1,4 +1,4 @@
-"""The folder of a training run: what its last checkpoint tells, and its curve of losses."""
+"""The folder of a training run: the header of its last checkpoint, and its curve of losses."""
 
 import json
 import re

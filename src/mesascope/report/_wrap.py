@@ -1,4 +1,4 @@
-"""Texts in lines that fit."""
+"""Line breaks in texts."""
 
 import re
 import textwrap
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def letters_across(inches: float) -> int:
-    """About how many letters of a label stand side by side."""
+    """The approximate number of letters in a line of a label."""
     return int(inches * 16.0)
 
 

@@ -14,12 +14,12 @@ from ._latex import write_latex
 from ._material import Material
 
 Watch = Callable[[str, int, int], None]
-"""Told of every figure that is drawn for LaTeX: its name, its number, and how many there are."""
+"""Called for every figure that is drawn for LaTeX with its name, its number, and the number of all."""
 
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """What was written.
+    """The files of a report.
 
     Attributes:
         file: the HTML file.
@@ -51,7 +51,7 @@ def write_report(
     index: str | None = None,
     watch: Watch | None = None,
 ) -> WrittenReport:
-    """Show stored records as one static HTML file; nothing is computed anew.
+    """Show stored records as one static HTML file; nothing is computed.
 
     The file needs no network and no server. It begins with the outcomes, then shows claim by claim what was measured beside
     what is expected, with figures, settings and provenance; studies, runs, identifications and certificates follow.

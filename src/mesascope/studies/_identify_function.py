@@ -90,7 +90,7 @@ def _takes_nothing(function: Callable[..., Any]) -> bool:
 
 
 def _told(name: str, error: BaseException) -> str:
-    """What was raised, where in the file of the module, and the mend."""
+    """What was raised, where in the file of the module, and the fix."""
     place, said = _place(name, error), one_line(str(error))
     if place is None:
         return f"{name} cannot be asked: {said}; sequences are asked as f(contexts), prompts as f(x, y)"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class FailedFlowError(RuntimeError):
-    """A flow whose end was to be identified did not come to it; the message says why, and the mend."""
+    """A flow whose end was to be identified did not come to it; the message says why, and the fix."""
 
 
 class AskedModel(Component, family="given model"):

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from mesascope.specs import TOO_DEEP, Spec, SpecError, at, first_error
 
 _Spec = TypeVar("_Spec", bound=Spec)
-_MOST_BYTES = 2**28
+_MAX_BYTES = 2**28
 
 
 def read_spec(
@@ -29,7 +29,7 @@ def read_spec(
 
     Raises:
         SpecError: the file cannot be read, is neither TOML nor JSON, or does not specify that; one line with
-            file, field, what is wrong, and the mend.
+            file, field, what is wrong, and the fix.
     """
     name, folder = ("standard input", Path()) if str(path) == "-" else (str(path), Path(path).parent)
     with at(file=name):
@@ -46,7 +46,7 @@ def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] =
         folder: where relative paths of files of samples start.
 
     Raises:
-        SpecError: a field is missing, unknown, or wrong; one line with field, what is wrong, and the mend.
+        SpecError: a field is missing, unknown, or wrong; one line with field, what is wrong, and the fix.
     """
     try:
         return kind.model_validate(data, context={"folder": Path(folder)})
@@ -69,10 +69,10 @@ def _with(data: Any, given: Mapping[str, Any]) -> Any:
 def _content(path: str | os.PathLike[str]) -> bytes:
     try:
         if str(path) == "-":
-            raw = sys.stdin.buffer.read(_MOST_BYTES + 1)
+            raw = sys.stdin.buffer.read(_MAX_BYTES + 1)
         else:
             with open(path, "rb") as file:
-                raw = file.read(_MOST_BYTES + 1)
+                raw = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         raise SpecError("no such file; check the path") from None
     except IsADirectoryError:
@@ -80,8 +80,8 @@ def _content(path: str | os.PathLike[str]) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", None) or error
         raise SpecError(f"cannot be read ({reason}); check path and permissions") from None
-    if len(raw) > _MOST_BYTES:
-        raise SpecError(f"is larger than {_MOST_BYTES // 2**20} MiB; is this a specification?")
+    if len(raw) > _MAX_BYTES:
+        raise SpecError(f"is larger than {_MAX_BYTES // 2**20} MiB; is this a specification?")
     return raw
 
 

@@ -95,10 +95,10 @@ def kept_spec(folder: Path, spec: Spec) -> Iterator[None]:
     A new folder gets it before the first checkpoint. One that holds checkpoints gets it afterwards: the block may refuse to
     go on from them, and what changed until then decides nothing that they need. Nobody else gets the folder meanwhile.
     """
-    from mesascope.records import held
+    from mesascope.records import folder_lock
 
     path = folder / SPEC_FILE
-    with held(folder, "spec"):
+    with folder_lock(folder, "spec"):
         resumed = any(folder.glob("step-*.checkpoint"))
         if resumed:
             _refuse_another_run(path, spec)
@@ -124,6 +124,7 @@ def _refuse_another_run(path: Path, spec: Spec) -> None:
         CheckpointError: names the first field that differs, with both values.
     """
     from mesascope.dynamics import CheckpointError
+    from mesascope.records import difference
 
     if not path.exists():
         raise CheckpointError(
@@ -132,24 +133,13 @@ def _refuse_another_run(path: Path, spec: Spec) -> None:
     before, now = (
         one.model_dump(mode="json", exclude=set(_CHANGEABLE)) for one in (read_spec(path, type(spec)), spec)
     )
-    differs = _difference(before, now)
+    differs = difference(before, now)
     if differs:
         field, there, here = differs
         raise CheckpointError(
-            f"{path}: is of another run: {field} is {show(there)} there and {show(here)} here; "
+            f"{path}: is of another run: {field} is {show(_kind(there))} there and {show(_kind(here))} here; "
             "choose another folder (--out), or change it back"
         )
-
-
-def _difference(there: Any, here: Any, field: str = "") -> tuple[str, Any, Any] | None:
-    """The first field in which two tables differ, with both values."""
-    if not (isinstance(there, dict) and isinstance(here, dict) and there.get("kind") == here.get("kind")):
-        return None if there == here else (field, _kind(there), _kind(here))
-    for name in [*here, *(name for name in there if name not in here)]:
-        found = _difference(there.get(name), here.get(name), f"{field}.{name}".removeprefix("."))
-        if found:
-            return found
-    return None
 
 
 def _kind(value: Any) -> Any:

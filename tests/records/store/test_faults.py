@@ -9,8 +9,12 @@ import time
 from functools import partial
 
 import pytest
+from sqlalchemy import inspect, text
 
 from mesascope.records import RecordError, RunFolders, open_store
+from mesascope.records.store import _stamp
+from mesascope.records.store._engine import reading
+from mesascope.records.store._problems import problems
 
 # MESASCOPE_KILLS=50 is what the store promises to survive; fewer in every run of the tests.
 KILLS = int(os.environ.get("MESASCOPE_KILLS", "12"))
@@ -39,7 +43,7 @@ def test_kills_at_any_moment_leave_no_torn_run(folders, made, forks):
                 assert folders.trajectory(run).sizes["time"] == 1 + 997 * (number % 7)
             else:
                 assert not (folders.folder(run) / "run.json").exists()
-    assert folders.problems() == []
+    assert problems(folders) == []
     forks("await", "nothing")
     with open_store(folders.root) as store:
         assert store.verify() == []
@@ -53,7 +57,7 @@ def test_kills_at_any_moment_leave_no_torn_run(folders, made, forks):
     # Whoever comes next computes what was cut short.
     left = [number for number in range(1000 * KILLS) if folders.is_planned(made.planned(number).id)][-1]
     made.compute(folders, left)
-    assert folders.problems() == []
+    assert problems(folders) == []
 
 
 def _wait(until):
@@ -136,7 +140,7 @@ def test_a_full_disk_is_told_and_leaves_the_store_whole(small, made, forks):
         status, said = forks("await", "fill", place, limit)
         assert status == 0 and len(said) == 1
         assert "cannot" in said[0] and ("free space" in said[0] or "choose another" in said[0]), said
-        assert folders.problems() == [] and len(folders.ids()) >= 1
+        assert problems(folders) == [] and len(folders.ids()) >= 1
         done = [run for run in folders.ids() if folders.run(run) is not None]
         while not _refreshed(
             store
@@ -188,73 +192,85 @@ def test_a_database_that_may_not_be_written_or_holds_other_things_is_told(folder
         store.enter([made.compute(folders, 1)])
 
 
-def test_an_index_of_a_newer_version_is_refused(folders, made, index):
-    from sqlalchemy import text
+def _make_older(store):
+    """Leave the index as the first version made it: without a version, and with a table of its migrations."""
+    with store._engine.begin() as connection:
+        connection.execute(text("ALTER TABLE store DROP COLUMN version"))
+        connection.execute(text("ALTER TABLE runs DROP COLUMN brief"))
+        connection.execute(text("CREATE TABLE alembic_version (version_num text)"))
 
+
+def _make_newer(store):
+    with store._engine.begin() as connection:
+        connection.execute(text("UPDATE store SET version = 9999"))
+        connection.execute(text("ALTER TABLE runs ADD COLUMN note text"))
+
+
+@pytest.mark.parametrize(("change", "tables"), [(_make_older, 1), (_make_newer, 9999)])
+def test_an_index_of_another_version_is_built_again(folders, made, index, change, tables):
     with open_store(folders.root, index) as store:
-        store.enter([made.compute(folders, 1)])
-        with store._engine.begin() as connection:
-            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(RecordError, match=r"newer version of mesascope \(revision 9999, here .*\); upgrade"):
-        open_store(folders.root, index)
-
-
-SECOND = """
-import sqlalchemy as sa
-from alembic import op
-
-revision = "0002"
-down_revision = "0001"
-
-
-def upgrade():
-    op.add_column("runs", sa.Column("note", sa.Text))
-    op.execute("UPDATE runs SET note = 'upgraded'")
-    if FAIL:
-        raise RuntimeError("the second half fails")
-"""
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_an_older_index_is_upgraded_as_a_whole_or_not_at_all(folders, made, index, tmp_path, fails):
-    import shutil
-
-    from sqlalchemy import inspect, text
-
-    from mesascope.records.store._engine import reading, writing
-    from mesascope.records.store._migrate import SCRIPTS, revision, upgrade
-
-    scripts = shutil.copytree(SCRIPTS, tmp_path / "migrations")
-    (scripts / "versions" / "r0002_notes.py").write_text(SECOND.replace("FAIL", str(fails)))
-    with open_store(folders.root, index) as store:
-        store.enter([made.compute(folders, 1)])
-        if fails:
-            with pytest.raises(RuntimeError, match="second half"), writing(store._engine) as connection:
-                upgrade(connection, "here", scripts)
-        else:
-            with writing(store._engine) as connection:
-                upgrade(connection, "here", scripts)
+        store.enter([made.compute(folders, number) for number in range(3)])
+        before = store.rows()
+        change(store)
+    with pytest.warns(UserWarning, match=rf"\(tables {tables}, here 2\): it is built again from the folders"):
+        store = open_store(folders.root, index)
+    with store:
+        assert store.rows() == before and len(before) == 3 and store.verify() == []
         with reading(store._engine) as connection:
-            columns = {column["name"] for column in inspect(connection).get_columns("runs")}
-            assert ("note" in columns, revision(connection)) == ((False, "0001") if fails else (True, "0002"))
-            if not fails:
-                assert connection.execute(text("SELECT note FROM runs")).scalar() == "upgraded"
+            names = {column["name"] for column in inspect(connection).get_columns("runs")}
+            assert "brief" in names and "note" not in names
+            assert not inspect(connection).has_table("alembic_version")
+    open_store(folders.root, index).close()  # without a warning
 
 
-def test_the_tables_are_those_that_the_revisions_make(store):
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
+def test_what_is_built_again_is_whole_or_as_before(folders, made, index, monkeypatch):
+    """Whoever dies while the tables are made leaves the tables of the other version."""
+    with open_store(folders.root, index) as store:
+        store.enter([made.compute(folders, 1)])
+        _make_newer(store)
+        monkeypatch.setattr(
+            _stamp.TABLES, "create_all", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        with pytest.raises(KeyboardInterrupt), pytest.warns(UserWarning, match="is built again"):
+            open_store(folders.root, index)
+        with reading(store._engine) as connection:
+            assert _stamp.read_stamp(connection).version == 9999
+            assert connection.execute(text("SELECT count(*) FROM runs")).scalar() == 1
 
-    from mesascope.records.store._engine import reading
-    from mesascope.records.store._schema import TABLES
 
-    with reading(store._engine) as connection:
-        assert compare_metadata(MigrationContext.configure(connection), TABLES) == []
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [_make_older, _make_newer])
+def test_several_processes_open_an_index_of_another_version(folders, made, forks, index, change):
+    with open_store(folders.root, index) as store:
+        store.enter([made.compute(folders, number) for number in range(100, 120)])
+        change(store)
+    _all_write(folders, made, forks, index)
+
+
+@pytest.mark.slow
+def test_several_processes_open_a_damaged_index(folders, made, forks):
+    for number in range(100, 120):
+        made.compute(folders, number)
+    open_store(folders.root).close()
+    for file in folders.root.glob("index.sqlite*"):
+        file.write_bytes(b"not a database at all" * 500)
+    _all_write(folders, made, forks, None)
+
+
+def _all_write(folders, made, forks, index):
+    """Six processes open the store at once and compute runs: the index has all of them, and those from before."""
+    pids = [forks("background", "write_many", folders.root, index or "-", 5 * k, 5)[0] for k in range(6)]
+    _wait(lambda: all(map(_ended, pids)))
+    with open_store(folders.root, index) as store:
+        wanted = {made.planned(number).id for number in (*range(30), *range(100, 120))}
+        assert {row.id for row in store.rows(["state=done"])} == wanted
+        assert store.verify() == []
+    assert not list(folders.root.glob(".*.lock"))
 
 
 def test_records_load_no_database_before_one_is_opened():
     code = (
         "import sys, mesascope.records; "
-        "sys.exit(', '.join({'sqlalchemy', 'alembic', 'psycopg', 'xarray', 'jax'} & set(sys.modules)) or 0)"
+        "sys.exit(', '.join({'sqlalchemy', 'psycopg', 'xarray', 'jax'} & set(sys.modules)) or 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -19,6 +19,7 @@ from mesascope.records import (
     StudyPoint,
     StudyRecord,
 )
+from mesascope.records.store._problems import problems
 
 
 def test_a_run_is_planned_then_running_then_done(folders, made):
@@ -32,7 +33,7 @@ def test_a_run_is_planned_then_running_then_done(folders, made):
     assert folders.state(plan.id) == "done" and folders.run(plan.id) == record
     assert list(record.files) == ["trajectory.nc"]
     assert folders.trajectory(plan.id)["time"].values.tolist() == [0, 1, 2, 3]
-    assert folders.problems() == []
+    assert problems(folders) == []
 
 
 def test_a_run_is_held_by_one(folders, made):
@@ -59,7 +60,7 @@ def test_what_is_done_stays_and_what_failed_is_replaced(folders, made):
     done = folders.finish(made.ended(plan, attempts=2))
     assert done.files == {} and not (folders.folder(plan.id) / "trajectory.nc").exists()
     assert folders.finish(made.ended(plan, outcome={"loss": 7})) == done == folders.run(plan.id)
-    assert folders.problems() == []
+    assert problems(folders) == []
 
 
 def test_a_record_is_of_what_was_planned(folders, made):
@@ -100,7 +101,7 @@ def test_no_symbolic_link_leads_out(folders, made, tmp_path, which):
         with pytest.raises(RecordError, match="symbolic link"):
             call()
     assert folders.run(plan.id) is None
-    assert any("symbolic link" in problem for problem in folders.problems())
+    assert any("symbolic link" in problem for problem in problems(folders))
     assert [path.name for path in outside.iterdir()] == ["precious"]
 
 
@@ -111,7 +112,7 @@ def test_links_inside_of_a_run_are_refused(folders, made, tmp_path):
     folder = folders.folder(run)
     (folder / "checkpoint").mkdir()
     (folder / "checkpoint" / "weights").symlink_to(outside)
-    assert [problem for problem in folders.problems() if "leads out of the store" in problem]
+    assert [problem for problem in problems(folders) if "leads out of the store" in problem]
     with pytest.raises(RecordError, match="leads out of the store"):
         folders.remove(run)
     assert folders.run(run) is not None and outside.read_text() == "keep"
@@ -139,7 +140,7 @@ def test_damage_is_noticed(folders, made):
     (folders.root / "runs" / "00" / "left").mkdir(parents=True)
     (folders.root / "studies").mkdir()
     (folders.root / "studies" / "one.json").write_text("{")
-    told = folders.problems()
+    told = problems(folders)
     assert [run for run in runs if folders.run(run) is None] == [runs[0], runs[1], runs[4]]
     with pytest.raises(RecordError, match="was changed"):
         folders.trajectory(runs[2])
@@ -168,14 +169,14 @@ def test_a_record_of_a_newer_version_is_left_alone(folders, made):
             RecordError, match=r"'mesascope.run/2', expected .* newer version of mesascope; upgrade"
         ):
             call()
-    assert len(folders.problems()) == 1 and "mesascope.run/2" in file.read_text()
+    assert len(problems(folders)) == 1 and "mesascope.run/2" in file.read_text()
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, '{"format": 1}', '"\\ud800"', "\0"])
 def test_whatever_a_record_holds_is_told(folders, made, text):
     run = made.compute(folders, 1)
     (folders.folder(run) / "run.json").write_text(text)
-    assert folders.run(run) is None and len(folders.problems()) == 1
+    assert folders.run(run) is None and len(problems(folders)) == 1
 
 
 def test_half_characters_are_written_out_or_refused(folders, made):
@@ -194,7 +195,7 @@ def test_a_file_in_the_place_of_a_run_is_told(folders, made):
     folder.parent.mkdir(parents=True)
     folder.write_text("no run")
     assert folders.run(made.planned(1).id) is None and not folders.is_planned(made.planned(1).id)
-    assert folders.problems() == [f"{folder} is no folder; remove it"]
+    assert problems(folders) == [f"{folder} is no folder; remove it"]
 
 
 def test_a_store_is_made_once_and_nowhere_else(tmp_path, made):

@@ -20,7 +20,6 @@ from mesascope.records import (
     StudyPoint,
     StudyRecord,
     open_store,
-    reindex,
 )
 from mesascope.records.store._network import network_file_system
 
@@ -93,19 +92,33 @@ def _drop_everything(url):
         connection.execute("CREATE SCHEMA public")
 
 
-def test_an_index_that_is_damaged_is_told_and_rebuilt(folders, made, tmp_path):
+def test_an_index_that_is_damaged_is_built_again(folders, made, tmp_path):
     made.compute(folders, 1)
     open_store(folders.root).close()
     for file in folders.root.glob("index.sqlite*"):
         file.write_bytes(b"not a database at all" * 500)
-    with pytest.raises(RecordError, match=r"not a database\); build it anew: mesascope runs reindex"):
-        open_store(folders.root)
-    assert reindex(folders.root) == 1
+    with pytest.warns(UserWarning, match=r"not a database\); it is built again from the folders"):
+        store = open_store(folders.root)
+    with store:
+        assert store.count(["state=done"]) == 1 and store.verify() == []
     thesis = tmp_path / "thesis.txt"
     thesis.write_text("kept" * 5000)
-    with pytest.raises(RecordError, match="after you have removed what is there"):
-        reindex(folders.root, f"sqlite:///{thesis}")
+    with pytest.raises(
+        RecordError, match=r"not a database\); remove it, and the next command builds it again"
+    ):
+        open_store(folders.root, f"sqlite:///{thesis}")
     assert thesis.read_text() == "kept" * 5000
+
+
+def test_the_index_of_another_store_in_the_place_of_ones_own_is_built_again(folders, made, tmp_path):
+    made.compute(folders, 1)
+    other = RunFolders.create(tmp_path / "other")
+    open_store(other.root).close()
+    shutil.copy(other.root / "index.sqlite", folders.root)
+    with pytest.warns(UserWarning, match=r"is of the store at .*other, not of .*; it is built again"):
+        store = open_store(folders.root)
+    with store:
+        assert store.count() == 1 and store.verify() == []
 
 
 def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
@@ -119,7 +132,10 @@ def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
         for _ in range(rot.choice((3, 30, 300))):
             rotten[rot.randrange(len(whole))] = rot.randrange(256)
         file.write_bytes(rotten)
-        assert reindex(folders.root) == len(runs)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "index .* it is built again")
+            with open_store(folders.root) as store:
+                assert store.reindex() == len(runs)
         with open_store(folders.root) as store:
             assert store.rows() == rows and store.verify() == []
 
@@ -137,7 +153,7 @@ def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
         ("outcomes", "outcome", "5"),
     ],
 )
-def test_a_value_that_has_rotted_is_told_and_rebuilt(folders, made, table, column, value):
+def test_a_value_that_has_rotted_is_noticed_and_the_index_is_built_again(folders, made, table, column, value):
     """The file is whole to SQLite, but what stands in one row is none of its column."""
     run = made.planned(1).id
     folders.plan(made.planned(1))
@@ -155,12 +171,9 @@ def test_a_value_that_has_rotted_is_told_and_rebuilt(folders, made, table, colum
         with open_store(folders.root) as store:
             return [row.id for row in store.rows()], store.to_xarray("s").run.item()
 
-    with pytest.raises(
-        RecordError, match=r"is damaged, or no index \(.*build it anew: mesascope runs reindex"
-    ):
-        asked()
-    assert reindex(folders.root) == 1
-    assert asked() == ([run], run)
+    with pytest.warns(UserWarning, match=r"is damaged, or no index \(.*it is built again from the folders"):
+        assert asked() == ([run], run)
+    assert asked() == ([run], run)  # without a warning
 
 
 def test_what_others_write_is_seen_when_a_store_is_opened(folders, made, index):

@@ -145,7 +145,7 @@ def test_a_database_that_hangs_keeps_nobody_from_computing(many_losses, tmp_path
         database = Hanging(patched, answers)
         result = sweep(parse_spec(many_losses(4), StudySpec), tmp_path / "s", progress=progress)
     assert result.done == 4 and result.succeeded
-    assert result.unentered == (None if answers else "the server has not answered")
+    assert result.not_indexed == (None if answers else "the server has not answered")
     with open_store(tmp_path / "s") as store:
         assert store.count(["state=done"]) == 4 and store.verify() == []
 

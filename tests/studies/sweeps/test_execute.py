@@ -8,7 +8,7 @@ import time
 import jax
 import pytest
 
-from mesascope.records import RecordError, RunFolders, held, open_store
+from mesascope.records import RecordError, RunFolders, folder_lock, open_store
 from mesascope.studies import Driver, StudySpec, SweepError, execute, parse_spec, study_status, sweep
 from mesascope.studies.sweeps import _compute, _drivers, _execute
 from mesascope.studies.sweeps._drivers import announced, drivers
@@ -34,7 +34,7 @@ def test_a_run_that_raises_is_recorded_with_its_traceback(planned, monkeypatch):
     assert record.error == "RuntimeError: it broke in two lines"
     assert "in broken" in record.traceback
     assert record.attempts == 1
-    assert execute(folders.root, run) == "kept"
+    assert execute(folders.root, run) == "cached"
 
 
 def test_what_ran_out_of_memory_is_tried_again_by_the_next_sweep(planned, monkeypatch, study_with):
@@ -54,7 +54,7 @@ def test_what_ran_out_of_memory_is_tried_again_by_the_next_sweep(planned, monkey
 def test_a_run_that_somebody_computes_is_left_alone(planned):
     folders, run = planned
     with folders.holding(run):
-        assert execute(folders.root, run) == "busy"
+        assert execute(folders.root, run) == "locked"
     assert execute(folders.root, run) == "done"
 
 
@@ -248,5 +248,5 @@ def test_drivers_of_other_machines_are_gone_after_a_while(planned):
 
 def test_a_held_folder_is_running(planned):
     folders, run = planned
-    with held(folders.folder(run), "run"), open_store(folders.root) as store:
+    with folder_lock(folders.folder(run), "run"), open_store(folders.root) as store:
         assert study_status(store, "a-study").running == 1

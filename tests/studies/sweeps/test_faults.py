@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from mesascope.records import RunFolders, open_store
+from mesascope.records.store._problems import problems
 from mesascope.studies.sweeps._attempts import deaths
 
 RUNS = int(os.environ.get("MESASCOPE_FAULT_RUNS", "40"))  # 200 at full size
@@ -302,7 +303,7 @@ def test_a_full_disk_ends_the_sweep_at_once(command, many_losses, tmp_path, wher
         status, result, said = sweep.end()
         assert (status, result) == (1, None)
         assert "No space left on device" in said and "the same command resumes" in said.splitlines()[-1]
-        assert RunFolders(sweep.store).problems() == []
+        assert problems(RunFolders(sweep.store)) == []
         (disk / "filler").unlink()
         status, result, said = command(many_losses(60), disk / "s").end()
         assert (status, result["failed"]) == (0, 0), said

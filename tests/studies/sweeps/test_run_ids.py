@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mesascope.records import RecordError, canonical_json
+from mesascope.records import RecordError, canonical_json, code_digest
 from mesascope.specs import SpecError
 from mesascope.studies import (
     CertifySpec,
@@ -153,6 +153,7 @@ def test_code_that_computes_counts_and_other_code_does_not(tmp_path, monkeypatch
     for name in (
         "core/a.py",
         "cli/b.py",
+        "specs/e.py",
         "studies/c.py",
         "studies/sweeps/_d.py",
         "studies/sweeps/_compute.py",
@@ -161,20 +162,25 @@ def test_code_that_computes_counts_and_other_code_does_not(tmp_path, monkeypatch
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x = 1\n")
-    monkeypatch.setattr(_run_id, "_PACKAGE", tmp_path)
-    monkeypatch.setattr(_run_id, "_SWEEPS", tmp_path / "studies" / "sweeps")
 
     def code():
-        return _run_id._own_code.__wrapped__()
+        return code_digest(tmp_path, _run_id.computing_files(tmp_path))
 
     before = code()
     for name in ("cli/b.py", "studies/sweeps/_d.py"):
         (tmp_path / name).write_text("x = 2\n")
         assert code() == before
-    for name in ("core/a.py", "studies/c.py", *(f"studies/sweeps/{one}" for one in _run_id._OF_SWEEPS)):
+    for name in (
+        "core/a.py",
+        "specs/e.py",
+        "studies/c.py",
+        *(f"studies/sweeps/{one}" for one in _run_id._OF_SWEEPS),
+    ):
         now = code()
         (tmp_path / name).write_text("x = 2\n")
         assert code() != now
     now = code()
-    monkeypatch.setattr(_run_id, "_version", lambda name: "9" if name == "diffrax" else None)
+    monkeypatch.setattr(
+        "mesascope.records._identity.package_version", lambda name: "9" if name == "diffrax" else None
+    )
     assert code() != now

@@ -137,7 +137,7 @@ def test_what_is_done_or_computed_by_others_is_left_alone(planned_flows):
     execute_together(folders.root, runs[:1], 4)
     before = folders.finished(runs[0])
     with folders.holding(runs[2]):
-        assert execute_together(folders.root, runs, 4) == ("kept", "done", "busy", "done", "done")
+        assert execute_together(folders.root, runs, 4) == ("cached", "done", "locked", "done", "done")
     assert folders.finished(runs[0]) == before
     assert folders.state(runs[2]) == "planned"
 

@@ -17,7 +17,7 @@ import jax
 
 from mesascope.core import finite_positive, integer_at_least, named_key
 from mesascope.objectives import Engine
-from mesascope.records import RecordError, held, remove_leftovers
+from mesascope.records import RecordError, folder_lock, remove_leftovers
 
 from .._flow import checked_until
 from .._parameters import Mask
@@ -115,7 +115,7 @@ def phase_diagram(
     place = None if folder is None else Path(folder)
     if place is not None and place.is_file():
         raise RecordError(f"folder: {place} is a file; name a folder")
-    with nullcontext() if place is None else held(place, "diagram"):
+    with nullcontext() if place is None else folder_lock(place, "diagram"):
         if place is not None:
             remove_leftovers(place)
         running = _Running(grid, points, how, seed, place, progress)

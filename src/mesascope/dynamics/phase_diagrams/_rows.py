@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mesascope.objectives import Engine
-from mesascope.records import RecordError, canonical_json, read_dataset, write_dataset
+from mesascope.records import RecordError, canonical_json, difference, read_dataset, write_dataset
 
 from .._parameters import Mask, mask_vector
 from ._points import PhasePoint, Problem, by_structure, problem_of, said_of, stacked, starts
@@ -112,9 +113,11 @@ class RowFile:
         same_start = data["start"].shape == begin.shape and np.allclose(
             data["start"], begin, rtol=1e-9, atol=1e-12, equal_nan=True
         )
-        if data.attrs.get("row") != self._words(points) or not same_start:
+        differs = difference(json.loads(data.attrs.get("row", "{}")), json.loads(self._words(points)))
+        if differs or not same_start:
+            field = differs[0] if differs else "start"
             raise RecordError(
-                f"{self.path}: is a row of another phase diagram (other values, starts, processes, tasks, seed or settings); "
+                f"{self.path}: is a row of another phase diagram (its {field} differs from what is asked for); "
                 "choose another folder"
             )
         return {name: data[name].values for name in FlowFacts._fields}

@@ -9,7 +9,6 @@ from ._models import StudyAxis as StudyAxis
 from ._models import StudyPoint as StudyPoint
 from ._models import StudyRecord as StudyRecord
 from ._open import open_store as open_store
-from ._open import reindex as reindex
 from ._rows import RunRow as RunRow
 from ._rows import differing_settings as differing_settings
 from ._store import Store as Store

@@ -11,23 +11,23 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
-from ._urls import damaged, told
+from ._urls import damaged, plain_errors
 
-PATIENCE = 60  # seconds to wait for another writer
-_LOCK = 0x6D657361  # "mesa": the advisory lock of whoever writes to an index on PostgreSQL
+_WAIT = 60  # seconds for another writer
+_LOCK = 0x6D657361  # "mesa": the advisory lock for writing on PostgreSQL
 
 
 def make_engine(url: URL) -> Engine:
     """An engine for this URL; nothing is connected yet."""
     common: dict[str, Any] = {"json_serializer": _dump, "hide_parameters": True}
     if url.get_backend_name() != "sqlite":
-        from ._patient import connect_patiently
+        from ._time_limits import connect
 
         # pre-ping: a server that was restarted is connected to again
         engine = create_engine(url, pool_size=2, pool_pre_ping=True, **common)
-        event.listen(engine, "do_connect", connect_patiently)
+        event.listen(engine, "do_connect", connect)
         return engine
-    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": PATIENCE}, **common)
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": _WAIT}, **common)
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
@@ -39,9 +39,11 @@ def _dump(value: Any) -> str:
 
 
 def _set_up(connection: Any, _: object) -> None:
-    connection.isolation_level = None  # transactions begin by `_begin`, not where the driver thinks fit
+    connection.isolation_level = None  # transactions begin by `_begin`, not where the driver chooses
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = NORMAL")  # after a loss of power the folders mend the index
+    connection.execute(
+        "PRAGMA synchronous = NORMAL"
+    )  # after a loss of power the index is brought up to the folders
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         _to_wal(connection)
 
@@ -50,7 +52,7 @@ def _to_wal(connection: Any) -> None:
     """Switch to write-ahead logging, which SQLite refuses at once while others open the file, whatever the timeout."""
     import sqlite3
 
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + _WAIT
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -62,31 +64,31 @@ def _to_wal(connection: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    # IMMEDIATE: a transaction that reads first and writes later would fail where two meet
+    # IMMEDIATE: of two transactions that read first and write later, one would fail
     writing = connection.get_execution_options().get("mesascope_writing", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A transaction that sees the index as it is at one moment."""
-    with told(engine.url), engine.connect() as connection, connection.begin():
+    """A transaction that reads one consistent state of the index."""
+    with plain_errors(engine.url), engine.connect() as connection, connection.begin():
         _limit(connection)
         yield connection
 
 
 def _limit(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
-        from ._patient import limit_transaction
+        from ._time_limits import limit_transaction
 
         limit_transaction(connection)
 
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """A transaction that alone may write: what is read from the folders in it is not older than what is there."""
+    """The only transaction that may write at this time."""
     with (
-        told(engine.url),
+        plain_errors(engine.url),
         engine.connect().execution_options(mesascope_writing=True) as connection,
         connection.begin(),
     ):
@@ -97,10 +99,10 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def check(engine: Engine) -> None:
-    """Let SQLite look for damage in the whole file.
+    """Let SQLite check the whole file.
 
     Raises:
-        DamagedIndexError: it finds some.
+        DamagedIndexError: it is damaged.
     """
     if engine.dialect.name == "sqlite":
         with reading(engine) as connection:

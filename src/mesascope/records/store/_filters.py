@@ -1,4 +1,4 @@
-"""Which runs are meant: `state=done`, `study=NAME`, `spec.init.a<0.1`, in the words of the database."""
+"""Filters of runs, such as `state=done`, `study=NAME`, `spec.init.a<0.1`, as SQL."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ STATES = ("planned", "running", "done", "failed")
 _SEARCHED = {"spec": RUNS.c.spec, "outcome": RUNS.c.brief}
 _TEXTS = ("kind", "code", "error", "started", "ended")
 _NUMBERS = ("seconds", "attempts")
-_MOST_PLACES = 8  # parts of a path that may be names or places: each doubles what SQLite is asked
+_MAX_PLACES = 8  # parts of a path that may be names or indices: each doubles the conditions for SQLite
 _FIELDS = ("state", "study", "id", *_TEXTS, *_NUMBERS, "spec.PATH", "outcome.PATH")
 
 
 @dataclass(frozen=True)
 class Filter:
-    """One condition: `name` `sign` `value`, with what it was written as."""
+    """One condition: `name` `sign` `value`, and the text that it was read from."""
 
     name: str
     sign: str
@@ -80,8 +80,8 @@ def _read(text: str) -> Filter:
         near = get_close_matches(name, _FIELDS[:-2], n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         raise RecordError(f"filter {text!r}: filter by one of {', '.join(_FIELDS)}{meant}")
-    if sum(part.isdecimal() for part in path.split(".")) > _MOST_PLACES:
-        raise RecordError(f"filter {text!r}: at most {_MOST_PLACES} parts of a path may be numbers")
+    if sum(part.isdecimal() for part in path.split(".")) > _MAX_PLACES:
+        raise RecordError(f"filter {text!r}: at most {_MAX_PLACES} parts of a path may be numbers")
     if name == "state" and value not in STATES:
         raise RecordError(f"filter {text!r}: a state is one of {', '.join(STATES)}")
     if name in ("state", "study", "id") and sign not in ("=", "!="):
@@ -92,7 +92,7 @@ def _read(text: str) -> Filter:
 
 
 def _value(name: str, value: str, text: str) -> Any:
-    """What the value is: as JSON reads it, text where JSON does not; a field has one type."""
+    """The value, read as JSON if possible, otherwise as text; for a field with one type, in that type."""
     if name in ("state", "study", "id", *_TEXTS):
         return value
     try:
@@ -139,7 +139,7 @@ def has_field(name: str, dialect: str) -> ColumnElement[bool]:
 
 
 def _bindable(value: Any) -> Any:
-    """What databases take: no integers beyond 64 bits."""
+    """A value that databases take: integers have at most 64 bits."""
     if not _is_number(value) or abs(value) < 2**63:
         return value
     try:
@@ -182,7 +182,7 @@ def _postgresql(
     if value is None:
         return and_(kind_of(there) == "null", compare(literal(0), literal(0)))
     if _is_number(value):
-        # numbers as they are written, so that 0.1 is 0.1 whatever its digits in binary
+        # decimal, so that 0.1 equals 0.1 whatever its binary digits
         number = cast(literal(repr(value), String), NUMERIC)
         return _when(kind_of(there) == "number", compare(cast(found, NUMERIC), number))
     return _when(kind_of(there) == "string", compare(collate(found, "C"), value))

@@ -7,7 +7,7 @@
     runs/<id[:2]>/<id>/run.json        sealed RunRecord, written last: it makes the run done or failed
     studies/<name>.json                sealed StudyRecord
 
-Every file is whole or absent. There is no database in here: workers need none.
+Every file is whole or absent. Workers use folders only, never the database.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from mesascope.records._dataset import Variables, read_dataset, write_dataset
 from mesascope.records._files import (
     RecordError,
     UnreadableError,
-    mend,
+    fix_for,
     remove_leftovers,
 )
-from mesascope.records._held import InUseError, held
+from mesascope.records._folder_lock import InUseError, folder_lock
 from mesascope.records._sealed import read_sealed, write_sealed
 
-from ._identity import exists, identity_of, make_store
 from ._models import RUN_ID, STUDY_NAME, PlannedRun, RunRecord, StudyRecord
 from ._paths import refuse_links, run_folder, study_file, throw_away
+from ._store_file import exists, identity_of, make_store
 
 if TYPE_CHECKING:
     import xarray
@@ -42,7 +42,7 @@ _PLANNED, _RUN, _STUDY = (f"mesascope.{kind}/1" for kind in ("planned-run", "run
 _TRAJECTORY = "trajectory.nc"
 
 State = Literal["planned", "running", "done", "failed"]
-"""How far a run is: planned, being computed now, or ended in one of two ways."""
+"""The state of a run: `running` is being computed now; `done` and `failed` have ended."""
 
 
 class RunFolders:
@@ -59,14 +59,14 @@ class RunFolders:
         """Open a store that is there.
 
         Raises:
-            RecordError: the folder is none, or is damaged.
+            RecordError: the folder is no store, or is damaged.
         """
         self.root = Path(root).absolute()
         self.identity = identity_of(self.root, root)
 
     @classmethod
     def create(cls, root: str | os.PathLike[str]) -> RunFolders:
-        """Make the folder a store, or take up the one that is there.
+        """Make the folder a store, or open the store that is there.
 
         Raises:
             RecordError: it cannot be made or written to, or holds other things.
@@ -75,11 +75,11 @@ class RunFolders:
         return cls(root)
 
     def has_locks(self) -> bool:
-        """Whether the file system keeps two apart that want to hold the same run; if not, nobody holds any."""
+        """Whether the file system has locks; without them nothing keeps two processes from computing the same run."""
         purpose = f"probe-{os.getpid()}-{secrets.token_hex(4)}"
-        with held(self.root, purpose):
+        with folder_lock(self.root, purpose):
             try:
-                with held(self.root, purpose):
+                with folder_lock(self.root, purpose):
                     return False
             except InUseError:
                 return True
@@ -94,7 +94,7 @@ class RunFolders:
 
         Raises:
             ValueError: `run` is no id.
-            RecordError: a symbolic link stands in its way.
+            RecordError: it is, or lies in, a symbolic link.
         """
         return run_folder(self.root, run)
 
@@ -111,7 +111,7 @@ class RunFolders:
         return [run for run in _names(self.root / "runs" / part, RUN_ID) if run[:2] == part]
 
     def plan(self, run: PlannedRun) -> None:
-        """Write down what is to be computed, unless it is written down already.
+        """Record what is to be computed, unless it is recorded already.
 
         Raises:
             RecordError: it cannot be written, or another run has this id.
@@ -135,14 +135,14 @@ class RunFolders:
         return read_sealed(self.folder(run) / "planned.json", _PLANNED, PlannedRun)
 
     def is_planned(self, run: str) -> bool:
-        """Whether a run is written down here."""
+        """Whether a run is planned here."""
         return exists(self.folder(run) / "planned.json")
 
     @contextmanager
     def holding(self, run: str) -> Iterator[None]:
-        """Keep a planned run to oneself while the block computes it.
+        """Lock a planned run while the block computes it.
 
-        What a killed process has left half-written is removed first.
+        Files that a killed process has left half-written are removed first.
 
         Raises:
             InUseError: somebody else computes it now; says who.
@@ -151,16 +151,16 @@ class RunFolders:
         folder = self.folder(run)
         self.planned(run)
         refuse_links(folder / ".run.lock")
-        with held(folder, "run"):
-            if not self.is_planned(run):  # removed a moment ago, before it was held
+        with folder_lock(folder, "run"):
+            if not self.is_planned(run):  # removed a moment ago, before it was locked
                 raise RecordError(f"run {run} was removed; plan it again")
             remove_leftovers(folder)
             yield
 
     def finish(self, record: RunRecord, data: xarray.Dataset | Variables | None = None) -> RunRecord:
-        """Store what a run gave: its arrays, then the record that makes it done or failed. Hold the run meanwhile.
+        """Store the result of a run: its arrays, then the record that makes it done or failed. `holding` must be active.
 
-        A run that is done stays as it is: computed again, it would give the same.
+        A run that is done stays as it is, since it would give the same again.
 
         Args:
             record: of the run; its `files` are filled in here.
@@ -179,7 +179,7 @@ class RunFolders:
         if (planned.kind, planned.spec, planned.code) != (record.kind, record.spec, record.code):
             raise RecordError(f"the record of run {record.id} is not of the run that was planned")
         folder = self.folder(record.id)
-        # A record of an earlier attempt goes first: it must never stand beside the arrays of this one.
+        # Remove the record of an earlier attempt first: it must never lie beside the arrays of this one.
         (folder / "run.json").unlink(missing_ok=True)
         files = {}
         if data is not None:
@@ -239,9 +239,9 @@ class RunFolders:
         try:
             descriptor = os.open(lock, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         except PermissionError:
-            return True  # another user's, who does not say: it is not touched
+            return True  # the lock of another user; the run is left alone
         except OSError:
-            return False  # none holds it; a lock that was left by a kill is asked below
+            return False  # there is no lock; one that a killed process left is tested below
         try:
             import fcntl
 
@@ -271,15 +271,15 @@ class RunFolders:
         folder = self.folder(run)
         if self.running(run):
             raise InUseError(f"run {run} is being computed; stop it first, or leave it out")
-        # Not held meanwhile: a lock needs space, and full disks are what runs are removed for. Who begins it in
-        # this very moment is told when it ends that there is no such run.
+        # Without a lock, which needs space: runs are removed to empty a full disk. Whoever begins the run at this
+        # moment learns at its end that it was removed.
         if folder.is_dir():
             throw_away(self.root, folder)
 
     # Studies
 
     def write_study(self, study: StudyRecord) -> None:
-        """Store a study, in place of what had its name.
+        """Store a study, in place of one with its name.
 
         Raises:
             RecordError: it cannot be written.
@@ -328,14 +328,8 @@ class RunFolders:
         try:
             file.unlink(missing_ok=True)
         except OSError as error:
-            told = mend(error, "check the disk")
-            raise RecordError(f"{file} cannot be removed ({error.strerror}); {told}") from error
-
-    def problems(self) -> list[str]:
-        """One line for everything in the folders that is torn, was changed, or does not belong there."""
-        from ._problems import problems
-
-        return problems(self)
+            fix = fix_for(error, "check the disk")
+            raise RecordError(f"{file} cannot be removed ({error.strerror}); {fix}") from error
 
 
 def _names(folder: Path, pattern: str) -> list[str]:
@@ -345,8 +339,8 @@ def _names(folder: Path, pattern: str) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        told = mend(error, "put a folder there")
-        raise UnreadableError(f"cannot read the folder {folder}: {error.strerror}; {told}") from error
+        fix = fix_for(error, "put a folder there")
+        raise UnreadableError(f"cannot read the folder {folder}: {error.strerror}; {fix}") from error
 
 
 def _digest(file: Path) -> str:
@@ -355,5 +349,5 @@ def _digest(file: Path) -> str:
             return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
         raise UnreadableError(
-            f"cannot read {file}: {error.strerror}; {mend(error, 'check the disk')}"
+            f"cannot read {file}: {error.strerror}; {fix_for(error, 'check the disk')}"
         ) from error

@@ -1,4 +1,4 @@
-"""What is written into the index and read from it, in transactions that others open."""
+"""Reading and writing rows of the index, in a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ._models import RUN_ID, STUDY_NAME, StudyRecord
-from ._schema import OUTCOMES, PARTS, POINTS, RUNS, STORE, STUDIES
+from ._schema import OUTCOMES, PARTS, POINTS, RUNS, STUDIES
 from ._urls import damaged
 
 _CHUNK = 500  # rows in one statement: SQLite takes 32 766 values
@@ -67,29 +67,8 @@ def drop_study(connection: Connection, name: str) -> None:
     connection.execute(delete(STUDIES).where(STUDIES.c.name == name))
 
 
-def put_store(connection: Connection, identity: str, folder: str) -> None:
-    """Write down whose index this is, and where that lies."""
-    connection.execute(delete(STORE))
-    connection.execute(STORE.insert(), [{"identity": identity, "folder": folder}])
-
-
-def get_store(connection: Connection) -> tuple[str, str] | None:
-    """Whose index this is, and where that lies: identity and folder.
-
-    Raises:
-        DamagedIndexError: it is not of a store.
-    """
-    row = connection.execute(select(STORE.c.identity, STORE.c.folder)).first()
-    if row is None:
-        return None
-    identity, folder = row
-    if not (isinstance(identity, str) and re.fullmatch("[0-9a-f]{32}", identity) and isinstance(folder, str)):
-        raise damaged(connection.engine.url, f"its store is {identity!r} at {folder!r}")
-    return identity, folder
-
-
 def get_parts(connection: Connection) -> dict[str, int]:
-    """When each folder of runs was last changed, as the index knows it."""
+    """When each folder of runs was last changed, according to the index."""
     return _times(connection, select(PARTS.c.part, PARTS.c.written), "[0-9a-f]{2}")
 
 
@@ -119,7 +98,7 @@ def _times(connection: Connection, chosen: Select[Any], form: str) -> dict[str, 
     """Names and times, as they were written.
 
     Raises:
-        DamagedIndexError: a name is not of this form, or a time is none: a file that is damaged still opens.
+        DamagedIndexError: a name is not of this form, or a time is no integer: SQLite opens some damaged files.
     """
     found, is_name = {}, re.compile(form).fullmatch
     for name, written in connection.execute(chosen):

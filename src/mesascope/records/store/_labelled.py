@@ -1,4 +1,4 @@
-"""A study as one labelled data set: what its runs found, over its axes."""
+"""A study as one labelled data set: the outcomes of its runs over its axes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def labelled(
 
     Args:
         axes: the dimensions.
-        points: row-major number of the place, run, state, and outcome of every place that is filled.
+        points: row-major number of the place, run, state, and outcome of every place that has a run.
         attributes: of the whole.
 
     Returns:
@@ -156,7 +156,7 @@ def _is_real(value: object) -> bool:
 
 
 def study_attributes(name: str, kind: str, spec: Mapping[str, Any], codes: Sequence[str]) -> dict[str, Any]:
-    """Where a data set comes from: study, code of its runs, and the version that reads them."""
+    """The origin of a data set: study, code of its runs, and the version that reads them."""
     from importlib.metadata import version
 
     return {

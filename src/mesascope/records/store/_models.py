@@ -1,4 +1,4 @@
-"""What a store holds: a run that is planned, a run that has ended, and a study of many runs."""
+"""The records of a store: planned runs, runs that have ended, and studies."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from mesascope.records._plain import PlainMapping
 from mesascope.records._provenance import Provenance
 
-# Also the names of folders and files: nothing in them can lead out of the store, or fold two names into one.
+# Also names of folders and files: they cannot lead out of the store, and differ where upper and lower case are one.
 RUN_ID = r"[0-9a-f]{32}"
 STUDY_NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
-"""A regular expression: what studies may be called."""
+"""A regular expression for names of studies."""
 
 RunId = Annotated[str, StringConstraints(pattern=rf"^{RUN_ID}$")]
 StudyName = Annotated[str, StringConstraints(pattern=rf"^{STUDY_NAME}$")]
-# What an exception says may hold half of a character, of the name of a file for instance: no file takes that.
+# The text of an exception may hold half a character (in the name of a file, say), which UTF-8 has no form for.
 Told = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslashreplace").decode())]
 Label = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
 
@@ -26,11 +26,11 @@ class _Record(BaseModel):
 
 
 class PlannedRun(_Record):
-    """What is to be computed, written down before anything is.
+    """What is to be computed, recorded before the computation begins.
 
     Attributes:
-        id: 32 hexadecimal digits, a digest of kind, spec and code: the same id is the same run.
-        kind: which computation: flow, train, identify, certify, loss.
+        id: 32 hexadecimal digits, the beginning of the `identity` of kind, spec and code.
+        kind: the computation: flow, train, identify, certify, loss.
         spec: its specification, defaults filled in, as a file would write it.
         code: the version of the code that its numbers depend on.
     """
@@ -44,18 +44,18 @@ class PlannedRun(_Record):
 class RunRecord(_Record):
     """A run that has ended.
 
-    Times of day are for people; durations come from a clock that never goes backwards.
+    Times of day may go backwards; durations are measured with a monotonic clock.
 
     Attributes:
         id, kind, spec, code: as planned; see `PlannedRun`.
         state: `done` or `failed`.
-        outcome: what was found: numbers, strings, nested lists of numbers.
+        outcome: the results: numbers, strings, nested lists of numbers.
         error: why it failed, in one line; None where it is done.
         traceback: where it failed.
         attempts: how many times it was begun, ≥ 1.
         started, ended: UTC times, ISO 8601.
         seconds: duration of the last attempt, ≥ 0; of runs that were computed together, its share.
-        batch: of how many runs the compiled program was that computed it, on which last digits depend; 1 where it was alone.
+        batch: how many runs the compiled program took at once, on which last digits depend; 1 where it took this one alone.
         provenance: versions, commit and platform.
         files: SHA-256 of every file beside this record that belongs to it, by name.
     """
@@ -124,14 +124,14 @@ class StudyPoint(_Record):
 
 
 class StudyRecord(_Record):
-    """Which runs make a study, and where in it.
+    """The runs of a study, and their places in it.
 
     Attributes:
         name: lower-case letters, digits, '.', '_' and '-'.
         kind: of its runs.
         spec: the study as its file wrote it.
         axes: its dimensions.
-        points: the places that are filled, not necessarily all; two may share a run.
+        points: the places that have a run, not necessarily all; two may share one.
     """
 
     name: StudyName

@@ -23,7 +23,7 @@ _warned: set[Path] = set()
 
 
 def network_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
-    """The kind of the network file system that a folder lies on; None where it is local or nobody knows."""
+    """The kind of the network file system that a folder lies on; None where it is local or unknown."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Where things lie in a store: names that are checked, and folders that no symbolic link leads out of."""
+"""Paths in a store: names are checked, and no symbolic link leads out of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run_folder(root: Path, run: str) -> Path:
 
     Raises:
         ValueError: `run` is no id.
-        RecordError: a symbolic link stands in its way.
+        RecordError: it is, or lies in, a symbolic link.
     """
     if not re.fullmatch(RUN_ID, run):
         raise ValueError(f"run id {run!r}: an id has 32 hexadecimal digits; `mesascope runs list` shows them")
@@ -34,7 +34,7 @@ def study_file(root: Path, name: str) -> Path:
 
     Raises:
         ValueError: `name` cannot be one.
-        RecordError: a symbolic link stands in its way.
+        RecordError: it is, or lies in, a symbolic link.
     """
     if not re.fullmatch(STUDY_NAME, name):
         raise ValueError(f"study name {name!r}: use lower-case letters, digits, '.', '_' and '-'")
@@ -44,7 +44,7 @@ def study_file(root: Path, name: str) -> Path:
 
 
 def refuse_links(*paths: Path) -> None:
-    """Refuse symbolic links where the store expects its own folders and files.
+    """Refuse symbolic links in place of the store's own folders and files.
 
     Raises:
         RecordError: one of them is a link.
@@ -67,7 +67,7 @@ def links_outwards(root: Path, folder: Path) -> list[Path]:
 
 
 def throw_away(root: Path, folder: Path) -> None:
-    """Remove the folder of a run: it vanishes at once, by a rename, and is deleted afterwards. Needs no space on the disk.
+    """Remove the folder of a run: first renamed, then deleted. Needs no space on the disk.
 
     Raises:
         RecordError: it holds a symbolic link that leads out of the store, or cannot be removed.
@@ -78,14 +78,14 @@ def throw_away(root: Path, folder: Path) -> None:
     try:
         os.rename(folder, target)
     except FileNotFoundError:
-        return  # somebody else was faster
+        return  # another process has removed it
     except OSError as error:
         raise RecordError(f"{folder} cannot be removed ({error.strerror}); check its permissions") from error
-    shutil.rmtree(target, ignore_errors=True)  # follows no link; what stays behind is deleted later
+    shutil.rmtree(target, ignore_errors=True)  # follows no link; what is left is deleted by `empty_trash`
 
 
 def empty_trash(root: Path) -> None:
-    """Delete what killed processes have thrown away and not deleted."""
+    """Delete folders that killed processes have renamed but not deleted."""
     refuse_links(root / "runs")
     for target in (root / "runs").glob(f"*/.*{_REMOVED}"):
         refuse_links(target.parent)

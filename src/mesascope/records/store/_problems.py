@@ -1,18 +1,15 @@
-"""What is wrong in the folders of a store."""
+"""Checking the folders of a store."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mesascope.records._files import RecordError, UnreadableError, mend
+from mesascope.records._files import RecordError, UnreadableError, fix_for
 
+from ._folders import RunFolders
 from ._paths import links_outwards
-
-if TYPE_CHECKING:
-    from ._folders import RunFolders
 
 
 def problems(folders: RunFolders) -> list[str]:
@@ -45,7 +42,7 @@ def _of_run(folders: RunFolders, run: str) -> Iterator[str]:
     if "planned.json" not in there:
         if there:
             yield f"{folders.folder(run)} holds {min(there)!r} and no plan; remove it: mesascope runs rm {run}"
-        return  # an empty folder is what remains of a process that was killed while it planned
+        return  # a process that was killed while it planned leaves an empty folder
     planned = folders.planned(run)
     if planned.id != run:
         yield f"{folders.folder(run) / 'planned.json'} is the plan of run {planned.id}; remove the run"
@@ -63,8 +60,8 @@ def _files(folder: Path) -> set[str]:
     try:
         return {name for name in os.listdir(folder) if not name.startswith(".")}
     except OSError as error:
-        told = mend(error, "check the disk")
-        raise UnreadableError(f"cannot read the folder {folder}: {error.strerror}; {told}") from error
+        fix = fix_for(error, "check the disk")
+        raise UnreadableError(f"cannot read the folder {folder}: {error.strerror}; {fix}") from error
 
 
 def _of_studies(folders: RunFolders) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Questions to the index."""
+"""Queries of the index."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int
         chosen = chosen.limit(limit)
     with reading(engine) as connection, _streamed(connection, chosen) as rows:
         sound = (_sound(row._asdict(), engine.url) for row in rows)
-        return list(islice(_alive(sound, folders, read), limit))
+        return list(islice(_with_states(sound, folders, read), limit))
 
 
 def _streamed(connection: Connection, chosen: Select[Any]) -> CursorResult[Any]:
-    """The rows as they are asked for, not all at once; close it."""
+    """The rows, fetched as they are asked for; close it."""
     return connection.execution_options(yield_per=500).execute(chosen)
 
 
@@ -56,11 +56,11 @@ def count(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> int:
             chosen = _where(select(func.count()).select_from(RUNS), read, engine)
             return int(connection.execute(chosen).scalar_one())
         each = connection.execute(_where(select(RUNS.c.id, RUNS.c.state), read, engine))
-        return sum(_is_meant(_state(folders, run, state), read) for run, state in each)
+        return sum(_matches(_state(folders, run, state), read) for run, state in each)
 
 
 def refuse_unknown(engine: Engine, filters: Sequence[str]) -> None:
-    """Refuse filters by a study or a field that the index does not know; of outcomes, once it knows one of every kind of run.
+    """Refuse filters by an unknown study or field; by one of outcomes only once a run of every kind is done.
 
     Raises:
         RecordError: the first such filter, or one that cannot be read.
@@ -82,15 +82,15 @@ def refuse_unknown(engine: Engine, filters: Sequence[str]) -> None:
 
 
 def _may_come(connection: Connection, head: str) -> bool:
-    """Whether a field may be one that the index has not met yet: there is no run, or, of outcomes, none done of some kind."""
+    """Whether the field may still appear: there is no run, or, for outcomes, some kind has no run that is done."""
     kinds = select(RUNS.c.kind).distinct()
     every = set(connection.scalars(kinds))
-    told = every if head == "spec" else set(connection.scalars(kinds.where(RUNS.c.state == "done")))
-    return not every or every != told
+    known = every if head == "spec" else set(connection.scalars(kinds.where(RUNS.c.state == "done")))
+    return not every or every != known
 
 
 def _where(chosen: Select[Any], filters: Sequence[Filter], engine: Engine) -> Select[Any]:
-    """The conditions that the index can judge: of planned and running runs it knows only that they have not ended."""
+    """Add the conditions that the index can decide: it does not tell running from planned runs."""
     for one in filters:
         if one.sign == "=" or not _by_locks(one):
             chosen = chosen.where(condition(one, engine.dialect.name))
@@ -98,12 +98,12 @@ def _where(chosen: Select[Any], filters: Sequence[Filter], engine: Engine) -> Se
 
 
 def _by_locks(one: Filter) -> bool:
-    """Whether the locks of the folders decide: to the index, what has not ended is planned."""
+    """Whether the locks of the folders decide: the index calls planned whatever has not ended."""
     return one.name == "state" and one.value in ("planned", "running")
 
 
 def _typed(row: dict[str, Any], url: URL) -> dict[str, Any]:
-    """A row, if its values are of their columns: SQLite opens a file that is damaged, and reads what it finds.
+    """A row whose values have the types of their columns: SQLite may read anything from a damaged file.
 
     Raises:
         DamagedIndexError: one of them is not.
@@ -115,10 +115,10 @@ def _typed(row: dict[str, Any], url: URL) -> dict[str, Any]:
 
 
 def _sound(row: dict[str, Any], url: URL) -> dict[str, Any]:
-    """A row of a run, if it is as runs are written.
+    """A row of a run with a valid id and state.
 
     Raises:
-        DamagedIndexError: it is not.
+        DamagedIndexError: it has not.
     """
     _typed(row, url)
     if not _is_id(row["id"]) or row["state"] not in STATES:
@@ -126,26 +126,26 @@ def _sound(row: dict[str, Any], url: URL) -> dict[str, Any]:
     return row
 
 
-def _alive(
+def _with_states(
     rows: Iterable[dict[str, Any]], folders: RunFolders, filters: Sequence[Filter]
 ) -> Iterator[RunRow]:
-    """The rows, with `running` for what is being computed now; those whose state is not asked for are left out."""
+    """The rows that match by state, `running` for runs that are being computed now."""
     for row in rows:
         state = _state(folders, row["id"], row["state"])
-        if _is_meant(state, filters):
+        if _matches(state, filters):
             yield RunRow(**{**row, "state": state})
 
 
 def _state(folders: RunFolders, run: str, state: str) -> str:
-    """What the index knows of a state, and, of what has not ended, the lock in its folder."""
+    """The state of a run: from the index, and for a run that has not ended from the lock in its folder."""
     if state != "planned":
         return state
-    # Whether there is the file of a lock is asked first: of a hundred thousand planned runs, few have one.
+    # Look for the file of the lock first: of a hundred thousand planned runs few have one.
     lock = f"{folders.root}/runs/{run[:2]}/{run}/.run.lock"
     return "running" if os.access(lock, os.F_OK) and folders.running(run) else state
 
 
-def _is_meant(state: str, filters: Sequence[Filter]) -> bool:
+def _matches(state: str, filters: Sequence[Filter]) -> bool:
     return all((state == one.value) == (one.sign == "=") for one in filters if one.name == "state")
 
 
@@ -185,7 +185,7 @@ def _study_row(connection: Connection, study: str) -> dict[str, Any]:
 
 
 def study_states(engine: Engine) -> dict[str, dict[str, int]]:
-    """How many runs of every study are in each state, as the index knows it."""
+    """How many runs of every study are in each state, according to the index."""
     joined = STUDIES.outerjoin(POINTS, POINTS.c.study == STUDIES.c.name).outerjoin(
         RUNS, RUNS.c.id == POINTS.c.run
     )

@@ -1,4 +1,4 @@
-"""A run as the index knows it: one row."""
+"""A run as a row of the index."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RunRow:
 
 
 def differing_settings(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
-    """What tells runs of one kind apart: of each, by path, what in its specification is not the same in all of its kind."""
+    """For each run, the settings that are not equal in all runs of its kind, by path."""
     specs = [flat(row.spec) for row in rows]
     shared: dict[str, dict[str, Any]] = {}
     for row, spec in zip(rows, specs, strict=True):
@@ -64,7 +64,7 @@ def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
     """The row of a run with its outcome, from its folder; None where nothing is planned there.
 
     Raises:
-        UnreadableError: nobody can say whether there is.
+        UnreadableError: the folder cannot be read.
     """
     written = record_time(folders, run)
     record = folders.run(run)
@@ -87,7 +87,7 @@ def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
 
 
 def brief(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """An outcome without its long lists: what runs are searched by."""
+    """An outcome without its long lists, for searching."""
     shortened = {
         name: brief(value) if isinstance(value, Mapping) else value for name, value in outcome.items()
     }

@@ -1,4 +1,7 @@
-"""The tables of the index. They change by a new revision in `migrations/versions`, never in place."""
+"""The tables of the index, and their version: whoever changes a table raises it, and every index is then built again.
+
+The table `store` keeps its name and its columns: whatever its version, an index says by them whose it is.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+VERSION = 2
 TABLES = MetaData()
 
 STORE = Table(
@@ -24,6 +28,7 @@ STORE = Table(
     TABLES,
     Column("identity", String(32), primary_key=True),
     Column("folder", Text, nullable=False),
+    Column("version", Integer, nullable=False),  # of all tables
 )
 
 _SEARCHED = JSON().with_variant(JSONB(), "postgresql")
@@ -44,12 +49,12 @@ RUNS = Table(
     Column("seconds", Float),
     Column(
         "written", BigInteger, nullable=False
-    ),  # time of the file run.json in ns, 0 without: has it changed since?
+    ),  # time of the file run.json in ns, 0 where there is none: tells whether it has changed
     Index("runs_by_end", "ended", "id"),
     Index("runs_by_state", "state", "ended", "id"),
 )
 
-# Apart from what is searched, for they are large; and as text: JSONB would turn 1e22 into an integer and -0.0 into 0.
+# In a table of their own, since they are large; as text, since JSONB would turn 1e22 into an integer and -0.0 into 0.
 OUTCOMES = Table(
     "outcomes",
     TABLES,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mesascope.records._files import RecordError
-from mesascope.records._held import InUseError
+from mesascope.records._folder_lock import InUseError
 
 from ._flat import flat
 from ._folders import RunFolders
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
     from .exporters import Format
 
+_Answer = TypeVar("_Answer")
+
 
 class Store:
-    """The runs of a store, and the index that finds them. `open_store` opens one.
+    """The runs of a store, with the index that finds them. `open_store` opens one.
 
-    Any number of processes may use a store at once, with one index or several: what an index holds can be read from the folders
-    again at any time.
+    Any number of processes may use a store at once, with one index or several: an index is a cache of what the folders say. If
+    the store's own index is damaged, it is built again from them, and a warning says so.
 
     Attributes:
         folders: the runs as files.
@@ -53,20 +55,25 @@ class Store:
         """Close the connections to the index; a later use opens new ones."""
         self._engine.dispose()
 
-    # Into the index
+    def _ask(self, question: Callable[..., _Answer], *arguments: Any) -> _Answer:
+        from ._repair import ask
+
+        return ask(self.folders, self._engine, question, *arguments)
+
+    # Writing the index
 
     def enter(self, runs: Iterable[str]) -> None:
-        """Bring the index up to what the folders of these runs say; many runs are one transaction each 500.
+        """Bring the index up to date with the folders of these runs, 500 of them in each transaction.
 
         Raises:
             RecordError: the index cannot be written. The runs are in their folders all the same.
         """
         from ._sync import enter
 
-        enter(self._engine, self.folders, runs)
+        self._ask(enter, self.folders, tuple(runs))
 
     def write_study(self, study: StudyRecord) -> None:
-        """Store a study in its file and in the index, in place of what had its name.
+        """Store a study in its file and in the index, in place of one with its name.
 
         Raises:
             RecordError: it cannot be written.
@@ -74,26 +81,26 @@ class Store:
         from ._sync import enter_studies
 
         self.folders.write_study(study)
-        enter_studies(self._engine, self.folders, [study.name])
+        self._ask(enter_studies, self.folders, [study.name])
 
     def refresh(self) -> None:
-        """Enter what others have written into the folders since this store was opened."""
+        """Bring the index up to date with what others have written into the folders."""
         from ._sync import refresh
 
-        refresh(self._engine, self.folders)
+        self._ask(refresh, self.folders)
 
     def reindex(self) -> int:
-        """Write the whole index anew from the folders, and remove what killed processes have left half-done.
+        """Build the whole index again from the folders, and remove what killed processes have left half-done.
 
         Returns:
             The number of runs.
         """
         from ._sync import rebuild
 
-        rebuild(self._engine, self.folders)
+        self._ask(rebuild, self.folders)
         return self.count()
 
-    # Out of the index
+    # Reading the index
 
     def rows(self, filters: Sequence[str] = (), limit: int | None = None) -> list[RunRow]:
         """The runs that all the filters hold for, those that ended last first.
@@ -108,25 +115,25 @@ class Store:
         """
         from ._queries import find
 
-        return find(self._engine, self.folders, filters, limit)
+        return self._ask(find, self.folders, filters, limit)
 
     def count(self, filters: Sequence[str] = ()) -> int:
         """The number of runs that all the filters hold for."""
         from ._queries import count
 
-        return count(self._engine, self.folders, filters)
+        return self._ask(count, self.folders, filters)
 
     def refuse_unknown(self, filters: Sequence[str]) -> None:
-        """Refuse filters that are misspelt: that name a study, or a field, that nothing in the index has.
+        """Refuse filters by a study or a field that nothing in the index has: they are probably misspelt.
 
-        A field of outcomes counts as known while there is a kind of run of which none is done.
+        A field of outcomes counts as known while some kind of run has none that is done.
 
         Raises:
             RecordError: the first such filter; or one that cannot be read.
         """
         from ._queries import refuse_unknown
 
-        refuse_unknown(self._engine, filters)
+        self._ask(refuse_unknown, filters)
 
     def find(self, beginning: str) -> RunRow:
         """The one run whose id begins so.
@@ -141,7 +148,7 @@ class Store:
         return found[0]
 
     def compare(self, runs: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-        """What differs between runs: path → its value in each of them, None where it has none.
+        """The differences of runs: path → its value in each of them, None where it has none.
 
         Args:
             runs: ids, or how they begin; at least two.
@@ -180,7 +187,7 @@ class Store:
         from ._labelled import labelled, study_attributes
         from ._queries import study_points
 
-        row, points, codes = study_points(self._engine, study)
+        row, points, codes = self._ask(study_points, study)
         axes = [StudyAxis.model_validate(axis) for axis in row["axes"]]
         return labelled(axes, points, study_attributes(study, row["kind"], row["spec"], codes))
 
@@ -188,12 +195,12 @@ class Store:
         """How many runs of every study are in each state: name → state → number."""
         from ._queries import study_states
 
-        return study_states(self._engine)
+        return self._ask(study_states)
 
     def export(
         self, form: Format, out: str | os.PathLike[str], filters: Sequence[str] = (), study: str | None = None
     ) -> Path | str:
-        """Write runs in the form of another program.
+        """Write runs in the format of another program.
 
         Args:
             form: parquet and csv: a table, one row a run; netcdf: a study as `to_xarray` gives it; mlflow: runs of an
@@ -208,9 +215,19 @@ class Store:
         Raises:
             RecordError: it cannot be written, or a package is missing; says which extra brings it.
         """
-        from .exporters import export
+        from .exporters import export_runs, write_netcdf
 
-        return export(self, form, out, filters, study)
+        target = os.fspath(out)
+        if not target.strip():
+            raise RecordError("the output of an export is empty; name a file or a folder")
+        if form == "netcdf":
+            if study is None or filters:
+                raise RecordError(
+                    "netcdf holds one study as a whole: name it with --study, and leave out filters"
+                )
+            return write_netcdf(self.to_xarray(study), target)
+        rows = self.rows([*filters, *([] if study is None else [f"study={study}"])])
+        return export_runs(form, rows, self.folders, target, study or "mesascope")
 
     # Health
 
@@ -249,13 +266,14 @@ class Store:
         runs = self.folders.only_in(study)
         self.remove(runs)
         self.folders.remove_study(study)  # last: the same command finishes what was interrupted
-        enter_studies(self._engine, self.folders, [study])
+        self._ask(enter_studies, self.folders, [study])
         return runs
 
     def verify(self) -> list[str]:
-        """Read every file of the store and every row of its index; one line for each that is not as it should be."""
-        from ._sync import clean, differences, refresh
+        """Check every file of the store and every row of its index; one line for each problem."""
+        from ._problems import problems
+        from ._sync import clean, differences
 
         clean(self.folders)
-        refresh(self._engine, self.folders)
-        return [*self.folders.problems(), *differences(self._engine, self.folders)]
+        self.refresh()
+        return [*problems(self.folders), *differences(self._engine, self.folders)]

@@ -1,6 +1,6 @@
-"""Keeping the index what the folders say.
+"""Bringing the index up to date with the folders.
 
-The folders of runs are read while the index is held for writing: what is written last was seen last, whoever writes.
+The folders of runs are read while the index is locked for writing, so that no process overwrites a newer row with an older one.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from ._paths import empty_trash, study_file
 from ._rows import record_time, row_of
 from ._schema import OUTCOMES, PARTS, RUNS
 
-# A folder changed again within the resolution of its time would look as before; one that has rested does not.
+# A second change within the resolution of a folder's time would not show; after this long it does.
 _RESTED = 2 * 10**9  # ns
-# An empty folder may be about to get its plan.
+# An empty folder younger than this may be about to get its plan.
 _ABANDONED = 60 * 10**9  # ns
 
 
 def enter(engine: Engine, folders: RunFolders, runs: Iterable[str]) -> None:
-    """Bring the rows of these runs up to their folders: written where there is one, removed where there is none."""
+    """Bring the rows of these runs up to date: written where there is a folder, removed where there is none."""
     for chunk in chunks(sorted(set(runs))):
         with writing(engine) as connection:
             _enter(connection, folders, chunk)
@@ -54,10 +54,10 @@ def _enter(connection: Connection, folders: RunFolders, runs: Iterable[str]) -> 
 
 
 def refresh(engine: Engine, folders: RunFolders) -> None:
-    """Enter what has changed in the folders since the index last agreed with them.
+    """Enter what has changed in the folders since the last refresh.
 
-    Looked at are the times of the 256 folders that hold runs, of the records of runs that are not done, and of
-    studies. A record of a done run that was tampered with is not noticed here, but by `verify`.
+    It looks at the times of the 256 folders that hold runs, of the records of runs that are not done, and of studies. A record
+    of a done run that was changed by hand is noticed by `verify` only.
     """
     with reading(engine) as connection:
         parts, waiting, studies = get_parts(connection), unfinished(connection), get_studies(connection)
@@ -71,7 +71,12 @@ def refresh(engine: Engine, folders: RunFolders) -> None:
 
 
 def rebuild(engine: Engine, folders: RunFolders) -> None:
-    """Write every row anew from the folders, and clean up after processes that were killed."""
+    """Write every row again from the folders, and clean up after processes that were killed.
+
+    Raises:
+        DamagedIndexError: the file of the index is damaged anywhere.
+    """
+    check(engine)
     clean(folders)
     with reading(engine) as connection:
         parts, studies = get_parts(connection), get_studies(connection)
@@ -98,7 +103,7 @@ def differences(engine: Engine, folders: RunFolders) -> list[str]:
     try:
         check(engine)
         with reading(engine) as connection:
-            get_runs(connection)  # refuses what is no id
+            get_runs(connection)  # refuses names that are no ids
     except RecordError as error:
         return [str(error)]
     found, known = [], set()
@@ -108,21 +113,20 @@ def differences(engine: Engine, folders: RunFolders) -> list[str]:
         for row in connection.execution_options(yield_per=500).execute(chosen).mappings():
             run = row["id"]
             known.add(run)
-            # a record written since then is news, which the next command enters
+            # a record written since then is entered by the next command
             if _differs(folders, dict(row)) and record_time(folders, run) == row["written"]:
                 found.append(run)
     missing = [run for run in folders.ids() if run not in known and _is_there(folders, run)]
-    mend = "build it anew: mesascope runs reindex"
-    told = (
-        [f"the index differs from the folder of run {found[0]} ({len(found)} such); {mend}"] if found else []
-    )
+    fix, lines = "build it again: mesascope runs reindex", []
+    if found:
+        lines.append(f"the index differs from the folder of run {found[0]} ({len(found)} such); {fix}")
     if missing:
-        told.append(f"the index lacks run {missing[0]} ({len(missing)} such); {mend}")
-    return told
+        lines.append(f"the index lacks run {missing[0]} ({len(missing)} such); {fix}")
+    return lines
 
 
 def _differs(folders: RunFolders, row: dict[str, Any]) -> bool:
-    """Whether the folder of a run says something else than its row. What cannot be read says nothing."""
+    """Whether the folder of a run differs from its row; False where the folder cannot be read."""
     try:
         return row_of(folders, row["id"]) != row
     except UnreadableError:
@@ -160,7 +164,7 @@ def _enter_study(engine: Engine, folders: RunFolders, name: str) -> None:
 
 
 def enter_studies(engine: Engine, folders: RunFolders, names: Sequence[str]) -> None:
-    """Bring these studies up to their files."""
+    """Bring the rows of these studies up to date with their files."""
     for name in names:
         _enter_study(engine, folders, name)
 

@@ -1,4 +1,4 @@
-"""Addresses of databases: read, and told without their passwords."""
+"""URLs of databases: read, and printed without their passwords."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from mesascope.records._files import RecordError
 
 
 class DamagedIndexError(RecordError):
-    """The file of an index is damaged; `mesascope runs reindex` makes a new one."""
+    """An index is damaged, or belongs to another store. The store's own file is then built again from the folders.
+
+    Attributes:
+        what: what is wrong, without the remedy.
+    """
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}; {remedy}")
+        self.what = what
 
 
 _SECRETS = ("password", "sslpassword", "passfile", "oauth_client_secret")
@@ -38,7 +46,7 @@ def read_url(text: str) -> URL:
     """The URL of an index.
 
     Raises:
-        RecordError: it is none, or of a database that is not supported; a password is not repeated.
+        RecordError: it is no URL, or that of an unsupported database; the message repeats no password.
     """
     try:
         url = make_url(text)
@@ -66,7 +74,7 @@ def sqlite_url(file: Path) -> URL:
 
 
 def shown(url: URL) -> str:
-    """A URL as it may be printed and recorded: without passwords."""
+    """A URL without passwords, to be printed and recorded."""
     query = {name: value for name, value in url.query.items() if name not in _SECRETS}
     bare = URL.create(
         url.drivername.partition("+")[0], url.username, None, url.host, url.port, url.database, query
@@ -75,8 +83,8 @@ def shown(url: URL) -> str:
 
 
 @contextmanager
-def told(url: URL) -> Iterator[None]:
-    """Tell what a database complains about in one line, without the passwords of its URL.
+def plain_errors(url: URL) -> Iterator[None]:
+    """Give the errors of a database in one line, without the passwords of its URL.
 
     Raises:
         RecordError: in place of what SQLAlchemy or a driver raises.
@@ -91,17 +99,18 @@ def told(url: URL) -> Iterator[None]:
         # `from None`: the exception behind it may hold the password, and a traceback would show it.
         if url.get_backend_name() == "sqlite" and not any(sign in said for sign in _NO_DAMAGE):
             raise damaged(url, said) from None
-        raise RecordError(f"index {shown(url)}: {said}; {_mend(url, said)}") from None
+        raise RecordError(f"index {shown(url)}: {said}; {_remedy(url, said)}") from None
 
 
-# What SQLite complains about where the file itself is well, as far as it knows.
+# Errors of SQLite that say nothing against the file itself.
 _NO_DAMAGE = ("locked", "disk is full", "disk I/O error", "unable to open", "readonly", "interrupted")
 
 
 def damaged(url: URL, said: str) -> DamagedIndexError:
-    """What to say of an index on SQLite whose file is damaged, or of something else."""
+    """What to say of an index that is damaged, or of something else in its place."""
     return DamagedIndexError(
-        f"index {shown(url)} is damaged, or no index ({said}); build it anew: mesascope runs reindex"
+        f"index {shown(url)} is damaged, or no index ({said})",
+        "remove it, and the next command builds it again from the folders of the runs",
     )
 
 
@@ -116,7 +125,7 @@ def _secrets(url: URL) -> list[str]:
     return sorted(forms, key=len, reverse=True)
 
 
-def _mend(url: URL, said: str) -> str:
+def _remedy(url: URL, said: str) -> str:
     if "disk is full" in said or "No space left" in said or "disk I/O error" in said:
         return "make room; the runs themselves are whole, and the next command enters them"
     if "locked" in said or "lock timeout" in said:
@@ -125,7 +134,7 @@ def _mend(url: URL, said: str) -> str:
         return "see whether the server is well and try again; the runs themselves are in their folders"
     if "permission denied" in said or "read-only transaction" in said:
         return "let this user read and write its tables, and create them in its schema at the first use"
-    if said.startswith('relation "'):
+    if said.startswith(('relation "', "column ")):
         return "its tables are not those of an index: give it an empty database or schema"
     if url.drivername == "sqlite":
         return (

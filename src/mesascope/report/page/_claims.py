@@ -18,7 +18,7 @@ _APART = ("meaning", "error", "traceback")  # details that have a place of their
 
 
 def outcome(found: Outcome) -> Markup:
-    """An outcome with its sign: no colour alone says it."""
+    """An outcome with its sign, so that it is not shown by colour alone."""
     return tag("span", f"{SIGNS[found]} {found}", class_=f"outcome {_look(found)}")
 
 
@@ -36,7 +36,7 @@ def identifier(record: ClaimRecord, several: bool) -> str:
 
 
 def glance(claims: Sequence[ClaimEntry]) -> Markup:
-    """How many of each outcome; a row for every paper; whatever does not simply hold by name."""
+    """The number of claims with each outcome; a row for every paper; the names of claims that do not simply hold."""
     counts = Counter(entry.record.outcome for entry in claims)
     totals = [
         tag("li", tag("b", counts[one]), " ", outcome(one), class_="total") for one in SIGNS if counts[one]
@@ -95,7 +95,7 @@ def _not_plain(claims: Sequence[ClaimEntry]) -> Markup | None:
 
 
 def repeated(claims: Sequence[ClaimEntry]) -> set[str]:
-    """The ids of which there are records of several presets."""
+    """The ids of claims with records of several presets."""
     return {id for id, count in Counter(entry.record.id for entry in claims).items() if count > 1}
 
 
@@ -184,7 +184,7 @@ def _said(record: ClaimRecord) -> Markup:
 
 
 def _measured(record: ClaimRecord) -> Markup | None:
-    """What was measured beside what is expected, with the intervals that the record holds."""
+    """Measured and expected values, with the intervals in the record."""
     if record.measured is None and record.expected is None:
         return None
     measured, expected = _rows(record.measured), {} if _apart(record) else _rows(record.expected)
@@ -210,7 +210,7 @@ def _measured(record: ClaimRecord) -> Markup | None:
 
 
 def _apart(record: ClaimRecord) -> bool:
-    """Whether one sentence says what is expected of several numbers."""
+    """Whether the expected value of several numbers is one sentence."""
     return isinstance(record.measured, dict) and isinstance(record.expected, str)
 
 
@@ -226,7 +226,7 @@ def _interval(key: str) -> bool:
 
 
 def _intervals(details: Mapping[str, Any]) -> dict[str, Any]:
-    """The intervals of a record, by the name of what they are of; "" for the only one."""
+    """The intervals of a record, by the names of their values; "" for the only one."""
     found: dict[str, Any] = {}
     for key, value in details.items():
         match = _INTERVAL.fullmatch(key)
@@ -250,7 +250,7 @@ def _run_facts(record: ClaimRecord) -> Iterator[str]:
 
 
 def provenance_html(provenance: Provenance, *facts: str) -> Markup:
-    """When, where and by which code, in one line; everything else below it."""
+    """Date, machine and code in one line; the rest of the provenance below it."""
     commit = (
         f" ({provenance.commit[:10]}{', changed' if provenance.dirty else ''})" if provenance.commit else ""
     )

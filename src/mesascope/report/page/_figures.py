@@ -13,7 +13,7 @@ from ._html import Markup, tag
 
 
 def figure_html(identifier: str, figure: Figure) -> Markup:
-    """The figure; `page.js` draws what the script in it describes.
+    """The figure; `page.js` draws the data in its script.
 
     Args:
         identifier: of the element, one in the page; also the name of downloaded files.
@@ -50,7 +50,7 @@ def _panel(name: str, panel: Panel) -> Markup:
 
 
 def embedded(data: Any) -> Markup:
-    """Data as JSON inside of a script element, which no text in them can end."""
+    """Data as JSON in a script element, escaped so that no text can end the element."""
     written = json.dumps(_rounded(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         written = written.replace(sign, f"\\u{ord(sign):04x}")
@@ -58,7 +58,7 @@ def embedded(data: Any) -> Markup:
 
 
 def _rounded(data: Any) -> Any:
-    """Numbers to seven digits, which no screen shows: a third of the page's size."""
+    """Numbers rounded to seven digits, finer than a screen shows; the other digits would be a third of the page."""
     if isinstance(data, float):
         return float(f"{data:.7g}")
     if isinstance(data, dict):
@@ -67,7 +67,7 @@ def _rounded(data: Any) -> Any:
 
 
 def _described(panel: Panel) -> str:
-    """What is drawn, in words."""
+    """A description of the figure in words."""
     first = panel.traces[0]
     if isinstance(first, Heatmap | CellMap):
         kind = f"Heat map of {first.colorlabel}"
@@ -132,7 +132,7 @@ _SHAPES = {
 
 
 def _swatch(looks: Sequence[dict[str, Any]]) -> Markup:
-    """A small picture of what a name stands for: area below line below marker."""
+    """The symbol of a legend entry: area below line below marker."""
     drawn = []
     for look in sorted(looks, key=lambda one: ("symbol" in one, "dash" in one)):
         style = f"color:{look['color']}"

@@ -17,7 +17,7 @@ _VERDICTS = {
 
 
 def certificate_html(count: int, entry: CertificateEntry) -> Markup:
-    """A certificate: what it states, how near, and the point itself."""
+    """A certificate: its statement, its radius, and the point."""
     record, anchor = entry.record, f"certificate-{count}"
     radius, free = _rounded(record.radius), _rounded(record.unique_within or "0")
     facts = {
@@ -51,7 +51,7 @@ def _rounded(rational: str) -> float:
 
 
 def identification_html(count: int, entry: IdentificationEntry, names: Mapping[int, str]) -> Markup:
-    """An identification: its verdict and why, the ranking with intervals, figures."""
+    """An identification: its verdict with reasons, the ranking with intervals, figures."""
     record, anchor = entry.record, f"identification-{count}"
     sign, look = _VERDICTS[record.verdict]
     named = ", ".join(record.candidates) or "no learner within the tolerance"

@@ -1,4 +1,4 @@
-"""HTML that cannot be broken by what stands in it: whatever is no markup of ours is escaped."""
+"""HTML in which all text is escaped, except markup made here."""
 
 from html import escape
 
@@ -10,12 +10,12 @@ class Markup(str):
 
 
 def text(content: object) -> Markup:
-    """Anything as HTML: markup as it is, else escaped."""
+    """Anything as HTML: markup unchanged, all else escaped."""
     return content if isinstance(content, Markup) else Markup(escape(str(content)))
 
 
 def join(*parts: object) -> Markup:
-    """Parts one after the other; None and "" leave nothing."""
+    """Parts joined; None and "" are skipped."""
     return Markup("".join(text(part) for part in parts if part is not None))
 
 

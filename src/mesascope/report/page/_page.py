@@ -1,4 +1,4 @@
-"""All of the page: head, outcomes at a glance, contents, sections."""
+"""The whole page: head, overview of outcomes, contents, sections."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ from ._runs import run_html, study_html, training_html
 
 
 def page(material: Material, title: str, created: str) -> str:
-    """The report as one HTML document that asks nobody for anything: scripts and styles are inside.
+    """The report as one HTML document that loads nothing: scripts and styles are inside.
 
     Args:
         material: what it shows.
@@ -60,7 +60,7 @@ def _file(name: str) -> str:
 
 
 def _policy(scripts: list[Markup]) -> str:
-    """What the page may do: run its own scripts, which are named by their digests, and nothing else."""
+    """The security policy of the page: it may run its own scripts, named by their digests, and nothing else."""
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     return (
@@ -92,7 +92,7 @@ def _glance(material: Material) -> Markup:
 
 
 def _links(material: Material) -> Iterator[tuple[str, str]]:
-    """Where the parts of the page begin, and what they are called."""
+    """The anchors and titles of the parts of the page."""
     if material.claims:
         yield "outcomes", "Outcomes"
     for paper in dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.claims):

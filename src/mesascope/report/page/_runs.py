@@ -102,7 +102,7 @@ def _runs_table(entry: StudyEntry) -> Markup:
 
 
 def _outcome_columns(entry: StudyEntry) -> list[str]:
-    """What is short in the outcomes; what is asked for most, first."""
+    """The short values of the outcomes, the most useful first."""
     found = {name for row in entry.rows.values() for name, value in row.outcome.items() if _is_short(value)}
     rest = sorted(found - set(_FIRST))
     return [*(name for name in _FIRST if name in found), *rest][:_COLUMNS]
@@ -115,7 +115,7 @@ def _is_short(value: Any) -> bool:
 
 
 def run_html(entry: RunEntry, names: Mapping[int, str]) -> Markup:
-    """A run of a store: how it ended, its outcome, figures, specification."""
+    """A run of a store: its state, outcome, figures, specification."""
     row = entry.row
     anchor = f"run-{row.id}"
     return tag(
@@ -145,7 +145,7 @@ def _failure(row: RunRow, traceback: str | None) -> Markup | None:
 
 
 def training_html(number: int, entry: TrainingEntry, names: Mapping[int, str]) -> Markup:
-    """The folder of a training run: its losses, what it trained, its specification."""
+    """The folder of a training run: its losses, its model, its specification."""
     header, anchor = entry.header, f"training-{number}"
     facts = {name: value for name, value in header.get("run", {}).items()}
     log = header.get("log", {})

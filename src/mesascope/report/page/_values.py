@@ -11,12 +11,12 @@ _ROWS = 200  # of a table that a record becomes
 
 
 def named(name: str) -> str:
-    """A name of a record in words: least_cosine_of_A is least cosine of A."""
+    """A name of a record in words: least_cosine_of_A becomes "least cosine of A"."""
     return name.replace("_", " ")
 
 
 def brief(value: Any) -> Markup:
-    """A value in one line; what is left out of it is in its tooltip."""
+    """A value in one line; a value that is cut is whole in its tooltip."""
     match value:
         case bool() | None:
             return Markup({True: "yes", False: "no", None: "–"}[value])
@@ -56,14 +56,14 @@ def _between(separator: str, parts: Sequence[object]) -> list[object]:
 
 
 def listing(values: Mapping[str, Any]) -> Markup:
-    """Everything that a record holds: a description list, tables where entries are alike."""
+    """All values of a record: a description list, with tables where entries have the same fields."""
     return tag(
         "dl", *(join(tag("dt", named(name)), tag("dd", whole(value))) for name, value in values.items())
     )
 
 
 def whole(value: Any) -> Markup:
-    """A value with nothing left out, but for rows beyond the two hundredth."""
+    """A value in full, except rows beyond the two hundredth."""
     if isinstance(value, str) and "\n" in value:
         return tag("pre", value, tabindex=0)
     if isinstance(value, Mapping):
@@ -92,7 +92,7 @@ def _cut(values: Sequence[Any]) -> Markup | None:
 
 
 def scrolled(table: Markup) -> Markup:
-    """A table that scrolls by itself where the page is narrow, also by keyboard."""
+    """A table that scrolls on narrow pages, also by keyboard."""
     return tag("div", table, class_="scrolled", tabindex=0, role="group", aria_label="table")
 
 
@@ -102,5 +102,5 @@ def specification(spec: Mapping[str, Any]) -> Markup:
 
 
 def folded(title: object, *content: object) -> Markup:
-    """What is shown when its title is clicked."""
+    """Content that is shown when its title is clicked."""
     return tag("details", tag("summary", title), *content)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SAVES = 32
 """Points of a path that are kept, at most."""
-_MOST_ENTRIES = 4096
+_MAX_ENTRIES = 4096
 """Entries of weights that a record holds; larger ones are the end of the path."""
 
 
@@ -64,7 +64,7 @@ def _flow(spec: FlowSpec, folder: Path) -> Computed:
 def _of_flow(spec: FlowSpec, result: FlowResult, path: "Flow[Any] | Descent[Any]") -> Computed:
     error = _ending(result)
     outcome = result.model_dump()
-    if 6 * spec.dim**2 > _MOST_ENTRIES:
+    if 6 * spec.dim**2 > _MAX_ENTRIES:
         del outcome["w_kq"], outcome["w_pv"]
     return Computed(outcome, _path(path), error)
 

@@ -1,4 +1,4 @@
-"""The loop of a driver: give runs to where they are computed, and take down how they end."""
+"""The loop of a driver: give runs to workers, and record how they end."""
 
 import time
 from collections import Counter, deque
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TICK = 0.5  # seconds that are waited for a report
 _LOOK_AGAIN = 1.0  # seconds between looks at what somebody else computes
 _LAST_WORDS = 5.0  # seconds that a sweep that is stopped waits for the database
-_MOST_VAIN = 20  # runs in a row whose workers were lost before any was begun
+_MAX_LOST = 20  # runs in a row whose workers were lost before any was begun
 _WINDOW = 200  # runs over which the rate is taken
 _REMOVED = "somebody removed it from the store while the sweep was under way; the same command computes it"
 
@@ -56,7 +56,7 @@ class Drive:
         failed: why every run that failed did.
         reused: ids that were done before, or by somebody else.
         apart: of every run that could not be computed together with those it was given with, what hindered it.
-        unentered: why the index lacks some of these; None where it has all.
+        not_indexed: why the index lacks some of these; None where it has all.
     """
 
     def __init__(
@@ -72,22 +72,22 @@ class Drive:
     ) -> None:
         self._store, self._runner, self._driver, self._retries = store, runner, driver, retries
         self._announcement, self._tell = announcement, tell
-        self._total = len(prepared.left) + len(prepared.kept)
+        self._total = len(prepared.left) + len(prepared.cached)
         self._pending, self._given = deque(tasks), dict[str, int]()
         self._together = {run for task in tasks if len(task) > 1 for run in task}
-        self._busy: list[str] = []
+        self._locked: list[str] = []
         self._looked = 0.0
         self._tries: Counter[str] = Counter()
         self._vain = 0
         self._entering = Entering(store)
         self._ends: deque[float] = deque(maxlen=_WINDOW)
         self.done: set[str] = set()
-        self.reused = {run for run, state in prepared.kept.items() if state == "done"}
+        self.reused = {run for run, state in prepared.cached.items() if state == "done"}
         self.failed: dict[str, str] = {}
         self.apart: dict[str, str] = {}
-        self.unentered: str | None = None
-        for run in prepared.kept.keys() - self.reused:
-            self._keep(run)
+        self.not_indexed: str | None = None
+        for run in prepared.cached.keys() - self.reused:
+            self._reuse(run)
 
     def run(self) -> None:
         """Until every run has ended.
@@ -98,7 +98,7 @@ class Drive:
         """
         try:
             self._say()
-            while self._pending or self._given or self._busy:
+            while self._pending or self._given or self._locked:
                 self._give()
                 reports = self._runner.reports(_TICK)
                 for report in reports:
@@ -112,8 +112,8 @@ class Drive:
             if isinstance(error, RecordError):
                 raise SweepError(f"{error}; {RESUMES}") from error
             raise
-        hindered = self._entering.end()
-        self.unentered = None if hindered is None else str(hindered)
+        why = self._entering.end()
+        self.not_indexed = None if why is None else str(why)
 
     def _give(self) -> None:
         for _ in range(self._runner.room()):
@@ -130,8 +130,10 @@ class Drive:
             self._again(report, begun=now != before)
             return
         for run, how in zip(report.runs, report.ended, strict=True):
-            # kept: perhaps by us, and only the report was lost
-            self._settle(run, how_it_ended(self._store.folders, run, self._driver) if how == "kept" else how)
+            # cached: perhaps computed by us, and only the report was lost
+            self._settle(
+                run, how_it_ended(self._store.folders, run, self._driver) if how == "cached" else how
+            )
 
     def _settle(self, run: str, how: Ended) -> None:
         match how:
@@ -141,10 +143,10 @@ class Drive:
             case "failed":
                 self._fail(run)
                 self._ended(run)
-            case "kept":
-                self._keep(run)
-            case "busy":
-                self._busy.append(run)
+            case "cached":
+                self._reuse(run)
+            case "locked":
+                self._locked.append(run)
 
     def _ended(self, run: str) -> None:
         self._vain = 0
@@ -158,8 +160,8 @@ class Drive:
         record = self._store.folders.run(run)
         self.failed[run] = (record.error if record is not None else None) or "its record is damaged"
 
-    def _keep(self, run: str) -> None:
-        """Take down a run that somebody else has computed."""
+    def _reuse(self, run: str) -> None:
+        """Record a run that somebody else has computed."""
         record = self._store.folders.run(run)
         self._entering.add(run)
         if record is not None and record.state == "done":
@@ -174,7 +176,7 @@ class Drive:
         """
         if report.lost and not begun:
             self._vain += 1
-            if self._vain > max(_MOST_VAIN, 4 * len(self._given)):
+            if self._vain > max(_MAX_LOST, 4 * len(self._given)):
                 raise SweepError(
                     "workers die before they begin a run; look at their logs, and at their memory limit"
                 )
@@ -183,7 +185,7 @@ class Drive:
         self._vain = 0
         for run in report.runs:
             how = how_it_ended(self._store.folders, run, self._driver)
-            if how != "busy":  # the worker was lost before it could say so
+            if how != "locked":  # the worker was lost before it could say so
                 self._settle(run, how)
             elif len(report.runs) > 1:
                 self._pending.append((run,))
@@ -205,7 +207,7 @@ class Drive:
         try:
             self._record_failure(run, report)
         except InUseError:  # somebody else tries it now
-            self._busy.append(run)
+            self._locked.append(run)
 
     def _record_failure(self, run: str, report: Report) -> None:
         folders = self._store.folders
@@ -220,18 +222,18 @@ class Drive:
         self._ended(run)
 
     def _look_again(self) -> None:
-        """Put back what was busy and is not any more."""
+        """Give again what was locked and is free now."""
         now = time.monotonic()
         idle = not self._given and not self._pending
-        if not self._busy or (now - self._looked < _LOOK_AGAIN and not idle):
+        if not self._locked or (now - self._looked < _LOOK_AGAIN and not idle):
             return
         if idle:
             time.sleep(_LOOK_AGAIN / 5)
         self._looked = now
-        busy, self._busy = self._busy, []
-        for run in busy:
+        locked, self._locked = self._locked, []
+        for run in locked:
             if self._store.folders.running(run):
-                self._busy.append(run)
+                self._locked.append(run)
             else:
                 self._pending.append((run,))
 

@@ -33,8 +33,8 @@ from ._kinds import SPECS
 from ._modules import importable, was_edited
 from ._run_id import module_file, planned_run
 
-Ended: TypeAlias = Literal["done", "failed", "kept", "busy"]
-"""How asking for a run ended: computed now, kept from before, or somebody else computes it."""
+Ended: TypeAlias = Literal["done", "failed", "cached", "locked"]
+"""What became of a run: computed now (done, failed), cached from before, or locked by somebody who computes it."""
 
 MACHINE, COMPUTATION, KILLED = "machine", "computation", "killed"
 """Why a run failed, `outcome.failure`: for want of memory, disk or a worker; by itself, which it would do again; or because
@@ -97,17 +97,17 @@ def execute(
     try:
         with of_the_machine(folders, [run]):
             if ended(folders.run(run)):
-                return "kept"
+                return "cached"
             with one_at_a_time, folders.holding(run):
                 if ended(folders.run(run)):
-                    return "kept"
+                    return "cached"
                 planned = folders.planned(run)
                 with importable(search if planned.kind == "identify" else ()), isolated(run):
                     found = _compute(folders, planned, driver, alone, stopped)
                 forget_programs_now_and_then()
                 return found
     except InUseError:
-        return "busy"
+        return "locked"
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def how_it_ended(folders: RunFolders, run: str, driver: str) -> Ended:
     record, folder = folders.run(run), folders.folder(run)
     if record is not None and last_driver(folder) == driver and record.attempts == attempts(folder):
         return record.state
-    return "kept" if ended(record) else "busy"
+    return "cached" if ended(record) else "locked"
 
 
 def ended(record: RunRecord | None) -> bool:

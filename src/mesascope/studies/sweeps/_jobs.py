@@ -13,8 +13,8 @@ QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster"}
 
 _LIVING = "PENDING,RUNNING,SUSPENDED,COMPLETING,CONFIGURING,REQUEUED,REQUEUE_HOLD,RESIZING,SIGNALING,STAGE_OUT,STOPPED"
 _ASK_EVERY = 15.0  # seconds: a queue is asked by many
-_MOST_VAIN = 5  # times in a row that jobs have ended before a worker of theirs came
-_PATIENCE = 60  # seconds for the answer of a queue
+_MAX_IN_VAIN = 5  # times in a row that jobs have ended before a worker of theirs came
+_ANSWER_WITHIN = 60  # seconds for the answer of a queue
 
 
 class Jobs:
@@ -61,7 +61,7 @@ class Jobs:
             }
             self._vain = 0 if came else self._vain + 1
             self._came -= came
-        if self._vain >= _MOST_VAIN and not names:
+        if self._vain >= _MAX_IN_VAIN and not names:
             raise SweepError(
                 f"{self._queue} jobs end before a worker comes, {self._vain} times in a row; look at what they wrote "
                 "(log-directory in ~/.config/dask/jobqueue.yaml): is mesascope installed on the nodes?"
@@ -69,7 +69,7 @@ class Jobs:
         try:
             await self._submit()
         except SweepError:  # the queue may answer again the next time
-            if self._vain >= _MOST_VAIN:
+            if self._vain >= _MAX_IN_VAIN:
                 raise
 
     async def _submit(self) -> None:
@@ -94,7 +94,7 @@ async def _living(queue: str) -> set[str] | None:
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
-        out, said = await asyncio.wait_for(process.communicate(), _PATIENCE)
+        out, said = await asyncio.wait_for(process.communicate(), _ANSWER_WITHIN)
     except (OSError, TimeoutError):
         return None
     if process.returncode and b"No unfinished job" not in said:  # what bjobs says of none

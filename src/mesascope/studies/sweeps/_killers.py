@@ -20,14 +20,14 @@ def without_killers(prepared: Prepared, store: "Store", retries: int) -> Prepare
     """
     first: list[str] = []
     last: list[str] = []
-    kept = dict(prepared.kept)
+    cached = dict(prepared.cached)
     for run in prepared.left:
         died = _deaths(store, run)
         if died > retries and _has_failed(store, run, died):
-            kept[run] = "failed"
+            cached[run] = "failed"
         else:
             (last if died else first).append(run)
-    return prepared._replace(left=first + last, kept=kept)
+    return prepared._replace(left=first + last, cached=cached)
 
 
 def _deaths(store: "Store", run: str) -> int:

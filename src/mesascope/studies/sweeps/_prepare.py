@@ -1,4 +1,4 @@
-"""Before a sweep: every point checked, every run written down, and what is there already."""
+"""Before a sweep: check every point, record every run that is planned, and find those that are done already."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mesascope.records import Store
 
 Tell: TypeAlias = Callable[[str, int, int], None]
-"""Called with what is under way, and how many of how many are through."""
+"""Called with the stage, and how many of how many points are done with it."""
 
 
 class Prepared(NamedTuple):
@@ -37,12 +37,12 @@ class Prepared(NamedTuple):
     Attributes:
         record: the study.
         left: ids of the runs that have not ended, in the order of the points.
-        kept: ids of those that have, with their records' states.
+        cached: ids of those that have, with their records' states.
     """
 
     record: StudyRecord
     left: list[str]
-    kept: dict[str, str]
+    cached: dict[str, str]
 
 
 def search_folders(study: StudySpec) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def _axes(study: StudySpec) -> Iterator[StudyAxis]:
 
 
 def open_or_make(where: str | os.PathLike[str], index: str | None = None) -> "Store":
-    """Open a store, after making it of a folder that is none yet.
+    """Open a store, creating it if needed.
 
     Raises:
         RecordError: as for `open_store`.
@@ -106,17 +106,17 @@ def open_or_make(where: str | os.PathLike[str], index: str | None = None) -> "St
 
 
 def prepare(study: StudySpec, record: StudyRecord, store: "Store", tell: Tell) -> Prepared:
-    """Write down the study and every run of it that is not there.
+    """Record the study, and every run of it that is not in the store.
 
     Raises:
         RecordError: another study has this name, or something cannot be written.
     """
     _refuse_another(store.folders, record)
-    kept = _kept(store, record)
-    left = [run for run in record.runs if run not in kept]
+    cached = _cached(store, record)
+    left = [run for run in record.runs if run not in cached]
     _plan(study, record, store, set(left), tell)
     store.write_study(record)
-    return Prepared(record, left, kept)
+    return Prepared(record, left, cached)
 
 
 def _refuse_another(folders: RunFolders, record: StudyRecord) -> None:
@@ -130,7 +130,7 @@ def _refuse_another(folders: RunFolders, record: StudyRecord) -> None:
         )
 
 
-def _kept(store: "Store", record: StudyRecord) -> dict[str, str]:
+def _cached(store: "Store", record: StudyRecord) -> dict[str, str]:
     """The runs that need not be computed, and their states."""
     known = store.folders.studies()
     wanted = set(record.runs)
@@ -170,7 +170,7 @@ def _plan(study: StudySpec, record: StudyRecord, store: "Store", left: set[str],
 
 
 def _write_plan(folders: RunFolders, planned: PlannedRun) -> None:
-    """Plan a run; where equal files lay elsewhere when it was planned before, they are now read here."""
+    """Plan a run. If it was planned with equal files at other paths, they are read from here now."""
     try:
         there = folders.planned(planned.id)
     except RecordError:  # absent, or torn
@@ -183,7 +183,7 @@ def _write_plan(folders: RunFolders, planned: PlannedRun) -> None:
 
 
 def _is_planned_as_is(folders: RunFolders, run: str) -> bool:
-    """Whether a run is written down, and not with paths, which may have become others."""
+    """Whether a run is planned, and without paths, which may now point elsewhere."""
     if not folders.is_planned(run):
         return False
     try:

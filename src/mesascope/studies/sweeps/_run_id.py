@@ -5,35 +5,20 @@ import os
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache, partial
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mesascope.records import PlannedRun, RecordError, canonical_json
+from mesascope.records import PACKAGE, PlannedRun, RecordError, canonical_json, code_digest, identity
 from mesascope.specs import Component, Spec
 
 from .._identify_models import CheckpointSpec, FunctionSpec
 from ._axes import Place
 
-_PACKAGE = Path(__file__).resolve().parents[2]
-# What the numbers of a run depend on: the rooms that it passes through; and of this room what computes it, what random numbers
-# it begins with, and precision and threads of a worker. The rest (records, papers, report, cli) starts, stores and shows it.
-_ROOMS = ("core", "processes", "models", "learners", "objectives", "theory", "dynamics", "probes", "studies")
-_SWEEPS = _PACKAGE / "studies" / "sweeps"
+# Rooms that start, store and show runs; their numbers depend on all others, and on what computes them in this one.
+_WITHOUT_NUMBERS = ("cli", "lab", "papers", "records", "report")
+_SWEEPS = ("studies", "sweeps")
 _OF_SWEEPS = ("_compute.py", "_isolation.py", "_worker.py")
-_LIBRARIES = (
-    "jax",
-    "jaxlib",
-    "equinox",
-    "diffrax",
-    "optax",
-    "optimistix",
-    "lineax",
-    "numpy",
-    "scipy",
-    "python-flint",
-)
 _WHOLE = 2**53  # floats below it that are integers are exactly what was written
 _DIGITS = 32
 
@@ -53,21 +38,21 @@ class InputFileError(RecordError):
 def planned_run(kind: str, spec: Spec) -> PlannedRun:
     """What is to be computed, and its id.
 
-    The id is the SHA-256 of the canonical JSON of kind, specification and code, its first 32 hexadecimal digits. It is
-    computed from what the specification means: fields that were left out and fields given with their default are the same,
-    and so are 1, 1.0 and "1", or "1/2" and "0.5". A float 0.1 and the exact "0.1" are two numbers. A file is what it holds,
-    wherever it lies, and so is the module of a function.
+    The id is the first 32 hexadecimal digits of the `identity` of kind, specification and code. It is computed from what the
+    specification means: fields that were left out and fields given with their default are the same, and so are 1, 1.0 and "1",
+    or "1/2" and "0.5". A float 0.1 and the exact "0.1" are two numbers. A file is what it holds, wherever it lies, and so is
+    the module of a function.
 
     Raises:
         InputFileError: a file that the specification reads cannot be read.
     """
     read: list[str] = []
-    meaning = {"kind": kind, "spec": _plain(spec, partial(_input, read)), "code": _own_code()}
+    meaning = _plain(spec, partial(_input, read))
     code = _own_code()
     if read:
         code += f"+{hashlib.sha256(canonical_json(read).encode()).hexdigest()[:16]}"
     return PlannedRun(
-        id=hashlib.sha256(canonical_json(meaning).encode()).hexdigest()[:_DIGITS],
+        id=identity(kind, meaning, _own_code())[:_DIGITS],
         kind=kind,
         spec=canonical(spec),
         code=code,
@@ -86,7 +71,8 @@ def _plain(value: Any, other: Callable[[Any, Place], Any], place: Place = ()) ->
         return instead
     match value:
         case Spec():
-            return {name: _plain(one, other, (*place, name)) for name, one in value}
+            fields = type(value).model_fields  # not what else the object remembers
+            return {name: _plain(getattr(value, name), other, (*place, name)) for name in fields}
         case Component():
             named = value.specification()
             parts = {name: getattr(value, name) for name in named if name != "kind"}
@@ -172,19 +158,12 @@ def _content(file: str, changed: int, size: int) -> str:
 @lru_cache(maxsize=1)
 def _own_code() -> str:
     """Taken once per process, from the files as they lie at the first call."""
-    digest = hashlib.sha256()
-    files = (path for room in _ROOMS for path in (_PACKAGE / room).rglob("*.py"))
-    for path in sorted(path for path in files if path.parent != _SWEEPS or path.name in _OF_SWEEPS):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(_PACKAGE).as_posix()} {len(content)}\n".encode())
-        digest.update(content)
-    for name in _LIBRARIES:
-        digest.update(f"{name}=={_version(name)}\n".encode())
-    return f"{_version('mesascope')}+{digest.hexdigest()[:16]}"
+    return code_digest(PACKAGE, computing_files(PACKAGE))
 
 
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+def computing_files(package: Path) -> list[Path]:
+    """The sources of the package that numbers of runs depend on."""
+    rooms = (room for room in package.iterdir() if room.is_dir() and room.name not in _WITHOUT_NUMBERS)
+    files = (path for room in rooms for path in room.rglob("*.py"))
+    sweeps = package.joinpath(*_SWEEPS)
+    return [path for path in files if path.parent != sweeps or path.name in _OF_SWEEPS]

@@ -16,7 +16,7 @@ RESUMES = "what has ended is kept, and the same command resumes"
 
 
 class SweepError(RuntimeError):
-    """A sweep cannot go on; what has ended is kept, and the message says why and the mend."""
+    """A sweep cannot go on; what has ended is kept, and the message says why and the fix."""
 
 
 class SchedulerError(SweepError):

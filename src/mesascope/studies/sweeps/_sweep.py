@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mesascope.records import Store
 
 IN_PROCESS, LOCAL = "in-process", "local"
-_MOST_TOGETHER = 512  # flows: each is held by an open file, and many systems grant a process 1024
+_MAX_TOGETHER = 512  # flows: each is held by an open file, and many systems grant a process 1024
 
 
 class SweepResult(BaseModel):
@@ -46,7 +46,7 @@ class SweepResult(BaseModel):
         failures: the reasons, those that are alike together.
         apart: why runs of a batch could not be computed together, and were computed one by one, those that are alike together.
         ids: of all runs, in the order of the points.
-        unentered: why the index lacks some of them until the store is opened again; None where it has all.
+        not_indexed: why the index lacks some of them until the store is opened again; None where it has all.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -59,7 +59,7 @@ class SweepResult(BaseModel):
     failures: tuple[Failure, ...]
     apart: tuple[Failure, ...]
     ids: tuple[str, ...]
-    unentered: str | None = None
+    not_indexed: str | None = None
 
     @property
     def succeeded(self) -> bool:
@@ -154,7 +154,7 @@ def sweep(
         failures=grouped(drive.failed),
         apart=grouped(drive.apart),
         ids=tuple(record.runs),
-        unentered=drive.unentered,
+        not_indexed=drive.not_indexed,
     )
 
 
@@ -170,8 +170,8 @@ def _refuse_settings(scheduler: str, workers: int | None, retries: int, batch: i
         raise ValueError(f"workers must be at least 1, got {workers}")
     if retries < 0:
         raise ValueError(f"retries must not be negative, got {retries}")
-    if not 1 <= batch <= _MOST_TOGETHER or batch % 1:
-        raise ValueError(f"batch must be an integer from 1 to {_MOST_TOGETHER}, got {batch!r}")
+    if not 1 <= batch <= _MAX_TOGETHER or batch % 1:
+        raise ValueError(f"batch must be an integer from 1 to {_MAX_TOGETHER}, got {batch!r}")
 
 
 def _warn_without_locks(folders: RunFolders) -> None:

@@ -1,8 +1,7 @@
-"""From the rows of a store to a file, a folder or a tracking server."""
+"""From the rows and folders of a store to a file, a folder or a tracking server."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,26 +18,25 @@ from ._tables import write_csv, write_parquet
 from ._tensorboard import write_tensorboard
 
 if TYPE_CHECKING:
+    import xarray
+
+    from mesascope.records.store._folders import RunFolders
     from mesascope.records.store._rows import RunRow
-    from mesascope.records.store._store import Store
 
 Format = Literal["parquet", "csv", "netcdf", "mlflow", "tensorboard"]
-"""The forms that runs can be exported in."""
+"""The formats of exports."""
 
 _OF_ROWS: dict[str, Callable[[Sequence[RunRow], str], None]] = {"parquet": write_parquet, "csv": write_csv}
 
 
-def export(
-    store: Store, form: Format, out: str | os.PathLike[str], filters: Sequence[str], study: str | None
+def export_runs(
+    form: Format, rows: Sequence[RunRow], folders: RunFolders, target: str, experiment: str
 ) -> Path | str:
-    """Write runs in the form of another program; see `Store.export`."""
-    target = os.fspath(out)
-    if not target.strip():
-        raise RecordError("the output of an export is empty; name a file or a folder")
-    if form == "netcdf":
-        return _netcdf(store, target, filters, study)
-    chosen = [*filters, *([] if study is None else [f"study={study}"])]
-    rows = store.rows(chosen)
+    """Write runs in the format of another program, except netcdf; see `Store.export`.
+
+    Raises:
+        RecordError: there are no rows, they cannot be written, or a package is missing.
+    """
     if not rows:
         raise RecordError(
             "no run is as the filters say, nothing was written; mesascope runs list shows what there is"
@@ -46,21 +44,18 @@ def export(
     with _explained(form, target):
         match form:
             case "mlflow":
-                write_mlflow(store, _ended(rows), target, study or "mesascope")
+                write_mlflow(_ended(rows), folders, target, experiment)
             case "tensorboard":
-                write_tensorboard(store, _ended(rows), target)
+                write_tensorboard(_ended(rows), folders, target)
             case _:
                 _OF_ROWS[form](rows, target)
     return without_passwords(target) if "://" in target else Path(target)
 
 
-def _netcdf(store: Store, target: str, filters: Sequence[str], study: str | None) -> Path:
-    if study is None or filters:
-        raise RecordError("netcdf holds one study as a whole: name it with --study, and leave out filters")
-
+def write_netcdf(data: xarray.Dataset, target: str) -> Path:
+    """Write a study, as `Store.to_xarray` gives it, in the types and names of NetCDF."""
     import numpy as np
 
-    data = store.to_xarray(study)
     for name, variable in data.variables.items():
         if (
             variable.dtype.kind == "O"
@@ -74,7 +69,7 @@ def _netcdf(store: Store, target: str, filters: Sequence[str], study: str | None
 
 
 def _in_letters_of_netcdf(names: Iterable[Hashable]) -> dict[Hashable, str]:
-    """What those names become that NetCDF does not take: each something that no other one is called."""
+    """New, distinct names for those that NetCDF does not take."""
     wanted = dict.fromkeys(names)
     clean = {name: re.sub(r"^$|^\W|[/\x00-\x1f\x7f]|\s$", "_", str(name)) for name in wanted}
     taken = {str(name) for name in wanted if clean[name] == name}
@@ -89,13 +84,13 @@ def _in_letters_of_netcdf(names: Iterable[Hashable]) -> dict[Hashable, str]:
 
 
 def _ended(rows: Sequence[RunRow]) -> list[RunRow]:
-    """The runs that have anything to show."""
+    """The runs that have ended."""
     return [row for row in rows if row.state in ("done", "failed")]
 
 
 @contextmanager
 def _explained(form: str, target: str) -> Iterator[None]:
-    """Say which extra brings a package that is missing, and what cannot be written."""
+    """Turn errors into messages that name the extra of a missing package, or the file that cannot be written."""
     try:
         yield
     except ImportError as error:

@@ -19,18 +19,18 @@ from ._scalars import curves, metrics, parameters
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
+    from mesascope.records.store._folders import RunFolders
     from mesascope.records.store._rows import RunRow
-    from mesascope.records.store._store import Store
 
 _LONGEST = 6000  # characters of a parameter that MLflow takes
 
 
-def write_mlflow(store: Store, rows: Sequence[RunRow], target: str, experiment: str) -> None:
-    """Log the runs that MLflow does not have yet.
+def write_mlflow(rows: Sequence[RunRow], folders: RunFolders, target: str, experiment: str) -> None:
+    """Log the runs that MLflow does not have.
 
     Args:
-        store: of the runs.
         rows: the runs.
+        folders: where their trajectories are.
         target: tracking URI, or a file that becomes MLflow's own database on SQLite.
         experiment: its name; made if there is none.
 
@@ -44,16 +44,16 @@ def write_mlflow(store: Store, rows: Sequence[RunRow], target: str, experiment: 
 
         try:
             with _quiet():
-                _write(store, rows, target, experiment)
+                _write(rows, folders, target, experiment)
         except (MlflowException, SQLAlchemyError) as error:
             said = " ".join(str(error).split())
-            told = without_passwords(f"MLflow at {target}: {said[:200]}")
-            raise RecordError(f"{told}; check the tracking URI") from None
+            message = without_passwords(f"MLflow at {target}: {said[:200]}")
+            raise RecordError(f"{message}; check the tracking URI") from None
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep MLflow from telling how it makes its tables, and how often it has tried to reach them."""
+    """Silence what MLflow logs while it makes its tables and connects to them."""
     logger = logging.getLogger("mlflow")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -63,7 +63,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _write(store: Store, rows: Sequence[RunRow], target: str, experiment: str) -> None:
+def _write(rows: Sequence[RunRow], folders: RunFolders, target: str, experiment: str) -> None:
     from mlflow.tracking import MlflowClient
 
     file = None if "://" in target else _database(Path(target).absolute())
@@ -74,11 +74,11 @@ def _write(store: Store, rows: Sequence[RunRow], target: str, experiment: str) -
     there = _finished(client, at)
     for row in rows:
         if row.id not in there:
-            _log(store, client, at, row)
+            _log(client, at, row, folders)
 
 
 def _database(file: Path) -> Path:
-    """The file of MLflow's own database, which MLflow would try to open for minutes where it cannot be."""
+    """The file of MLflow's own database, checked here since MLflow retries for minutes."""
     prepare_output(file.parent)
     if file.is_dir() or (file.exists() and not os.access(file, os.W_OK)):
         raise RecordError(f"{file} is a folder, or cannot be written to; name a file for MLflow's database")
@@ -86,7 +86,7 @@ def _database(file: Path) -> Path:
 
 
 def _finished(client: MlflowClient, experiment: str) -> set[str]:
-    """The runs that were logged wholly: those of an export that was killed are logged again."""
+    """The ids of runs that are logged completely; what an export that was killed left is logged again."""
     found: set[str] = set()
     token = None
     while True:
@@ -98,18 +98,18 @@ def _finished(client: MlflowClient, experiment: str) -> set[str]:
 
 
 def _name(name: str) -> str:
-    """A name in the letters that MLflow takes, and no path of a file."""
+    """A name in the letters that MLflow takes, not a path."""
     return re.sub(r"^\.*$|[^\w.\- :]", "_", name)[:250]
 
 
-def _log(store: Store, client: MlflowClient, experiment: str, row: RunRow) -> None:
+def _log(client: MlflowClient, experiment: str, row: RunRow, folders: RunFolders) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
     tags = {"mesascope_id": row.id, "kind": row.kind, "state": row.state, "code": row.code}
     run = client.create_run(experiment, run_name=row.id[:12], tags=tags).info.run_id
     numbers = [Metric(_name(name), value, 0, 0) for name, value in metrics(row).items()]
     numbers += [
-        Metric(_name(f"trajectory.{name}"), value, 0, place) for name, place, value in curves(store, row)
+        Metric(_name(f"trajectory.{name}"), value, 0, place) for name, place, value in curves(row, folders)
     ]
     settings = [Param(_name(name), text[:_LONGEST]) for name, text in parameters(row).items()]
     for many in range(0, max(len(numbers), len(settings), 1), 100):  # MLflow takes 100 parameters at once

@@ -1,4 +1,4 @@
-"""What programs that watch runs show of one: its settings as texts, its results as numbers."""
+"""A run for MLflow and TensorBoard: settings as texts, results as numbers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mesascope.records.store._flat import flat
 
 if TYPE_CHECKING:
+    from mesascope.records.store._folders import RunFolders
     from mesascope.records.store._rows import RunRow
-    from mesascope.records.store._store import Store
 
 _LARGEST = int(sys.float_info.max)
 _STEPS = ("step", "steps", "time")
@@ -33,16 +33,16 @@ def metrics(row: RunRow) -> dict[str, float]:
 
 
 def _is_small(value: Any) -> bool:
-    """Whether this is an integer that is a float, too."""
+    """Whether this is an integer within the range of floats."""
     return isinstance(value, int) and abs(value) <= _LARGEST
 
 
-def curves(store: Store, row: RunRow) -> Iterator[tuple[str, int, float]]:
+def curves(row: RunRow, folders: RunFolders) -> Iterator[tuple[str, int, float]]:
     """The numbers along its trajectory: name, place along it, value."""
-    record = store.folders.run(row.id)
+    record = folders.run(row.id)
     if record is None or not record.files:
         return
-    for name, variable in store.folders.trajectory(row.id).variables.items():
+    for name, variable in folders.trajectory(row.id).variables.items():
         if variable.ndim == 1 and variable.dtype.kind in "bif" and name not in _STEPS:
             for place, value in enumerate(variable.values.tolist()):
                 yield str(name), place, float(value)

@@ -69,7 +69,7 @@ def _array(pa: Any, column: list[Any]) -> Any:
 
 
 def _is_storable(pa: Any, kind: Any) -> bool:
-    """Whether Parquet has a form for it; it has none for a mapping of nothing."""
+    """Whether Parquet can store this type; it cannot store an empty mapping."""
     if pa.types.is_list(kind):
         return _is_storable(pa, kind.value_type)
     if pa.types.is_struct(kind):

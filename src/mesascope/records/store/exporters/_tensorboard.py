@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from ._scalars import curves, metrics, parameters
 
 if TYPE_CHECKING:
+    from mesascope.records.store._folders import RunFolders
     from mesascope.records.store._rows import RunRow
-    from mesascope.records.store._store import Store
 
 
-def write_tensorboard(store: Store, rows: Sequence[RunRow], target: str) -> None:
-    """Write one folder for every run; those that are there stay as they are. TensorFlow is not needed."""
+def write_tensorboard(rows: Sequence[RunRow], folders: RunFolders, target: str) -> None:
+    """Write one folder for every run that has none yet. TensorFlow is not needed."""
     from tensorboard.compat.proto.event_pb2 import Event  # type: ignore[import-untyped]
     from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
     from tensorboard.summary.writer.event_file_writer import EventFileWriter  # type: ignore[import-untyped]
@@ -28,7 +28,7 @@ def write_tensorboard(store: Store, rows: Sequence[RunRow], target: str) -> None
         shutil.rmtree(unfinished, ignore_errors=True)  # of an export that was killed
         writer = EventFileWriter(str(unfinished))
         try:
-            for name, place, value in [*((n, 0, v) for n, v in metrics(row).items()), *curves(store, row)]:
+            for name, place, value in [*((n, 0, v) for n, v in metrics(row).items()), *curves(row, folders)]:
                 summary = Summary(value=[Summary.Value(tag=name, simple_value=value)])
                 writer.add_event(Event(step=place, summary=summary))
             writer.add_event(Event(summary=_settings(row)))

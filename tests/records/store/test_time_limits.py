@@ -1,4 +1,4 @@
-"""A PostgreSQL that is gone, hangs, or is kept by others: told in bounded time, and mended by the next command."""
+"""A PostgreSQL that is gone, hangs, or is kept by others: told in bounded time, and made good by the next command."""
 
 import os
 import signal
@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from mesascope.records import RecordError, open_store
-from mesascope.records.store import _patient
+from mesascope.records.store import _time_limits
 from mesascope.records.store._engine import reading, writing
+from mesascope.records.store._problems import problems
 
 
 @pytest.fixture
@@ -30,8 +31,8 @@ def test_a_server_that_never_answers_is_given_up(folders):
         assert "\n" not in str(caught.value)
 
 
-def test_a_server_that_hangs_is_given_up_and_the_index_is_mended_later(store, made, monkeypatch):
-    monkeypatch.setattr(_patient.PatientConnection, "answer", 0.3)
+def test_a_server_that_hangs_is_given_up_and_the_index_is_brought_up_to_date_later(store, made, monkeypatch):
+    monkeypatch.setattr(_time_limits.LimitedConnection, "answer", 0.3)
     began, backend = time.monotonic(), None
     try:
         with (
@@ -45,7 +46,7 @@ def test_a_server_that_hangs_is_given_up_and_the_index_is_mended_later(store, ma
         assert time.monotonic() - began < 5
     finally:
         os.kill(backend, signal.SIGCONT)
-    assert store.folders.run(run).state == "done" and store.folders.problems() == []
+    assert store.folders.run(run).state == "done" and problems(store.folders) == []
     assert store.count() == 0
     store.refresh()
     assert store.count(["state=done"]) == 1 and store.verify() == []
@@ -59,7 +60,7 @@ def test_a_connection_that_was_lost_is_made_anew(store, made):
 
 
 def test_who_waits_for_another_or_takes_too_long_is_told(store, folders, postgresql, made, monkeypatch):
-    monkeypatch.setattr(_patient, "PATIENCE", 0.2)
+    monkeypatch.setattr(_time_limits, "_LOCK", 0.2)
     run = made.compute(folders, 1)
     with (
         open_store(folders.root, postgresql) as other,
@@ -67,7 +68,7 @@ def test_who_waits_for_another_or_takes_too_long_is_told(store, folders, postgre
         pytest.raises(RecordError, match="another process has been writing for a minute; try again"),
     ):
         other.enter([run])
-    monkeypatch.setattr(_patient, "_STATEMENT", 0.2)
+    monkeypatch.setattr(_time_limits, "_STATEMENT", 0.2)
     with (
         pytest.raises(RecordError, match="statement timeout; see whether the server is well"),
         reading(store._engine) as connection,
@@ -78,7 +79,7 @@ def test_who_waits_for_another_or_takes_too_long_is_told(store, folders, postgre
 def test_who_holds_the_index_and_hangs_is_given_up_by_the_server(
     store, folders, postgresql, made, monkeypatch
 ):
-    monkeypatch.setattr(_patient, "_IDLE", 0.2)
+    monkeypatch.setattr(_time_limits, "_IDLE", 0.2)
     with (
         pytest.raises(RecordError, match="idle-in-transaction timeout"),
         writing(store._engine) as connection,

@@ -1,4 +1,4 @@
-"""Folders that one process holds at a time."""
+"""Locks on folders: one process at a time writes."""
 
 import errno
 import json
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ._files import RecordError, host_name, mend, prepare_output, share
+from ._files import RecordError, fix_for, host_name, prepare_output, share
 
+_AGAIN = 0.05  # seconds between attempts
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 
@@ -18,40 +19,53 @@ class InUseError(RecordError):
 
 
 @contextmanager
-def held(folder: str | os.PathLike[str], purpose: str) -> Iterator[None]:
-    """Hold a folder while the block runs: nobody else gets it for the same purpose, in this process or another.
+def folder_lock(folder: str | os.PathLike[str], purpose: str, wait: float = 0.0) -> Iterator[None]:
+    """Lock a folder while the block runs: nobody else gets it for the same purpose, in this process or another.
 
-    The lock is the operating system's, on the file `.PURPOSE.lock` in the folder: it ends with the process that holds it, also
-    when that is killed. Where the system or the file system knows no locks, nothing is held.
+    The lock is the operating system's, on the file `.PURPOSE.lock` in the folder. It ends with the process that holds it, also
+    when that is killed. Where the operating system or the file system has no locks, nothing is locked.
 
     Args:
         folder: made if it is missing.
-        purpose: what it is held for, one word.
+        purpose: what it is locked for, one word.
+        wait: seconds to wait for whoever holds the lock.
 
     Raises:
-        InUseError: somebody else holds it; says who.
+        InUseError: somebody else holds the lock; says who.
         RecordError: the folder cannot be made or written to.
     """
     path = prepare_output(folder) / f".{purpose}.lock"
     try:
-        descriptor = _acquire(path)
+        descriptor = _acquire_within(path, wait)
     except BlockingIOError:
         raise InUseError(
             f"{folder}: is in use by {_holder(path)}; wait until it ends, or choose another folder"
         ) from None
     except OSError as error:
-        told = mend(error, "choose another folder")
-        raise RecordError(f"{path}: cannot be written ({error.strerror}); {told}") from error
+        fix = fix_for(error, "choose another folder")
+        raise RecordError(f"{path}: cannot be written ({error.strerror}); {fix}") from error
     try:
         yield
     finally:
         with suppress(OSError):
-            path.unlink()  # while it is held: who waits for it looks whether it is still there
+            path.unlink()  # while it is locked: whoever waits for it checks that it is still there
         os.close(descriptor)
 
 
+def _acquire_within(path: Path, wait: float) -> int:
+    """Open and lock the file at this path, as soon as it is free."""
+    end = time.monotonic() + wait
+    while True:
+        try:
+            return _acquire(path)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(_AGAIN)
+
+
 def _acquire(path: Path) -> int:
-    """Open and lock the file that bears this name."""
+    """Open and lock the file at this path."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -60,13 +74,13 @@ def _acquire(path: Path) -> int:
                 share(path)
                 me = {"pid": os.getpid(), "host": host_name(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
                 os.truncate(descriptor, 0)
-                with suppress(OSError):  # a full disk: who it is stays unknown
+                with suppress(OSError):  # a full disk: nobody learns who holds it
                     os.write(descriptor, json.dumps(me).encode())
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # its holder removed it meanwhile: this lock would hold nothing
+        os.close(descriptor)  # its holder removed it meanwhile: this lock is on a file without a name
 
 
 def _lock(descriptor: int) -> None:
@@ -90,7 +104,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 def _holder(path: Path) -> str:
     try:
-        told = json.loads(path.read_text())
-        return f"process {told['pid']} on {told['host']} since {told['since']}"
+        holder = json.loads(path.read_text())
+        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (OSError, ValueError, KeyError, TypeError):  # it has just begun, or just ended
         return "another process"

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mesascope.records import InUseError, RecordError, held
+from mesascope.records import InUseError, RecordError, folder_lock
 
 HOLD = """
 import sys, time
-from mesascope.records import held
-with held(sys.argv[1], "test"):
+from mesascope.records import folder_lock
+with folder_lock(sys.argv[1], "test"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -22,22 +22,22 @@ with held(sys.argv[1], "test"):
 
 def test_a_held_folder_is_refused_and_left_as_it_was(tmp_path):
     folder = tmp_path / "a" / "b"
-    with held(folder, "test"):
+    with folder_lock(folder, "test"):
         told = rf"{re.escape(str(folder))}: is in use by process {os.getpid()} on .* since"
-        with pytest.raises(InUseError, match=told), held(folder, "test"):
+        with pytest.raises(InUseError, match=told), folder_lock(folder, "test"):
             pytest.fail("held twice")
-        with held(folder, "other"):  # for another purpose
+        with folder_lock(folder, "other"):  # for another purpose
             pass
         assert [path.name for path in folder.iterdir()] == [".test.lock"]
     assert not list(folder.iterdir())
-    with held(folder, "test"):
+    with folder_lock(folder, "test"):
         pass
 
 
 def test_a_folder_is_free_after_an_error(tmp_path):
-    with pytest.raises(KeyError), held(tmp_path, "test"):
+    with pytest.raises(KeyError), folder_lock(tmp_path, "test"):
         raise KeyError
-    with held(tmp_path, "test"):
+    with folder_lock(tmp_path, "test"):
         pass
 
 
@@ -45,12 +45,15 @@ def test_a_folder_is_free_after_an_error(tmp_path):
 def test_a_killed_process_holds_nothing(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
-    with pytest.raises(InUseError, match=f"is in use by process {process.pid} on "), held(tmp_path, "test"):
+    with (
+        pytest.raises(InUseError, match=f"is in use by process {process.pid} on "),
+        folder_lock(tmp_path, "test"),
+    ):
         pytest.fail("held twice")
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert (tmp_path / ".test.lock").exists()  # and does not block
-    with held(tmp_path, "test"):
+    with folder_lock(tmp_path, "test"):
         pass
     assert not list(tmp_path.iterdir())
 
@@ -62,7 +65,7 @@ def test_only_one_at_a_time(tmp_path):
     def work(me):
         while len(times) < 300:
             try:
-                with held(tmp_path, "test"):
+                with folder_lock(tmp_path, "test"):
                     inside.append(me)
                     most.append(len(inside))
                     times.append(me)
@@ -77,5 +80,5 @@ def test_only_one_at_a_time(tmp_path):
 
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(RecordError, match="cannot be written to"), held(tmp_path / "file", "test"):
+    with pytest.raises(RecordError, match="cannot be written to"), folder_lock(tmp_path / "file", "test"):
         pytest.fail("held a file")

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL on which nobody waits for ever, also where the server hangs or the network is gone."""
+"""Time limits for PostgreSQL, also where the server hangs or the network is gone."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from typing import Any
 import psycopg
 from sqlalchemy import Connection, text
 
-from ._engine import PATIENCE
+_LOCK = 60  # seconds that a statement waits for another writer
+_STATEMENT = _LOCK + 30  # seconds after which the server cancels a statement
+_ANSWER = _STATEMENT + 10  # seconds without an answer after which the connection is closed
+_IDLE = 600  # seconds after which the server ends a transaction that asks nothing
 
-_STATEMENT = PATIENCE + 30  # seconds after which the server gives a statement up
-_ANSWER = _STATEMENT + 10  # seconds after which the server is given up
-_IDLE = 600  # seconds after which the server gives up whoever holds a transaction and has gone
 
-
-class PatientConnection(psycopg.Connection[Any]):
-    """A connection that is cut where no answer comes: the limits that a server keeps are of no use when it hangs."""
+class LimitedConnection(psycopg.Connection[Any]):
+    """A connection that is closed where no answer comes: a server that hangs enforces no limits."""
 
     answer = float(_ANSWER)  # seconds
 
@@ -41,7 +40,7 @@ class PatientConnection(psycopg.Connection[Any]):
 
 @contextmanager
 def _cut(descriptor: int, seconds: float) -> Iterator[threading.Event]:
-    """Shut the socket down if the block lasts longer than that; say whether it did."""
+    """Shut the socket down if the block lasts longer; the event says whether it did."""
     is_cut = threading.Event()
 
     def shut() -> None:
@@ -58,15 +57,15 @@ def _cut(descriptor: int, seconds: float) -> Iterator[threading.Event]:
         timer.cancel()
 
 
-def connect_patiently(_dialect: object, _record: object, arguments: Any, options: Any) -> PatientConnection:
+def connect(_dialect: object, _record: object, arguments: Any, options: Any) -> LimitedConnection:
     """Open a connection; what SQLAlchemy calls for one."""
-    return PatientConnection.connect(*arguments, **{"connect_timeout": 10, **options})
+    return LimitedConnection.connect(*arguments, **{"connect_timeout": 10, **options})
 
 
 def limit_transaction(connection: Connection) -> None:
-    """Let the server give up what lasts too long, in this transaction alone: a pool may lend the connection to others."""
+    """Set the limits of the server for this transaction alone: a pool may lend the connection to others."""
     limits = {
-        "lock_timeout": PATIENCE,
+        "lock_timeout": _LOCK,
         "statement_timeout": _STATEMENT,
         "idle_in_transaction_session_timeout": _IDLE,
     }

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mesascope.records._files import RecordError, UnreadableError, mend, prepare_output
-from mesascope.records._held import InUseError, held
+from mesascope.records._files import RecordError, UnreadableError, fix_for, prepare_output
+from mesascope.records._folder_lock import folder_lock
 from mesascope.records._sealed import read_sealed, write_sealed
 from mesascope.records._secrets import without_passwords
 
+_WAIT = 10.0  # seconds for another process that makes the same store
 _FILE, _FORMAT = "store.json", "mesascope.store/1"
 
 
 class _StoreFile(BaseModel):
-    """The identity is that of no other store, wherever the folder is moved to."""
+    """The identity is unique, and stays the same when the folder is moved."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,15 +30,15 @@ def identity_of(folder: Path, given: str | os.PathLike[str]) -> str:
 
     Args:
         folder: the folder.
-        given: how somebody has named it.
+        given: its name as the user gave it.
 
     Raises:
         RecordError: it is no store, or its file is damaged.
     """
     file = folder / _FILE
     if not exists(file):
-        told = without_passwords(str(given))  # it may have been meant as a URL
-        raise RecordError(f"{told} is no store of runs; `mesascope sweep` makes one, or check the path")
+        named = without_passwords(str(given))  # it may have been meant as a URL
+        raise RecordError(f"{named} is no store of runs; `mesascope sweep` makes one, or check the path")
     return read_sealed(file, _FORMAT, _StoreFile).identity
 
 
@@ -54,7 +52,7 @@ def make_store(folder: Path) -> None:
     if exists(file):
         return
     prepare_output(folder)
-    with _alone(folder):
+    with folder_lock(folder, "store", wait=_WAIT):
         if not file.exists():
             _refuse_others(folder)
             write_sealed(file, _FORMAT, _StoreFile(identity=secrets.token_hex(16)))
@@ -64,13 +62,13 @@ def exists(file: Path) -> bool:
     """Whether a file is there.
 
     Raises:
-        UnreadableError: nobody can tell.
+        UnreadableError: the system does not say.
     """
     try:
         return file.exists()
     except OSError as error:
-        told = mend(error, "check the path")
-        raise UnreadableError(f"cannot read {file}: {error.strerror}; {told}") from error
+        fix = fix_for(error, "check the path")
+        raise UnreadableError(f"cannot read {file}: {error.strerror}; {fix}") from error
 
 
 def _refuse_others(folder: Path) -> None:
@@ -78,16 +76,3 @@ def _refuse_others(folder: Path) -> None:
     others = (name for name in os.listdir(folder) if not name.startswith(".") and name != "lost+found")
     if other := min(others, default=""):
         raise RecordError(f"{folder} holds {other!r} and is no store; name a new or an empty folder")
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until nobody else makes a store of this folder."""
-    for _ in range(200):
-        try:
-            with held(folder, "store"):
-                yield
-                return
-        except InUseError:
-            time.sleep(0.05)
-    raise RecordError(f"{folder}: somebody else has been making a store of it for 10 s; try again")

@@ -1,1 +1,0 @@
-"""How an index of an older version becomes one of this version: Alembic's revisions."""

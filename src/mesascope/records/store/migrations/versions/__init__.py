@@ -1,1 +1,0 @@
-"""One file for every revision of the tables."""
