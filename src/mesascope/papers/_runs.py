@@ -31,8 +31,19 @@ def settled(run: Run) -> Run:
     return run
 
 
-def seeds_of(settings: Settings) -> list[int]:
+class Seeds(Settings):
     """The seeds of a claim's models: `seeds` of them, from `seed` on."""
+
+    seed: int = 0
+    seeds: int = 5
+
+
+def seeds_of(settings: Seeds) -> list[int]:
+    """The seeds of a claim's models."""
+    return list(range(settings.seed, settings.seed + settings.seeds))
+
+
+def seeds_of_old(settings: Any) -> list[int]:
     return [settings["seed"] + number for number in range(settings["seeds"])]
 
 

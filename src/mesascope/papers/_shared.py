@@ -5,32 +5,66 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mesascope.records import canonical_json
 
-from ._claim import Settings
+from ._claim import OldSettings, Settings
 
+S = TypeVar("S", bound=Settings)
+P = ParamSpec("P")
 Result = TypeVar("Result")
-_KEPT = 8  # results of one function; those asked for least recently go first
+_CACHED = 8  # results of one function; those asked for least recently go first
 
 
-def shared(*names: str) -> Callable[[Callable[[Settings], Result]], Callable[[Settings], Result]]:
+def shared(
+    kind: type[S],
+) -> Callable[[Callable[Concatenate[S, P], Result]], Callable[Concatenate[S, P], Result]]:
+    """Decorate a function of settings: asked again with the same ones it gives the same result, computed once.
+
+    The function is given the settings of this class only, so that its result cannot depend on others. Further arguments,
+    which a record could hold, belong to the question.
+    """
+
+    def decorate(
+        function: Callable[Concatenate[S, P], Result],
+    ) -> Callable[Concatenate[S, P], Result]:
+        results: OrderedDict[str, Result] = OrderedDict()
+
+        @wraps(function)
+        def cached(settings: S, /, *more: P.args, **named: P.kwargs) -> Result:
+            chosen = kind.of(settings)
+            key = canonical_json([chosen.as_table(), more, named])
+            if key not in results:
+                results[key] = function(chosen, *more, **named)
+                while len(results) > _CACHED:
+                    results.popitem(last=False)
+            results.move_to_end(key)
+            return results[key]
+
+        return cached
+
+    return decorate
+
+
+def shared_by_name(
+    *names: str,
+) -> Callable[[Callable[[OldSettings], Result]], Callable[[OldSettings], Result]]:
     """Decorate a function of settings: asked again with the same ones it gives the same result, computed once.
 
     The function is given the settings of these names only, so that its result cannot depend on others.
     """
 
-    def decorate(function: Callable[[Settings], Result]) -> Callable[[Settings], Result]:
+    def decorate(function: Callable[[OldSettings], Result]) -> Callable[[OldSettings], Result]:
         kept: OrderedDict[str, Any] = OrderedDict()
 
         @wraps(function)
-        def asked(settings: Settings) -> Result:
+        def asked(settings: OldSettings) -> Result:
             chosen = {name: settings[name] for name in names}
             key = canonical_json(chosen)
             if key not in kept:
                 kept[key] = function(chosen)
-                while len(kept) > _KEPT:
+                while len(kept) > _CACHED:
                     kept.popitem(last=False)
             kept.move_to_end(key)
             return kept[key]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 from jax import Array
@@ -15,42 +14,42 @@ from mesascope.probes import identify
 from mesascope.records import Decision, Figure, Heatmap, Panel
 from mesascope.theory import ahn2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, all_of, presets, within
 from .._exact_search import best_layer
 from .._intervals import below, mean_interval
 from .._names import name_of, named
 from .._prompts import construction_model, fresh_losses
 from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._runs import Seeds, seeds_of
 from .._shared import shared
 from .._still_falling import halves, loss_between, unless_falling
-from ._common import PAPER, covariance, data, distance, fall_of_losses, preconditioners
+from ._common import PAPER, Inputs, covariance, data, distance, fall_of_losses, preconditioners
 
 
-def _global_minimum(settings: Settings) -> Finding:
+def _global_minimum(settings: _Search) -> Finding:
     """The best layer that searches over all weights find, on the exact loss, beside the closed form."""
     process, task = data(settings, "identity")
-    sigma, examples = covariance(settings), settings["examples"]
+    sigma, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
     closed = theory.one_layer_preconditioner(sigma, examples)
     loss = theory.one_layer_loss(closed, sigma, examples)
     starts = (
-        prompt_linear_transformer(process.dim, 1, scale=settings["scale"], key=named_key(number, "start"))
-        for number in range(settings["starts"])
+        prompt_linear_transformer(process.dim, 1, scale=settings.scale, key=named_key(number, "start"))
+        for number in range(settings.starts)
     )
-    found = best_layer(starts, process, task, settings["nearness"], settings["largest_slope"])
+    found = best_layer(starts, process, task, settings.nearness, settings.largest_slope)
     a = preconditioners(found.model)[0][0]
     errors = {
         "loss": abs(found.best.value / loss - 1),
         "preconditioner": float(np.linalg.norm(a - closed) / np.linalg.norm(closed)),
     }
     parts: dict[str, Decision] = {
-        "the least loss found is that of the closed form": within(errors["loss"], settings["loss_tolerance"]),
-        "the best weights have this preconditioner": within(errors["preconditioner"], settings["tolerance"]),
+        "the least loss found is that of the closed form": within(errors["loss"], settings.loss_tolerance),
+        "the best weights have this preconditioner": within(errors["preconditioner"], settings.tolerance),
     }
     return Finding(
         errors,
         dict.fromkeys(errors, 0.0),
-        settings["tolerance"],
+        settings.tolerance,
         all_of(*parts.values()),
         {
             "loss": found.best.value,
@@ -64,36 +63,36 @@ def _global_minimum(settings: Settings) -> Finding:
     )
 
 
-def _trained_layer(settings: Settings) -> Finding:
+def _trained_layer(settings: _Named) -> Finding:
     """Trained layers beside the closed form: their A, their loss, and what `identify` says of them."""
     process, task = data(settings, "identity")
-    sigma, examples = covariance(settings), settings["examples"]
+    sigma, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
     best = theory.one_layer_preconditioner(sigma, examples)
     loss = theory.one_layer_loss(best, sigma, examples)
     rival = construction_model(theory.preconditioned_gradient_descent(best[None]))
     middles, models = _trained(settings).values()
-    falling = fall_of_losses(middles, models, process, task, settings)
+    falling = fall_of_losses(middles, models, process, task, settings.prompts, seeds_of(settings))
     names, fitted, distances = [], [], {}
     decisions: list[Decision] = []
     above = []
     for number, model in enumerate(models):
         pair = {"model": model, "best": rival}
-        losses = fresh_losses(pair, process, task, settings["prompts"], settings["seed"] + number)
+        losses = fresh_losses(pair, process, task, settings.prompts, settings.seed + number)
         above.append(float(np.mean(losses["model"] - losses["best"])) / loss)
-        told = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
+        told = identify(model, process, task, tasks=settings.tasks, learners=settings.learners)
         names.append(name_of(told))
         decisions.append(named(told, _NAME))
         fitted.append(_apart(np.asarray(told.entry(_NAME).hyperparameters["preconditioner"]), best))
         distances[str(number)] = {entry.learner: entry.distance for entry in told.ranking}
     gaps = [_apart(preconditioners(model)[0][0], best) for model in models]
     (gap, of_gaps), (excess, of_excess), (fit, of_fits) = map(mean_interval, (gaps, above, fitted))
-    tolerance, most = settings["tolerance"], settings["loss_tolerance"]
+    tolerance, most = settings.tolerance, settings.loss_tolerance
     parts: dict[str, Decision] = {
         "its weights have the preconditioner": unless_falling(below(of_gaps, tolerance), falling),
         "its loss is the least": loss_between(of_excess, -most, most, falling),
         "it is named": unless_falling(all_of(*decisions), falling),
         "the fitted preconditioner is that one": unless_falling(
-            below(of_fits, settings["fit_tolerance"]), falling
+            below(of_fits, settings.fit_tolerance), falling
         ),
     }
     return Finding(
@@ -126,8 +125,14 @@ def _trained_layer(settings: Settings) -> Finding:
     )
 
 
-@shared("eigenvalues", "examples", "rate", "steps", "batch", "seed", "seeds")
-def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+class _Training(Inputs, Seeds):
+    rate: float = 0.01
+    batch: int = 512
+    steps: int = 3000
+
+
+@shared(_Training)
+def _trained(settings: _Training) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer per seed."""
     process, task = data(settings, "identity")
     return recorded_models(
@@ -135,9 +140,9 @@ def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
         process,
         task,
         seeds_of(settings),
-        halves(settings["steps"]),
-        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=100, clip=1.0),
-        batch=settings["batch"],
+        halves(settings.steps),
+        optimizer=Optimizer("adam", settings.rate, "cosine", warmup=100, clip=1.0),
+        batch=settings.batch,
         held_out=2,
     )
 
@@ -173,7 +178,34 @@ def _figure(best: np.ndarray, found: np.ndarray, name: str) -> Figure:
 
 
 _NAME = "preconditioned-gradient-descent"
-_DATA: dict[str, Any] = {"eigenvalues": [1.0, 1.0, 0.25, 0.0625, 1.0], "examples": 20, "seed": 0}
+
+
+class _Search(Inputs):
+    scale: float = 0.3
+    starts: int = 8
+    nearness: float = 1e-8
+    largest_slope: float = 1e-6
+    loss_tolerance: float = 1e-8
+    tolerance: float = 1e-4
+
+
+class _Named(_Training):
+    prompts: int = 20_000
+    tasks: int = 1000
+    learners: tuple[str, ...] = (
+        "zero",
+        "average",
+        "gradient-descent",
+        _NAME,
+        "gradient-descent++",
+        "newton",
+        "least-squares",
+        "ridge",
+    )
+    tolerance: float = 0.05
+    fit_tolerance: float = 0.1
+    loss_tolerance: float = 0.01
+
 
 CLAIMS = (
     Claim(
@@ -186,17 +218,7 @@ CLAIMS = (
             "gradient step preconditioned by ((1 + 1/n)Σ + (tr Σ/n) I)⁻¹."
         ),
         source="ahn2023, Theorem 1, equation (6) (the formula itself second-hand)",
-        settings=presets(
-            {
-                **_DATA,
-                "scale": 0.3,
-                "starts": 8,
-                "nearness": 1e-8,
-                "largest_slope": 1e-6,
-                "loss_tolerance": 1e-8,
-                "tolerance": 1e-4,
-            }
-        ),
+        settings=presets(_Search()),
         check=_global_minimum,
         criterion=(
             "The exact expected loss of all weights is searched from 8 random starts, of which three or more have to reach the "
@@ -219,30 +241,7 @@ CLAIMS = (
         ),
         source="found here, for ahn2023, Theorem 1",
         settings=presets(
-            {
-                **_DATA,
-                "eigenvalues": [1.0, 1.0, 0.5, 0.25, 1.0],
-                "seed": 10,
-                "rate": 0.01,
-                "batch": 512,
-                "steps": 3000,
-                "seeds": 5,
-                "prompts": 20_000,
-                "tasks": 1000,
-                "learners": [
-                    "zero",
-                    "average",
-                    "gradient-descent",
-                    _NAME,
-                    "gradient-descent++",
-                    "newton",
-                    "least-squares",
-                    "ridge",
-                ],
-                "tolerance": 0.05,
-                "fit_tolerance": 0.1,
-                "loss_tolerance": 0.01,
-            },
+            _Named(eigenvalues=(1.0, 1.0, 0.5, 0.25, 1.0), seed=10),
             batch=4096,
             steps=10_000,
             prompts=100_000,

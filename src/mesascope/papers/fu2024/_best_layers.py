@@ -19,10 +19,10 @@ from mesascope.models import (
 )
 from mesascope.processes import LinearRegression
 
-from .._claim import Settings
+from .._claim import OldSettings
 from .._minimized import Best, Minimum, best_of, minimized
 from .._prompts import GD_PLUS_PLUS
-from .._shared import shared
+from .._shared import shared_by_name
 
 
 class Spectra(NamedTuple):
@@ -43,7 +43,7 @@ def layers_of(dim: int, couplings: Any) -> PromptModel:
     return PromptModel(StackedPrompt(dim), LinearAttentionStack(layers), LastEntry(-1))
 
 
-def regression(settings: Settings) -> LinearRegression:
+def regression(settings: OldSettings) -> LinearRegression:
     """Noiseless prompts, w ~ N(0, I/d): labels of variance 1."""
     return LinearRegression(settings["dim"], prior=np.eye(settings["dim"]) / settings["dim"])
 
@@ -76,11 +76,11 @@ def log_loss(flat: Any, values: Any, parts: Any) -> Any:
     return jax.value_and_grad(loss)(flat)
 
 
-@shared(
+@shared_by_name(
     *("dim", "examples", "layers", "training_prompts", "iterations", "largest_slope", "nearness", "starts"),
     *("seed", "seeds"),
 )
-def best_layers(settings: Settings) -> list[list[Best]]:
+def best_layers(settings: OldSettings) -> list[list[Best]]:
     """The best couplings of 1, 2, … layers, for the training prompts of every seed; values are ½E(ŷ − y)².
 
     Raises:
@@ -95,7 +95,7 @@ def best_layers(settings: Settings) -> list[list[Best]]:
     return found
 
 
-def _best(seen: Spectra, depth: int, seed: int, settings: Settings) -> Best:
+def _best(seen: Spectra, depth: int, seed: int, settings: OldSettings) -> Best:
     def value_and_slope(flat: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = log_loss(flat, *seen)
         return float(value), np.asarray(slope, float)

@@ -13,21 +13,21 @@ from mesascope.probes import Identification, identify
 from mesascope.processes import FewShot
 from mesascope.records import Decision, Figure, Panel, Rule
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
 from .._names import answer_of, name_of
-from .._runs import seeds_of
+from .._runs import seeds_of_old
 from ._best_layers import best_layers, layers_of, regression
 from ._newton import PAPER
 
 
-def _depth(settings: Settings) -> Finding:
+def _depth(settings: OldSettings) -> Finding:
     """The median error of every depth, in iterations and in steps that leave the same, and the name of one of them."""
     best = best_layers(settings)
     networks = [[layers_of(settings["dim"], one.point.reshape(-1, 2)) for one in depths] for depths in best]
     rows = []
-    for seed, models in zip(seeds_of(settings), networks, strict=True):
+    for seed, models in zip(seeds_of_old(settings), networks, strict=True):
         prompts = _Prompts({**settings, "seed": seed})
         errors = [prompts.of_model(model) for model in models]
         rows.append([(*prompts.equivalents(error), *prompts.similarities(error)) for error in errors])
@@ -79,7 +79,7 @@ def _falls(gains: np.ndarray) -> Decision:
     return all_of(*(below(mean_interval(column)[1], 0.0) for column in np.diff(gains, axis=1).T))
 
 
-def _name(model: PromptModel, settings: Settings) -> Identification:
+def _name(model: PromptModel, settings: OldSettings) -> Identification:
     task = FewShot(settings["examples"])
     return identify(model, regression(settings), task, tasks=settings["tasks"], learners=_LEARNERS)
 
@@ -95,7 +95,7 @@ _LEARNERS = ("zero", "gradient-descent", "gradient-descent++", "newton", "least-
 class _Prompts:
     """Test prompts, the errors ŵ − w of whoever predicts on them, in the eigenvectors of S: shape (prompts, d)."""
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: OldSettings):
         examples, count = settings["examples"], settings["prompts"]
         key = named_key(settings["seed"], "test prompts")
         x, y = (np.asarray(a) for a in regression(settings).sample(key, examples, count))
@@ -150,7 +150,7 @@ def _directions(errors: np.ndarray) -> np.ndarray:
     return np.where(sizes > 1e-150, errors / np.maximum(sizes, 1e-150), 0.0)
 
 
-def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figure:
+def _figure(settings: OldSettings, newton: np.ndarray, descent: np.ndarray) -> Figure:
     layers = settings["layers"]
     setting = f"d = {settings['dim']}, N = {settings['examples']}"
     return Figure(

@@ -12,7 +12,7 @@ from mesascope.processes import LinearRegression
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import fu2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets
+from .._claim import Claim, Finding, OldSettings, UnsettledError, all_of, decide, presets
 from .._figures import curve
 from .._identity import identity, relative_error
 from .._intervals import between, mean_interval
@@ -21,7 +21,7 @@ from ._similar import tables, tried
 PAPER = "fu2024"
 
 
-def _layers(settings: Settings) -> Finding:
+def _layers(settings: OldSettings) -> Finding:
     """The construction on random prompts beside the iteration, eigenvalue by eigenvalue."""
     errors = {}
     for dim, examples, steps in settings["cases"]:
@@ -33,7 +33,7 @@ def _layers(settings: Settings) -> Finding:
         found = np.asarray(stack(theory.newton_tokens(x, y[:, :-1])))[:, -1, -1]
         expected = _by_eigenvalues(x, y[:, :-1], alpha, steps)
         errors[f"d = {dim}, N = {examples}, {steps} iterations"] = relative_error(found, expected)
-    return identity(errors, settings)
+    return identity(errors, settings["tolerance"])
 
 
 def _by_eigenvalues(x: np.ndarray, y: np.ndarray, alpha: float, steps: int) -> np.ndarray:
@@ -46,7 +46,7 @@ def _by_eigenvalues(x: np.ndarray, y: np.ndarray, alpha: float, steps: int) -> n
     return (cross * filtered * query).sum(1)
 
 
-def _matched(settings: Settings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _matched(settings: OldSettings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Iterations, the gradient steps that err most like them, and how alike they are: the last two (batches, iterations).
 
     Raises:
@@ -64,7 +64,7 @@ def _doublings(iterations: np.ndarray, matched: np.ndarray) -> np.ndarray:
     return np.polyfit(iterations, np.log2(matched).T, 1)[0]
 
 
-def _gradient_steps(settings: Settings) -> Finding:
+def _gradient_steps(settings: OldSettings) -> Finding:
     """Whether the steps that err most like k iterations are multiplied as fast late as early."""
     iterations, matched, alike = _matched(settings)
     first, middle = settings["first"], (settings["first"] + iterations[-1]) // 2
@@ -97,7 +97,7 @@ def _gradient_steps(settings: Settings) -> Finding:
     )
 
 
-def _root_two(settings: Settings) -> Finding:
+def _root_two(settings: OldSettings) -> Finding:
     """How many doublings of the gradient steps an iteration is worth."""
     iterations, matched, _ = _matched(settings)
     first, tolerance = settings["first"], settings["tolerance"]
@@ -111,7 +111,7 @@ def _root_two(settings: Settings) -> Finding:
     )
 
 
-def _figure(settings: Settings, iterations: np.ndarray, matched: np.ndarray) -> Figure:
+def _figure(settings: OldSettings, iterations: np.ndarray, matched: np.ndarray) -> Figure:
     middle, first = np.median(matched, 0), settings["first"]
     theory_line = middle[first] * 2 ** ((iterations[first:] - iterations[first]) / 2)
     panel = Panel(

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import between, mean_interval
 from ._newton import CONVENTIONS, PAPER
 from ._similar import similarities
 
 
-def _printed(settings: Settings) -> Finding:
+def _printed(settings: OldSettings) -> Finding:
     """The iterations with errors most like those of the printed numbers of gradient steps."""
     iterations, steps = np.arange(settings["most_iterations"] + 1), np.array(settings["steps"])
     batches = [

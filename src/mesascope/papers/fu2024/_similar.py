@@ -13,8 +13,8 @@ from mesascope.core import named_key
 from mesascope.learners import SpectralLearner, features_of, prompt_examples
 from mesascope.processes import LinearRegression
 
-from .._claim import Settings
-from .._shared import shared
+from .._claim import OldSettings
+from .._shared import shared_by_name
 
 
 class SumSteps(SpectralLearner):
@@ -61,19 +61,21 @@ def newton(steps: Any) -> SpectralLearner:
     return FrobeniusNewton(steps)
 
 
-def tried(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+def tried(settings: OldSettings) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of iterations and of gradient steps of which errors are compared."""
     grid = np.geomspace(1, settings["most_steps"], settings["grid"])
     return np.arange(settings["iterations"] + 1), np.unique(np.round(grid).astype(int))
 
 
-@shared("dim", "examples", "iterations", "most_steps", "grid", "step_size", "prompts", "batches", "seed")
-def tables(settings: Settings) -> np.ndarray:
+@shared_by_name(
+    "dim", "examples", "iterations", "most_steps", "grid", "step_size", "prompts", "batches", "seed"
+)
+def tables(settings: OldSettings) -> np.ndarray:
     """`similarities` of all that is tried, for every batch: shape (batches, iterations, steps)."""
     return np.stack([similarities(settings, str(k), *tried(settings)) for k in range(settings["batches"])])
 
 
-def similarities(settings: Settings, batch: str, iterations: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def similarities(settings: OldSettings, batch: str, iterations: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Mean over prompts of the cosine of the errors after 1 … N examples: shape (iterations, steps)."""
     key = named_key(settings["seed"], "gradient steps", batch)
     x, y = LinearRegression(settings["dim"]).sample(key, settings["examples"], settings["prompts"])

@@ -25,11 +25,11 @@ from mesascope.probes import (
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Figure, Panel
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets
+from .._claim import Claim, Finding, OldSettings, UnsettledError, all_of, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._runs import seeds_of_old
 from .._still_falling import fall, halves, unless_falling
 from ._newton import CONVENTIONS, PAPER
 from ._similar import FrobeniusNewton, SumSteps
@@ -50,13 +50,13 @@ class _Layers(NamedTuple):
     left: tuple[float, float]
 
 
-def _transformer(settings: Settings) -> Finding:
+def _transformer(settings: OldSettings) -> Finding:
     """The numbers of iterations and of gradient steps that err most like every layer."""
     found = [
         _layers(
             middle, end, _problems(settings, seed, "probed"), _problems(settings, seed, "judged"), settings
         )
-        for seed, middle, end in zip(seeds_of(settings), *_trained(settings).values(), strict=True)
+        for seed, middle, end in zip(seeds_of_old(settings), *_trained(settings).values(), strict=True)
     ]
     newton, descent = (np.array([one.counts[name] for one in found]) for name in _FAMILIES)  # (seeds, layers)
     alike = {name: np.array([one.similarities[name] for one in found]) for name in (*_FAMILIES, "zero")}
@@ -111,7 +111,7 @@ def _transformer(settings: Settings) -> Finding:
     )
 
 
-def _problems(settings: Settings, seed: int, name: str) -> Problems:
+def _problems(settings: OldSettings, seed: int, name: str) -> Problems:
     """Prompts of one seed on which labels count after 1 … N examples: without any all learners err alike."""
     examples = settings["examples"]
     task = FewShot(examples, [0] + [1] * examples)
@@ -120,7 +120,7 @@ def _problems(settings: Settings, seed: int, name: str) -> Problems:
 
 
 def _layers(
-    middle: PromptModel, end: PromptModel, probed: Problems, judged: Problems, settings: Settings
+    middle: PromptModel, end: PromptModel, probed: Problems, judged: Problems, settings: OldSettings
 ) -> _Layers:
     read = _read(end, probed, judged)
     progress = {name: layer_progress(read, family(settings), judged) for name, family in _FAMILIES.items()}
@@ -151,14 +151,14 @@ def _read(model: PromptModel, probed: Problems, judged: Problems) -> np.ndarray:
     return np.stack([one(stream)[0] for one, stream in zip(maps, streams, strict=True)])
 
 
-def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+def _trained(settings: OldSettings) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one transformer per seed."""
     sizes = (settings[name] for name in ("dim", "width", "layers", "heads", "examples"))
     return recorded_models(
         partial(_start, *sizes),
         LinearRegression(settings["dim"]),
         FewShot.every(settings["examples"]),
-        seeds_of(settings),
+        seeds_of_old(settings),
         halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=settings["steps"] // 10, clip=1.0),
         batch=settings["batch"],
@@ -170,18 +170,18 @@ def _start(dim: int, width: int, layers: int, heads: int, examples: int, key: Ar
     return prompt_transformer(dim, width, layers, heads, examples, key=key)
 
 
-def _iterations(settings: Settings) -> StepFamily:
+def _iterations(settings: OldSettings) -> StepFamily:
     counts = np.arange(settings["most_iterations"] + 1)
     return StepFamily("newton", counts, tuple(FrobeniusNewton(int(count)) for count in counts))
 
 
-def _gradient_steps(settings: Settings) -> StepFamily:
+def _gradient_steps(settings: OldSettings) -> StepFamily:
     most, size = settings["most_steps"], settings["step_size"]
     counts = 2 ** np.arange(round(np.log2(most)) + 1)
     return StepFamily("gradient-descent", counts, tuple(SumSteps(size, int(count)) for count in counts))
 
 
-_FAMILIES: dict[str, Callable[[Settings], StepFamily]] = {
+_FAMILIES: dict[str, Callable[[OldSettings], StepFamily]] = {
     "newton": lambda settings: _iterations(settings),
     "gradient_descent": lambda settings: _gradient_steps(settings),
 }
@@ -200,7 +200,7 @@ def _by_layer(progress: LayerProgress, first: int) -> np.ndarray:
     return counts
 
 
-def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figure:
+def _figure(settings: OldSettings, newton: np.ndarray, descent: np.ndarray) -> Figure:
     layers = np.arange(1, newton.shape[1] + 1)
     panel: dict[str, Any] = {"xlabel": "layer"}
     setting = f"d = {settings['dim']}, N = {settings['examples']}"

@@ -9,7 +9,7 @@ import numpy as np
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets
 from .._intervals import above, mean_interval
 from ._common import PAPER, drawn_moments
 
@@ -19,7 +19,7 @@ def _ratio(loss: float, squared: float, loops: int) -> float:
     return 16 * squared / loss ** ((2 * loops - 1) / loops)
 
 
-def _along_multiples(settings: Settings, loops: int) -> dict[str, Any]:
+def _along_multiples(settings: OldSettings, loops: int) -> dict[str, Any]:
     """Losses and ratios at multiples of Σ⁻¹, exactly, and the least of all losses there."""
     dim, examples = settings["dim"], settings["examples"]
     best = theory.best_multiple(dim, examples, loops)
@@ -34,7 +34,7 @@ def _along_multiples(settings: Settings, loops: int) -> dict[str, Any]:
     }
 
 
-def _figure(cases: dict[str, Any], settings: Settings) -> Figure:
+def _figure(cases: dict[str, Any], settings: OldSettings) -> Figure:
     lines = tuple(
         Line(x=settings["fractions"], y=np.maximum(case["ratios"], 1e-3), label=f"L = {loops}")
         for loops, case in cases.items()
@@ -49,7 +49,7 @@ def _figure(cases: dict[str, Any], settings: Settings) -> Figure:
     return Figure(title="Gradient dominance at multiples of $Σ^{-1}$", panels=(panel,))
 
 
-def _above(settings: Settings) -> Finding:
+def _above(settings: OldSettings) -> Finding:
     """Where the loss is at least so many times that of the best multiple: at multiples of Σ⁻¹ and at random matrices."""
     examples = settings["examples"]
     groups = [
@@ -100,7 +100,7 @@ def _above(settings: Settings) -> Finding:
     )
 
 
-def _matrices(settings: Settings, loops: int) -> list[np.ndarray]:
+def _matrices(settings: OldSettings, loops: int) -> list[np.ndarray]:
     """c(I + sG) with random c in [0, 2] and s in [0, 1], G Gaussian, every second one symmetric."""
     rng, dim = np.random.default_rng([settings["seed"], loops]), settings["dim"]
     found = []

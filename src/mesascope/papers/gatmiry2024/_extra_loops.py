@@ -10,13 +10,13 @@ from mesascope.core import named_key
 from mesascope.records import Band, Figure, Line, Panel, Points, Rule
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets
 from .._intervals import below, mean_interval
-from .._shared import shared
+from .._shared import shared_by_name
 from ._common import PAPER, drawn_moments, looped_model, minimizer, regression, root_of_covariance
 
 
-def _more(settings: Settings) -> Finding:
+def _more(settings: OldSettings) -> Finding:
     """Mean losses of fitted layers after every loop up to twice as many as they were fitted for."""
     loops, means = settings["loops"], _all_errors(settings).mean(1)
     steps = {f"{k + 1}": mean_interval(means[:, k] / means[:, k - 1]) for k in range(loops, 2 * loops)}
@@ -32,7 +32,7 @@ def _more(settings: Settings) -> Finding:
     )
 
 
-def _turn(settings: Settings) -> Finding:
+def _turn(settings: OldSettings) -> Finding:
     """The mean loss after twice the loops, and after many: the exact mean of the best multiple, and the median prompt."""
     loops, most = settings["loops"], settings["most"]
     errors = _all_errors(settings)
@@ -76,13 +76,13 @@ def _turn(settings: Settings) -> Finding:
     )
 
 
-@shared("dim", "examples", "loops", "most", "sets", "prompts", "fresh", "starts", "seed")
-def _all_errors(settings: Settings) -> np.ndarray:
+@shared_by_name("dim", "examples", "loops", "most", "sets", "prompts", "fresh", "starts", "seed")
+def _all_errors(settings: OldSettings) -> np.ndarray:
     """(ŷ − y)² of every set, shape (sets, prompts, most)."""
     return np.stack([_errors(settings, number) for number in range(settings["sets"])])
 
 
-def _errors(settings: Settings, number: int) -> np.ndarray:
+def _errors(settings: OldSettings, number: int) -> np.ndarray:
     """(ŷ − y)² of fresh prompts after 1 … `most` loops of a layer fitted on a set of its own: (prompts, most)."""
     fitted = drawn_moments(settings, settings["examples"], settings["prompts"], f"set {number}")
     fit = minimizer(fitted, settings, settings["loops"], settings["seed"] + number)
@@ -94,7 +94,7 @@ def _errors(settings: Settings, number: int) -> np.ndarray:
     return np.stack([(np.asarray(-z[:, -1, -1]) - np.asarray(y[:, -1])) ** 2 for z in streams], -1)
 
 
-def _figure(settings: Settings, means: np.ndarray, medians: np.ndarray, exact: list[float]) -> Figure:
+def _figure(settings: OldSettings, means: np.ndarray, medians: np.ndarray, exact: list[float]) -> Figure:
     counts = np.arange(1, settings["most"] + 1)
     panel = Panel(
         title=f"Fitted for {settings['loops']} loops, d = {settings['dim']}, n = {settings['examples']}",

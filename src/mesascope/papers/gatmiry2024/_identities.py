@@ -14,22 +14,22 @@ from mesascope.objectives import ExactMoments, population_loss
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._identity import identity, relative_error
 from .._runs import settled
 from ._common import PAPER, layer_stack, looped_model, regression, root_of_covariance
 
 
-def _steps(settings: Settings) -> Finding:
+def _steps(settings: OldSettings) -> Finding:
     """Answers of the looped layer at u = 0 against steps that are written out."""
     errors: dict[str, float] = {}
     for name, a, _, loops, x, y in _layers(settings):
         answers = looped_model(a, None, loops)(x, y[:, :-1])
         errors[name] = relative_error(answers, _descended(x, y, a, loops))
-    return identity(errors, settings)
+    return identity(errors, settings["tolerance"])
 
 
-def _closed_form(settings: Settings) -> Finding:
+def _closed_form(settings: OldSettings) -> Finding:
     """Answers of the looped layer with u ≠ 0 against what is left after so many loops."""
     errors: dict[str, float] = {}
     for name, a, u, loops, x, y in _layers(settings):
@@ -37,10 +37,12 @@ def _closed_form(settings: Settings) -> Finding:
         left = theory.error_after_loops(a, moments, _weights(x, y), loops, u)
         expected = y[:, -1] - np.einsum("bi,bi->b", x[:, -1], left)
         errors[name] = relative_error(looped_model(a, u, loops)(x, y[:, :-1]), expected)
-    return identity(errors, settings)
+    return identity(errors, settings["tolerance"])
 
 
-def _layers(settings: Settings) -> Iterator[tuple[str, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]]:
+def _layers(
+    settings: OldSettings,
+) -> Iterator[tuple[str, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]]:
     """Name, A without symmetry, u, the number of loops, and prompts x, y, case by case."""
     for dim, examples, loops in settings["cases"]:
         rng = np.random.default_rng([settings["seed"], dim, loops])
@@ -67,7 +69,7 @@ def _descended(x: np.ndarray, y: np.ndarray, a: np.ndarray, steps: int) -> np.nd
     return np.einsum("bi,bi->b", x[:, -1], np.array(answers))
 
 
-def _one_loop(settings: Settings) -> Finding:
+def _one_loop(settings: OldSettings) -> Finding:
     """The exact loss at random weights, and where exact flows of A and u end."""
     process, root, dim = regression(settings), root_of_covariance(settings), settings["dim"]
     gaps, flows = [], {}

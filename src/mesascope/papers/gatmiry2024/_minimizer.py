@@ -9,12 +9,12 @@ import numpy as np
 from mesascope.records import Figure, Heatmap, Line, Panel, Points, Rule, Trace
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._intervals import above, below, between, mean_interval
 from ._common import PAPER, Fit, drawn_moments, minimizer, symmetric_minimizer
 
 
-def _closeness(settings: Settings) -> Finding:
+def _closeness(settings: OldSettings) -> Finding:
     """Minimisers on drawn prompts for growing n."""
     dim, counts = settings["dim"], settings["examples"]
     found: dict[str, np.ndarray] = {}  # (counts, sets) for every number of loops
@@ -65,7 +65,7 @@ def _closeness(settings: Settings) -> Finding:
     )
 
 
-def _distances(settings: Settings, distances: dict[str, list[tuple[float, list[float]]]]) -> Figure:
+def _distances(settings: OldSettings, distances: dict[str, list[tuple[float, list[float]]]]) -> Figure:
     traces: list[Trace] = []
     places = np.asarray(settings["examples"], float) ** -0.5
     for series, loops in enumerate(settings["loops"]):
@@ -85,7 +85,7 @@ def _distances(settings: Settings, distances: dict[str, list[tuple[float, list[f
     return Figure(title="The best looped layer on drawn prompts", panels=(panel,))
 
 
-def _rotated(settings: Settings) -> Finding:
+def _rotated(settings: OldSettings) -> Finding:
     """The loss of minimisers, free and symmetric, relative to that of the best multiple, on the same fresh prompts."""
     dim, examples, loops = settings["dim"], settings["examples"], settings["loops"]
     best = theory.best_multiple(dim, examples, loops)
@@ -140,7 +140,7 @@ def _rotated(settings: Settings) -> Finding:
     )
 
 
-def _matrices(settings: Settings, fits: dict[str, list[Fit]], ratios: dict[str, list[float]]) -> Figure:
+def _matrices(settings: OldSettings, fits: dict[str, list[Fit]], ratios: dict[str, list[float]]) -> Figure:
     """Σ^{1/2}AΣ^{1/2} of the first set, less the mean of its diagonal, and the losses of all sets."""
     identity = np.eye(settings["dim"])
     first = {name: every[0].matrix for name, every in fits.items()}

@@ -11,12 +11,12 @@ from mesascope.probes import Identification, identify
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._names import answer_of, name_of, named
 from ._common import PAPER, drawn_moments, looped_model, minimizer
 
 
-def _best(settings: Settings) -> Finding:
+def _best(settings: OldSettings) -> Finding:
     """`identify` on the best layers for several loops: the first decides."""
     examples = settings["examples"]
     moments = drawn_moments(settings, examples, settings["prompts"], "named")
@@ -41,7 +41,7 @@ def _best(settings: Settings) -> Finding:
     )
 
 
-def _multiples(settings: Settings) -> Finding:
+def _multiples(settings: OldSettings) -> Finding:
     """`identify` on loops of the best multiple of I."""
     dim = settings["dim"]
     steps = {loops: theory.best_multiple(dim, settings["examples"], loops) for loops in settings["loops"]}
@@ -57,7 +57,7 @@ def _multiples(settings: Settings) -> Finding:
     )
 
 
-def _asked(settings: Settings, models: dict[int, PromptModel]) -> dict[int, Identification]:
+def _asked(settings: OldSettings, models: dict[int, PromptModel]) -> dict[int, Identification]:
     """What `identify` says of every looped layer, on inputs with covariance I."""
     process, task = LinearRegression(settings["dim"]), FewShot(settings["examples"])
     return {
@@ -71,7 +71,7 @@ def _told(found: dict[int, Identification]) -> dict[str, str]:
     return {f"{loops}": f"{name_of(one)}; of descent {steps[loops]} steps" for loops, one in found.items()}
 
 
-def _details(settings: Settings, found: dict[int, Identification]) -> dict[str, Any]:
+def _details(settings: OldSettings, found: dict[int, Identification]) -> dict[str, Any]:
     multiples = {
         f"{loops}": theory.best_multiple(settings["dim"], settings["examples"], loops) for loops in found
     }

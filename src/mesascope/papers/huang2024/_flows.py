@@ -12,12 +12,12 @@ from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import huang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
 from .._identity import identity
 from ._model import PAPER, CountedPrompts, FeatureAttention, FeatureFlow, first_below, flow_of
 
 
-def _exact_loss(settings: Settings) -> Finding:
+def _exact_loss(settings: OldSettings) -> Finding:
     """The sum over counts against one binomial sum, and against all prompts."""
     gaps: dict[str, float] = {}
     prompts: dict[str, float] = {}
@@ -62,7 +62,7 @@ def _loss_of_all_prompts(model: FeatureAttention, probabilities: Any, examples: 
     return float(chances @ np.mean(squares, 0) / 2)
 
 
-def _balanced(settings: Settings) -> Finding:
+def _balanced(settings: OldSettings) -> Finding:
     """Loss and attention when the flow on balanced features stops."""
     flow = flow_of(settings)
     left, matching = float(flow.loss[-1] / flow.loss[0]), float(flow.matching[-1].min())
@@ -91,11 +91,11 @@ def _balanced(settings: Settings) -> Finding:
     )
 
 
-def _even(settings: Settings) -> list[float]:
+def _even(settings: OldSettings) -> list[float]:
     return [1 / settings["features"]] * settings["features"]
 
 
-def _late_rate(settings: Settings) -> Finding:
+def _late_rate(settings: OldSettings) -> Finding:
     """T (L − L_∞) at two late times, extrapolated to no gap correction."""
     ratios: dict[str, list[float]] = {}
     limits: dict[str, float] = {}
@@ -110,13 +110,13 @@ def _late_rate(settings: Settings) -> Finding:
         ratios[name], limits[name] = found, 2 * found[1] - found[0]
     return identity(
         {name: limit - 1 for name, limit in limits.items()},
-        settings,
+        settings["tolerance"],
         ratios_at_a_quarter_of_the_time_and_at_the_end=ratios,
         meaning="(L − L_∞) over (K − 1)/(4t) less 1; what is left out falls as 1/√t, as the extrapolation assumes",
     )
 
 
-def _stages(settings: Settings) -> Finding:
+def _stages(settings: OldSettings) -> Finding:
     """When every excess is halved and nearly gone, and how far the others have come when the first one is halved."""
     flow, p = flow_of(settings), settings["probabilities"]
     halves, nearly, hundredths = (_times(flow, level) for level in (0.5, settings["left"], 0.01))
@@ -166,7 +166,7 @@ def _stages(settings: Settings) -> Finding:
     )
 
 
-def _order(settings: Settings) -> Finding:
+def _order(settings: OldSettings) -> Finding:
     """When the excess of every feature has fallen to some levels."""
     flow, p = flow_of(settings), settings["probabilities"]
     times = {str(level): _times(flow, level) for level in settings["levels"]}
@@ -192,7 +192,7 @@ def _in_order(times: list[float], probabilities: Any) -> bool:
     return all(a < b for (q, a), (r, b) in pairwise(ranked) if q > r) and max(times) < np.inf
 
 
-def _figure(title: str, flow: FeatureFlow, settings: Settings, p: Any) -> Figure:
+def _figure(title: str, flow: FeatureFlow, settings: OldSettings, p: Any) -> Figure:
     shown = [k for k in range(len(p)) if k == 0 or p[k] != p[k - 1]]  # equal features have equal curves
     later = flow.times > 0
 

@@ -17,7 +17,7 @@ from mesascope.objectives import Engine, Objective
 from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
 
-from .._claim import Settings
+from .._claim import OldSettings
 from .._runs import settled
 
 PAPER = "huang2024"
@@ -102,12 +102,12 @@ class FeatureFlow:
     scores: np.ndarray
 
 
-def process_of(settings: Settings) -> OrthonormalFeatures:
+def process_of(settings: OldSettings) -> OrthonormalFeatures:
     """Balanced features, or those with the probabilities of the settings."""
     return OrthonormalFeatures(settings["features"], probabilities=settings.get("probabilities"))
 
 
-def flow_of(settings: Settings) -> FeatureFlow:
+def flow_of(settings: OldSettings) -> FeatureFlow:
     """The flow Q' = −∇L of the exact loss from Q = 0."""
     process, task = process_of(settings), FewShot(settings["examples"])
     start = FeatureAttention(jnp.zeros((settings["features"],) * 2))

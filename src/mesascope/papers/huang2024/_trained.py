@@ -15,11 +15,11 @@ from mesascope.models import LastEntry, PromptModel, SoftmaxSelfAttention, Stack
 from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import above, below, mean_interval
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._still_falling import fall, halves, unless_falling
 from ._model import PAPER, FeatureAttention, process_of
 
@@ -32,14 +32,14 @@ def _start(dim: int, key: Array) -> PromptModel:
     return PromptModel(StackedPrompt(dim), layer, LastEntry(1.0))
 
 
-@shared("features", "examples", "rate", "steps", "batch", "seed", "seeds")
-def _layers(settings: Settings) -> dict[int, list[PromptModel]]:
+@shared_by_name("features", "examples", "rate", "steps", "batch", "seed", "seeds")
+def _layers(settings: OldSettings) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer a seed."""
     return recorded_models(
         partial(_start, settings["features"]),
         OrthonormalFeatures(settings["features"]),
         FewShot(settings["examples"]),
-        seeds_of(settings),
+        seeds_of_old(settings),
         halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine"),
         batch=settings["batch"],
@@ -47,7 +47,7 @@ def _layers(settings: Settings) -> dict[int, list[PromptModel]]:
     )
 
 
-def _layer(settings: Settings) -> Finding:
+def _layer(settings: OldSettings) -> Finding:
     """Loss and attention of trained layers on fresh prompts."""
     process, task = OrthonormalFeatures(settings["features"]), FewShot(settings["examples"])
     half_way, losses, matching = [], [], []
@@ -102,7 +102,7 @@ def _matching(model: PromptModel, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.sum(weights * same, 1)[same.any(1)].mean())
 
 
-def _sampled_stages(settings: Settings) -> Finding:
+def _sampled_stages(settings: OldSettings) -> Finding:
     """Stochastic gradient descent on Q after few and after many steps."""
     process, task = process_of(settings), FewShot(settings["examples"])
     p = [float(q) for q in process.probabilities]
@@ -113,7 +113,7 @@ def _sampled_stages(settings: Settings) -> Finding:
         lambda key: FeatureAttention(jnp.zeros((len(p), len(p)))),
         process,
         task,
-        seeds_of(settings),
+        seeds_of_old(settings),
         [few, *halves(many)],
         optimizer=Optimizer("sgd", settings["rate"]),
         batch=settings["batch"],

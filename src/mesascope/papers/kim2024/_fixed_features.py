@@ -15,13 +15,13 @@ from mesascope.models import LastEntry, PromptModel, StackedPrompt
 from mesascope.records import Decision, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import kim2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._identity import identity, relative_error
-from .._runs import seeds_of
+from .._runs import seeds_of_old
 from ._common import PAPER, attention_layer
 
 
-def _optimal_attention(settings: Settings) -> Finding:
+def _optimal_attention(settings: OldSettings) -> Finding:
     """Closed form against least squares on all prompts of finitely many inputs, and the model's own loss."""
     weights: dict[str, float] = {}
     losses: dict[str, float] = {}
@@ -44,7 +44,7 @@ def _optimal_attention(settings: Settings) -> Finding:
         "the best W": within(max(weights.values()), settings["tolerance"]),
         "its loss": within(max(losses.values()), settings["tolerance"]),
     }
-    return replace(identity(errors, settings), parts=parts)
+    return replace(identity(errors, settings["tolerance"]), parts=parts)
 
 
 def _all_prompts(h: np.ndarray, f: np.ndarray, examples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -76,9 +76,9 @@ class _End(NamedTuple):
         return "bad" if self.settled and self.left > threshold else "open"
 
 
-def _benign(settings: Settings) -> Finding:
+def _benign(settings: OldSettings) -> Finding:
     """Where descent on the features ends, for several sets of targets and widths, from several random starts each."""
-    sets, widths, threshold = seeds_of(settings), settings["widths"], settings["bad"]
+    sets, widths, threshold = seeds_of_old(settings), settings["widths"], settings["bad"]
     ends = {
         m: [[_end(seed, m, n, settings) for n in range(settings["starts"])] for seed in sets] for m in widths
     }
@@ -127,7 +127,7 @@ def _seen(bad: int, open_ends: int) -> Decision:
     return "undecided" if open_ends else "not met"
 
 
-def _end(seed: int, width: int, number: int, settings: Settings) -> _End:
+def _end(seed: int, width: int, number: int, settings: OldSettings) -> _End:
     """Of quasi-Newton descent from one start, for the set of targets of a seed."""
     shape = (settings["targets"], settings["dim"])
     targets = np.random.default_rng([seed, settings["targets"]]).normal(size=shape)
@@ -135,7 +135,7 @@ def _end(seed: int, width: int, number: int, settings: Settings) -> _End:
     return _End(theory.relu_span_loss(found, targets)[0], settled)
 
 
-def _descended(start: np.ndarray, targets: np.ndarray, settings: Settings) -> tuple[np.ndarray, bool]:
+def _descended(start: np.ndarray, targets: np.ndarray, settings: OldSettings) -> tuple[np.ndarray, bool]:
     """Features, shape (m, d), for targets relu(v·x), v (k, d), and whether descent has come to rest there."""
 
     def loss(entries: np.ndarray) -> tuple[float, np.ndarray]:
@@ -160,7 +160,7 @@ def _upper_end(count: int, of: int) -> float:
     return 1.0 if count == of else float(beta.ppf(0.95, count + 1, of - count))
 
 
-def _figure(ends: dict[int, np.ndarray], settings: Settings) -> Figure:
+def _figure(ends: dict[int, np.ndarray], settings: OldSettings) -> Figure:
     curves: tuple[Trace, ...] = tuple(
         Line(
             x=np.arange(1, found.size + 1) / found.size,

@@ -14,21 +14,21 @@ from mesascope.processes import FewShot, NonlinearRegression, Prompts, RandomFea
 from mesascope.records import Figure, Panel, Points
 from mesascope.theory import kim2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import below, mean_interval
 from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._runs import seeds_of_old
 from .._still_falling import fall, halves, unless_falling
 from ._common import PAPER, feature_model
 
 
-def _start(settings: Settings, key: Array) -> PromptModel:
+def _start(settings: OldSettings, key: Array) -> PromptModel:
     """Random features, attention W = I."""
     sizes = (settings["dim"], settings["hidden"], settings["features"])
     return feature_model(MLP.gaussian(sizes, key=key, activation="relu"), np.eye(settings["features"]))
 
 
-def _trained(process: NonlinearRegression, settings: Settings, seed: int) -> list[PromptModel]:
+def _trained(process: NonlinearRegression, settings: OldSettings, seed: int) -> list[PromptModel]:
     """A model half way and at the end, in the double precision in which it is judged."""
     target = process.target
     assert isinstance(target, RandomFeatures)
@@ -57,7 +57,7 @@ class _Learned(NamedTuple):
     outside_before: float
 
 
-def _one(settings: Settings, seed: int) -> _Learned:
+def _one(settings: OldSettings, seed: int) -> _Learned:
     """Targets, start and prompts all come from the seed."""
     target = RandomFeatures(settings["targets"], seed)
     process = NonlinearRegression(settings["dim"], target)
@@ -82,9 +82,9 @@ def _loss(model: PromptModel, prompts: Prompts) -> float:
     return float(np.mean((answer - prompts.y[:, -1]) ** 2) / 2)
 
 
-def _learned(settings: Settings) -> Finding:
+def _learned(settings: OldSettings) -> Finding:
     """Losses beside those of the best attention on inputs; spans of the learned features. One set of targets a seed."""
-    found = [_one(settings, seed) for seed in seeds_of(settings)]
+    found = [_one(settings, seed) for seed in seeds_of_old(settings)]
     measured = {
         "loss_over_that_of_inputs": mean_interval([one.loss / one.best_on_inputs for one in found]),
         "targets_outside_of_the_span": mean_interval([one.outside for one in found]),

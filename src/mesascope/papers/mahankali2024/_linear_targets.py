@@ -13,20 +13,20 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Figure, Line, Panel, Points, Trace
 from mesascope.theory import mahankali2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._exact_search import best_layer
 from .._rotations import rotation
 from ._layer import PAPER, layer_model, random_layer, step_of
 
 
-def _isotropic(settings: Settings) -> Finding:
+def _isotropic(settings: OldSettings) -> Finding:
     """Isotropic inputs and weights: one step of gradient descent."""
     cases = [(dim, n, noise, np.eye(dim)) for dim, n, noise in settings["cases"]]
     finding, steps = _searched(settings, cases)
     return Finding(**{**finding, "figures": {"steps": _figure(settings, steps)}})
 
 
-def _anisotropic(settings: Settings) -> Finding:
+def _anisotropic(settings: OldSettings) -> Finding:
     """Inputs N(0, Σ) and weights N(0, Σ⁻¹): one step with the preconditioner Σ⁻¹."""
     rng = np.random.default_rng(settings["seed"])
     cases = []
@@ -37,7 +37,9 @@ def _anisotropic(settings: Settings) -> Finding:
     return Finding(**finding)
 
 
-def _searched(settings: Settings, cases: list[Any]) -> tuple[dict[str, Any], list[tuple[int, float, float]]]:
+def _searched(
+    settings: OldSettings, cases: list[Any]
+) -> tuple[dict[str, Any], list[tuple[int, float, float]]]:
     """The best of searches from random weights in every case: its loss and its weights beside those of the step."""
     excesses, errors, strays, constructed, steps = [], [], [], [], []
     ends: dict[str, dict[str, Any]] = {}
@@ -87,7 +89,7 @@ def _searched(settings: Settings, cases: list[Any]) -> tuple[dict[str, Any], lis
     }, steps
 
 
-def _starts(dim: int, n: int, settings: Settings) -> list[PromptModel]:
+def _starts(dim: int, n: int, settings: OldSettings) -> list[PromptModel]:
     """Random weights in all entries."""
     keys = [
         named_key(settings["seed"], "start", str(dim), str(n), str(number))
@@ -96,7 +98,7 @@ def _starts(dim: int, n: int, settings: Settings) -> list[PromptModel]:
     return [random_layer(dim, settings["scale"], key) for key in keys]
 
 
-def _figure(settings: Settings, steps: list[tuple[int, float, float]]) -> Figure:
+def _figure(settings: OldSettings, steps: list[tuple[int, float, float]]) -> Figure:
     traces: list[Trace] = []
     grid = np.linspace(0, 1.2 * max(noise for _, _, noise in settings["cases"]), 50)
     for series, (dim, n) in enumerate(sorted({(dim, n) for dim, n, _ in settings["cases"]})):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mesascope.probes import identify
 from mesascope.theory import mahankali2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import between, mean_interval
 from .._names import answer_of, name_of, named
 from .._still_falling import unless_falling
@@ -21,7 +21,7 @@ from ._nonlinear_targets import (
 )
 
 
-def _named(settings: Settings) -> Finding:
+def _named(settings: OldSettings) -> Finding:
     """Whether layers that came near the lowest loss are called one step of gradient descent, and of which size."""
     process, task = data(settings)
     layers = trained_layers(settings, test_prompts(settings))

@@ -15,16 +15,16 @@ from mesascope.processes import FewShot, NonlinearRegression, TwoLayerReLU
 from mesascope.theory import mahankali2024 as theory
 
 from .. import _intervals
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, UnsettledError, all_of, presets, within
 from .._intervals import below, mean_interval
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._still_falling import fall, halves, loss_between, unless_falling
 from ._layer import PAPER, layer_model, random_layer, step_of
 
 
-def _relu(settings: Settings) -> Finding:
+def _relu(settings: OldSettings) -> Finding:
     """Shapes and losses of trained layers beside the best step."""
     dim, n, noise = settings["dim"], settings["examples"], settings["noise"]
     _, task = data(settings)
@@ -72,7 +72,7 @@ def _relu(settings: Settings) -> Finding:
     )
 
 
-def relative_steps(settings: Settings, layers: Layers) -> list[float]:
+def relative_steps(settings: OldSettings, layers: Layers) -> list[float]:
     """Step sizes of layers over that of the closed form."""
     best = theory.relu_step_size(settings["dim"], settings["examples"], settings["noise"] ** 2)
     return [float(np.trace(step_of(model)[0])) / settings["dim"] / float(best) for model in layers.arrived]
@@ -94,7 +94,7 @@ class Layers(NamedTuple):
     falling: float
 
 
-def trained_layers(settings: Settings, prompts: Any) -> Layers:
+def trained_layers(settings: OldSettings, prompts: Any) -> Layers:
     """The layers, judged on prompts.
 
     Raises:
@@ -121,13 +121,13 @@ def trained_layers(settings: Settings, prompts: Any) -> Layers:
     )
 
 
-def test_prompts(settings: Settings) -> Any:
+def test_prompts(settings: OldSettings) -> Any:
     """Prompts that nothing was trained on."""
     process, _ = data(settings)
     return process.sample(named_key(settings["seed"], "test"), settings["examples"], settings["prompts"])
 
 
-def data(settings: Settings) -> tuple[NonlinearRegression, FewShot]:
+def data(settings: OldSettings) -> tuple[NonlinearRegression, FewShot]:
     """Labels of random two-layer ReLU networks, with noise."""
     targets = TwoLayerReLU(settings["hidden"])
     return NonlinearRegression(settings["dim"], targets, noise=settings["noise"]), FewShot(
@@ -135,13 +135,13 @@ def data(settings: Settings) -> tuple[NonlinearRegression, FewShot]:
     )
 
 
-@shared("dim", "examples", "noise", "hidden", "scale", "rate", "steps", "batch", "seed", "seeds")
-def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+@shared_by_name("dim", "examples", "noise", "hidden", "scale", "rate", "steps", "batch", "seed", "seeds")
+def _trained(settings: OldSettings) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer per seed, from random weights in all entries."""
     return recorded_models(
         partial(random_layer, settings["dim"], settings["scale"]),
         *data(settings),
-        seeds_of(settings),
+        seeds_of_old(settings),
         halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=20),
         batch=settings["batch"],

@@ -15,11 +15,11 @@ from mesascope.dynamics import Optimizer
 from mesascope.processes import MarkovTree, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets
 from .._intervals import above, below, mean_interval
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._still_falling import fall, halves
 from ._model import (
     PAPER,
@@ -80,17 +80,17 @@ def _attention(stream: Array, scores: Array) -> Array:
     return causal_softmax(stream @ scores @ jnp.swapaxes(stream, -1, -2))
 
 
-@shared(
+@shared_by_name(
     *("positions", "states", "alpha", "method", "rate", "schedule", "steps", "batch", "seed", "seeds"),
     *("floor", "sharpness", "chosen_on", "sequences"),
 )
-def _trainings(settings: Settings) -> list[dict[str, Any]]:
+def _trainings(settings: OldSettings) -> list[dict[str, Any]]:
     """Attention of the first layer and losses on fresh sequences, seed by seed; chains, the program's default."""
     process = MarkovTree.chain(settings["positions"], settings["states"], settings["alpha"])
-    return [_trained(process, seed, settings) for seed in seeds_of(settings)]
+    return [_trained(process, seed, settings) for seed in seeds_of_old(settings)]
 
 
-def _trained(process: MarkovTree, seed: int, settings: Settings) -> dict[str, Any]:
+def _trained(process: MarkovTree, seed: int, settings: OldSettings) -> dict[str, Any]:
     training = (settings[name] for name in ("method", "schedule", "rate", "steps", "batch"))
     middle, end = full_trained(process, seed, *training)
     sample = drawn(process, settings["chosen_on"] + settings["sequences"], "full model", seed=seed)
@@ -147,7 +147,7 @@ def _mean_attention(model: FullTransformer, symbols: np.ndarray) -> np.ndarray:
     return np.asarray(_attention_of(model, jnp.asarray(symbols)), float)
 
 
-def _finds(settings: Settings) -> Finding:
+def _finds(settings: OldSettings) -> Finding:
     """First-layer attention of trained models on the parents."""
     rows = _trainings(settings)
     mean, interval = mean_interval([np.mean(row["on_parents"]) for row in rows])
@@ -196,7 +196,7 @@ def _figure(row: dict[str, Any]) -> Figure:
     )
 
 
-def _nears(settings: Settings) -> Finding:
+def _nears(settings: OldSettings) -> Finding:
     """Losses of trained models beside attention along the graph with a fixed ε, and the posterior mean."""
     rows = _trainings(settings)
     model, half, construction, bayes = (

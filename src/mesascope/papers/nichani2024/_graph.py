@@ -26,7 +26,7 @@ from mesascope.processes import MarkovTree, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import nichani2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets
 from .._identity import identity
 from .._intervals import above, mean_interval
 from ._model import PAPER, ReducedTransformer, drawn, random_graphs, trained
@@ -43,7 +43,7 @@ def softmax_transformer(parents: Any, states: int, first: float, second: float) 
     return SequenceModel(embedding, network, Dense(weights.readout))
 
 
-def _construction(settings: Settings) -> Finding:
+def _construction(settings: OldSettings) -> Finding:
     """Two softmax layers against counting along the graph."""
     errors: dict[str, float] = {}
     for size, states, seed in settings["graphs"]:
@@ -54,10 +54,10 @@ def _construction(settings: Settings) -> Finding:
             counted = theory.matched_frequencies(process.graph, symbols, states, sharpness)
             name = f"T = {size}, S = {states}, β = {sharpness}"
             errors[name] = float(np.max(np.abs(np.asarray(model(symbols)) - counted)))
-    return identity(errors, settings)
+    return identity(errors, settings["tolerance"])
 
 
-def _first_gradient(settings: Settings) -> Finding:
+def _first_gradient(settings: OldSettings) -> Finding:
     """In every row of A^(1) the first step of descent raises the parent most."""
     scores = {}
     for number, process in enumerate(random_graphs(settings)):
@@ -97,7 +97,7 @@ def _gradients(model: ReducedTransformer, symbols: Array, task: NextToken) -> Ar
     return jax.lax.map(lambda one: jax.grad(loss)(model.positions, one), symbols, batch_size=500)
 
 
-def _adjacency(settings: Settings) -> Finding:
+def _adjacency(settings: OldSettings) -> Finding:
     """First-layer attention of trained models on the graphs of their seeds."""
     processes = random_graphs(settings)
     attention = [np.asarray(model.first_attention(), float) for model in trained(processes, settings)]

@@ -11,12 +11,12 @@ from mesascope.core import named_key
 from mesascope.processes import MarkovTree
 from mesascope.records import Figure, Line, Panel, Points
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import above, mean_interval
 from ._model import PAPER, ReducedTransformer, trained
 
 
-def _induction(settings: Settings) -> Finding:
+def _induction(settings: OldSettings) -> Finding:
     """Attention of trained models on sequences that no chain has made."""
     size, states = settings["positions"], settings["states"]
     chains = [MarkovTree.chain(size, states, settings["alpha"])] * settings["seeds"]
@@ -60,7 +60,7 @@ def _last_attention(model: ReducedTransformer, symbols: Array) -> Array:
     )
 
 
-def _figure(before: np.ndarray, settings: Settings) -> Figure:
+def _figure(before: np.ndarray, settings: OldSettings) -> Figure:
     places = np.arange(2, before.shape[1] + 2)
     middle, spread = (before.max(0) + before.min(0)) / 2, (before.max(0) - before.min(0)) / 2
     return Figure(

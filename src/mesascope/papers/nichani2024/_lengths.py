@@ -11,13 +11,13 @@ from mesascope.processes import MarkovTree
 from mesascope.records import Band, Figure, Line, Panel, Rule
 from mesascope.theory import nichani2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import below, mean_interval
-from .._runs import seeds_of
+from .._runs import seeds_of_old
 from ._model import PAPER, best_on_grid, counted_losses, drawn, posterior_losses
 
 
-def _share(settings: Settings) -> Finding:
+def _share(settings: OldSettings) -> Finding:
     """The share of the gain over guessing that the construction leaves, by length; and the same in nats."""
     rows = _rows(settings)
     falls, in_nats = _steps(rows, "shares"), _steps(rows, "gaps")
@@ -53,7 +53,7 @@ def _share(settings: Settings) -> Finding:
     )
 
 
-def _guessing(settings: Settings) -> float:
+def _guessing(settings: OldSettings) -> float:
     return float(np.log(settings["states"]))
 
 
@@ -62,16 +62,16 @@ def _steps(rows: list[dict[str, Any]], name: str) -> list[tuple[float, list[floa
     return [mean_interval(np.subtract(after[name], before[name])) for before, after in pairwise(rows)]
 
 
-def _rows(settings: Settings) -> list[dict[str, Any]]:
+def _rows(settings: OldSettings) -> list[dict[str, Any]]:
     """What the construction leaves, one row a length."""
     return [_row(settings, size, _guessing(settings)) for size in settings["lengths"]]
 
 
-def _row(settings: Settings, size: int, guessing: float) -> dict[str, Any]:
+def _row(settings: OldSettings, size: int, guessing: float) -> dict[str, Any]:
     """Losses at one length: β and ε are those that are best for all graphs together, on sequences of their own."""
     seed, grid = settings["seed"], list(product(settings["sharpness"], settings["floors"]))
     processes = [
-        MarkovTree.random(size, settings["states"], settings["alpha"], n) for n in seeds_of(settings)
+        MarkovTree.random(size, settings["states"], settings["alpha"], n) for n in seeds_of_old(settings)
     ]
     total = np.zeros((len(settings["sharpness"]), len(settings["floors"])))
     judged = []
@@ -102,7 +102,7 @@ def _row(settings: Settings, size: int, guessing: float) -> dict[str, Any]:
     }
 
 
-def _figure(rows: list[dict[str, Any]], settings: Settings, guessing: float) -> Figure:
+def _figure(rows: list[dict[str, Any]], settings: OldSettings, guessing: float) -> Figure:
     sizes = [row["length"] for row in rows]
     low, high = ([row["share_interval"][end] for row in rows] for end in (0, 1))
     return Figure(

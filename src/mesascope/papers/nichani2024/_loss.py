@@ -9,9 +9,9 @@ import numpy as np
 
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import above, below, mean_interval
-from .._shared import shared
+from .._shared import shared_by_name
 from .._still_falling import fall, loss_between, unless_falling
 from ._model import (
     PAPER,
@@ -37,11 +37,11 @@ class _Losses(NamedTuple):
     sharpness: list[float]
 
 
-@shared(
+@shared_by_name(
     *("positions", "states", "alpha", "floor", "rate", "steps", "batch", "seed", "seeds"),
     *("sharpness", "chosen_on", "sequences"),
 )
-def _losses(settings: Settings) -> _Losses:
+def _losses(settings: OldSettings) -> _Losses:
     """Losses of trained models; the construction has their ε, and the β that is best on other sequences."""
     processes, seed, floors = random_graphs(settings), settings["seed"], [settings["floor"]]
     ends, middles = trained(processes, settings), half_trained(processes, settings)
@@ -67,7 +67,7 @@ def _fallen(losses: _Losses) -> float:
     return fall(losses.half_trained - losses.bayes, losses.model - losses.bayes)
 
 
-def _trained_loss(settings: Settings) -> Finding:
+def _trained_loss(settings: OldSettings) -> Finding:
     """Trained models beside the construction and the posterior mean."""
     losses = _losses(settings)
     center, interval = mean_interval(losses.model - losses.construction)
@@ -101,12 +101,12 @@ def _as_good(interval: list[float], tolerance: float, fallen: float) -> Decision
     return loss_between(interval, -tolerance, tolerance, fallen)
 
 
-def _shares(losses: _Losses, settings: Settings) -> np.ndarray:
+def _shares(losses: _Losses, settings: OldSettings) -> np.ndarray:
     """What the trained models leave of the Bayes predictor's gain over guessing."""
     return (losses.model - losses.bayes) / (np.log(settings["states"]) - losses.bayes)
 
 
-def _trained_share(settings: Settings) -> Finding:
+def _trained_share(settings: OldSettings) -> Finding:
     """What trained models leave of the gain, by length; and the same in nats."""
     losses = [_losses({**settings, "positions": size}) for size in settings["lengths"]]
     shares, gaps = [_shares(one, settings) for one in losses], [one.model - one.bayes for one in losses]

@@ -17,9 +17,9 @@ from mesascope.dynamics import Optimizer
 from mesascope.processes import MarkovTree, NextToken
 from mesascope.theory import nichani2024 as theory
 
-from .._claim import Settings
+from .._claim import OldSettings
 from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._runs import seeds_of_old
 from .._still_falling import halves
 
 PAPER = "nichani2024"
@@ -66,27 +66,27 @@ def causal_softmax(scores: Array) -> Array:
     return jax.nn.softmax(jnp.where(visible, scores, -jnp.inf))
 
 
-def random_graphs(settings: Settings) -> list[MarkovTree]:
+def random_graphs(settings: OldSettings) -> list[MarkovTree]:
     """One random graph a seed, numbered like it."""
     size, states, alpha = settings["positions"], settings["states"], settings["alpha"]
-    return [MarkovTree.random(size, states, alpha, seed) for seed in seeds_of(settings)]
+    return [MarkovTree.random(size, states, alpha, seed) for seed in seeds_of_old(settings)]
 
 
-def trained(processes: Sequence[MarkovTree], settings: Settings) -> list[ReducedTransformer]:
+def trained(processes: Sequence[MarkovTree], settings: OldSettings) -> list[ReducedTransformer]:
     """One model a process, each with a seed of its own, all from `ReducedTransformer.start`."""
     return [end for _, end in _courses(processes, settings)]
 
 
-def half_trained(processes: Sequence[MarkovTree], settings: Settings) -> list[ReducedTransformer]:
+def half_trained(processes: Sequence[MarkovTree], settings: OldSettings) -> list[ReducedTransformer]:
     """The same models half way through their training."""
     return [middle for middle, _ in _courses(processes, settings)]
 
 
 def _courses(
-    processes: Sequence[MarkovTree], settings: Settings
+    processes: Sequence[MarkovTree], settings: OldSettings
 ) -> list[tuple[ReducedTransformer, ReducedTransformer]]:
     training = [settings[name] for name in ("floor", "rate", "steps", "batch")]
-    pairs = zip(processes, seeds_of(settings), strict=True)
+    pairs = zip(processes, seeds_of_old(settings), strict=True)
     return [_course(process, seed, *training) for process, seed in pairs]
 
 

@@ -16,15 +16,15 @@ from mesascope.processes import Constant, DiagonalUnitary, Gaussian, NextToken, 
 from mesascope.records import Figure, Line, Panel, Points, Rule
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._intervals import above, below, between, mean_interval
-from .._runs import seeds_of, settled, trained_models
-from .._shared import shared
+from .._runs import seeds_of_old, settled, trained_models
+from .._shared import shared_by_name
 from ._authors import PROGRAM
 from ._ends import PAPER
 
 
-def _step(settings: Settings) -> Finding:
+def _step(settings: OldSettings) -> Finding:
     """The construction, and the end of the flow of its diagonals, against the step of the best size."""
     dim = settings["dim"]
     built, losses, ends, steps = [], [], [], {}
@@ -56,13 +56,13 @@ def _step(settings: Settings) -> Finding:
     )
 
 
-def _tokens(settings: Settings, context: int) -> Array:
+def _tokens(settings: OldSettings, context: int) -> Array:
     process = DiagonalUnitary(Constant(1.0), settings["dim"])
     return process.sample(named_key(settings["seed"], "tokens"), context, settings["sequences"])
 
 
-@shared("dim", "contexts", "start", "seed")
-def _flows(settings: Settings) -> dict[int, Flow[LinearAttention]]:
+@shared_by_name("dim", "contexts", "start", "seed")
+def _flows(settings: OldSettings) -> dict[int, Flow[LinearAttention]]:
     """Of the diagonal blocks of the construction, by context length."""
     process = DiagonalUnitary(Constant(1.0), settings["dim"])
     dim, size = settings["dim"], settings["start"]
@@ -113,13 +113,13 @@ def _steps_figure(dim: int, steps: dict[int, list[float]]) -> Figure:
     )
 
 
-def _without_commuting(settings: Settings) -> Finding:
+def _without_commuting(settings: OldSettings) -> Finding:
     """Trained layers against the best step of gradient descent, and where their weights are."""
     dim, task = settings["dim"], NextToken(settings["horizon"])
     process = _process(dim)
     models = _trained(settings)
     ratios, best = [], []
-    for seed, model in zip(seeds_of(settings), models, strict=True):
+    for seed, model in zip(seeds_of_old(settings), models, strict=True):
         tokens = process.sample(named_key(seed, "test"), task.horizon, settings["sequences"])
         best.append(_best_step(tokens, task))
         ratios.append(_loss(model, tokens, task) / best[-1].loss)
@@ -161,14 +161,14 @@ def _process(dim: int) -> OrthogonalAR:
     return OrthogonalAR(Gaussian(dim**-0.5), dim)
 
 
-@shared("dim", "horizon", "scale", "rate", "steps", "batch", "seed", "seeds")
-def _trained(settings: Settings) -> list[SequenceModel]:
+@shared_by_name("dim", "horizon", "scale", "rate", "steps", "batch", "seed", "seeds")
+def _trained(settings: OldSettings) -> list[SequenceModel]:
     """One trained layer a seed."""
     return trained_models(
         lambda key: linear_transformer(settings["dim"], 1, scale=settings["scale"], key=key),
         _process(settings["dim"]),
         NextToken(settings["horizon"]),
-        seeds_of(settings),
+        seeds_of_old(settings),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=20, clip=1.0),
         steps=settings["steps"],
         batch=settings["batch"],
@@ -213,7 +213,7 @@ def _share(model: SequenceModel, dim: int) -> tuple[float, float]:
     return float(part), float(np.trace(other) / np.trace(step))
 
 
-def _ratio_figure(settings: Settings, ratios: list[float]) -> Figure:
+def _ratio_figure(settings: OldSettings, ratios: list[float]) -> Figure:
     return Figure(
         title="One trained layer, matrices that do not commute",
         panels=(

@@ -13,7 +13,7 @@ from mesascope.processes import NextToken
 from mesascope.records import Decision, Figure, Line, Panel
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
 from .._runs import settled
 from ._authors import LONGEST, PROGRAM, authors_descent, authors_start, stored_weights
 from ._bare_tokens import DiagonalHeads, EveryAngle, IndependentEigenvalues
@@ -33,7 +33,7 @@ def _programmed(c: Any, p: Any) -> Any:
     return (p @ p) * (c**2).sum() + p[-2] ** 2 * (c.sum(1) ** 2).sum() - 2 * p[-1] * c.trace() + len(c)
 
 
-def _double_count(settings: Settings) -> Finding:
+def _double_count(settings: OldSettings) -> Finding:
     """Both losses against the layer at random weights, and descents on both against the stored weights."""
     right, excess = _errors(settings)
     stored, start = stored_weights("unitary"), authors_start(10)
@@ -85,7 +85,7 @@ def _double_count(settings: Settings) -> Finding:
     )
 
 
-def _errors(settings: Settings) -> tuple[dict[str, float], dict[str, float]]:
+def _errors(settings: OldSettings) -> tuple[dict[str, float], dict[str, float]]:
     """Of the right loss, and of what the programmed one has more, relative to the loss on all roots of unity."""
     right, excess = {}, {}
     process = IndependentEigenvalues(settings["dim"])

@@ -9,16 +9,16 @@ from mesascope.dynamics import Flow
 from mesascope.processes import NextToken
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._identity import identity
 from .._runs import settled
-from .._shared import shared
+from .._shared import shared_by_name
 from ._authors import LONGEST, PROGRAM
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, EveryAngle, IndependentEigenvalues, flow_of_heads
 from ._ends import PAPER, distance, loss_at_the_end, picture, start_key
 
 
-def _rotation_loss(settings: Settings) -> Finding:
+def _rotation_loss(settings: OldSettings) -> Finding:
     """The closed form against the loss of the layer, at random heads and positions."""
     errors: dict[str, float] = {}
     process = ConjugatePairs(settings["rotation_dim"])
@@ -29,10 +29,10 @@ def _rotation_loss(settings: Settings) -> Finding:
         errors[f"T = {context}"] = abs(
             theory.rotation_loss(layer.product(), layer.row(context)) / measured - 1
         )
-    return identity(errors, settings)
+    return identity(errors, settings["tolerance"])
 
 
-def _unitary(settings: Settings) -> Finding:
+def _unitary(settings: OldSettings) -> Finding:
     """Flows of d heads end at C = cI, p_T = 1/c."""
     dim, longest = settings["dim"], settings["longest"]
     flows = _flows({**settings, "heads": dim})
@@ -55,7 +55,7 @@ def _unitary(settings: Settings) -> Finding:
     )
 
 
-def _fewer(settings: Settings) -> Finding:
+def _fewer(settings: OldSettings) -> Finding:
     """Flows of fewer heads end at the least loss d − H."""
     dim = settings["dim"]
     losses = {
@@ -66,11 +66,13 @@ def _fewer(settings: Settings) -> Finding:
         f"{heads} heads": max(abs(loss - theory.unitary_least_loss(dim, heads)) for loss in found)
         for heads, found in losses.items()
     }
-    return identity(errors, settings, loss_by_heads=losses, meaning="E‖x̂ − x‖² per context length")
+    return identity(
+        errors, settings["tolerance"], loss_by_heads=losses, meaning="E‖x̂ − x‖² per context length"
+    )
 
 
-@shared("dim", "longest", "heads", "starts", "scale", "steps", "seed")
-def _flows(settings: Settings) -> list[Flow[DiagonalHeads]]:
+@shared_by_name("dim", "longest", "heads", "starts", "scale", "steps", "seed")
+def _flows(settings: OldSettings) -> list[Flow[DiagonalHeads]]:
     """Flows from all starts."""
     process, longest, heads = IndependentEigenvalues(settings["dim"]), settings["longest"], settings["heads"]
 

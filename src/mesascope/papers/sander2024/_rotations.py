@@ -10,8 +10,8 @@ import numpy as np
 from mesascope.dynamics import Flow
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets, within
-from .._shared import shared
+from .._claim import Claim, Finding, OldSettings, UnsettledError, all_of, decide, presets, within
+from .._shared import shared_by_name
 from ._authors import DIM, LONGEST, PROGRAM
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, flow_of_heads
 from ._ends import PAPER, distance, loss_at_the_end, picture, start_key, swap
@@ -29,8 +29,8 @@ class _End(NamedTuple):
     before: float
 
 
-@shared("dim", "longest", "heads", "starts", "scale", "steps", "seed")
-def _flows(settings: Settings) -> dict[str, list[Flow[DiagonalHeads]]]:
+@shared_by_name("dim", "longest", "heads", "starts", "scale", "steps", "seed")
+def _flows(settings: OldSettings) -> dict[str, list[Flow[DiagonalHeads]]]:
     """The flows of all starts, with fewer heads than coordinates and with as many."""
     process, longest = ConjugatePairs(settings["dim"]), settings["longest"]
 
@@ -44,7 +44,7 @@ def _flows(settings: Settings) -> dict[str, list[Flow[DiagonalHeads]]]:
     }
 
 
-def _ends(settings: Settings) -> dict[str, list[_End]]:
+def _ends(settings: OldSettings) -> dict[str, list[_End]]:
     """Where they ended."""
     return {
         name: [_end(flow, settings["longest"], settings["zero"]) for flow in flows]
@@ -77,7 +77,7 @@ def _before(layer: DiagonalHeads) -> float:
     return abs(float(np.trace(heads)) / len(heads) * layer.row(len(layer.positions))[-2])
 
 
-def _minimiser(settings: Settings) -> Finding:
+def _minimiser(settings: OldSettings) -> Finding:
     """Where flows of fewer heads than coordinates reach loss 0, heads and positions are those of the authors."""
     found = _ends(settings)["fewer_heads"]
     reached = [end for end in found if end.kind == "loss 0"]
@@ -110,7 +110,7 @@ def _errors(ends: list[_End], swaps: list[float]) -> dict[str, float]:
     return {name: max(error[name] for error in errors) for name in errors[0]}
 
 
-def _ways(settings: Settings) -> Finding:
+def _ways(settings: OldSettings) -> Finding:
     """How many flows end in which way, and where those of d heads are."""
     ends = _ends(settings)
     kinds = {name: [end.kind for end in found] for name, found in ends.items()}

@@ -8,14 +8,14 @@ import numpy as np
 
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._runs import settled
 from ._authors import LONGEST, PROGRAM, authors_descent, stored_weights
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, IndependentEigenvalues
 from ._ends import PAPER, distance, errors_of_positions, exact_loss, picture
 
 
-def _stored(settings: Settings) -> Finding:
+def _stored(settings: OldSettings) -> Finding:
     """Heads and positions in units of their own c, and the loss that they leave."""
     unitary, pairs = stored_weights("unitary"), stored_weights("orthogonal")
     rounding, unfinished = settings["rounding"], settings["unfinished"]

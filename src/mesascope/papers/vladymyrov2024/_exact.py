@@ -10,7 +10,7 @@ from mesascope.records import Figure, Line, Panel, Points
 from mesascope.theory import Construction, vonoswald2023
 from mesascope.theory import vladymyrov2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, UnsettledError, all_of, decide, presets, within
 from .._identity import identity, relative_error
 from .._prompts import construction_model
 from .._rotations import rotation
@@ -20,7 +20,7 @@ PAPER = "vladymyrov2024"
 _MOST_LAYERS = 98
 
 
-def _row(settings: Settings) -> Finding:
+def _row(settings: OldSettings) -> Finding:
     """The closed form beside the paper's table."""
     dim, examples, table = settings["dim"], settings["examples"], settings["table"]
     found = {name: theory.one_layer_excess(dim, examples, float(name)) for name in table}
@@ -59,7 +59,7 @@ def _row(settings: Settings) -> Finding:
     )
 
 
-def _standard_error(largest: float, settings: Settings) -> float:
+def _standard_error(largest: float, settings: OldSettings) -> float:
     """Of a mean over as many prompts as the table's: of the step's loss minus the oracle's on the same prompts."""
     dim, examples, prompts = settings["dim"], settings["examples"], settings["prompts"]
     rng = np.random.default_rng([settings["seed"], int(largest)])
@@ -72,7 +72,7 @@ def _standard_error(largest: float, settings: Settings) -> float:
     return float(gaps.std(ddof=1) / settings["sequences"] ** 0.5)
 
 
-def _linear_models(settings: Settings) -> Finding:
+def _linear_models(settings: OldSettings) -> Finding:
     """Predictions of random networks beside the linear models that their layers keep."""
     errors = {}
     for dim, examples, layers, heads in settings["cases"]:
@@ -87,17 +87,17 @@ def _linear_models(settings: Settings) -> Finding:
         linear = np.einsum("bd,bd->b", np.stack(weights), x[:, -1])
         name = f"d = {dim}, N = {examples}, {layers} layers, {heads} heads"
         errors[name] = relative_error(answers, linear)
-    return identity(errors, settings)
+    return identity(errors, settings["tolerance"])
 
 
-def _random(dim: int, layers: int, heads: int, settings: Settings) -> Construction:
+def _random(dim: int, layers: int, heads: int, settings: OldSettings) -> Construction:
     """Full matrices, no two alike."""
     draw = np.random.default_rng([settings["seed"], dim, layers]).normal
     shape = (layers, heads, dim + 1, dim + 1)
     return Construction(*(settings["scale"] * (dim + 1) ** -0.5 * draw(size=shape) for _ in range(2)))
 
 
-def _second_order(settings: Settings) -> Finding:
+def _second_order(settings: OldSettings) -> Finding:
     """Numbers of layers that GD++ needs, over condition numbers and errors."""
     conditions, wanted = settings["conditions"], settings["errors"]
     needed, ratios = [], []
@@ -147,7 +147,7 @@ def _second_order(settings: Settings) -> Finding:
     )
 
 
-def _rate(settings: Settings) -> Finding:
+def _rate(settings: OldSettings) -> Finding:
     """Layers of GD++, and steps of descent, until the error is small."""
     wanted, conditions, tolerance = (
         settings["error"],
@@ -221,7 +221,7 @@ def _first(errors: np.ndarray, wanted: float) -> int:
 class _Prompts:
     """N = d examples with S = Uᵀ diag(s) U, s from 1/κ to 1, and weights w*: errors are the largest |w − w*|/|w*|."""
 
-    def __init__(self, condition: float, settings: Settings):
+    def __init__(self, condition: float, settings: OldSettings):
         dim, count = settings["dim"], settings["prompts"]
         rng = np.random.default_rng([settings["seed"], round(condition)])
         self.condition = condition

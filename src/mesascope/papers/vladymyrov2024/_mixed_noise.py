@@ -24,13 +24,13 @@ from mesascope.processes import FewShot, LinearRegression, NoiseRange
 from mesascope.records import Decision, Figure, Panel, Trace
 from mesascope.theory import vladymyrov2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._prompts import GD_PLUS_PLUS
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._still_falling import fall, halves, unless_falling
 from ._exact import PAPER
 from ._ridge import Examples, Penalties, adaptive, constant, tuned
@@ -46,12 +46,12 @@ _NAMES = {
 }
 
 
-def _unit(settings: Settings) -> float:
+def _unit(settings: OldSettings) -> float:
     """In units of this size labels have variance 1: couplings that read labels are then as large as the others."""
     return float((settings["dim"] + settings["largest_noise"] ** 2 / 3) ** 0.5)
 
 
-def data(settings: Settings) -> tuple[LinearRegression, FewShot]:
+def data(settings: OldSettings) -> tuple[LinearRegression, FewShot]:
     """Prompts of mixed noise in the units of training."""
     dim, unit = settings["dim"], _unit(settings)
     noise = NoiseRange(settings["largest_noise"] / unit)
@@ -66,7 +66,7 @@ def _start(dim: int, layers: int, pairs: Any, scale: float, key: Array) -> Promp
     return PromptModel(StackedPrompt(dim), stack, LastEntry(-1))
 
 
-@shared(
+@shared_by_name(
     *(
         "dim",
         "examples",
@@ -81,12 +81,12 @@ def _start(dim: int, layers: int, pairs: Any, scale: float, key: Array) -> Promp
         "seeds",
     )
 )
-def trained(settings: Settings) -> dict[int, list[PromptModel]]:
+def trained(settings: OldSettings) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one model per seed of layers with diagonal heads, of the kind `heads` in `PAIRS`."""
     return recorded_models(
         partial(_start, settings["dim"], settings["layers"], PAIRS[settings["heads"]], settings["scale"]),
         *data(settings),
-        seeds_of(settings),
+        seeds_of_old(settings),
         halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=settings["steps"] // 10, clip=1.0),
         batch=settings["batch"],
@@ -94,7 +94,7 @@ def trained(settings: Settings) -> dict[int, list[PromptModel]]:
     )
 
 
-def drawn(settings: Settings, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drawn(settings: OldSettings, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Prompts of every noise level σ in turn, the midpoints of equal parts of [0, σ_max]: x, y and σ², level by level."""
     parts = []
     for number, sigma in enumerate(_levels(settings)):
@@ -107,17 +107,17 @@ def drawn(settings: Settings, name: str) -> tuple[np.ndarray, np.ndarray, np.nda
     return inputs, labels, noise
 
 
-def test_prompts(settings: Settings, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def test_prompts(settings: OldSettings, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Prompts of its own for every seed: intervals over seeds then hold what the choice of prompts does, too."""
     return drawn(settings, f"test prompts {seed}")
 
 
-def _levels(settings: Settings) -> np.ndarray:
+def _levels(settings: OldSettings) -> np.ndarray:
     count = settings["levels"]
     return (np.arange(count) + 0.5) / count * settings["largest_noise"]
 
 
-def answers(model: PromptModel, x: np.ndarray, y: np.ndarray, settings: Settings) -> np.ndarray:
+def answers(model: PromptModel, x: np.ndarray, y: np.ndarray, settings: OldSettings) -> np.ndarray:
     """Of a model that was trained in other units."""
     unit = _unit(settings)
     return unit * np.asarray(eqx.filter_jit(model)(x, y / unit), float)
@@ -138,10 +138,10 @@ class Judged(NamedTuple):
     falling: float
 
 
-def judged(settings: Settings) -> Judged:
+def judged(settings: OldSettings) -> Judged:
     """Models with heads of the kind `heads`."""
     intervals, falls = [], []
-    for seed, *models in zip(seeds_of(settings), *trained(settings).values(), strict=True):
+    for seed, *models in zip(seeds_of_old(settings), *trained(settings).values(), strict=True):
         x, y, noise = test_prompts(settings, seed)
         known = Examples.of(x, y, noise)
         losses = [known.excess(answers(model, x, y, settings)) for model in models]
@@ -151,7 +151,7 @@ def judged(settings: Settings) -> Judged:
     return Judged(np.array(means), np.array(ends), fall(*np.array(falls).T))
 
 
-def _capped(losses: list[np.ndarray], settings: Settings) -> list[float]:
+def _capped(losses: list[np.ndarray], settings: OldSettings) -> list[float]:
     """Means of losses of prompts, where none counts more than the variance of labels."""
     return [float(np.minimum(one, _unit(settings) ** 2).mean()) for one in losses]
 
@@ -172,7 +172,7 @@ class Profiles(NamedTuple):
         return {name: values.mean(1) for name, values in self.losses.items()}
 
 
-def profiles(settings: Settings) -> Profiles:
+def profiles(settings: OldSettings) -> Profiles:
     """Diagonal heads and what `rivals` names, each on its own or tuned on prompts of its own."""
     known = Examples.of(*drawn(settings, "tuning prompts"))
     rules: dict[str, Callable[[], Penalties]] = {
@@ -186,7 +186,7 @@ def profiles(settings: Settings) -> Profiles:
     half, end = halves(settings["steps"])
     found: dict[str, list[np.ndarray]] = {name: [] for name in (*kinds, *penalties)}
     falls = []
-    for number, seed in enumerate(seeds_of(settings)):
+    for number, seed in enumerate(seeds_of_old(settings)):
         test = test_prompts(settings, seed)
         prompts = Examples.of(*test)
         given = {name: answers(many[end][number], *test[:2], settings) for name, many in recorded.items()}
@@ -199,7 +199,7 @@ def profiles(settings: Settings) -> Profiles:
     return Profiles({name: np.array(rows) for name, rows in found.items()}, fall(*np.array(falls).T))
 
 
-def _tuned_rival(settings: Settings) -> Finding:
+def _tuned_rival(settings: OldSettings) -> Finding:
     """Trained layers beside all baselines, and at most a little above the tuned estimate."""
     found = profiles(settings)
     means, most = found.means(), 1 + settings["tolerance"]
@@ -219,7 +219,7 @@ def _tuned_rival(settings: Settings) -> Finding:
     )
 
 
-def _untuned_rivals(settings: Settings) -> Finding:
+def _untuned_rivals(settings: OldSettings) -> Finding:
     """Trained layers beside all but the tuned estimate, and beside one layer."""
     found, rivals = profiles(settings), settings["rivals"]
     one = theory.one_layer_excess(settings["dim"], settings["examples"], settings["largest_noise"])
@@ -241,7 +241,7 @@ def _better(found: Profiles, rivals: list[str]) -> dict[str, Decision]:
 
 
 def _beside(
-    settings: Settings,
+    settings: OldSettings,
     name: str,
     found: Profiles,
     parts: dict[str, Decision],
@@ -269,7 +269,7 @@ def _beside(
     )
 
 
-def _figure(settings: Settings, profiles: dict[str, np.ndarray]) -> Figure:
+def _figure(settings: OldSettings, profiles: dict[str, np.ndarray]) -> Figure:
     traces: list[Trace] = []
     levels = _levels(settings)
     for series, (name, label) in enumerate(_NAMES.items()):

@@ -7,7 +7,7 @@ from typing import Any
 from mesascope.probes import Identification, identify
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import above, mean_interval
 from .._names import answer_of, name_of, named, nameless
 from .._still_falling import unless_falling
@@ -15,7 +15,7 @@ from ._exact import PAPER
 from ._mixed_noise import FULL_SIZES, REST, SETTINGS, data, judged, trained
 
 
-def _gd_plus_plus(settings: Settings) -> Finding:
+def _gd_plus_plus(settings: OldSettings) -> Finding:
     """Layers whose heads read no labels."""
     found = _asked(settings, "gd++")
     falling = judged({**settings, "heads": "gd++"}).falling
@@ -23,7 +23,7 @@ def _gd_plus_plus(settings: Settings) -> Finding:
     return _finding(found, _NAME, {"name": unless_falling(names, falling)}, falling)
 
 
-def _diagonal(settings: Settings) -> Finding:
+def _diagonal(settings: OldSettings) -> Finding:
     """Layers with all four numbers, which must also be better than those."""
     found = _asked(settings, "diagonal")
     (losses, _, falling), (others, *_) = (
@@ -39,7 +39,7 @@ def _diagonal(settings: Settings) -> Finding:
     )
 
 
-def _asked(settings: Settings, heads: str) -> list[Identification]:
+def _asked(settings: OldSettings, heads: str) -> list[Identification]:
     process, task = data(settings)
     models = trained({**settings, "heads": heads})[settings["steps"]][: settings["asked"]]
     return [

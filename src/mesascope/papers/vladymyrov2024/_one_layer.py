@@ -11,12 +11,12 @@ from mesascope.models import PromptModel, prompt_linear_transformer
 from mesascope.processes import FewShot, LinearRegression, NoiseRange
 from mesascope.theory import vladymyrov2024 as theory
 
-from .._claim import Claim, Finding, Settings, presets, within
+from .._claim import Claim, Finding, OldSettings, presets, within
 from .._exact_search import best_layer
 from ._exact import PAPER
 
 
-def _searched(settings: Settings) -> Finding:
+def _searched(settings: OldSettings) -> Finding:
     """The least loss of one layer for several σ_max, above the oracle's, beside the closed form."""
     dim, examples, task = settings["dim"], settings["examples"], FewShot(settings["examples"])
     found, expected, reached, ends = {}, {}, {}, {}
@@ -47,7 +47,7 @@ def _searched(settings: Settings) -> Finding:
     )
 
 
-def _starts(settings: Settings) -> list[PromptModel]:
+def _starts(settings: OldSettings) -> list[PromptModel]:
     """One head with random weights in all entries, the same for every σ_max."""
     keys = [named_key(settings["seed"], "one layer", str(number)) for number in range(settings["starts"])]
     return [prompt_linear_transformer(settings["dim"], 1, 1, settings["scale"], key=key) for key in keys]

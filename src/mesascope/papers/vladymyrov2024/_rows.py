@@ -8,14 +8,14 @@ import numpy as np
 
 from mesascope.records import Decision, Figure, Panel, Points
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import above, below, mean_interval
 from .._still_falling import loss_between
 from ._exact import PAPER
 from ._mixed_noise import FULL_SIZES, REST, Judged, judged, profiles
 
 
-def _row(settings: Settings) -> Finding:
+def _row(settings: OldSettings) -> Finding:
     """Trained layers with diagonal heads for every σ_max: the best seed's loss above the oracle's over the table's."""
     table, tolerance = settings["table"], settings["tolerance"]
     found = {name: judged({**settings, "largest_noise": float(name), "heads": "diagonal"}) for name in table}
@@ -44,7 +44,7 @@ def _row(settings: Settings) -> Finding:
     )
 
 
-def _beside_ridge(settings: Settings) -> Finding:
+def _beside_ridge(settings: OldSettings) -> Finding:
     """Two and three layers between ridge regression with one penalty and with the estimated noise."""
     parts: dict[str, Decision] = {}
     measured: dict[str, float] = {}
@@ -85,7 +85,7 @@ def _beside_ridge(settings: Settings) -> Finding:
     )
 
 
-def _figure(settings: Settings, found: dict[str, Judged]) -> Figure:
+def _figure(settings: OldSettings, found: dict[str, Judged]) -> Figure:
     table = settings["table"]
     return Figure(
         title=f"Trained layers with diagonal heads, {settings['layers']} of them",

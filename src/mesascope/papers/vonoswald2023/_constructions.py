@@ -18,13 +18,13 @@ from mesascope.processes import LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, Settings, presets
+from .._claim import Claim, Finding, OldSettings, presets
 from .._identity import identity, relative_error
 from .._prompts import construction_model
 from ._common import PAPER
 
 
-def _gradient_descent(settings: Settings) -> Finding:
+def _gradient_descent(settings: OldSettings) -> Finding:
     """Layers beside the learner."""
     step = settings["step_size"]
     return _compared(
@@ -34,7 +34,7 @@ def _gradient_descent(settings: Settings) -> Finding:
     )
 
 
-def _plus_plus(settings: Settings) -> Finding:
+def _plus_plus(settings: OldSettings) -> Finding:
     """Layers beside the learner."""
     step, curvature = settings["step_size"], settings["curvature"]
     return _compared(
@@ -44,18 +44,18 @@ def _plus_plus(settings: Settings) -> Finding:
     )
 
 
-def _compared(settings: Settings, construct: Any, learner: Any) -> Finding:
+def _compared(settings: OldSettings, construct: Any, learner: Any) -> Finding:
     errors = {
         f"d = {dim}, N = {examples}, {layers} layers": _error(
             construct(dim, layers), learner(layers), dim, examples, settings
         )
         for dim, examples, layers in settings["cases"]
     }
-    return identity(errors, settings)
+    return identity(errors, settings["tolerance"])
 
 
 def _error(
-    construction: Construction, learner: Learner, dim: int, examples: int, settings: Settings
+    construction: Construction, learner: Learner, dim: int, examples: int, settings: OldSettings
 ) -> float:
     """The largest difference of their predictions, in units of the largest prediction."""
     key = named_key(settings["seed"], "identity", str(dim), str(examples))

@@ -27,13 +27,13 @@ from mesascope.processes import Prompts
 from mesascope.records import Figure, Panel, Rule
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, Settings, presets
+from .._claim import Claim, Finding, OldSettings, presets
 from .._figures import curve
 from .._intervals import above, mean_interval
 from .._prompts import construction_model
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._still_falling import fall, loss_between, unless_falling
 from ._common import PAPER, best_loss, best_step_size, data
 
@@ -81,7 +81,7 @@ class PlacedPrompt(Embedding):
         return jnp.concatenate([tokens, SinusoidalPositions(self.places)(empty)], -1)
 
 
-def _start(settings: Settings, key: Array) -> PromptModel:
+def _start(settings: OldSettings, key: Array) -> PromptModel:
     """One head of softmax attention, then one of linear attention, all entries of a truncated normal law."""
     embedding = PlacedPrompt(settings["dim"], settings["places"])
     width = embedding.width
@@ -103,11 +103,11 @@ def _optimizer(rate: float, cosine_over: int) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(schedule, b2=0.98))
 
 
-@shared(
+@shared_by_name(
     *("dim", "examples", "half_width", "places", "scale", "rate", "schedule", "batch", "recorded"),
     *("seed", "seeds"),
 )
-def trained(settings: Settings) -> dict[int, list[PromptModel]]:
+def trained(settings: OldSettings) -> dict[int, list[PromptModel]]:
     """Number of training steps → one transformer per seed; the claims about it share the training."""
     process, task = data(settings)
     last = settings["recorded"][-1]
@@ -115,7 +115,7 @@ def trained(settings: Settings) -> dict[int, list[PromptModel]]:
         partial(_start, settings),
         process,
         task,
-        seeds_of(settings),
+        seeds_of_old(settings),
         settings["recorded"],
         optimizer=_optimizer(settings["rate"], last if settings["schedule"] == "cosine" else 0),
         batch=settings["batch"],
@@ -123,19 +123,19 @@ def trained(settings: Settings) -> dict[int, list[PromptModel]]:
     )
 
 
-def _prompts(settings: Settings) -> list[Prompts]:
+def _prompts(settings: OldSettings) -> list[Prompts]:
     """Prompts to ask each transformer, of its own: the intervals over seeds are those of prompts, too."""
     process, _ = data(settings)
     return [
         process.sample(named_key(seed, "interleaved"), settings["examples"], settings["tasks"])
-        for seed in seeds_of(settings)
+        for seed in seeds_of_old(settings)
     ]
 
 
-_Measure = Callable[[PromptModel, Prompts, Settings], float]
+_Measure = Callable[[PromptModel, Prompts, OldSettings], float]
 
 
-def _measured(settings: Settings, *measures: _Measure) -> list[np.ndarray]:
+def _measured(settings: OldSettings, *measures: _Measure) -> list[np.ndarray]:
     """Numbers of every transformer at every recorded step, each of shape (recorded, seeds)."""
     prompts = _prompts(settings)
     return [
@@ -149,19 +149,19 @@ def _measured(settings: Settings, *measures: _Measure) -> list[np.ndarray]:
     ]
 
 
-def _loss(model: PromptModel, drawn: Prompts, settings: Settings) -> float:
+def _loss(model: PromptModel, drawn: Prompts, settings: OldSettings) -> float:
     """In units of that of the best single step, by the difference on the same prompts."""
     made, one, wanted = _answer(model, drawn), _step(drawn, settings), drawn.y[:, -1]
     above_one = float(np.mean((made - wanted) ** 2 - (one - wanted) ** 2)) / 2
     return above_one / best_loss(settings) + 1
 
 
-def _correlation(model: PromptModel, drawn: Prompts, settings: Settings) -> float:
+def _correlation(model: PromptModel, drawn: Prompts, settings: OldSettings) -> float:
     """Of the answers with those of the best step."""
     return float(np.corrcoef(_answer(model, drawn), _step(drawn, settings))[0, 1])
 
 
-def _copied(model: PromptModel, drawn: Prompts, settings: Settings) -> float:
+def _copied(model: PromptModel, drawn: Prompts, settings: OldSettings) -> float:
     """How much more the first layer's tokens depend on the next token than on all others but themselves."""
     x, y = (np.asarray(part)[: settings["tasks"] // 10] for part in drawn)  # one number of many tokens
     sizes = np.asarray(_sensitivities(model, x, y[:, :-1]))
@@ -183,7 +183,7 @@ def _sensitivities(model: PromptModel, x: Any, y: Any) -> Array:
     return jnp.linalg.norm(gradients.mean(0), axis=-1)
 
 
-def _step(drawn: Prompts, settings: Settings) -> np.ndarray:
+def _step(drawn: Prompts, settings: OldSettings) -> np.ndarray:
     """What the best single step answers."""
     step = construction_model(theory.gradient_descent(settings["dim"], [best_step_size(settings)]))
     return _answer(step, drawn)
@@ -196,11 +196,11 @@ def _answer(model: PromptModel, drawn: Prompts) -> np.ndarray:
 _asked = eqx.filter_jit(lambda model, x, y: model(x, y))
 
 
-def _half(settings: Settings) -> int:
+def _half(settings: OldSettings) -> int:
     return int(settings["recorded"].index(settings["recorded"][-1] // 2))
 
 
-def _as_one_step(settings: Settings) -> Finding:
+def _as_one_step(settings: OldSettings) -> Finding:
     """The loss beside that of one step, on both sides."""
     losses, correlations = _measured(settings, _loss, _correlation)
     middle = _half(settings)
@@ -225,7 +225,7 @@ def _as_one_step(settings: Settings) -> Finding:
     )
 
 
-def _copying(settings: Settings) -> Finding:
+def _copying(settings: OldSettings) -> Finding:
     """What tokens depend on behind the first layer."""
     losses, ratios = _measured(settings, _loss, _copied)
     typical, interval = (np.exp(one).tolist() for one in mean_interval(np.log(ratios[-1])))
@@ -249,7 +249,7 @@ def _copying(settings: Settings) -> Finding:
     )
 
 
-def _figure(losses: np.ndarray, ratios: np.ndarray, settings: Settings) -> Figure:
+def _figure(losses: np.ndarray, ratios: np.ndarray, settings: OldSettings) -> Figure:
     steps = settings["recorded"]
     axes: dict[str, Any] = {"xlabel": "training step", "yscale": "log"}
     return Figure(

@@ -14,11 +14,11 @@ from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel, prompt_linear_transformer
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Settings
+from .._claim import OldSettings
 from .._prompts import construction_model, fresh_losses
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._still_falling import fall
 from ._common import best_loss, best_step_size, data
 
@@ -42,15 +42,15 @@ PAPER_SIZES: dict[str, Any] = {
 }
 
 
-@shared("dim", "examples", "half_width", "rate", "batch", "recorded", "seed", "seeds")
-def trained_layers(settings: Settings) -> dict[int, list[PromptModel]]:
+@shared_by_name("dim", "examples", "half_width", "rate", "batch", "recorded", "seed", "seeds")
+def trained_layers(settings: OldSettings) -> dict[int, list[PromptModel]]:
     """Number of training steps → one layer of linear attention per seed."""
     process, task = data(settings)
     return recorded_models(
         partial(_start, settings["dim"]),
         process,
         task,
-        seeds_of(settings),
+        seeds_of_old(settings),
         settings["recorded"],
         optimizer=Optimizer("adam", settings["rate"], "cosine", clip=1.0),
         batch=settings["batch"],
@@ -58,17 +58,17 @@ def trained_layers(settings: Settings) -> dict[int, list[PromptModel]]:
     )
 
 
-def at_the_end(settings: Settings) -> list[PromptModel]:
+def at_the_end(settings: OldSettings) -> list[PromptModel]:
     """The layers at the end of their training."""
     return trained_layers(settings)[settings["recorded"][-1]]
 
 
-def half_way(settings: Settings) -> list[PromptModel]:
+def half_way(settings: OldSettings) -> list[PromptModel]:
     """The layers after half of their steps."""
     return trained_layers(settings)[settings["recorded"][-1] // 2]
 
 
-def fall_of_the_loss(settings: Settings) -> float:
+def fall_of_the_loss(settings: OldSettings) -> float:
     """The share of the loss that the second half of the training took off."""
     middle, end = (
         [over + 1 for over in loss_above_the_step(models, settings)]
@@ -81,23 +81,23 @@ def _start(dim: int, key: Array) -> PromptModel:
     return prompt_linear_transformer(dim, 1, key=key)
 
 
-def best_step(settings: Settings) -> PromptModel:
+def best_step(settings: OldSettings) -> PromptModel:
     """The layer that is one step of gradient descent, with the best step size."""
     return construction_model(theory.gradient_descent(settings["dim"], [best_step_size(settings)]))
 
 
-def distances_from_the_step(models: list[PromptModel], settings: Settings) -> list[float]:
+def distances_from_the_step(models: list[PromptModel], settings: OldSettings) -> list[float]:
     """E(ŷ − ŷ_step)² of the answers of every model, on prompts of its own."""
     process, _ = data(settings)
     step, found = best_step(settings), []
-    for seed, model in zip(seeds_of(settings), models, strict=True):
+    for seed, model in zip(seeds_of_old(settings), models, strict=True):
         key = named_key(seed, "test prompts")
         x, y = process.sample(key, settings["examples"], settings["prompts"])
         found.append(float(jnp.mean((model(x, y[:, :-1]) - step(x, y[:, :-1])) ** 2)))
     return found
 
 
-def loss_above_the_step(models: list[PromptModel], settings: Settings) -> list[float]:
+def loss_above_the_step(models: list[PromptModel], settings: OldSettings) -> list[float]:
     """(L(model) − L(step))/L* of every model on prompts of its own."""
     process, task = data(settings)
     best, above = best_loss(settings), []

@@ -15,14 +15,14 @@ from mesascope.probes import sensitivity_cosine
 from mesascope.records import Figure, Panel, Rule
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._minimized import best_of, minimized_by_values
 from .._prompts import construction_model, fresh_losses
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._spectral_steps import loss_of_steps, spectra
 from .._still_falling import fall, loss_between, unless_falling
 from ._common import PAPER, data, query_sensitivities
@@ -49,13 +49,13 @@ def _loss(eigenvalues: np.ndarray, loops: int, step_size: float, curvature: floa
 _NEARNESS = 1e-3  # of losses that count as the same: a fiftieth of the tolerance of the claims
 
 
-def _starts(eigenvalues: np.ndarray, settings: Settings) -> np.ndarray:
+def _starts(eigenvalues: np.ndarray, settings: OldSettings) -> np.ndarray:
     """Random step sizes and curvatures, shape (starts, 2)."""
     drawn = np.random.default_rng(settings["seed"]).uniform(0.0, 2.0, (settings["starts"], 2))
     return np.asarray(drawn / eigenvalues.max(-1).mean())
 
 
-def _best_plain(eigenvalues: np.ndarray, settings: Settings) -> _Best:
+def _best_plain(eigenvalues: np.ndarray, settings: OldSettings) -> _Best:
     """The best equal steps of gradient descent."""
     found = best_of(
         lambda start: minimized_by_values(lambda v: _loss(eigenvalues, settings["loops"], v[0], 0.0), start),
@@ -65,7 +65,7 @@ def _best_plain(eigenvalues: np.ndarray, settings: Settings) -> _Best:
     return _Best(float(found.point[0]), 0.0, found.value)
 
 
-def _best_plus_plus(eigenvalues: np.ndarray, settings: Settings) -> _Best:
+def _best_plus_plus(eigenvalues: np.ndarray, settings: OldSettings) -> _Best:
     """The best equal steps of GD++."""
     found = best_of(
         lambda start: minimized_by_values(lambda v: _loss(eigenvalues, settings["loops"], *v), start),
@@ -75,7 +75,7 @@ def _best_plus_plus(eigenvalues: np.ndarray, settings: Settings) -> _Best:
     return _Best(float(found.point[0]), float(found.point[1]), found.value)
 
 
-def _best(eigenvalues: np.ndarray, settings: Settings) -> dict[str, _Best]:
+def _best(eigenvalues: np.ndarray, settings: OldSettings) -> dict[str, _Best]:
     """The best equal steps of either algorithm, each from random starts."""
     return {
         "GD": _best_plain(eigenvalues, settings),
@@ -83,15 +83,15 @@ def _best(eigenvalues: np.ndarray, settings: Settings) -> dict[str, _Best]:
     }
 
 
-@shared("dim", "examples", "half_width", "loops", "rate", "batch", "recorded", "seed", "seeds")
-def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+@shared_by_name("dim", "examples", "half_width", "loops", "rate", "batch", "recorded", "seed", "seeds")
+def _trained(settings: OldSettings) -> dict[int, list[PromptModel]]:
     """Number of training steps → one looped layer per seed."""
     process, task = data(settings)
     return recorded_models(
         partial(_start, settings["dim"], settings["loops"]),
         process,
         task,
-        seeds_of(settings),
+        seeds_of_old(settings),
         settings["recorded"],
         optimizer=Optimizer("adam", settings["rate"], "cosine", clip=1.0),
         batch=settings["batch"],
@@ -103,7 +103,7 @@ def _start(dim: int, loops: int, key: Array) -> PromptModel:
     return looped_linear_transformer(dim, loops, key=key)
 
 
-def _looped(settings: Settings) -> Finding:
+def _looped(settings: OldSettings) -> Finding:
     """Losses and sensitivities of trained loops beside those of the two algorithms."""
     process, _ = data(settings)
     loops, dim = settings["loops"], settings["dim"]
@@ -155,7 +155,7 @@ def _looped(settings: Settings) -> Finding:
     )
 
 
-def _curvatures(settings: Settings) -> Finding:
+def _curvatures(settings: OldSettings) -> Finding:
     """The best γ of two equal steps of GD++ beside those that the paper reads off trained layers."""
     found = {}
     for examples in map(int, settings["printed"]):
@@ -170,11 +170,11 @@ def _curvatures(settings: Settings) -> Finding:
     )
 
 
-def _beside(models: list[PromptModel], rivals: dict[str, PromptModel], settings: Settings) -> np.ndarray:
+def _beside(models: list[PromptModel], rivals: dict[str, PromptModel], settings: OldSettings) -> np.ndarray:
     """Losses above those of the rivals and cosines with their ∂ŷ/∂x_q, shape (2, rivals, seeds)."""
     process, task = data(settings)
     found = np.empty((2, len(rivals), len(models)))
-    for number, (seed, model) in enumerate(zip(seeds_of(settings), models, strict=True)):
+    for number, (seed, model) in enumerate(zip(seeds_of_old(settings), models, strict=True)):
         losses = fresh_losses({"model": model, **rivals}, process, task, settings["prompts"], seed)
         found[0, :, number] = [losses["model"].mean() / losses[name].mean() - 1 for name in rivals]
         x, y = process.sample(named_key(seed, "loops"), settings["examples"], settings["tasks"])
@@ -185,7 +185,7 @@ def _beside(models: list[PromptModel], rivals: dict[str, PromptModel], settings:
     return found
 
 
-def _figure(table: np.ndarray, best: dict[str, _Best], settings: Settings) -> Figure:
+def _figure(table: np.ndarray, best: dict[str, _Best], settings: OldSettings) -> Figure:
     steps, ratio = settings["recorded"], best["GD++"].loss / best["GD"].loss
     axes: dict[str, Any] = {"xlabel": "training step", "xscale": "log"}
     return Figure(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from mesascope.probes import Identification, identify
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._names import answer_of, name_of, named
 from .._still_falling import fall, unless_falling
 from ._common import PAPER, best_step_size, data
 from ._layers import PAPER_SIZES, TRAINING, at_the_end, distances_from_the_step, half_way
 
 
-def _named(settings: Settings) -> Finding:
+def _named(settings: OldSettings) -> Finding:
     """`identify` on trained layers: name and step size without matrices to fit, and the name beside preconditioners."""
     learners = settings["learners"]
     plain = _asked(settings, [one for one in learners if one not in _MATRICES])
@@ -50,7 +50,7 @@ def _named(settings: Settings) -> Finding:
     )
 
 
-def _asked(settings: Settings, learners: list[str]) -> list[Identification]:
+def _asked(settings: OldSettings, learners: list[str]) -> list[Identification]:
     """What `identify` says about the layer of every seed that is asked."""
     process, task = data(settings)
     return [

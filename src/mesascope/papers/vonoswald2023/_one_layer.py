@@ -12,11 +12,11 @@ from mesascope.records import Figure, Panel, Rule
 from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._prompts import construction_model, fresh_losses, layer_weights
-from .._runs import seeds_of
+from .._runs import seeds_of_old
 from .._still_falling import loss_between, unless_falling
 from ._common import PAPER, best_loss, best_step_size, data, query_sensitivities
 from ._layers import (
@@ -30,7 +30,7 @@ from ._layers import (
 )
 
 
-def _loss(settings: Settings) -> Finding:
+def _loss(settings: OldSettings) -> Finding:
     """Trained layers have the loss of the best step."""
     over = loss_above_the_step(at_the_end(settings), settings)
     center, interval = mean_interval(over)
@@ -50,7 +50,7 @@ def _loss(settings: Settings) -> Finding:
     )
 
 
-def _printed(settings: Settings) -> Finding:
+def _printed(settings: OldSettings) -> Finding:
     """The number in the authors' notebook, and samples of the same size, beside the closed form."""
     process, task = data(settings)
     model, exact = best_step(settings), best_loss(settings)
@@ -85,10 +85,12 @@ def _printed(settings: Settings) -> Finding:
     )
 
 
-def _alignment(settings: Settings) -> Finding:
+def _alignment(settings: OldSettings) -> Finding:
     """Loss and sensitivities beside those of the best step, through training."""
     process, _ = data(settings)
-    keys = [named_key(seed, "alignment") for seed in seeds_of(settings)]  # prompts of its own for every layer
+    keys = [
+        named_key(seed, "alignment") for seed in seeds_of_old(settings)
+    ]  # prompts of its own for every layer
     prompts = [process.sample(key, settings["examples"], settings["tasks"]) for key in keys]
     wanted = [np.asarray(query_sensitivities(best_step(settings), x, y)) for x, y in prompts]
     losses, cosines, distances = [], [], []
@@ -126,7 +128,7 @@ def _alignment(settings: Settings) -> Finding:
     )
 
 
-def _figure(settings: Settings, losses: Any, cosines: Any, distances: Any) -> Figure:
+def _figure(settings: OldSettings, losses: Any, cosines: Any, distances: Any) -> Figure:
     steps = settings["recorded"]
     shown = {
         "loss": curve(steps, np.transpose(losses), "trained layer", 0),
@@ -164,7 +166,7 @@ def _figure(settings: Settings, losses: Any, cosines: Any, distances: Any) -> Fi
     )
 
 
-def _interpolation(settings: Settings) -> Finding:
+def _interpolation(settings: OldSettings) -> Finding:
     """The loss half way between trained and constructed weights."""
     models = at_the_end(settings)
     construction = theory.gradient_descent(settings["dim"], [best_step_size(settings)])

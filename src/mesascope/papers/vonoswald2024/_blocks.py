@@ -10,9 +10,9 @@ import numpy as np
 from mesascope.core import named_key
 from mesascope.models import LinearAttention
 
-from .._claim import Settings
-from .._runs import seeds_of
-from .._shared import shared
+from .._claim import OldSettings
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from ._common import errors_by_length
 from ._layer import sequences, trained_layers
 
@@ -25,7 +25,7 @@ def block_layer(dim: int, normalizer: str, step: float, other: float, old: float
     return LinearAttention(w_kq, w_pv, normalizer)
 
 
-def _moments(settings: Settings, key: Any) -> np.ndarray:
+def _moments(settings: OldSettings, key: Any) -> np.ndarray:
     """Products of the answers of both blocks, of what a start Φ₀ = cI adds, and of s_{t+1}, shape (5, 5)."""
     tokens = sequences(settings, key)
     step, other, shifted = (
@@ -52,8 +52,8 @@ def _loss(moments: np.ndarray, numbers: np.ndarray) -> float:
     return float(numbers @ moments @ numbers)
 
 
-@shared("law", "dim", "horizon", "noise", "normalizer", "sequences", "samples", "seed")
-def fits(settings: Settings) -> dict[str, Any]:
+@shared_by_name("law", "dim", "horizon", "noise", "normalizer", "sequences", "samples", "seed")
+def fits(settings: OldSettings) -> dict[str, Any]:
     """The best numbers on the first half of the draws, what more than the step is worth on the others, and every draw's own.
 
     Returns:
@@ -75,7 +75,7 @@ def fits(settings: Settings) -> dict[str, Any]:
     }
 
 
-def beside(settings: Settings, names: Iterable[str] = ("step", "pair")) -> dict[str, list[list[float]]]:
+def beside(settings: OldSettings, names: Iterable[str] = ("step", "pair")) -> dict[str, list[list[float]]]:
     """By rival: mean squared errors of the layers relative to the rival's, minus 1, half way and at the end, by seed."""
     found = fits(settings)
     rivals = {
@@ -83,7 +83,7 @@ def beside(settings: Settings, names: Iterable[str] = ("step", "pair")) -> dict[
         for name in names
     }
     over: dict[str, list[list[float]]] = {name: [] for name in rivals}
-    tests = [sequences(settings, named_key(seed, "test sequences")) for seed in seeds_of(settings)]
+    tests = [sequences(settings, named_key(seed, "test sequences")) for seed in seeds_of_old(settings)]
     for models in trained_layers(settings).values():
         losses = [errors_by_length(model, t).mean() for model, t in zip(models, tests, strict=True)]
         for name, rival in rivals.items():

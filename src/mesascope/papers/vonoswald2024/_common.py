@@ -12,7 +12,7 @@ from jax import Array
 from mesascope.core import named_key
 from mesascope.processes import Gaussian, NextToken, OrthogonalAR, Rademacher, Uniform
 
-from .._claim import Settings
+from .._claim import OldSettings
 
 PAPER = "vonoswald2024"
 LAWS = {"gaussian": Gaussian(1.0), "rademacher": Rademacher(1.0), "uniform": Uniform(1.0)}
@@ -20,13 +20,13 @@ LAWS = {"gaussian": Gaussian(1.0), "rademacher": Rademacher(1.0), "uniform": Uni
 _AT_ONCE = 1000  # sequences whose streams are in memory at the same time
 
 
-def data(settings: Settings) -> tuple[OrthogonalAR, NextToken]:
+def data(settings: OldSettings) -> tuple[OrthogonalAR, NextToken]:
     """Sequences s_{t+1} = W s_t + ε with W orthogonal, drawn for every sequence."""
     process = OrthogonalAR(LAWS[settings["law"]], settings["dim"], noise=settings["noise"])
     return process, NextToken(settings["horizon"])
 
 
-def fresh_sequences(settings: Settings, seed: int) -> Array:
+def fresh_sequences(settings: OldSettings, seed: int) -> Array:
     """Test sequences, shape (sequences, T, d)."""
     process, task = data(settings)
     return drawn(process, named_key(seed, "test sequences"), task.horizon, settings["sequences"])

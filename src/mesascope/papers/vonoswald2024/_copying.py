@@ -13,18 +13,18 @@ from mesascope.models import SequenceModel, transformer
 from mesascope.probes import CopyAttention, copy_attention, draw_problems
 from mesascope.records import Figure, Line, Panel
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._figures import curve
 from .._intervals import above
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._still_falling import halves, unless_falling
 from ._common import PAPER, data, errors_by_length, fresh_sequences
 from ._models import fall_of_errors
 
 
-def _start(settings: Settings, key: Array) -> SequenceModel:
+def _start(settings: OldSettings, key: Array) -> SequenceModel:
     return transformer(
         settings["dim"],
         settings["width"],
@@ -35,17 +35,17 @@ def _start(settings: Settings, key: Array) -> SequenceModel:
     )
 
 
-@shared(
+@shared_by_name(
     *("law", "dim", "horizon", "noise", "width", "layers", "heads", "rate", "batch", "steps", "seed", "seeds")
 )
-def _trained(settings: Settings) -> dict[int, list[SequenceModel]]:
+def _trained(settings: OldSettings) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one softmax transformer per seed."""
     process, task = data(settings)
     return recorded_models(
         partial(_start, settings),
         process,
         task,
-        seeds_of(settings),
+        seeds_of_old(settings),
         halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=100, clip=1.0),
         batch=settings["batch"],
@@ -53,10 +53,10 @@ def _trained(settings: Settings) -> dict[int, list[SequenceModel]]:
     )
 
 
-def _copying(settings: Settings) -> Finding:
+def _copying(settings: OldSettings) -> Finding:
     """Attention of the first layer to the token before, trained and at the start."""
     problems = draw_problems(*data(settings), settings["tasks"], named_key(settings["seed"], "copying"))
-    seeds = seeds_of(settings)
+    seeds = seeds_of_old(settings)
     starts = [_start(settings, named_key(seed, "model")) for seed in seeds]
     recorded = _trained(settings)
     models, falling = recorded[settings["steps"]], fall_of_errors(recorded, settings)
@@ -85,7 +85,7 @@ def _copying(settings: Settings) -> Finding:
     )
 
 
-def _figure(before: list[CopyAttention], after: list[CopyAttention], settings: Settings) -> Figure:
+def _figure(before: list[CopyAttention], after: list[CopyAttention], settings: OldSettings) -> Figure:
     positions = after[0].positions
     heads = [[one.each.value[int(np.argmax(one.heads.value))] for one in group] for group in (after, before)]
     return Figure(

@@ -8,7 +8,7 @@ import numpy as np
 
 from mesascope.records import Figure, Panel, Trace
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
 from .._still_falling import unless_falling
@@ -25,7 +25,7 @@ from ._models import (
 _MESA = "1 mesa"
 
 
-def _depth(settings: Settings) -> Finding:
+def _depth(settings: OldSettings) -> Finding:
     """Losses of one, several and mesa layers, and their errors by context length."""
     models = {f"{layers} linear": linear_layers(settings, layers) for layers in settings["layers"]}
     models[_MESA] = mesa_layers(settings)
@@ -69,7 +69,7 @@ def _depth(settings: Settings) -> Finding:
     )
 
 
-def _figure(curves: dict[str, np.ndarray], settings: Settings) -> Figure:
+def _figure(curves: dict[str, np.ndarray], settings: OldSettings) -> Figure:
     lengths = np.arange(2, settings["horizon"])
     traces: list[Trace] = []
     for series, (name, found) in enumerate(curves.items()):

@@ -13,12 +13,12 @@ from mesascope.processes import Gaussian, OrthogonalAR
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import vonoswald2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._identity import identity, relative_error
 from ._common import PAPER, drawn
 
 
-def _sequences(dim: int, horizon: int, settings: Settings) -> np.ndarray:
+def _sequences(dim: int, horizon: int, settings: OldSettings) -> np.ndarray:
     process = OrthogonalAR(Gaussian(1.0), dim, noise=0.1)
     key = named_key(settings["seed"], "identity", str(dim), str(horizon))
     return np.asarray(drawn(process, key, horizon, settings["sequences"]))
@@ -41,7 +41,7 @@ def _ridge(s: np.ndarray, regularization: float) -> np.ndarray:
 _streams = eqx.filter_jit(lambda network, tokens: network(tokens))
 
 
-def _gradient_step(settings: Settings) -> Finding:
+def _gradient_step(settings: OldSettings) -> Finding:
     """One layer against Φ₀ − η∇L_t(Φ₀)."""
     errors: dict[str, float] = {}
     for dim, horizon in settings["cases"]:
@@ -54,10 +54,10 @@ def _gradient_step(settings: Settings) -> Finding:
         stepped = phi - eta * (phi @ gram - cross)
         expected = (stepped @ s[..., None])[..., 0]
         errors[f"d = {dim}, T = {horizon}"] = relative_error(stream[..., :dim], expected)
-    return identity(errors, settings)
+    return identity(errors, settings["tolerance"])
 
 
-def _mesa_layer(settings: Settings) -> Finding:
+def _mesa_layer(settings: OldSettings) -> Finding:
     """One mesa layer against ridge regression."""
     errors: dict[str, float] = {}
     for dim, horizon in settings["cases"]:
@@ -69,7 +69,7 @@ def _mesa_layer(settings: Settings) -> Finding:
             errors[f"d = {dim}, T = {horizon}, λ = {regularization:g}"] = relative_error(
                 stream[..., :dim], _ridge(s, regularization)
             )
-    return identity(errors, settings)
+    return identity(errors, settings["tolerance"])
 
 
 def _mesa(dim: int, regularization: float) -> LinearAttentionStack:
@@ -77,7 +77,7 @@ def _mesa(dim: int, regularization: float) -> LinearAttentionStack:
     return LinearAttentionStack([MesaLayer(**factors._asdict(), regularization=regularization)])
 
 
-def _linear_limit(settings: Settings) -> Finding:
+def _linear_limit(settings: OldSettings) -> Finding:
     """The mesa layer divided by λ against linear attention, as λ → 0."""
     dim, horizon = settings["dim"], settings["horizon"]
     s = _sequences(dim, horizon, settings)
@@ -105,7 +105,7 @@ def _linear_limit(settings: Settings) -> Finding:
     )
 
 
-def _stack_limit(settings: Settings) -> Finding:
+def _stack_limit(settings: OldSettings) -> Finding:
     """The same layer again and again against the truncated series, and against ridge regression."""
     dim, horizon, ridge = settings["dim"], settings["horizon"], settings["regularization"]
     s = _sequences(dim, horizon, settings)
@@ -140,7 +140,7 @@ def _stack_limit(settings: Settings) -> Finding:
     )
 
 
-def _figure(settings: Settings, left: list[float], bounds: list[float]) -> Figure:
+def _figure(settings: OldSettings, left: list[float], bounds: list[float]) -> Figure:
     layers = np.asarray(settings["layers"])
     shown = np.asarray(left) > 1e-12  # what lies below is rounding
     return Figure(

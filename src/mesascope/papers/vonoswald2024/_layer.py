@@ -18,10 +18,10 @@ from mesascope.models import (
 )
 from mesascope.processes import NextToken, OrthogonalAR
 
-from .._claim import Settings
+from .._claim import OldSettings
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._still_falling import halves
 from ._common import LAWS, drawn
 
@@ -49,7 +49,7 @@ class Clipped(FirstBlock):
         return jnp.clip(super().__call__(stream), -4.0, 4.0)
 
 
-def layer_data(settings: Settings) -> tuple[OrthogonalAR, NextToken]:
+def layer_data(settings: OldSettings) -> tuple[OrthogonalAR, NextToken]:
     """Sequences of `horizon` tokens, and the mean of the losses of all predictions that the layer makes.
 
     Where attention is a sum these begin with that of s_2. The mean over t − 1 tokens needs two.
@@ -60,12 +60,12 @@ def layer_data(settings: Settings) -> tuple[OrthogonalAR, NextToken]:
     return process, NextToken(tokens, dict.fromkeys(range(2, tokens), 1 / (tokens - 2)))
 
 
-def sequences(settings: Settings, key: Any) -> Array:
+def sequences(settings: OldSettings, key: Any) -> Array:
     process, task = layer_data(settings)
     return drawn(process, key, task.horizon, settings["sequences"])
 
 
-def _start(settings: Settings, key: Array) -> SequenceModel:
+def _start(settings: OldSettings, key: Array) -> SequenceModel:
     """The authors' layer: heads with W_K, W_Q, W_V and P of their own."""
     dim, size = settings["dim"], settings["key_size"]
     layer = FactoredLinearSelfAttention.gaussian(
@@ -97,15 +97,15 @@ _TRAINED = (
 )
 
 
-@shared(*_TRAINED)
-def trained_layers(settings: Settings) -> dict[int, list[SequenceModel]]:
+@shared_by_name(*_TRAINED)
+def trained_layers(settings: OldSettings) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one layer per seed."""
     process, task = layer_data(settings)
     return recorded_models(
         partial(_start, settings),
         process,
         task,
-        seeds_of(settings),
+        seeds_of_old(settings),
         halves(settings["steps"]),
         optimizer=_optimizer(
             settings["rate"],

@@ -11,10 +11,10 @@ from jax import Array
 from mesascope.dynamics import Optimizer
 from mesascope.models import SequenceModel, linear_transformer, mesa_transformer
 
-from .._claim import Settings
+from .._claim import OldSettings
 from .._recorded import recorded_models
-from .._runs import seeds_of
-from .._shared import shared
+from .._runs import seeds_of_old
+from .._shared import shared_by_name
 from .._still_falling import fall, halves
 from ._common import data, errors_by_length, fresh_sequences
 
@@ -41,49 +41,49 @@ PAPER_SIZES: dict[str, Any] = {
 _NAMES = ("law", "dim", "horizon", "noise", "rate", "batch", "steps", "seed", "seeds")
 
 
-def linear_layers(settings: Settings, layers: int) -> list[SequenceModel]:
+def linear_layers(settings: OldSettings, layers: int) -> list[SequenceModel]:
     """One trained stack of this many layers of linear attention per seed."""
     return _linear({**settings, "layers": layers})[settings["steps"]]
 
 
-def mesa_layers(settings: Settings) -> list[SequenceModel]:
+def mesa_layers(settings: OldSettings) -> list[SequenceModel]:
     """One trained mesa layer per seed; λ starts at 1 and is trained as well."""
     return _mesa(settings)[settings["steps"]]
 
 
-def fall_of_linear_layers(settings: Settings, layers: int) -> float:
+def fall_of_linear_layers(settings: OldSettings, layers: int) -> float:
     """The share of their mean squared error that the second half of the training took off."""
     return fall_of_errors(_linear({**settings, "layers": layers}), settings)
 
 
-def fall_of_mesa_layers(settings: Settings) -> float:
+def fall_of_mesa_layers(settings: OldSettings) -> float:
     """The share of their mean squared error that the second half of the training took off."""
     return fall_of_errors(_mesa(settings), settings)
 
 
-def fall_of_errors(recorded: dict[int, list[SequenceModel]], settings: Settings) -> float:
+def fall_of_errors(recorded: dict[int, list[SequenceModel]], settings: OldSettings) -> float:
     """`fall` of the mean squared error of models half way and at the end, seed by seed on the same sequences."""
     middle, end = (
         [
             errors_by_length(model, fresh_sequences(settings, seed)).mean()
-            for model, seed in zip(models, seeds_of(settings), strict=True)
+            for model, seed in zip(models, seeds_of_old(settings), strict=True)
         ]
         for models in recorded.values()
     )
     return fall(middle, end)
 
 
-@shared(*_NAMES, "scale", "layers")
-def _linear(settings: Settings) -> dict[int, list[SequenceModel]]:
+@shared_by_name(*_NAMES, "scale", "layers")
+def _linear(settings: OldSettings) -> dict[int, list[SequenceModel]]:
     return _trained(partial(_linear_start, settings), settings)
 
 
-def _linear_start(settings: Settings, key: Array) -> SequenceModel:
+def _linear_start(settings: OldSettings, key: Array) -> SequenceModel:
     return linear_transformer(settings["dim"], settings["layers"], scale=settings["scale"], key=key)
 
 
-@shared(*_NAMES)
-def _mesa(settings: Settings) -> dict[int, list[SequenceModel]]:
+@shared_by_name(*_NAMES)
+def _mesa(settings: OldSettings) -> dict[int, list[SequenceModel]]:
     return _trained(partial(_mesa_start, settings["dim"]), settings)
 
 
@@ -91,14 +91,14 @@ def _mesa_start(dim: int, key: Array) -> SequenceModel:
     return mesa_transformer(dim, 1, key=key, key_size=dim, value_size=dim)
 
 
-def _trained(make: Callable[[Array], SequenceModel], settings: Settings) -> dict[int, list[SequenceModel]]:
+def _trained(make: Callable[[Array], SequenceModel], settings: OldSettings) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one model per seed."""
     process, task = data(settings)
     return recorded_models(
         make,
         process,
         task,
-        seeds_of(settings),
+        seeds_of_old(settings),
         halves(settings["steps"]),
         optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=100, clip=1.0),
         batch=settings["batch"],

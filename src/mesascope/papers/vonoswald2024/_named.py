@@ -7,7 +7,7 @@ from typing import Any
 from mesascope.models import SequenceModel
 from mesascope.probes import identify
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._names import answer_of, name_of, named
 from .._still_falling import unless_falling
 from ._common import PAPER, data
@@ -19,12 +19,12 @@ from ._models import (
 )
 
 
-def _mesa(settings: Settings) -> Finding:
+def _mesa(settings: OldSettings) -> Finding:
     """Trained mesa layers."""
     return _named(mesa_layers(settings), "ridge", fall_of_mesa_layers(settings), settings)
 
 
-def _named(models: list[SequenceModel], name: str, falling: float, settings: Settings) -> Finding:
+def _named(models: list[SequenceModel], name: str, falling: float, settings: OldSettings) -> Finding:
     process, task = data(settings)
     found = [
         identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._claim import Claim, Finding, Settings, presets
+from .._claim import Claim, Finding, OldSettings, presets
 from .._intervals import mean_interval
 from .._still_falling import fall, loss_between
 from ._blocks import beside, fits
@@ -12,7 +12,7 @@ from ._common import PAPER
 from ._layer import AUTHORS_TRAINING, LAYER
 
 
-def _as_constructed(settings: Settings) -> Finding:
+def _as_constructed(settings: OldSettings) -> Finding:
     """The loss of one trained layer beside that of the best gradient step."""
     middle, end = beside(settings)["step"]
     center, interval = mean_interval(end)

@@ -11,7 +11,7 @@ from mesascope.models import FirstBlock, SequenceModel
 from mesascope.probes import identify
 from mesascope.records import Figure, Line, Panel, Points, Rule
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
 from .._names import answer_of, name_of, nameless
@@ -21,7 +21,7 @@ from ._common import PAPER, errors_by_length
 from ._layer import AUTHORS_TRAINING, LAYER, MEAN, SUM, layer_data, numbers_of, sequences, trained_layers
 
 
-def _second_block(settings: Settings) -> Finding:
+def _second_block(settings: OldSettings) -> Finding:
     """What the second block is worth by closed form, and that trained layers have it."""
     found = {
         f"{law}, d = {dim}, T = {horizon - 1}": {
@@ -120,7 +120,7 @@ def _second_block(settings: Settings) -> Finding:
     )
 
 
-def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings: Settings) -> Figure:
+def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings: OldSettings) -> Figure:
     cases = np.arange(1, len(gains) + 1)
     best = fits(settings)
     tokens = sequences(settings, named_key(settings["seed"], "figure"))

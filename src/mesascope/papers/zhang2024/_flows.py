@@ -15,7 +15,7 @@ from mesascope.records import Decision, Figure, Line, Panel, Points, Rule
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
 from ._layer import (
     PAPER,
     covariance,
@@ -29,7 +29,7 @@ from ._layer import (
 )
 
 
-def _reduced(settings: Settings) -> Finding:
+def _reduced(settings: OldSettings) -> Finding:
     """The flow of all weights against the ordinary differential equation of U and u, and what stays zero."""
     lam, examples = covariance(settings["eigenvalues"], settings["seed"]), settings["examples"]
     dim = len(lam)
@@ -86,7 +86,7 @@ def _others(w_kq: np.ndarray, w_pv: np.ndarray) -> float:
     return float(max(np.abs(w_kq).max(), np.abs(w_pv).max()) / size)
 
 
-def _condition(settings: Settings, lam: np.ndarray) -> dict[str, float]:
+def _condition(settings: OldSettings, lam: np.ndarray) -> dict[str, float]:
     """Theorem 4.1 asks for σ²‖Γ‖√d < 2."""
     norm = float(np.linalg.norm(theory.gamma(lam, settings["examples"]), 2))
     return {"σ²‖Γ‖√d": settings["scale"] ** 2 * norm * len(lam) ** 0.5, "below": 2.0}
@@ -131,7 +131,7 @@ def _flow_figure(flow: Any, lam: np.ndarray, examples: int, reduced: Any) -> Fig
     )
 
 
-def _limit(settings: Settings) -> Finding:
+def _limit(settings: OldSettings) -> Finding:
     """Ends of flows over covariances and prompt lengths: weights, preconditioner and risk."""
     errors: dict[str, list[float]] = {"weights": [], "risk": []}
     for number, (eigenvalues, examples) in enumerate(settings["cases"]):
@@ -168,7 +168,7 @@ class _Ending(NamedTuple):
     trapped: bool
 
 
-def _other_starts(settings: Settings) -> Finding:
+def _other_starts(settings: OldSettings) -> Finding:
     """From random entries everywhere: the global minimum, or a local one of rank one."""
     lam, examples = covariance(settings["eigenvalues"], settings["seed"]), settings["examples"]
     process: Any = LinearRegression(len(lam), None, lam)
@@ -226,7 +226,7 @@ def _risks(lam: np.ndarray, examples: int) -> tuple[float, float]:
     return theory.risk(np.linalg.inv(g), lam, examples), float(np.trace(lam) - first**2 / largest)
 
 
-def _starts_figure(settings: Settings, lam: np.ndarray, ends: list[_Ending]) -> Figure:
+def _starts_figure(settings: OldSettings, lam: np.ndarray, ends: list[_Ending]) -> Figure:
     total, examples = np.trace(lam), settings["examples"]
     best, trap = _risks(lam, examples)
     lengths = np.unique(np.geomspace(1, 1000, 40).astype(int))

@@ -14,10 +14,10 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Settings
+from .._claim import OldSettings
 from .._rotations import rotation
 from .._runs import settled
-from .._shared import shared
+from .._shared import shared_by_name
 
 PAPER = "zhang2024"
 
@@ -50,8 +50,8 @@ def flow_of(
     return settled(gradient_flow(start, process, task, solver=solver, rtol=1e-9, tolerance=1e-9, saves=256))
 
 
-@shared("eigenvalues", "examples", "scale", "seed")
-def trained(settings: Settings) -> PromptModel:
+@shared_by_name("eigenvalues", "examples", "scale", "seed")
+def trained(settings: OldSettings) -> PromptModel:
     """The layer at which the flow from the paper's start ends."""
     lam = covariance(settings["eigenvalues"], settings["seed"])
     start = small_start(len(lam), settings["scale"], settings["seed"])

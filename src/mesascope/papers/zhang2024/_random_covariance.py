@@ -12,9 +12,9 @@ from mesascope.processes import Gaussian, Law, LinearRegression, Moments, Random
 from mesascope.records import Figure, Line, Panel, Points
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._identity import identity
-from .._shared import shared
+from .._shared import shared_by_name
 from ._layer import PAPER, exact_risk, factors, flow_of, preconditioner_of, small_start, weights_of
 
 _SPREADS: dict[str, Law] = {
@@ -34,8 +34,8 @@ class _End(NamedTuple):
     moments: tuple[float, float, float]
 
 
-@shared("dim", "examples", "scale", "seed")
-def _ends(settings: Settings) -> dict[str, _End]:
+@shared_by_name("dim", "examples", "scale", "seed")
+def _ends(settings: OldSettings) -> dict[str, _End]:
     """By the law of the covariances."""
     dim, found = settings["dim"], {}
     for name, law in _SPREADS.items():
@@ -46,7 +46,7 @@ def _ends(settings: Settings) -> dict[str, _End]:
     return found
 
 
-def _limit(settings: Settings) -> Finding:
+def _limit(settings: OldSettings) -> Finding:
     """The weights of (4.12), at every length of the training prompts."""
     dim = settings["dim"]
     errors, rows = {}, {}
@@ -65,7 +65,7 @@ def _limit(settings: Settings) -> Finding:
             }
     return identity(
         errors,
-        settings,
+        settings["tolerance"],
         cases=rows,
         bound="eq. (4.11) asks for less than 1; the norm of Γ is taken to be its trace, and ‖Θ‖_F to be 1: it is less",
     )
@@ -102,14 +102,14 @@ def _integral(x: float, power: int) -> float:
     )
 
 
-def _queries(settings: Settings) -> list[tuple[np.ndarray, np.ndarray]]:
+def _queries(settings: OldSettings) -> list[tuple[np.ndarray, np.ndarray]]:
     """Queries and w: one coordinate at a time, and all at once."""
     dim = settings["dim"]
     single = [(size * np.eye(dim)[0], np.eye(dim)[0]) for size in settings["inputs"]]
     return [*single, (np.linspace(0.3, 2.0, dim), np.linspace(1.0, -0.4, dim))]
 
 
-def _factor(settings: Settings) -> Finding:
+def _factor(settings: OldSettings) -> Finding:
     """Mean answers for queries with the prompt's covariance and with another, and the risk that stays."""
     examples, tolerance = settings["examples"], settings["tolerance"]
     errors: dict[str, dict[str, float]] = {
@@ -156,7 +156,7 @@ def _share(query: np.ndarray) -> np.ndarray:
     return theory.variance_given_query(query) / 3
 
 
-def _figure(layer: PromptModel, settings: Settings) -> Figure:
+def _figure(layer: PromptModel, settings: OldSettings) -> Figure:
     dim, examples = settings["dim"], settings["examples"]
     first = np.eye(dim)[0]
     grid = np.linspace(-3, 3, 121)
@@ -187,7 +187,7 @@ def _figure(layer: PromptModel, settings: Settings) -> Figure:
     )
 
 
-def _reported(settings: Settings) -> Finding:
+def _reported(settings: OldSettings) -> Finding:
     """The reported mean: for queries that do not depend on Λ, and for the prompts' own."""
     model, process, moments = _ends(settings)[_PAPERS]
     wanted, _ = theory.random_covariance_factors(*moments)

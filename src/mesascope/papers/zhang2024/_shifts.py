@@ -8,11 +8,11 @@ from mesascope.processes import Gaussian, LinearRegression
 from mesascope.records import Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from ._layer import PAPER, covariance, exact_risk, factors, trained
 
 
-def _test_risk(settings: Settings) -> Finding:
+def _test_risk(settings: OldSettings) -> Finding:
     """Risks on prompts of other lengths: exact, falling to a floor of order 1/N²."""
     lam = covariance(settings["eigenvalues"], settings["seed"])
     process = LinearRegression(len(lam), None, lam)
@@ -66,7 +66,7 @@ def _test_risk(settings: Settings) -> Finding:
     )
 
 
-def _covariate_shift(settings: Settings) -> Finding:
+def _covariate_shift(settings: OldSettings) -> Finding:
     """Inputs c times as large are answered with c² times the truth."""
     lam, examples = covariance(settings["eigenvalues"], settings["seed"]), settings["examples"]
     layer = trained({**settings, "examples": examples})

@@ -26,11 +26,11 @@ from mesascope.processes import (
 from mesascope.records import Decision, Figure, Line, Panel, Points, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
 from ._common import PAPER, PROGRAM, VARIED_LAWS, diagonal_run
 
 
-def _expected_ratio(settings: Settings) -> Finding:
+def _expected_ratio(settings: OldSettings) -> Finding:
     """E[ŷ_j/x_j] of the flow's end for growing training horizons: exact, and its limit."""
     process = DiagonalUnitary(Gaussian(settings["scale"]), settings["dim"])
     limit = float(theory.expected_ratio(process))
@@ -58,7 +58,7 @@ def _expected_ratio(settings: Settings) -> Finding:
     return Finding(measured, expected, settings["tolerance"], decision, details, parts=parts)
 
 
-def _sampled_ratio(settings: Settings) -> Finding:
+def _sampled_ratio(settings: OldSettings) -> Finding:
     """Mean quotient and regression coefficient of predictions on test sequences, against the exact expectations."""
     process, task = (
         DiagonalUnitary(Gaussian(settings["scale"]), settings["dim"]),
@@ -135,7 +135,7 @@ def _sampled_ratio(settings: Settings) -> Finding:
     return Finding(worst, 0.0, settings["tolerance"], decision, details, {"ratio-by-context": figure})
 
 
-def _recovers(law: Law, settings: Settings) -> bool:
+def _recovers(law: Law, settings: OldSettings) -> bool:
     """Whether the condition of recovery holds for every token that is drawn: endless context returns x_j as it is.
 
     After t tokens a layer with the product c predicts x_{t+1,j} as c Σ_r x_{1r}² (…)/(t − 1) times the truth; endless context
@@ -148,7 +148,7 @@ def _recovers(law: Law, settings: Settings) -> bool:
     return bool(missed <= settings["rounding"])
 
 
-def _recovery(settings: Settings) -> Finding:
+def _recovery(settings: OldSettings) -> Finding:
     """The exact risk of the trained layer at two long horizons, for laws that satisfy the condition and laws that do not."""
     dim = settings["dim"]
     cases: list[dict[str, Any]] = []
@@ -185,7 +185,7 @@ def _recovery(settings: Settings) -> Finding:
     return Finding(measured, expected, tolerance, all_of(*parts.values()), {"cases": cases}, parts=parts)
 
 
-def _moments(settings: Settings) -> Finding:
+def _moments(settings: OldSettings) -> Finding:
     """Losses of Student tokens cut off at ever larger values, against what the exact loss says of the whole law."""
     dim, task = settings["dim"], NextToken(settings["horizon"])
     model = LinearAttention.diagonal(dim, 0.1, 0.1)
@@ -231,7 +231,7 @@ def _cut(df: float, at: float) -> Moments:
     return Moments([1, 0, second, 0, fourth, 0, sixth])
 
 
-def _one_hot(settings: Settings) -> Finding:
+def _one_hot(settings: OldSettings) -> Finding:
     """The population loss of the flow's end on one-hot tokens, against zero, in units of the loss at the start."""
     worst, cases = 0.0, []
     for scale in settings["scales"]:

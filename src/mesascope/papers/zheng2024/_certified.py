@@ -26,7 +26,7 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Decision
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets
+from .._claim import Claim, Finding, OldSettings, UnsettledError, all_of, decide, presets
 from .._minimized import REACHED
 from ._common import LAWS, PAPER, diagonal_run
 
@@ -49,7 +49,7 @@ def _near(question: Question, point: Sequence[Fraction], digits: int) -> Certifi
         raise UnsettledError(f"not proved: {error}") from None
 
 
-def _theorem_41(settings: Settings) -> Finding:
+def _theorem_41(settings: OldSettings) -> Finding:
     """The limit of Theorem 4.1: exactly critical among all weights, and where it is isolated, alone in a printed ball."""
     cases, minima = [], True
     for law, dim, horizon in settings["cases"]:
@@ -87,7 +87,7 @@ def _theorem_41(settings: Settings) -> Finding:
     return Finding(measured, expected, None, all_of(*parts.values()), {"cases": cases}, parts=parts)
 
 
-def _masked_limit(settings: Settings) -> Finding:
+def _masked_limit(settings: OldSettings) -> Finding:
     """Critical with the mask, and not without it, on the whole curve ab = c*.
 
     Along the curve W^KQ is multiplied by some s and W^PV divided by it, which leaves the loss as it is: ∂L/∂W^KQ is divided by
@@ -119,7 +119,7 @@ def _masked_limit(settings: Settings) -> Finding:
     )
 
 
-def _full_one(settings: Settings) -> Finding:
+def _full_one(settings: OldSettings) -> Finding:
     """The end of the unmasked flow, enclosed."""
     question = _question("full-one", settings["dim"], settings["horizon"])
     flow = diagonal_run(question.process, question.task, settings["start"])
@@ -142,7 +142,7 @@ def _full_one(settings: Settings) -> Finding:
     )
 
 
-def _signed(settings: Settings) -> Finding:
+def _signed(settings: OldSettings) -> Finding:
     """Every choice of signs, at rational weights."""
     question = _question(settings["law"], settings["dim"], settings["horizon"])
     product = Fraction(theory.limit_product(question.process, question.task))
@@ -159,7 +159,7 @@ def _signed(settings: Settings) -> Finding:
     return Finding(measured, expected, None, decide(measured == expected), {"loss": str(min(losses))})
 
 
-def _gaps(settings: Settings) -> Finding:
+def _gaps(settings: OldSettings) -> Finding:
     """The limit's loss below that of every other critical point: exactly where some coordinates are learned, else as found."""
     dim, law = settings["dim"], settings["law"]
     question = _question(law, dim, settings["horizon"])
@@ -206,7 +206,7 @@ def _gaps(settings: Settings) -> Finding:
     )
 
 
-def _found_losses(question: Question, settings: Settings) -> list[tuple[float, int]]:
+def _found_losses(question: Question, settings: OldSettings) -> list[tuple[float, int]]:
     """The losses of all critical points that Newton's method finds from random starts, and from how many of them."""
     model = LinearAttention.diagonal(settings["dim"], 1.0, 1.0)
     starts, seed = settings["starts"], settings["seed"]

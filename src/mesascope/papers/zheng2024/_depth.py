@@ -20,22 +20,24 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Band, Decision, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, OldSettings, all_of, presets
 from .._intervals import below, mean_interval
-from .._runs import seeds_of, trained_models
+from .._runs import seeds_of_old, trained_models
 from ._common import PAPER
 
 _LEVELS = np.linspace(0.01, 0.999, 100)
 _NORMAL_95 = 1.96
 
 
-def _data(settings: Settings) -> tuple[DiagonalUnitary, NextToken]:
+def _data(settings: OldSettings) -> tuple[DiagonalUnitary, NextToken]:
     return DiagonalUnitary(Gaussian(1.0), settings["dim"]), NextToken(settings["horizon"])
 
 
-def _trained(make: Callable[[Array], SequenceModel], settings: Settings, rate: float) -> list[SequenceModel]:
+def _trained(
+    make: Callable[[Array], SequenceModel], settings: OldSettings, rate: float
+) -> list[SequenceModel]:
     process, task = _data(settings)
-    seeds = seeds_of(settings)
+    seeds = seeds_of_old(settings)
     optimizer = Optimizer("adam", rate, "cosine", warmup=100, clip=1.0)
     return trained_models(
         make,
@@ -49,7 +51,7 @@ def _trained(make: Callable[[Array], SequenceModel], settings: Settings, rate: f
     )
 
 
-def _errors(model: Any, settings: Settings) -> np.ndarray:
+def _errors(model: Any, settings: OldSettings) -> np.ndarray:
     """Squared error per coordinate and context length of every test sequence, in units of E x_j²: sorted."""
     process, task = _data(settings)
     tokens = process.sample(named_key(settings["seed"], "test"), task.horizon, settings["sequences"])
@@ -85,13 +87,13 @@ def _share(ordered: np.ndarray) -> float:
     return float(ordered[-(len(ordered) // 100) :].sum() / ordered.sum())
 
 
-def _optimum(settings: Settings) -> LinearAttention:
+def _optimum(settings: OldSettings) -> LinearAttention:
     """One layer at the product where its flow ends."""
     product = float(theory.limit_product(*_data(settings)))
     return LinearAttention.diagonal(settings["dim"], product, 1.0)
 
 
-def _several_layers(settings: Settings) -> Finding:
+def _several_layers(settings: OldSettings) -> Finding:
     """Median errors of one, two and four layers, and who makes up the mean."""
     errors = {"1 layer": [_errors(_optimum(settings), settings)]}
     for layers in (2, 4):
@@ -138,7 +140,7 @@ def _linear(dim: int, layers: int, scale: float, key: Array) -> SequenceModel:
     return linear_transformer(dim, layers, scale=scale, key=key)
 
 
-def _softmax(settings: Settings) -> Finding:
+def _softmax(settings: OldSettings) -> Finding:
     """A softmax transformer against the best linear layer."""
     process, task = _data(settings)
     best = 2 * float(theory.limit_loss(process, task)) / (process.dim * float(task.total_weight))
@@ -173,7 +175,7 @@ def _softmax(settings: Settings) -> Finding:
     )
 
 
-def _quantiles(title: str, errors: dict[str, list[np.ndarray]], settings: Settings) -> Figure:
+def _quantiles(title: str, errors: dict[str, list[np.ndarray]], settings: OldSettings) -> Figure:
     """The error that a fraction of the sequences stays below."""
     traces: list[Trace] = []
     for series, (name, found) in enumerate(errors.items()):

@@ -12,10 +12,10 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Band, Decision, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, presets, within
 from .._intervals import mean_interval
 from .._runs import settled
-from .._shared import shared
+from .._shared import shared_by_name
 from ._common import LAWS, PAPER, PROGRAM, STARTS, diagonals
 from ._sampled import Curves, Sequences, descent, drawn, drawn_by_the_program, one_hot_descent
 
@@ -37,7 +37,7 @@ def _mean_products(run: Descent[LinearAttention]) -> np.ndarray:
     return (a * b).mean(-1)
 
 
-def _printed(settings: Settings) -> Finding:
+def _printed(settings: OldSettings) -> Finding:
     """What the authors' program printed, from its own draws and from exact descent."""
     epochs = settings["epochs"]
     own, replicas = _own_products(settings), _replicas(settings)
@@ -71,28 +71,28 @@ def _printed(settings: Settings) -> Finding:
     )
 
 
-@shared("learning_rate", "epochs", "authors_samples")
-def _own_products(settings: Settings) -> np.ndarray:
+@shared_by_name("learning_rate", "epochs", "authors_samples")
+def _own_products(settings: OldSettings) -> np.ndarray:
     """The products after some epochs of descent on the program's own sequences."""
     return _products(drawn_by_the_program(1.0, 5, settings["authors_samples"], _PROGRAM_SEED), settings)
 
 
-@shared("learning_rate", "epochs", "samples", "replicas", "seed")
-def _replicas(settings: Settings) -> list[np.ndarray]:
+@shared_by_name("learning_rate", "epochs", "samples", "replicas", "seed")
+def _replicas(settings: OldSettings) -> list[np.ndarray]:
     """The same on other sequences."""
     seeds = range(settings["seed"], settings["seed"] + settings["replicas"])
     return [_products(drawn("gaussian", 1.0, 5, settings["samples"], seed), settings) for seed in seeds]
 
 
-def _products(training: Sequences, settings: Settings) -> np.ndarray:
+def _products(training: Sequences, settings: OldSettings) -> np.ndarray:
     few = Sequences(*(part[:1] for part in training))  # no test is asked for
     epochs = settings["epochs"]
     last = max(epochs)
     return descent(training, few, 100, _PRINTED_START, settings["learning_rate"], last, last).products[epochs]
 
 
-@shared("law", "dim", "horizon", "schedules", "starts")
-def _exact_runs(settings: Settings) -> dict[tuple[float, int], Descent[LinearAttention]]:
+@shared_by_name("law", "dim", "horizon", "schedules", "starts")
+def _exact_runs(settings: OldSettings) -> dict[tuple[float, int], Descent[LinearAttention]]:
     """Exact descent of every schedule from every start."""
     task, runs = NextToken(settings["horizon"]), {}
     for scale, rate, epochs in settings["schedules"]:
@@ -102,11 +102,11 @@ def _exact_runs(settings: Settings) -> dict[tuple[float, int], Descent[LinearAtt
     return runs
 
 
-@shared(
+@shared_by_name(
     *("law", "dim", "horizon", "schedules", "starts", "sampled", "sampled_starts"),
     *("samples", "batches", "of_the_program", "seed"),
 )
-def _sampled_runs(settings: Settings) -> dict[tuple[float, int], list[Curves]]:
+def _sampled_runs(settings: OldSettings) -> dict[tuple[float, int], list[Curves]]:
     """Descents on batches, all with other sequences: for one batch after the other, and the program's own first where asked."""
     runs: dict[tuple[float, int], list[Curves]] = {}
     law, dim, count = settings["law"], settings["dim"], settings["samples"]
@@ -148,7 +148,7 @@ def _outside(exact: np.ndarray, curves: list[np.ndarray], width: float) -> float
     return float((np.abs(exact - center) / np.maximum(half, width)).max())
 
 
-def _curves(settings: Settings) -> Finding:
+def _curves(settings: OldSettings) -> Finding:
     """Product and test loss along the published runs: exact descent against descents on batches."""
     dim, task = settings["dim"], NextToken(settings["horizon"])
     runs, sampled = _exact_runs(settings), _sampled_runs(settings)
@@ -214,7 +214,7 @@ def _curves(settings: Settings) -> Finding:
     )
 
 
-def _quotients(settings: Settings) -> Finding:
+def _quotients(settings: OldSettings) -> Finding:
     """Mean quotient of prediction and truth at the longest context along the published runs: exact, and on test sequences."""
     runs, sampled = _exact_runs(settings), _sampled_runs(settings)
     panels, cases = [], []

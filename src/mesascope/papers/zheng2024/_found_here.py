@@ -14,12 +14,12 @@ from mesascope.processes import DiagonalUnitary, Empirical, NextToken
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
 from .._runs import settled
 from ._common import PAPER, VARIED_LAWS, diagonals
 
 
-def _gap(settings: Settings) -> Finding:
+def _gap(settings: OldSettings) -> Finding:
     """Exact risk of the trained layer at two long horizons against E x² − κ1²/κ2, which is zero or not exactly."""
     dim = settings["dim"]
     cases, errors = [], {horizon: 0.0 for horizon in settings["horizons"]}
@@ -93,7 +93,7 @@ def _gap_figure(dim: int) -> Figure:
     )
 
 
-def _skewed(settings: Settings) -> Finding:
+def _skewed(settings: OldSettings) -> Finding:
     """Moments of a skewed law, the gradient at the limit of Theorem 4.1 by two exact engines, and where training goes."""
     law, dim, task = Empirical(settings["values"]), settings["dim"], NextToken(settings["horizon"])
     process = DiagonalUnitary(law, dim)

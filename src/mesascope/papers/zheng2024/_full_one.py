@@ -15,12 +15,12 @@ from mesascope.processes import Constant, DiagonalUnitary, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
 from .._runs import settled
 from ._common import PAPER, PROGRAM, STARTS, diagonal_run
 
 
-def _masked(settings: Settings) -> Finding:
+def _masked(settings: OldSettings) -> Finding:
     """Masked flows against the formula of Theorem 4.3."""
     cases, worst = [], 0.0
     for dim, horizon in settings["cases"]:
@@ -37,7 +37,7 @@ def _masked(settings: Settings) -> Finding:
     return Finding(worst, 0.0, settings["tolerance"], decision, {"cases": cases})
 
 
-def _not_critical(settings: Settings) -> Finding:
+def _not_critical(settings: OldSettings) -> Finding:
     """The gradient of all weights where masked flows end, relative to its size at a0 = b0 = 0.1."""
     dim, task = settings["dim"], NextToken(settings["horizon"])
     process = DiagonalUnitary(Constant(1.0), dim)
@@ -56,7 +56,7 @@ def _not_critical(settings: Settings) -> Finding:
     return Finding(least, f"> {settings['threshold']:g}", None, decision, {"ratios": ratios})
 
 
-def _unmasked(settings: Settings) -> Finding:
+def _unmasked(settings: OldSettings) -> Finding:
     """Where free flows end: αI + β11ᵀ in both blocks, nothing elsewhere, below the masked loss."""
     dim, task = settings["dim"], NextToken(settings["horizon"])
     process = DiagonalUnitary(Constant(1.0), dim)
@@ -117,7 +117,7 @@ def _on_and_off(matrix: Any, dim: int) -> str:
     return f"{block[0, 0]:.3f} on, {block[0, 1]:.3f} off the diagonal"
 
 
-def _heatmaps(settings: Settings, process: DiagonalUnitary, task: NextToken) -> Figure:
+def _heatmaps(settings: OldSettings, process: DiagonalUnitary, task: NextToken) -> Figure:
     """W^KQ and W^PV after the schedule of the authors' program, for its three starts."""
     panels: list[Panel] = []
     for start in settings["starts"]:

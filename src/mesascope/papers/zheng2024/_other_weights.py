@@ -16,7 +16,7 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
 from .._runs import settled
 from ._common import PAPER, off_diagonal_size
 
@@ -27,7 +27,7 @@ def _products(model: FactoredLinearAttention) -> np.ndarray:
     return np.asarray(LinearAttention(w_kq, w_pv).products())
 
 
-def _factored(settings: Settings) -> Finding:
+def _factored(settings: OldSettings) -> Finding:
     """From random factors, every flow ends at Theorem 4.1 on the coordinates that it learns."""
     law, dim, horizon = Gaussian(1.0), settings["dim"], settings["horizon"]
     process, task = DiagonalUnitary(law, dim), NextToken(horizon)
@@ -98,7 +98,7 @@ class _Shifted:
         return np.asarray(lengths) - 1.0 + self.shift
 
 
-def _normalizers(settings: Settings) -> Finding:
+def _normalizers(settings: OldSettings) -> Finding:
     """Ends of flows under several normalizers, and at every length the best that the exact loss leaves to any normalizer."""
     process, task = DiagonalUnitary(Gaussian(1.0), settings["dim"]), NextToken(settings["horizon"])
     shift = float(theory.best_normalizer_shift(process))
@@ -170,7 +170,7 @@ def _best_step(process: DiagonalUnitary, length: int) -> float:
     return -slope / (2 * curvature)
 
 
-def _normalizer_figure(lengths: np.ndarray, risks: dict[str, np.ndarray], settings: Settings) -> Figure:
+def _normalizer_figure(lengths: np.ndarray, risks: dict[str, np.ndarray], settings: OldSettings) -> Figure:
     """Risks by context length, and what they lie above those of the best normalizer, which is the best at every length."""
     labels = {
         "t-1": "$t - 1$ (paper)",
@@ -226,7 +226,7 @@ def _risk_by_length(
     return np.array(risks) / zero
 
 
-def _other_starts(settings: Settings) -> Finding:
+def _other_starts(settings: OldSettings) -> Finding:
     """Starts whose gradient-descent blocks are zero, and a start that only copies."""
     dim, task = settings["dim"], NextToken(settings["horizon"])
     process = DiagonalUnitary(Gaussian(1.0), dim)

@@ -9,11 +9,11 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Figure, Panel, Points, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
 from ._common import LAWS, PAPER, diagonal_run, diagonals
 
 
-def _last_only(settings: Settings) -> Finding:
+def _last_only(settings: OldSettings) -> Finding:
     """The same data trained autoregressively and with the last term only, at equal total weight."""
     process, horizon = DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]), settings["horizon"]
     total = horizon - 2

@@ -13,15 +13,15 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Figure, Line, Panel, Points, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
 from .._runs import settled
-from .._shared import shared
+from .._shared import shared_by_name
 from ._common import LAWS, PAPER, STARTS, diagonal_run, diagonals, off_diagonal_size
 
 _CASES = [[2, 20, 0.5], [5, 100, 0.5], [5, 100, 1.0], [5, 100, 2.0], [5, 1000, 1.0]]
 
 
-def _limit(settings: Settings) -> Finding:
+def _limit(settings: OldSettings) -> Finding:
     """Flows of every law from every start in every case against the formula."""
     cases: list[dict[str, Any]] = []
     worst = dict.fromkeys(settings["laws"], 0.0)
@@ -43,7 +43,7 @@ def _limit(settings: Settings) -> Finding:
     return Finding(worst, 0.0, tolerance, decision, {"cases": cases}, parts=parts)
 
 
-def _conserved(settings: Settings) -> Finding:
+def _conserved(settings: OldSettings) -> Finding:
     """Largest drift of a² − b² along flows, relative to a0² + b0²."""
     process, task = (
         DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
@@ -60,7 +60,7 @@ def _conserved(settings: Settings) -> Finding:
     )
 
 
-def _trajectory(settings: Settings) -> Finding:
+def _trajectory(settings: OldSettings) -> Finding:
     """The whole path of the flow, all d² · 6 weights free, against the elementary solution."""
     process, task = (
         DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
@@ -121,7 +121,7 @@ def _trajectory(settings: Settings) -> Finding:
     )
 
 
-def _one_product(settings: Settings) -> Finding:
+def _one_product(settings: OldSettings) -> Finding:
     """Limits (a, b) of several starts: distinct points, one product."""
     process, task = (
         DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
@@ -144,8 +144,8 @@ def _one_product(settings: Settings) -> Finding:
     return Finding(measured, expected, settings["tolerance"], all_of(*parts.values()), details, parts=parts)
 
 
-@shared("law", "dim", "horizon", "scales", "starts_per_scale", "seed", "rest", "max_steps")
-def _random_ends(settings: Settings) -> list[tuple[dict[str, Any], LinearAttention, float]]:
+@shared_by_name("law", "dim", "horizon", "scales", "starts_per_scale", "seed", "rest", "max_steps")
+def _random_ends(settings: OldSettings) -> list[tuple[dict[str, Any], LinearAttention, float]]:
     """Where flows from Gaussian weights end: scale and number of the start, weights, loss."""
     process, task = (
         DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
@@ -162,7 +162,7 @@ def _random_ends(settings: Settings) -> list[tuple[dict[str, Any], LinearAttenti
     return ends
 
 
-def _standard_start(settings: Settings) -> Finding:
+def _standard_start(settings: OldSettings) -> Finding:
     """The structure and the loss where flows from Gaussian weights end, against those of diagonal starts."""
     process, task = (
         DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
@@ -195,7 +195,7 @@ def _standard_start(settings: Settings) -> Finding:
     )
 
 
-def _signs(settings: Settings) -> Finding:
+def _signs(settings: OldSettings) -> Finding:
     """The products where flows from Gaussian weights end, and the signs of their coordinates."""
     process, task = (
         DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
