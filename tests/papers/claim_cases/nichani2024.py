@@ -103,9 +103,9 @@ def untrained_where_long(patch):
     right = _loss.trained
 
     def wrong(processes, settings):
-        if settings["positions"] <= SMALL["positions"]:
+        if settings.positions <= SMALL["positions"]:
             return right(processes, settings)
-        return [_model.ReducedTransformer.start(process, settings["floor"]) for process in processes]
+        return [_model.ReducedTransformer.start(process, settings.floor) for process in processes]
 
     patch.setattr(_loss, "trained", wrong)
 

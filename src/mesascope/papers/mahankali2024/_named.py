@@ -5,7 +5,7 @@ from __future__ import annotations
 from mesascope.probes import identify
 from mesascope.theory import mahankali2024 as theory
 
-from .._claim import Claim, Finding, OldSettings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._intervals import between, mean_interval
 from .._names import answer_of, name_of, named
 from .._still_falling import unless_falling
@@ -13,7 +13,7 @@ from ._layer import PAPER
 from ._nonlinear_targets import (
     FULL_SIZES,
     REST,
-    SETTINGS,
+    Judged,
     data,
     relative_steps,
     test_prompts,
@@ -21,17 +21,17 @@ from ._nonlinear_targets import (
 )
 
 
-def _named(settings: OldSettings) -> Finding:
+def _named(settings: _Named) -> Finding:
     """Whether layers that came near the lowest loss are called one step of gradient descent, and of which size."""
     process, task = data(settings)
     layers = trained_layers(settings, test_prompts(settings))
     found = {
-        f"{number}": identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
+        f"{number}": identify(model, process, task, tasks=settings.tasks, learners=settings.learners)
         for number, model in zip(layers.numbers, layers.arrived, strict=True)
     }
-    steps, near = relative_steps(settings, layers), settings["within"]
+    steps, near = relative_steps(settings, layers), settings.within
     step, interval = mean_interval(steps)
-    sizes = settings["dim"], settings["examples"], settings["noise"] ** 2
+    sizes = settings.dim, settings.examples, settings.noise**2
     linear = float(theory.step_size(*sizes) / theory.relu_step_size(*sizes))
     parts = {
         "name": unless_falling(
@@ -60,6 +60,23 @@ def _named(settings: OldSettings) -> Finding:
 
 _NAME = "gradient-descent"
 
+
+class _Named(Judged):
+    within: float = 0.05
+    tasks: int = 400
+    learners: tuple[str, ...] = (
+        "zero",
+        "average",
+        _NAME,
+        "momentum",
+        "preconditioned-gradient-descent",
+        "gradient-descent++",
+        "newton",
+        "least-squares",
+        "ridge",
+    )
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/nonlinear-targets-named",
@@ -75,22 +92,7 @@ CLAIMS = (
         origin="ours",
         evidence="measured, reduced",
         settings=presets(
-            {
-                **SETTINGS,
-                "within": 0.05,
-                "tasks": 400,
-                "learners": [
-                    "zero",
-                    "average",
-                    _NAME,
-                    "momentum",
-                    "preconditioned-gradient-descent",
-                    "gradient-descent++",
-                    "newton",
-                    "least-squares",
-                    "ridge",
-                ],
-            },
+            _Named(),
             **FULL_SIZES,
             tasks=2000,
         ),

@@ -11,17 +11,17 @@ from mesascope.core import named_key
 from mesascope.processes import MarkovTree
 from mesascope.records import Figure, Line, Panel, Points
 
-from .._claim import Claim, Finding, OldSettings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, mean_interval
-from ._model import PAPER, ReducedTransformer, trained
+from ._model import PAPER, Graphs, ReducedTransformer, Training, trained
 
 
-def _induction(settings: OldSettings) -> Finding:
+def _induction(settings: _Induction) -> Finding:
     """Attention of trained models on sequences that no chain has made."""
-    size, states = settings["positions"], settings["states"]
-    chains = [MarkovTree.chain(size, states, settings["alpha"])] * settings["seeds"]
-    key = named_key(settings["seed"], "induction")
-    symbols = jax.random.randint(key, (settings["sequences"], size), 0, states)
+    size, states = settings.positions, settings.states
+    chains = [MarkovTree.chain(size, states, settings.alpha)] * settings.seeds
+    key = named_key(settings.seed, "induction")
+    symbols = jax.random.randint(key, (settings.sequences, size), 0, states)
     s = np.asarray(symbols)
     after = np.concatenate([np.zeros((len(s), 1), bool), s[:, :-1] == s[:, -1:]], 1)
     seen = after.any(1)
@@ -31,14 +31,14 @@ def _induction(settings: OldSettings) -> Finding:
     (score, interval), (copied, copied_interval) = mean_interval(on_target), mean_interval(before.mean(1))
     alike = float(after[seen].mean())
     parts = {
-        "the first layer looks at the token before": above(copied_interval, settings["copied"]),
-        "the second looks at what followed the last symbol": above(interval, settings["matched"]),
+        "the first layer looks at the token before": above(copied_interval, settings.copied),
+        "the second looks at what followed the last symbol": above(interval, settings.matched),
     }
     return Finding(
         {"attention_after_the_last_symbol": score, "first_layer_to_the_token_before": copied},
         {
-            "attention_after_the_last_symbol": f"above {settings['matched']}; at all positions alike: {alike:.2g}",
-            "first_layer_to_the_token_before": f"above {settings['copied']}",
+            "attention_after_the_last_symbol": f"above {settings.matched}; at all positions alike: {alike:.2g}",
+            "first_layer_to_the_token_before": f"above {settings.copied}",
         },
         None,
         all_of(*parts.values()),
@@ -60,14 +60,14 @@ def _last_attention(model: ReducedTransformer, symbols: Array) -> Array:
     )
 
 
-def _figure(before: np.ndarray, settings: OldSettings) -> Figure:
+def _figure(before: np.ndarray, settings: _Induction) -> Figure:
     places = np.arange(2, before.shape[1] + 2)
     middle, spread = (before.max(0) + before.min(0)) / 2, (before.max(0) - before.min(0)) / 2
     return Figure(
         title="Chains: the first layer looks at the token before",
         panels=(
             Panel(
-                title=f"T = {settings['positions']}, S = {settings['states']}",
+                title=f"T = {settings.positions}, S = {settings.states}",
                 xlabel="position",
                 ylabel="attention to the token before",
                 traces=(
@@ -77,6 +77,12 @@ def _figure(before: np.ndarray, settings: OldSettings) -> Figure:
             ),
         ),
     )
+
+
+class _Induction(Graphs, Training):
+    sequences: int = 5000
+    copied: float = 0.97
+    matched: float = 0.9
 
 
 CLAIMS = (
@@ -91,20 +97,7 @@ CLAIMS = (
         origin="paper",
         evidence="measured, another model",
         settings=presets(
-            {
-                "positions": 20,
-                "states": 10,
-                "alpha": 0.1,
-                "floor": 0.1,
-                "rate": 0.1,
-                "steps": 250,
-                "batch": 128,
-                "seed": 0,
-                "seeds": 5,
-                "sequences": 5000,
-                "copied": 0.97,
-                "matched": 0.9,
-            },
+            _Induction(),
             rate=0.05,
             steps=2000,
             batch=1024,
