@@ -13,7 +13,7 @@ from mesascope.processes import NextToken
 from mesascope.records import Decision, Figure, Line, Panel
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, OldSettings, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
 from .._runs import settled
 from ._authors import LONGEST, PROGRAM, authors_descent, authors_start, stored_weights
 from ._bare_tokens import DiagonalHeads, EveryAngle, IndependentEigenvalues
@@ -33,24 +33,22 @@ def _programmed(c: Any, p: Any) -> Any:
     return (p @ p) * (c**2).sum() + p[-2] ** 2 * (c.sum(1) ** 2).sum() - 2 * p[-1] * c.trace() + len(c)
 
 
-def _double_count(settings: OldSettings) -> Finding:
+def _double_count(settings: _DoubleCount) -> Finding:
     """Both losses against the layer at random weights, and descents on both against the stored weights."""
     right, excess = _errors(settings)
     stored, start = stored_weights("unitary"), authors_start(10)
     descents = {
-        name: settled(
-            authors_descent(start, process, settings["rate"], settings["steps"], settings["steps"] + 1)
-        )
+        name: settled(authors_descent(start, process, settings.rate, settings.steps, settings.steps + 1))
         for name, process in (("twice", WithTheTermTwice(10)), ("once", IndependentEigenvalues(10)))
     }
     apart = {name: _distances(descent, stored) for name, descent in descents.items()}
     ends = {name: float(found[-1]) for name, found in apart.items()}
     before = {name: _path(descent.trajectory, -2) for name, descent in descents.items()}
     parts: dict[str, Decision] = {
-        "the loss without it is exact": within(max(right.values()), settings["tolerance"]),
-        "theirs is larger by it": within(max(excess.values()), settings["tolerance"]),
-        "descent with it gives their weights": within(ends["twice"], settings["rounding"]),
-        "descent without it does not": _far(ends["once"], settings["apart"]),
+        "the loss without it is exact": within(max(right.values()), settings.tolerance),
+        "theirs is larger by it": within(max(excess.values()), settings.tolerance),
+        "descent with it gives their weights": within(ends["twice"], settings.rounding),
+        "descent without it does not": _far(ends["once"], settings.apart),
     }
     return Finding(
         {
@@ -63,9 +61,9 @@ def _double_count(settings: OldSettings) -> Finding:
             "error_of_the_loss_without_it": 0.0,
             "error_of_the_excess": 0.0,
             "distance_of_descent_with_it": 0.0,
-            "distance_of_descent_without_it": f"above {settings['apart']}",
+            "distance_of_descent_without_it": f"above {settings.apart}",
         },
-        settings["rounding"],
+        settings.rounding,
         all_of(*parts.values()),
         {
             "errors": {"without_it": right, "excess": excess},
@@ -85,13 +83,13 @@ def _double_count(settings: OldSettings) -> Finding:
     )
 
 
-def _errors(settings: OldSettings) -> tuple[dict[str, float], dict[str, float]]:
+def _errors(settings: _DoubleCount) -> tuple[dict[str, float], dict[str, float]]:
     """Of the right loss, and of what the programmed one has more, relative to the loss on all roots of unity."""
     right, excess = {}, {}
-    process = IndependentEigenvalues(settings["dim"])
-    for context in settings["contexts"]:
-        key = named_key(settings["seed"], "unitary", str(context))
-        layer = DiagonalHeads.gaussian(settings["dim"], settings["heads"], context, 1.0, key=key)
+    process = IndependentEigenvalues(settings.dim)
+    for context in settings.contexts:
+        key = named_key(settings.seed, "unitary", str(context))
+        layer = DiagonalHeads.gaussian(settings.dim, settings.heads, context, 1.0, key=key)
         measured = 2 * float(EveryAngle().objective(process, NextToken.last(context + 1))(layer).value)
         heads, row = layer.product(), layer.row(context)
         term = row[-2] ** 2 * (heads**2).sum()
@@ -166,6 +164,18 @@ def _figure(apart: dict[str, np.ndarray], before: dict[str, np.ndarray], stored:
     )
 
 
+class _DoubleCount(Settings):
+    dim: int = 2
+    contexts: tuple[int, ...] = (2, 4)
+    heads: int = 3
+    seed: int = 0
+    rate: float = 0.01
+    steps: int = 100
+    tolerance: float = 1e-12
+    rounding: float = 1e-5
+    apart: float = 1e-3
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/double-count",
@@ -181,19 +191,9 @@ CLAIMS = (
             "steps), tensors/{A,B,P}_unitary.npy"
         ),
         settings=presets(
-            {
-                "dim": 2,
-                "contexts": [2, 4],
-                "heads": 3,
-                "seed": 0,
-                "rate": 0.01,
-                "steps": 100,
-                "tolerance": 1e-12,
-                "rounding": 1e-5,
-                "apart": 1e-3,
-            },
+            _DoubleCount(),
             dim=4,
-            contexts=[2, 3, 4, 6],
+            contexts=(2, 3, 4, 6),
         ),
         check=_double_count,
         criterion=(

@@ -7,28 +7,26 @@ from typing import Any
 from mesascope.probes import Identification, identify
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, OldSettings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, mean_interval
 from .._names import answer_of, name_of, named, nameless
 from .._still_falling import unless_falling
 from ._exact import PAPER
-from ._mixed_noise import FULL_SIZES, REST, SETTINGS, data, judged, trained
+from ._mixed_noise import FULL_SIZES, REST, Judging, data, judged, trained
 
 
-def _gd_plus_plus(settings: OldSettings) -> Finding:
+def _gd_plus_plus(settings: _Asked) -> Finding:
     """Layers whose heads read no labels."""
     found = _asked(settings, "gd++")
-    falling = judged({**settings, "heads": "gd++"}).falling
+    falling = judged(settings, "gd++").falling
     names = all_of(*(named(one, _NAME) for one in found))
     return _finding(found, _NAME, {"name": unless_falling(names, falling)}, falling)
 
 
-def _diagonal(settings: OldSettings) -> Finding:
+def _diagonal(settings: _Asked) -> Finding:
     """Layers with all four numbers, which must also be better than those."""
     found = _asked(settings, "diagonal")
-    (losses, _, falling), (others, *_) = (
-        judged({**settings, "heads": heads}) for heads in ("diagonal", "gd++")
-    )
+    (losses, _, falling), (others, *_) = (judged(settings, heads) for heads in ("diagonal", "gd++"))
     margin, interval = mean_interval(others - losses)
     parts = {
         "no name": all_of(*(nameless(one) for one in found)),
@@ -39,12 +37,11 @@ def _diagonal(settings: OldSettings) -> Finding:
     )
 
 
-def _asked(settings: OldSettings, heads: str) -> list[Identification]:
+def _asked(settings: _Asked, heads: str) -> list[Identification]:
     process, task = data(settings)
-    models = trained({**settings, "heads": heads})[settings["steps"]][: settings["asked"]]
+    models = trained(settings, heads)[settings.steps][: settings.asked]
     return [
-        identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        for model in models
+        identify(model, process, task, tasks=settings.tasks, learners=settings.learners) for model in models
     ]
 
 
@@ -67,11 +64,12 @@ def _finding(
 
 
 _NAME = "gradient-descent++"
-_ASKED: dict[str, Any] = {
-    **SETTINGS,
-    "asked": 3,
-    "tasks": 400,
-    "learners": [
+
+
+class _Asked(Judging):
+    asked: int = 3
+    tasks: int = 400
+    learners: tuple[str, ...] = (
         "zero",
         "average",
         "gradient-descent",
@@ -81,8 +79,9 @@ _ASKED: dict[str, Any] = {
         "newton",
         "least-squares",
         "ridge",
-    ],
-}
+    )
+
+
 _REASON = (
     "Asked are the first three of the five layers, in the full preset all five. `identify` calls a learner what the layers do "
     "if it lies within a hundredth of their squared answers, and takes another one for farther only where 95 % intervals over "
@@ -100,7 +99,7 @@ CLAIMS = (
         source=f"{PAPER}, section 5.1 (GD++: q_y = 0); that it has a name is asked here",
         origin="ours",
         evidence="measured, reduced",
-        settings=presets(_ASKED, **FULL_SIZES, asked=5),
+        settings=presets(_Asked(), **FULL_SIZES, asked=5),
         check=_gd_plus_plus,
         criterion=f"{_REASON} {REST}",
         history="Three seeds were trained before.",
@@ -116,7 +115,7 @@ CLAIMS = (
         source=f"{PAPER}, sections 5.2 and 5.3 (heads that read labels adapt to the noise); asking for a name is ours",
         origin="ours",
         evidence="measured, another model",
-        settings=presets(_ASKED, **FULL_SIZES, asked=5),
+        settings=presets(_Asked(), **FULL_SIZES, asked=5),
         check=_diagonal,
         criterion=(
             f"{_REASON} The layers are closer to the oracle where the 95 % interval over five seeds of the difference, on the "
