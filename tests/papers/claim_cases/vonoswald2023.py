@@ -60,7 +60,7 @@ def preconditioned(patch):
     right = _layers.at_the_end
 
     def changed(settings):
-        stretch = np.ones(settings["dim"] + 1)
+        stretch = np.ones(settings.dim + 1)
         stretch[0] = 1.05
         return [
             eqx.tree_at(lambda m: m.network.layers[0].w_kq, model, replace_fn=lambda w: w * stretch)
@@ -83,7 +83,7 @@ def one_step(patch):
 
     def constructed(settings):
         models = [_layers_of_one_step(settings, 0.99), _layers_of_one_step(settings, 1.01)]
-        return dict.fromkeys(settings["recorded"], models)
+        return dict.fromkeys(settings.recorded, models)
 
     patch.setattr(_interleaved, "trained", constructed)
 
@@ -91,7 +91,7 @@ def one_step(patch):
 def _layers_of_one_step(settings, part):
     """The construction, with this part of the best step."""
     step = part * _interleaved.best_step_size(settings)
-    return construction_model(theory.gradient_descent(settings["dim"], [step]))
+    return construction_model(theory.gradient_descent(settings.dim, [step]))
 
 
 def keys_for_queries(patch):

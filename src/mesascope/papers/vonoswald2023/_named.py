@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mesascope.probes import Identification, identify
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, OldSettings, all_of, presets, within
+from .._claim import Claim, Finding, all_of, presets, within
 from .._names import answer_of, name_of, named
 from .._still_falling import fall, unless_falling
 from ._common import PAPER, best_step_size, data
-from ._layers import PAPER_SIZES, TRAINING, at_the_end, distances_from_the_step, half_way
+from ._layers import PAPER_SIZES, Judged, at_the_end, distances_from_the_step, half_way
 
 
-def _named(settings: OldSettings) -> Finding:
+def _named(settings: _Named) -> Finding:
     """`identify` on trained layers: name and step size without matrices to fit, and the name beside preconditioners."""
-    learners = settings["learners"]
+    learners = settings.learners
     plain = _asked(settings, [one for one in learners if one not in _MATRICES])
     every = _asked(settings, learners)
     best = best_step_size(settings)
@@ -25,7 +27,7 @@ def _named(settings: OldSettings) -> Finding:
     )
     parts = {
         "named": _one_step(plain),
-        "with the best step size": within(max(abs(size - 1) for size in sizes), settings["tolerance"]),
+        "with the best step size": within(max(abs(size - 1) for size in sizes), settings.tolerance),
         "named beside preconditioners": unless_falling(_one_step(every), falling),
     }
     return Finding(
@@ -39,7 +41,7 @@ def _named(settings: OldSettings) -> Finding:
             "step_sizes_over_the_best": 1.0,
             "names_beside_preconditioners": f"{_NAME}, one step",
         },
-        settings["tolerance"],
+        settings.tolerance,
         all_of(*parts.values()),
         {
             "seeds": [answer_of(one, _NAME) for one in plain],
@@ -50,12 +52,12 @@ def _named(settings: OldSettings) -> Finding:
     )
 
 
-def _asked(settings: OldSettings, learners: list[str]) -> list[Identification]:
+def _asked(settings: _Named, learners: Sequence[str]) -> list[Identification]:
     """What `identify` says about the layer of every seed that is asked."""
     process, task = data(settings)
     return [
-        identify(model, process, task, tasks=settings["tasks"], learners=learners)
-        for model in at_the_end(settings)[: settings["asked"]]
+        identify(model, process, task, tasks=settings.tasks, learners=learners)
+        for model in at_the_end(settings)[: settings.asked]
     ]
 
 
@@ -76,6 +78,14 @@ _ALGORITHMS = [
 ]
 _MATRICES = ["preconditioned-gradient-descent"]
 
+
+class _Named(Judged):
+    asked: int = 2
+    tasks: int = 1000
+    learners: tuple[str, ...] = (*_ALGORITHMS, *_MATRICES)
+    tolerance: float = 0.02
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/named",
@@ -91,17 +101,7 @@ CLAIMS = (
             "another"
         ),
         settings=presets(
-            {
-                **TRAINING,
-                "rate": 0.01,
-                "batch": 2048,
-                "recorded": [1000, 2000],
-                "seeds": 2,
-                "asked": 2,
-                "tasks": 1000,
-                "learners": [*_ALGORITHMS, *_MATRICES],
-                "tolerance": 0.02,
-            },
+            _Named(rate=0.01, batch=2048, recorded=(1000, 2000), seeds=2),
             **{**PAPER_SIZES, "seeds": 5},
             asked=5,
         ),

@@ -8,14 +8,14 @@ import numpy as np
 
 from mesascope.records import Figure, Panel, Trace
 
-from .._claim import Claim, Finding, OldSettings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
 from .._still_falling import unless_falling
 from ._common import PAPER, errors_by_length, fresh_sequences
 from ._models import (
     PAPER_SIZES,
-    TRAINING,
+    Trained,
     fall_of_linear_layers,
     fall_of_mesa_layers,
     linear_layers,
@@ -25,14 +25,14 @@ from ._models import (
 _MESA = "1 mesa"
 
 
-def _depth(settings: OldSettings) -> Finding:
+def _depth(settings: _Depth) -> Finding:
     """Losses of one, several and mesa layers, and their errors by context length."""
-    models = {f"{layers} linear": linear_layers(settings, layers) for layers in settings["layers"]}
+    models = {f"{layers} linear": linear_layers(settings, layers) for layers in settings.layers}
     models[_MESA] = mesa_layers(settings)
     curves = {
         name: np.array(
             [
-                errors_by_length(model, fresh_sequences(settings, settings["seed"] + number)).mean(0)
+                errors_by_length(model, fresh_sequences(settings, settings.seed + number)).mean(0)
                 for number, model in enumerate(trained)
             ]
         )
@@ -44,7 +44,7 @@ def _depth(settings: OldSettings) -> Finding:
         (before, after): mean_interval(curves[after].mean(1) - curves[before].mean(1))
         for before, after in [*pairwise(linear), *((name, _MESA) for name in linear)]
     }
-    falls = {f"{layers} linear": fall_of_linear_layers(settings, layers) for layers in settings["layers"]}
+    falls = {f"{layers} linear": fall_of_linear_layers(settings, layers) for layers in settings.layers}
     falls[_MESA] = fall_of_mesa_layers(settings)
     parts = {
         f"{after} below {before}": unless_falling(below(ends, 0.0), falls[after])
@@ -69,8 +69,8 @@ def _depth(settings: OldSettings) -> Finding:
     )
 
 
-def _figure(curves: dict[str, np.ndarray], settings: OldSettings) -> Figure:
-    lengths = np.arange(2, settings["horizon"])
+def _figure(curves: dict[str, np.ndarray], settings: _Depth) -> Figure:
+    lengths = np.arange(2, settings.horizon)
     traces: list[Trace] = []
     for series, (name, found) in enumerate(curves.items()):
         traces += curve(lengths, found, f"{name} layer{'' if name.startswith('1 ') else 's'}", series)
@@ -78,7 +78,7 @@ def _figure(curves: dict[str, np.ndarray], settings: OldSettings) -> Figure:
         title="Linear attention layers and a mesa layer",
         panels=(
             Panel(
-                title=f"Orthogonal transitions, d = {settings['dim']}, T = {settings['horizon']}",
+                title=f"Orthogonal transitions, d = {settings.dim}, T = {settings.horizon}",
                 xlabel="context length $t$",
                 ylabel="mean squared error per coordinate",
                 yscale="log",
@@ -87,6 +87,10 @@ def _figure(curves: dict[str, np.ndarray], settings: OldSettings) -> Figure:
         ),
         caption="Lines: median over the seeds; bands: all seeds. Predicting 0 has the error 1.",
     )
+
+
+class _Depth(Trained):
+    layers: tuple[int, ...] = (1, 2, 4)
 
 
 CLAIMS = (
@@ -103,7 +107,7 @@ CLAIMS = (
             "vonoswald2024, Figure 4A, B and D; authors' stored losses `experiment_results/linear_seq_fully/"
             "seqperf_results_constr_multi.pkl` and `mesa_test_loss.pkl` at commit c8c1e37"
         ),
-        settings=presets({**TRAINING, "layers": [1, 2, 4]}, **PAPER_SIZES, layers=[1, 2, 4, 6]),
+        settings=presets(_Depth(), **PAPER_SIZES, layers=(1, 2, 4, 6)),
         check=_depth,
         criterion=(
             "The 95 % intervals over seeds of all differences lie below 0, on the same sequences: from one to two to four "

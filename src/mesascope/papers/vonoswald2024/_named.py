@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mesascope.models import SequenceModel
 from mesascope.probes import identify
 
-from .._claim import Claim, Finding, OldSettings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._names import answer_of, name_of, named
 from .._still_falling import unless_falling
 from ._common import PAPER, data
 from ._models import (
     PAPER_SIZES,
-    TRAINING,
+    Trained,
     fall_of_mesa_layers,
     mesa_layers,
 )
 
 
-def _mesa(settings: OldSettings) -> Finding:
+def _mesa(settings: _Asked) -> Finding:
     """Trained mesa layers."""
     return _named(mesa_layers(settings), "ridge", fall_of_mesa_layers(settings), settings)
 
 
-def _named(models: list[SequenceModel], name: str, falling: float, settings: OldSettings) -> Finding:
+def _named(models: list[SequenceModel], name: str, falling: float, settings: _Asked) -> Finding:
     process, task = data(settings)
     found = [
-        identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        for model in models[: settings["asked"]]
+        identify(model, process, task, tasks=settings.tasks, learners=settings.learners)
+        for model in models[: settings.asked]
     ]
     decision = all_of(*(named(one, name) for one in found))
     return Finding(
@@ -43,12 +41,11 @@ def _named(models: list[SequenceModel], name: str, falling: float, settings: Old
     )
 
 
-_ASKED: dict[str, Any] = {
-    **TRAINING,
-    "asked": 2,
-    "tasks": 300,
-    "learners": ["gradient-descent", "gradient-descent++", "least-squares", "ridge"],
-}
+class _Asked(Trained):
+    asked: int = 2
+    tasks: int = 300
+    learners: tuple[str, ...] = ("gradient-descent", "gradient-descent++", "least-squares", "ridge")
+
 
 CLAIMS = (
     Claim(
@@ -58,7 +55,7 @@ CLAIMS = (
         origin="ours",
         statement="Asked which algorithm a trained mesa layer runs, `identify` names ridge regression.",
         source="vonoswald2024, equations (4) to (8), where weights are set so; asked of `identify`",
-        settings=presets(_ASKED, **PAPER_SIZES),
+        settings=presets(_Asked(), **PAPER_SIZES),
         check=_mesa,
         criterion=(
             "The name for both seeds. `identify` takes no learner farther than 1 % of the layer's answers for it; a loss "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,24 +12,24 @@ from mesascope.models import FirstBlock, SequenceModel
 from mesascope.probes import identify
 from mesascope.records import Figure, Line, Panel, Points, Rule
 
-from .._claim import Claim, Finding, OldSettings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
 from .._names import answer_of, name_of, nameless
 from .._still_falling import fall, loss_between, unless_falling
-from ._blocks import beside, block_layer, fits
+from ._blocks import Layer, beside, block_layer, fits
 from ._common import PAPER, errors_by_length
-from ._layer import AUTHORS_TRAINING, LAYER, MEAN, SUM, layer_data, numbers_of, sequences, trained_layers
+from ._layer import AUTHORS_TRAINING, MEAN, SUM, layer_data, numbers_of, sequences, trained_layers
 
 
-def _second_block(settings: OldSettings) -> Finding:
+def _second_block(settings: _SecondBlock) -> Finding:
     """What the second block is worth by closed form, and that trained layers have it."""
     found = {
         f"{law}, d = {dim}, T = {horizon - 1}": {
-            name: fits({**settings, "law": law, "dim": dim, "horizon": horizon, "normalizer": normalizer})
+            name: fits(replace(settings, law=law, dim=dim, horizon=horizon, normalizer=normalizer))
             for name, normalizer in (("sum", SUM), ("mean", MEAN))
         }
-        for law, dim, horizon in settings["cases"]
+        for law, dim, horizon in settings.cases
     }
     gains = {
         case: {name: mean_interval(one["gains"]) for name, one in both.items()}
@@ -40,22 +41,21 @@ def _second_block(settings: OldSettings) -> Finding:
     }
     over = beside(settings)
     falling = fall(1 + np.array(over["pair"][0]), 1 + np.array(over["pair"][1]))
-    numbers = [numbers_of(model) for model in trained_layers(settings)[settings["steps"]]]
+    numbers = [numbers_of(model) for model in trained_layers(settings)[settings.steps]]
     (from_step, step_ends), (from_pair, pair_ends) = (
         mean_interval(over[name][1]) for name in ("step", "pair")
     )
     second, second_ends = mean_interval([other for _, other in numbers])
-    law, dim, horizon = settings["cases"][-1]  # the quickest
-    small = {"law": law, "dim": dim, "horizon": horizon}
-    with_mean = {**settings, **small, "normalizer": MEAN, "seeds": settings["asked"]}
+    law, dim, horizon = settings.cases[-1]  # the quickest
+    with_mean = replace(settings, law=law, dim=dim, horizon=horizon, normalizer=MEAN, seeds=settings.asked)
     asked = [
         identify(
             SequenceModel(model.embedding, model.network, FirstBlock(dim)),
             *layer_data(with_mean),
-            tasks=settings["tasks"],
-            learners=settings["learners"],
+            tasks=settings.tasks,
+            learners=settings.learners,
         )
-        for model in trained_layers(with_mean)[settings["steps"]]
+        for model in trained_layers(with_mean)[settings.steps]
     ]
     parts = {
         f"a lower loss, {name}": all_of(
@@ -69,7 +69,7 @@ def _second_block(settings: OldSettings) -> Finding:
     parts["trained layers: a negative number"] = unless_falling(below(second_ends, 0.0), falling)
     parts["trained layers: below the best step"] = unless_falling(below(step_ends, 0.0), falling)
     parts["trained layers: the loss of the best pair"] = loss_between(
-        pair_ends, -settings["tolerance"], settings["tolerance"], falling
+        pair_ends, -settings.tolerance, settings.tolerance, falling
     )
     parts["no name, with the mean"] = all_of(*(nameless(one) for one in asked))
     return Finding(
@@ -89,7 +89,7 @@ def _second_block(settings: OldSettings) -> Finding:
             "trained_second_number": "below 0",
             "names_with_the_mean": "none",
         },
-        settings["tolerance"],
+        settings.tolerance,
         all_of(*parts.values()),
         {
             "intervals_95": {
@@ -120,15 +120,13 @@ def _second_block(settings: OldSettings) -> Finding:
     )
 
 
-def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings: OldSettings) -> Figure:
+def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings: _SecondBlock) -> Figure:
     cases = np.arange(1, len(gains) + 1)
     best = fits(settings)
-    tokens = sequences(settings, named_key(settings["seed"], "figure"))
-    layers = {
-        name: block_layer(settings["dim"], SUM, *map(float, best[name][:2])) for name in ("step", "pair")
-    }
+    tokens = sequences(settings, named_key(settings.seed, "figure"))
+    layers = {name: block_layer(settings.dim, SUM, *map(float, best[name][:2])) for name in ("step", "pair")}
     step, pair = (errors_by_length(layer, tokens).mean(0) for layer in layers.values())
-    models = trained_layers(settings)[settings["steps"]]
+    models = trained_layers(settings)[settings.steps]
     made = np.array([errors_by_length(model, tokens).mean(0) for model in models])
     lengths = np.arange(1, len(step) + 1)
     shown = step > 0
@@ -150,7 +148,7 @@ def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings:
                 ),
             ),
             Panel(
-                title=f"Weights, d = {settings['dim']}",
+                title=f"Weights, d = {settings.dim}",
                 xlabel=r"weight of $s_{i-1} \cdot s_t$",
                 ylabel=r"weight of $s_i \cdot s_{t-1}$",
                 traces=(
@@ -184,6 +182,20 @@ def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings:
 
 _AUTHORS = (0.0334, -0.0025)  # of the model stored for their Figure 4C, sums over heads of mean diagonals
 
+
+class _SecondBlock(Layer):
+    cases: tuple[tuple[str, int, int], ...] = (
+        ("uniform", 10, 51),
+        ("gaussian", 10, 51),
+        ("uniform", 4, 21),
+        ("rademacher", 4, 21),
+    )
+    tolerance: float = 0.01
+    asked: int = 2
+    tasks: int = 300
+    learners: tuple[str, ...] = ("gradient-descent", "gradient-descent++", "least-squares", "ridge")
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/second-block",
@@ -199,19 +211,7 @@ CLAIMS = (
             "the authors' twelve numbers for Figure 4A, which contain the block (`interpol_helpers.py:174-206`)"
         ),
         settings=presets(
-            {
-                **LAYER,
-                "cases": [
-                    ["uniform", 10, 51],
-                    ["gaussian", 10, 51],
-                    ["uniform", 4, 21],
-                    ["rademacher", 4, 21],
-                ],
-                "tolerance": 0.01,
-                "asked": 2,
-                "tasks": 300,
-                "learners": ["gradient-descent", "gradient-descent++", "least-squares", "ridge"],
-            },
+            _SecondBlock(),
             **AUTHORS_TRAINING,
         ),
         check=_second_block,

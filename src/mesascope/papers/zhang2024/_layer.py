@@ -14,10 +14,10 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import OldSettings
+from .._claim import Settings
 from .._rotations import rotation
 from .._runs import settled
-from .._shared import shared_by_name
+from .._shared import shared
 
 PAPER = "zhang2024"
 
@@ -50,15 +50,29 @@ def flow_of(
     return settled(gradient_flow(start, process, task, solver=solver, rtol=1e-9, tolerance=1e-9, saves=256))
 
 
-@shared_by_name("eigenvalues", "examples", "scale", "seed")
-def trained(settings: OldSettings) -> PromptModel:
+class Inputs(Settings):
+    """The eigenvalues of the covariance, the size of the start, and the seed of both."""
+
+    eigenvalues: tuple[float, ...] = (1.0, 0.3)
+    scale: float = 0.3
+    seed: int = 0
+
+
+class Trained(Inputs):
+    """The number of examples of the flow."""
+
+    examples: int
+
+
+@shared(Trained)
+def trained(settings: Trained) -> PromptModel:
     """The layer at which the flow from the paper's start ends."""
-    lam = covariance(settings["eigenvalues"], settings["seed"])
-    start = small_start(len(lam), settings["scale"], settings["seed"])
+    lam = covariance(settings.eigenvalues, settings.seed)
+    start = small_start(len(lam), settings.scale, settings.seed)
     # the slowest rates fall with the cube of the smallest eigenvalue: explicit steps would be too many
-    stiff = max(settings["eigenvalues"]) > 10 * min(settings["eigenvalues"])
+    stiff = max(settings.eigenvalues) > 10 * min(settings.eigenvalues)
     process = LinearRegression(len(lam), None, lam)
-    return flow_of(start, process, settings["examples"], Kvaerno5() if stiff else None).model
+    return flow_of(start, process, settings.examples, Kvaerno5() if stiff else None).model
 
 
 def weights_of(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:

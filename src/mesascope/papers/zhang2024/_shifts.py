@@ -8,20 +8,20 @@ from mesascope.processes import Gaussian, LinearRegression
 from mesascope.records import Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, OldSettings, all_of, presets, within
-from ._layer import PAPER, covariance, exact_risk, factors, trained
+from .._claim import Claim, Finding, all_of, presets, within
+from ._layer import PAPER, Inputs, Trained, covariance, exact_risk, factors, trained
 
 
-def _test_risk(settings: OldSettings) -> Finding:
+def _test_risk(settings: _TestRisk) -> Finding:
     """Risks on prompts of other lengths: exact, falling to a floor of order 1/N²."""
-    lam = covariance(settings["eigenvalues"], settings["seed"])
+    lam = covariance(settings.eigenvalues, settings.seed)
     process = LinearRegression(len(lam), None, lam)
-    lengths = np.unique(np.geomspace(1, 10**5, settings["lengths"]).astype(int))
+    lengths = np.unique(np.geomspace(1, 10**5, settings.lengths).astype(int))
     errors, floors, far_errors = [], [], []
     curves: list[Trace] = []
     ends: list[Trace] = []
-    for series, examples in enumerate(settings["examples"]):
-        layer = trained({**settings, "examples": examples})
+    for series, examples in enumerate(settings.examples):
+        layer = trained(Trained.of(settings, examples=examples))
         closed_forms = np.array([theory.prediction_error(lam, examples, int(m)) for m in lengths])
         measured = np.array([exact_risk(layer, process, int(m)) for m in lengths])
         errors.append(float(np.abs(measured / closed_forms - 1).max()))
@@ -32,11 +32,11 @@ def _test_risk(settings: OldSettings) -> Finding:
             Line(x=lengths, y=measured / np.trace(lam), label=f"trained on N = {examples}", series=series)
         )
         ends.append(Rule(value=far / np.trace(lam), label="$M \\to \\infty$", series=series))
-    orders = -np.diff(np.log(floors)) / np.diff(np.log(settings["examples"]))
+    orders = -np.diff(np.log(floors)) / np.diff(np.log(settings.examples))
     parts = {
-        "the risk at every length": within(max(errors), settings["tolerance"]),
-        "the floor": within(max(far_errors), settings["tolerance"]),
-        "its order": within(abs(float(orders[-1]) - 2), settings["order"]),
+        "the risk at every length": within(max(errors), settings.tolerance),
+        "the floor": within(max(far_errors), settings.tolerance),
+        "its order": within(abs(float(orders[-1]) - 2), settings.order),
     }
     return Finding(
         {
@@ -44,7 +44,7 @@ def _test_risk(settings: OldSettings) -> Finding:
             "order_of_the_floor": float(orders[-1]),
         },
         {"largest_relative_error": 0.0, "order_of_the_floor": 2.0},
-        settings["tolerance"],
+        settings.tolerance,
         all_of(*parts.values()),
         {"floors": floors, "orders": [float(order) for order in orders]},
         {
@@ -66,14 +66,14 @@ def _test_risk(settings: OldSettings) -> Finding:
     )
 
 
-def _covariate_shift(settings: OldSettings) -> Finding:
+def _covariate_shift(settings: _CovariateShift) -> Finding:
     """Inputs c times as large are answered with c² times the truth."""
-    lam, examples = covariance(settings["eigenvalues"], settings["seed"]), settings["examples"]
-    layer = trained({**settings, "examples": examples})
+    lam, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
+    layer = trained(settings)
     rows, off, correlations = {}, [], []
     curves: list[Trace] = []
     ends: list[Trace] = []
-    for series, c in enumerate(settings["scales"]):
+    for series, c in enumerate(settings.scales):
         process = LinearRegression(len(lam), Gaussian(c), lam)
         factor, correlation = factors(layer, process, examples)
         rows[c] = {"factor": factor, "squared_correlation": correlation}
@@ -85,11 +85,11 @@ def _covariate_shift(settings: OldSettings) -> Finding:
         if c != 1:  # 0 has no place on a logarithmic axis
             ends.append(Rule(value=(c**2 - 1) ** 2, label="$(c^2 - 1)^2$", series=series))
     errors = {"factor": max(off), "correlation": max(correlations)}
-    parts = {name: within(error, settings["tolerance"]) for name, error in errors.items()}
+    parts = {name: within(error, settings.tolerance) for name, error in errors.items()}
     return Finding(
         {"largest_error": max(errors.values())},
         {"largest_error": 0.0},
-        settings["tolerance"],
+        settings.tolerance,
         all_of(*parts.values()),
         {
             "by_scale": rows,
@@ -115,6 +115,19 @@ def _covariate_shift(settings: OldSettings) -> Finding:
     )
 
 
+class _TestRisk(Inputs):
+    examples: tuple[int, ...] = (10, 100, 1000)
+    lengths: int = 20
+    order: float = 0.1
+    tolerance: float = 1e-4
+
+
+class _CovariateShift(Trained):
+    examples: int = 10**6
+    scales: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
+    tolerance: float = 1e-4
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/test-risk",
@@ -127,16 +140,8 @@ CLAIMS = (
         ),
         source="zhang2024, Theorem 4.2, eq. (4.6), averaged over w ~ N(0, I), and the text after it (arXiv v3)",
         settings=presets(
-            {
-                "eigenvalues": [1.0, 0.3],
-                "examples": [10, 100, 1000],
-                "lengths": 20,
-                "scale": 0.3,
-                "seed": 0,
-                "order": 0.1,
-                "tolerance": 1e-4,
-            },
-            eigenvalues=[2.0, 1.0, 0.4],
+            _TestRisk(),
+            eigenvalues=(2.0, 1.0, 0.4),
             lengths=60,
         ),
         check=_test_risk,
@@ -158,15 +163,8 @@ CLAIMS = (
         ),
         source="zhang2024, section 4.2 (covariate shifts), after eq. (4.8) (arXiv v3)",
         settings=presets(
-            {
-                "eigenvalues": [1.0, 0.3],
-                "examples": 10**6,
-                "scales": [0.5, 1.0, 1.5, 2.0],
-                "scale": 0.3,
-                "seed": 0,
-                "tolerance": 1e-4,
-            },
-            eigenvalues=[2.0, 1.0, 0.4],
+            _CovariateShift(),
+            eigenvalues=(2.0, 1.0, 0.4),
         ),
         check=_covariate_shift,
         criterion=(
