@@ -21,6 +21,7 @@ from mesascope.processes import (
     Uniform,
 )
 
+from .._claim import Settings
 from .._runs import settled
 
 PAPER = "zheng2024"
@@ -44,6 +45,24 @@ VARIED_LAWS: Mapping[str, Law] = {
     "one-hot": Sparse(1.0),
 }
 """Laws of which some let the trained layer recover the data and some do not."""
+
+
+class Sizes(Settings):
+    """Sizes of sequences, by default the paper's."""
+
+    dim: int = 5
+    horizon: int = 100
+
+
+class LawAndSizes(Sizes):
+    """Sequences of a law in `LAWS`, of scale 1."""
+
+    law: str = "gaussian"
+
+
+def process_and_task(settings: LawAndSizes) -> tuple[DiagonalUnitary, NextToken]:
+    """The process and the task."""
+    return DiagonalUnitary(LAWS[settings.law](1.0), settings.dim), NextToken(settings.horizon)
 
 
 def diagonal_run(
