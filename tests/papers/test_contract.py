@@ -12,7 +12,7 @@ import pytest
 from claim_cases import cases_of
 
 from mesascope.papers import PAPERS, PRESETS, _intervals, _minimized, claims, differences
-from mesascope.papers._claim import UnsettledError, all_of, old_table
+from mesascope.papers._claim import UnsettledError, all_of
 from mesascope.records import Evidence, Origin, canonical_json, cite, known_keys
 
 ALL = {claim.id: claim for claim in claims()}
@@ -75,7 +75,7 @@ PRINTED = {"printed", "table"}
 
 def _thresholds(id):
     """What a claim is judged by: its settings with numbers that are not whole, but for sizes and data."""
-    settings = old_table(ALL[id].settings["small"])
+    settings = ALL[id].settings["small"].as_table()
     return sorted(name for name in set(settings) - SIZES - DATA if _parts(settings[name]))
 
 
@@ -116,9 +116,6 @@ TRIES = {f"{id}-{name}": (id, *what) for id, case in CASES.items() for name, *wh
 
 
 def _run(id, blanks):
-    if isinstance(ALL[id].settings["small"], dict):
-        settings = {**ALL[id].settings["small"], **CASES[id].smoke}
-        return ALL[id].check({**settings, **{name: _blank(settings[name]) for name in blanks}})
     settings = replace(ALL[id].settings["small"], **CASES[id].smoke)
     return ALL[id].check(replace(settings, **{name: _blank(getattr(settings, name)) for name in blanks}))
 
@@ -136,7 +133,7 @@ def test_its_words_are_complete_and_short(claim):
     assert {claim.evidence_of(preset) for preset in PRESETS} <= set(get_args(Evidence))
     assert set(claim.settings) == set(PRESETS)
     canonical_json(
-        [old_table(settings) for settings in claim.settings.values()]
+        [settings.as_table() for settings in claim.settings.values()]
     )  # what goes into a record and a fingerprint
 
 
@@ -178,7 +175,7 @@ def test_every_claim_has_its_case(paper):
 @pytest.mark.parametrize("id", CASES)
 def test_the_small_case_keeps_what_the_claim_is_judged_by(id):
     # with another criterion a wrong world would be tested against nothing that counts
-    settings, smoke = old_table(ALL[id].settings["small"]), CASES[id].smoke
+    settings, smoke = ALL[id].settings["small"].as_table(), CASES[id].smoke
     assert set(smoke) <= SIZES
     assert set(smoke.get("learners", [])) <= set(settings.get("learners", []))
 

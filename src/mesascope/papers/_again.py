@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mesascope.records import ClaimRecord, Provenance, RecordError, RunDirectory, plain, provenance
 
-from ._claim import Settings, old_table
+from ._claim import Settings
 
 
 def why_again(run: RunDirectory, claim: str, settings: Settings, rerun: bool = False) -> str | None:
@@ -29,7 +29,7 @@ def why_again(run: RunDirectory, claim: str, settings: Settings, rerun: bool = F
 
 def _difference(record: ClaimRecord, settings: Settings) -> str | None:
     then, now = record.provenance, provenance()
-    if record.setting != plain(old_table(settings)):
+    if record.setting != plain(settings.as_table()):
         return "its settings changed"
     if then.code == now.code:
         return None

@@ -42,12 +42,7 @@ class Settings:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
-OldSettings = Mapping[str, Any]
-S = TypeVar("S", bound=Settings | OldSettings)
-
-
-def old_table(settings: Any) -> dict[str, Any]:
-    return settings.as_table() if isinstance(settings, Settings) else dict(settings)
+S = TypeVar("S", bound=Settings)
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ class Claim(Generic[S]):
 
     def seed(self, preset: Preset) -> int | None:
         """The seed under a preset, None where nothing is sampled."""
-        return old_table(self.settings[preset]).get("seed")
+        return getattr(self.settings[preset], "seed", None)
 
     def evidence_of(self, preset: Preset) -> Evidence:
         """What the outcome rests on under a preset."""
@@ -154,8 +149,7 @@ class Difference:
 
 def presets(small: S, **full: Any) -> dict[Preset, S]:
     """Settings of the small preset, and of the full one where some differ."""
-    full_size: Any = replace(small, **full) if isinstance(small, Settings) else {**small, **full}
-    return {"small": small, "full": full_size}
+    return {"small": small, "full": replace(small, **full)}
 
 
 def decide(holds: bool) -> Decision:

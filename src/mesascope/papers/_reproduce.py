@@ -16,7 +16,7 @@ from mesascope.core import forget_programs, require_x64
 from mesascope.records import NO_FINGERPRINT, ClaimRecord, RunDirectory, fingerprint, provenance
 
 from ._again import why_again
-from ._claim import PRESETS, Claim, Finding, Preset, UnsettledError, old_table
+from ._claim import PRESETS, Claim, Finding, Preset, UnsettledError
 from ._progress import working
 from ._registry import claims
 
@@ -101,7 +101,7 @@ def reproduce(
     records: list[ClaimRecord] = []
     again: dict[str, str] = {}
     for index, claim in enumerate(chosen):
-        mark = fingerprint(claim.id, old_table(claim.settings[preset]), preset)
+        mark = fingerprint(claim.id, claim.settings[preset].as_table(), preset)
         record = None if rerun else run.reusable_claim(claim.id, mark)
         if record is not None:
             tell(Event("reused", claim, index, len(chosen), record))
@@ -171,7 +171,7 @@ def _stored(
         tolerance=finding.tolerance,
         seconds=seconds,
         details=dict(finding.details),
-        setting=old_table(claim.settings[preset]),
+        setting=claim.settings[preset].as_table(),
         preset=preset,
         seed=claim.seed(preset),
         fingerprint=mark,

@@ -43,10 +43,6 @@ def seeds_of(settings: Seeds) -> list[int]:
     return list(range(settings.seed, settings.seed + settings.seeds))
 
 
-def seeds_of_old(settings: Any) -> list[int]:
-    return [settings["seed"] + number for number in range(settings["seeds"])]
-
-
 def trained_models(
     make: Callable[[Array], Model], process: Any, task: Any, seeds: list[int], **settings: Any
 ) -> list[Model]:

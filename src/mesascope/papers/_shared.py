@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from mesascope.records import canonical_json
 
-from ._claim import OldSettings, Settings
+from ._claim import Settings
 
 S = TypeVar("S", bound=Settings)
 P = ParamSpec("P")
@@ -43,32 +43,5 @@ def shared(
             return results[key]
 
         return cached
-
-    return decorate
-
-
-def shared_by_name(
-    *names: str,
-) -> Callable[[Callable[[OldSettings], Result]], Callable[[OldSettings], Result]]:
-    """Decorate a function of settings: asked again with the same ones it gives the same result, computed once.
-
-    The function is given the settings of these names only, so that its result cannot depend on others.
-    """
-
-    def decorate(function: Callable[[OldSettings], Result]) -> Callable[[OldSettings], Result]:
-        kept: OrderedDict[str, Any] = OrderedDict()
-
-        @wraps(function)
-        def asked(settings: OldSettings) -> Result:
-            chosen = {name: settings[name] for name in names}
-            key = canonical_json(chosen)
-            if key not in kept:
-                kept[key] = function(chosen)
-                while len(kept) > _CACHED:
-                    kept.popitem(last=False)
-            kept.move_to_end(key)
-            return kept[key]
-
-        return asked
 
     return decorate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mesascope.records import SHIPPED, ClaimRecord, RecordError, RunDirectory, plain
 
-from ._claim import PRESETS, Claim, Preset, old_table
+from ._claim import PRESETS, Claim, Preset
 
 
 def shipped_run(preset: Preset) -> RunDirectory:
@@ -36,7 +36,7 @@ def changed(record: ClaimRecord, claim: Claim) -> list[str]:
         "statement": claim.statement,
         "criterion": claim.criterion,
         "evidence": claim.evidence_of(preset),
-        "setting": plain(old_table(claim.settings[preset])),
+        "setting": plain(claim.settings[preset].as_table()),
     }
     return [name for name, value in now.items() if getattr(record, name) != value]
 
