@@ -24,10 +24,7 @@ def relative_error(found: Any, expected: Any) -> float:
 
 
 def identity(
-    errors: Mapping[str, float],
-    tolerance: float,
-    figures: Mapping[str, Figure] | None = None,
-    **details: Any,
+    errors: Mapping[str, float], tolerance: float, figures: Mapping[str, Figure] | None = None, **details: Any
 ) -> Finding:
     """The finding on an identity: its largest error against 0, verified within the tolerance.
 

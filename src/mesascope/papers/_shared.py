@@ -26,9 +26,7 @@ def shared(
     which a record could hold, belong to the question.
     """
 
-    def decorate(
-        function: Callable[Concatenate[S, P], Result],
-    ) -> Callable[Concatenate[S, P], Result]:
+    def decorate(function: Callable[Concatenate[S, P], Result]) -> Callable[Concatenate[S, P], Result]:
         results: OrderedDict[str, Result] = OrderedDict()
 
         @wraps(function)

@@ -16,10 +16,7 @@ from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._minimized import minimized
 from ._common import PAPER, covariance
 
-_PARTS = {
-    "theorem 3: the gradient by all A": False,
-    "theorem 4: the gradient by all A and B": True,
-}
+_PARTS = {"theorem 3: the gradient by all A": False, "theorem 4: the gradient by all A and B": True}
 
 
 def _critical(settings: _Critical) -> Finding:
@@ -116,12 +113,7 @@ CLAIMS = (
         ),
         source="ahn2023, Theorems 3 and 4",
         settings=presets(
-            _Critical(
-                cases={
-                    "still": ((2, 2, 3), (2, 3, 2), (3, 2, 2)),
-                    "moves": ((2, 2, 2), (2, 3, 2)),
-                }
-            )
+            _Critical(cases={"still": ((2, 2, 3), (2, 3, 2), (3, 2, 2)), "moves": ((2, 2, 2), (2, 3, 2))})
         ),
         check=_critical,
         criterion=(

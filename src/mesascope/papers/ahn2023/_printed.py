@@ -41,8 +41,7 @@ def _printed(settings: _Printed) -> Finding:
     parts: dict[str, Decision] = {
         f"the matrices for {_ROTATED} are the best multiples": within(off[_ROTATED], settings.tolerance),
         f"the matrices for {_IDENTITY} are another minimum": all_of(
-            within(off[_IDENTITY], settings.tolerance),
-            within(-other.loss / best.loss, -settings.least_ratio),
+            within(off[_IDENTITY], settings.tolerance), within(-other.loss / best.loss, -settings.least_ratio)
         ),
         "the losses for both are those of their minima": decide(
             all(

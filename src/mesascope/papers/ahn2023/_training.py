@@ -77,9 +77,7 @@ def _trained(settings: Training, moves: bool, seed: int) -> Trained:
     layers, sigma = settings.layers, covariance(settings.eigenvalues, seed)
     shape = (layers, *sigma.shape)
     keys = jax.random.split(named_key(seed, "layers"))
-    start = Layers(
-        *(settings.scale * jax.random.normal(key, shape, jnp.float32) for key in keys),
-    )
+    start = Layers(*(settings.scale * jax.random.normal(key, shape, jnp.float32) for key in keys))
     if not moves:
         start = start._replace(b=jnp.zeros(shape, jnp.float32))
     state = (start, _rule(moves).init(start))

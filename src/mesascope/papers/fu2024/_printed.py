@@ -25,10 +25,7 @@ def _printed(settings: _Printed) -> Finding:
     parts["about three a layer"] = between(interval, least, most)
     return Finding(
         {"iterations": [mean for mean, _ in means], "iterations_per_layer": slope},
-        {
-            "iterations": settings.counts,
-            "iterations_per_layer": f"between {least} and {most}",
-        },
+        {"iterations": settings.counts, "iterations_per_layer": f"between {least} and {most}"},
         near,
         all_of(*parts.values()),
         {

@@ -112,9 +112,7 @@ def symmetric_minimizer(moments: np.ndarray, starts: int, loops: int, seed: int)
 def _fit(moments: np.ndarray, starts: int, loops: int, seed: int, symmetric: bool) -> Fit:
     dim, flat = moments.shape[1], jnp.asarray(np.moveaxis(moments, 0, -1))
     best = best_of(
-        lambda number: search(flat, loops, [seed, loops, dim, number], symmetric),
-        range(starts),
-        _NEARNESS,
+        lambda number: search(flat, loops, [seed, loops, dim, number], symmetric), range(starts), _NEARNESS
     )
     m = _part(best.point[: dim * dim].reshape(dim, dim), symmetric)
     return Fit(m, best.point[dim * dim :], best.reached, best.starts)

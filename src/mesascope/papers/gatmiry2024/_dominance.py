@@ -138,13 +138,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, reduced",
-        settings=presets(
-            _Dominance(),
-            dim=10,
-            loops=(1, 2, 4, 8),
-            matrices=500,
-            prompts=5000,
-        ),
+        settings=presets(_Dominance(), dim=10, loops=(1, 2, 4, 8), matrices=500, prompts=5000),
         check=_above,
         criterion=(
             "Both sides are compared at multiples of Σ⁻¹, exact to 1e-9, and at random matrices, symmetric and not, where the "

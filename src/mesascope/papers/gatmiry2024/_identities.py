@@ -40,9 +40,7 @@ def _closed_form(settings: _Cases) -> Finding:
     return identity(errors, settings.tolerance)
 
 
-def _layers(
-    settings: _Cases,
-) -> Iterator[tuple[str, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]]:
+def _layers(settings: _Cases) -> Iterator[tuple[str, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]]:
     """Name, A without symmetry, u, the number of loops, and prompts x, y, case by case."""
     for dim, examples, loops in settings.cases:
         rng = np.random.default_rng([settings.seed, dim, loops])
@@ -192,12 +190,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="exact",
-        settings=presets(
-            _OneLoop(),
-            dim=5,
-            examples=(10, 40, 160),
-            starts=5,
-        ),
+        settings=presets(_OneLoop(), dim=5, examples=(10, 40, 160), starts=5),
         check=_one_loop,
         criterion=(
             "Two exact losses at random weights must agree to 1e-12, their rounding. Ends of flows may be 1e-6 from the "

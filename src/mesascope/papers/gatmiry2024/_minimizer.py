@@ -218,12 +218,7 @@ CLAIMS = (
         source="gatmiry2024, Theorem 3.2 (arXiv v1, second-hand): u = 0, (1 − c)Σ⁻¹ ⪯ A ⪯ (1 + c)Σ⁻¹, c → 0 as n grows",
         origin="paper, second-hand",
         evidence="measured, reduced",
-        settings=presets(
-            _Closest(),
-            loops=(2, 3, 4),
-            sets=10,
-            prompts=20_000,
-        ),
+        settings=presets(_Closest(), loops=(2, 3, 4), sets=10, prompts=20_000),
         check=_closeness,
         criterion=(
             f"{_STARTS} ‖u‖ may be 1e-3, where BFGS stops; it is 0 on every set. By 95 % intervals over sets "
@@ -248,12 +243,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, reduced",
-        settings=presets(
-            _Rotated(),
-            sets=10,
-            prompts=20_000,
-            fresh=500_000,
-        ),
+        settings=presets(_Rotated(), sets=10, prompts=20_000, fresh=500_000),
         check=_rotated,
         criterion=(
             f"{_STARTS} "

@@ -319,10 +319,7 @@ CLAIMS = (
         source=(
             "huang2024, abstract (balanced features, the second of two phases); the rate and its constant are derived here"
         ),
-        settings=presets(
-            _LateRate(),
-            cases=((2, 20), (4, 30), (3, 100)),
-        ),
+        settings=presets(_LateRate(), cases=((2, 20), (4, 30), (3, 100))),
         check=_late_rate,
         origin="ours",
         criterion=(

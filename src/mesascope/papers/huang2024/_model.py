@@ -133,13 +133,7 @@ def flow_of(settings: Flow) -> FeatureFlow:
     start = FeatureAttention(jnp.zeros((settings.features,) * 2))
     flow = settled(
         gradient_flow(
-            start,
-            process,
-            task,
-            engine=CountedPrompts(),
-            until=settings.time,
-            rtol=1e-8,
-            atol=1e-10,
+            start, process, task, engine=CountedPrompts(), until=settings.time, rtol=1e-8, atol=1e-10
         )
     )
     objective, path = flow.objective, flow.trajectory.scores

@@ -199,13 +199,7 @@ CLAIMS = (
             "with its attention on examples of the query's feature."
         ),
         source="huang2024, abstract (balanced features); a whole layer, trained from random starts, is ours",
-        settings=presets(
-            _Layer(),
-            features=8,
-            examples=100,
-            steps=5000,
-            seeds=10,
-        ),
+        settings=presets(_Layer(), features=8, examples=100, steps=5000, seeds=10),
         check=_layer,
         criterion=(
             "The 95 % intervals over seeds (five, full ten) lie below 0.01 of the squared error of predicting 0 and above "
@@ -224,11 +218,7 @@ CLAIMS = (
             "end brings all losses near those of attention on matching examples alone."
         ),
         source="huang2024, abstract (stage-wise convergence); drawn prompts are ours",
-        settings=presets(
-            _SampledStages(),
-            batch=2048,
-            seeds=10,
-        ),
+        settings=presets(_SampledStages(), batch=2048, seeds=10),
         check=_sampled_stages,
         criterion=(
             "By 95 % intervals over seeds (five, full ten): after 12 steps less than half of the dominant feature's excess "

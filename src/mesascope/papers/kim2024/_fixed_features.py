@@ -240,12 +240,7 @@ CLAIMS = (
             "kim2024, abstract (a benign landscape in the mean-field, two-timescale limit); finite widths, ReLU features "
             "without output weights and L-BFGS are ours"
         ),
-        settings=presets(
-            _Benign(),
-            starts=10,
-            seeds=300,
-            most=0.01,
-        ),
+        settings=presets(_Benign(), starts=10, seeds=300, most=0.01),
         check=_benign,
         criterion=(
             "A set of targets is bad if a start comes to rest with more than a thousandth of the targets outside of the span; "

@@ -10,15 +10,7 @@ from .._intervals import between, mean_interval
 from .._names import answer_of, name_of, named
 from .._still_falling import unless_falling
 from ._layer import PAPER
-from ._nonlinear_targets import (
-    FULL_SIZES,
-    REST,
-    Judged,
-    data,
-    relative_steps,
-    test_prompts,
-    trained_layers,
-)
+from ._nonlinear_targets import FULL_SIZES, REST, Judged, data, relative_steps, test_prompts, trained_layers
 
 
 def _named(settings: _Named) -> Finding:
@@ -91,11 +83,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, reduced",
-        settings=presets(
-            _Named(),
-            **FULL_SIZES,
-            tasks=2000,
-        ),
+        settings=presets(_Named(), **FULL_SIZES, tasks=2000),
         check=_named,
         criterion=(
             "`identify` calls a learner what the layer does if it lies within a hundredth of its squared answers, and takes "

@@ -202,10 +202,7 @@ CLAIMS = (
         ),
         origin="paper, second-hand",
         evidence="measured, reduced",
-        settings=presets(
-            _Relu(),
-            **FULL_SIZES,
-        ),
+        settings=presets(_Relu(), **FULL_SIZES),
         check=_relu,
         criterion=(
             "95 % intervals over seeds, at least five: the preconditioner is within 5 % of a multiple of the identity, all "

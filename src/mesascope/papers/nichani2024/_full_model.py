@@ -238,13 +238,7 @@ class _Finds(_Training):
     mean: float = 0.837
 
 
-_AUTHORS: dict[str, Any] = {
-    "method": "sgd",
-    "rate": 1.0,
-    "steps": 2**17,
-    "batch": 1024,
-    "sequences": 100_000,
-}
+_AUTHORS: dict[str, Any] = {"method": "sgd", "rate": 1.0, "steps": 2**17, "batch": 1024, "sequences": 100_000}
 _COST = "about 8 h"
 _HISTORY = (
     "Tried before with random graphs, seeds 0 to 4, 500 to 1200 steps of Adam with rates from 0.02 to 0.05: one of the five "

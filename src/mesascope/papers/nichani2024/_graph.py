@@ -220,11 +220,7 @@ CLAIMS = (
         source="nichani2024, abstract; the start A⁽¹⁾ = 0, A⁽²⁾ = I is that of the theory (second-hand)",
         origin="paper, second-hand",
         evidence="measured, another model",
-        settings=presets(
-            _FirstGradient(),
-            seeds=10,
-            sequences=200_000,
-        ),
+        settings=presets(_FirstGradient(), seeds=10, sequences=200_000),
         check=_first_gradient,
         criterion=(
             "Descent must raise the parent's score most in every row with a parent: each of some 150 differences a graph "
@@ -243,13 +239,7 @@ CLAIMS = (
         ),
         origin="paper",
         evidence="measured, another model",
-        settings=presets(
-            _Adjacency(),
-            rate=0.05,
-            steps=2000,
-            batch=1024,
-            seeds=10,
-        ),
+        settings=presets(_Adjacency(), rate=0.05, steps=2000, batch=1024, seeds=10),
         check=_adjacency,
         criterion=(
             "By 95 % intervals over random graphs, each with a seed of its own, attention to the parent must be above 0.97 in "

@@ -96,13 +96,7 @@ CLAIMS = (
         source="nichani2024, abstract; chains: authors' code, single_parent.py:29-30; thresholds and uniform symbols are ours",
         origin="paper",
         evidence="measured, another model",
-        settings=presets(
-            _Induction(),
-            rate=0.05,
-            steps=2000,
-            batch=1024,
-            seeds=10,
-        ),
+        settings=presets(_Induction(), rate=0.05, steps=2000, batch=1024, seeds=10),
         check=_induction,
         criterion=(
             "On uniform symbols that no chain made, so that nothing else tells them apart, 95 % intervals over seeds must put "

@@ -156,13 +156,7 @@ CLAIMS = (
         source="nichani2024, main theorem (loss for T → ∞, second-hand); the share of the gain as its measure is ours",
         origin="ours",
         evidence="measured, another model",
-        settings=presets(
-            _Lengths(),
-            lengths=(10, 80, 640, 5120),
-            seeds=10,
-            chosen_on=5000,
-            sequences=10_000,
-        ),
+        settings=presets(_Lengths(), lengths=(10, 80, 640, 5120), seeds=10, chosen_on=5000, sequences=10_000),
         check=_share,
         criterion=(
             "β and ε are the best of a grid for each length, on sequences of their own. By 95 % intervals over graphs the "

@@ -206,11 +206,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, another model",
-        settings=presets(
-            _Lengths(steps=200, seed=100),
-            **_FULL,
-            lengths=(10, 20, 40, 80),
-        ),
+        settings=presets(_Lengths(steps=200, seed=100), **_FULL, lengths=(10, 20, 40, 80)),
         check=_trained_share,
         criterion=(
             "95 % intervals over graphs of the differences between lengths must lie below 0; a share that does not fall "

@@ -295,13 +295,7 @@ CLAIMS = (
             "subtracts a multiple of Σ x_i x_iᵀ x_{t−1}."
         ),
         source=f"found here; setting after sander2024, authors' program {PROGRAM}, augmented.py (Figure 5)",
-        settings=presets(
-            _WithoutCommuting(),
-            dim=5,
-            horizon=50,
-            steps=5000,
-            seeds=8,
-        ),
+        settings=presets(_WithoutCommuting(), dim=5, horizon=50, steps=5000, seeds=8),
         check=_without_commuting,
         origin="ours",
         criterion=(

@@ -190,11 +190,7 @@ CLAIMS = (
             f"found here; sander2024, authors' program {PROGRAM}, unitary.py:29-35 (the loss), :7-18 and :64-68 (start, rate, "
             "steps), tensors/{A,B,P}_unitary.npy"
         ),
-        settings=presets(
-            _DoubleCount(),
-            dim=4,
-            contexts=(2, 3, 4, 6),
-        ),
+        settings=presets(_DoubleCount(), dim=4, contexts=(2, 3, 4, 6)),
         check=_double_count,
         criterion=(
             "Losses are finite sums over roots of unity: 1e-12 is rounding. The descent is repeated with the authors' start, "

@@ -123,11 +123,7 @@ CLAIMS = (
             "polynomial in C = BᵀA and the row p of positions."
         ),
         source=f"sander2024, authors' program {PROGRAM}, orthogonal.py:25-31 (the same polynomial in other terms)",
-        settings=presets(
-            _RotationLoss(),
-            rotation_dim=6,
-            contexts=(2, 3, 4, 6),
-        ),
+        settings=presets(_RotationLoss(), rotation_dim=6, contexts=(2, 3, 4, 6)),
         check=_rotation_loss,
         criterion=(
             "At random weights against the mean loss of the layer over all roots of unity: both are finite sums, and only "

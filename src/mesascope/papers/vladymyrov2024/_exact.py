@@ -151,11 +151,7 @@ def _second_order(settings: _SecondOrder) -> Finding:
 
 def _rate(settings: _Rate) -> Finding:
     """Layers of GD++, and steps of descent, until the error is small."""
-    wanted, conditions, tolerance = (
-        settings.error,
-        np.asarray(settings.conditions),
-        settings.tolerance,
-    )
+    wanted, conditions, tolerance = (settings.error, np.asarray(settings.conditions), settings.tolerance)
     needed, steps = [], []
     for condition in conditions:
         prompts = _Prompts(condition, settings)

@@ -334,9 +334,7 @@ CLAIMS = (
         origin="paper",
         evidence="measured, another model",
         settings=presets(
-            _Tuned(layers=5, rate=0.05, rivals=("constant", "adaptive", "tuned")),
-            **FULL_SIZES,
-            layers=6,
+            _Tuned(layers=5, rate=0.05, rivals=("constant", "adaptive", "tuned")), **FULL_SIZES, layers=6
         ),
         check=_tuned_rival,
         criterion=(

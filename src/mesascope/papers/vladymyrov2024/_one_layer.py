@@ -76,11 +76,7 @@ CLAIMS = (
         origin="ours",
         evidence="exact",
         settings=presets(
-            _Search(),
-            dim=10,
-            examples=20,
-            largest_noises=tuple(float(one) for one in range(8)),
-            scale=0.1,
+            _Search(), dim=10, examples=20, largest_noises=tuple(float(one) for one in range(8)), scale=0.1
         ),
         check=_searched,
         criterion=(

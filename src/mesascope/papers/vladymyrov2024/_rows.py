@@ -201,10 +201,7 @@ CLAIMS = (
         source=f"{PAPER}, Table 1 (σ_max = 5: DIAG of two and three layers, CONSTRR, ADARR, TUNEDRR)",
         origin="paper",
         evidence="measured, another model",
-        settings=presets(
-            _BesideRidge(),
-            **{**FULL_SIZES, "steps": (50_000, 50_000)},
-        ),
+        settings=presets(_BesideRidge(), **{**FULL_SIZES, "steps": (50_000, 50_000)}),
         check=_beside_ridge,
         criterion=(
             "The 95 % intervals over five seeds of the differences on the same prompts must not reach 0. Against the estimates "

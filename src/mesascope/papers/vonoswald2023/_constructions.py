@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.learners import (
-    GradientDescent,
-    GradientDescentPlusPlus,
-    Learner,
-    predictions,
-    prompt_examples,
-)
+from mesascope.learners import GradientDescent, GradientDescentPlusPlus, Learner, predictions, prompt_examples
 from mesascope.processes import LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory

@@ -279,10 +279,7 @@ def _figure(losses: np.ndarray, ratios: np.ndarray, settings: _Judged) -> Figure
             Panel(
                 title="What tokens depend on behind the first layer",
                 ylabel="the next token / all others",
-                traces=(
-                    *curve(steps, ratios.T, "two trained layers", 0),
-                    Rule(value=1.0, label="all alike"),
-                ),
+                traces=(*curve(steps, ratios.T, "two trained layers", 0), Rule(value=1.0, label="all alike")),
                 **axes,
             ),
         ),

@@ -94,10 +94,7 @@ def _best_plus_plus(eigenvalues: np.ndarray, settings: _Search) -> _Best:
 
 def _best(eigenvalues: np.ndarray, settings: _Search) -> dict[str, _Best]:
     """The best equal steps of either algorithm, each from random starts."""
-    return {
-        "GD": _best_plain(eigenvalues, settings),
-        "GD++": _best_plus_plus(eigenvalues, settings),
-    }
+    return {"GD": _best_plain(eigenvalues, settings), "GD++": _best_plus_plus(eigenvalues, settings)}
 
 
 @shared(_Training)

@@ -67,15 +67,7 @@ def _one_step(found: list[Identification]) -> Decision:
 
 
 _NAME = "gradient-descent"
-_ALGORITHMS = [
-    "zero",
-    "average",
-    _NAME,
-    "gradient-descent++",
-    "newton",
-    "least-squares",
-    "ridge",
-]
+_ALGORITHMS = ["zero", "average", _NAME, "gradient-descent++", "newton", "least-squares", "ridge"]
 _MATRICES = ["preconditioned-gradient-descent"]
 
 

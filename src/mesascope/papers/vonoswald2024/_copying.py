@@ -33,12 +33,7 @@ class _Training(Training):
 
 def _start(settings: _Training, key: Array) -> SequenceModel:
     return transformer(
-        settings.dim,
-        settings.width,
-        settings.layers,
-        settings.heads,
-        settings.horizon,
-        key=key,
+        settings.dim, settings.width, settings.layers, settings.heads, settings.horizon, key=key
     )
 
 

@@ -129,9 +129,7 @@ def trained_layers(settings: LayerTraining) -> dict[int, list[SequenceModel]]:
         seeds_of(settings),
         halves(settings.steps),
         optimizer=_optimizer(
-            settings.rate,
-            settings.decay,
-            settings.steps if settings.schedule == "cosine" else 0,
+            settings.rate, settings.decay, settings.steps if settings.schedule == "cosine" else 0
         ),
         batch=settings.batch,
         held_out=2,

@@ -36,13 +36,7 @@ class Trained(LinearTraining, Tested):
     """Trained networks, and how these are compared."""
 
 
-PAPER_SIZES: dict[str, Any] = {
-    "dim": 10,
-    "horizon": 50,
-    "batch": 256,
-    "steps": 20_000,
-    "rate": 0.003,
-}
+PAPER_SIZES: dict[str, Any] = {"dim": 10, "horizon": 50, "batch": 256, "steps": 20_000, "rate": 0.003}
 
 
 def linear_layers(settings: LinearTraining, layers: int) -> list[SequenceModel]:

@@ -9,12 +9,7 @@ from .._claim import Claim, Finding, all_of, presets
 from .._names import answer_of, name_of, named
 from .._still_falling import unless_falling
 from ._common import PAPER, data
-from ._models import (
-    PAPER_SIZES,
-    Trained,
-    fall_of_mesa_layers,
-    mesa_layers,
-)
+from ._models import PAPER_SIZES, Trained, fall_of_mesa_layers, mesa_layers
 
 
 def _mesa(settings: _Asked) -> Finding:
@@ -34,10 +29,7 @@ def _named(models: list[SequenceModel], name: str, falling: float, settings: _As
         {"names": name},
         None,
         unless_falling(decision, falling),
-        {
-            "fall_of_the_loss_in_the_second_half": falling,
-            "seeds": [answer_of(one, name) for one in found],
-        },
+        {"fall_of_the_loss_in_the_second_half": falling, "seeds": [answer_of(one, name) for one in found]},
     )
 
 

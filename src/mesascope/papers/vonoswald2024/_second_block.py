@@ -210,10 +210,7 @@ CLAIMS = (
             "found here; in agreement with vonoswald2024, caption of Figure 13 ('faint additional structure'), and with "
             "the authors' twelve numbers for Figure 4A, which contain the block (`interpol_helpers.py:174-206`)"
         ),
-        settings=presets(
-            _SecondBlock(),
-            **AUTHORS_TRAINING,
-        ),
+        settings=presets(_SecondBlock(), **AUTHORS_TRAINING),
         check=_second_block,
         criterion=(
             "The best numbers are closed forms of moments. What the block takes off, on draws other than those it was "

@@ -323,11 +323,7 @@ CLAIMS = (
             "entries stay 0, and it ends as Theorem 4.1 says."
         ),
         source="zhang2024, Lemma 5.2, eq. (5.4), and Theorem 4.1, eq. (4.1) (arXiv v3)",
-        settings=presets(
-            _Reduced(),
-            eigenvalues=(2.0, 1.6, 1.3, 1.0, 0.8, 0.6, 0.4, 0.2),
-            examples=40,
-        ),
+        settings=presets(_Reduced(), eigenvalues=(2.0, 1.6, 1.3, 1.0, 0.8, 0.6, 0.4, 0.2), examples=40),
         check=_reduced,
         criterion=(
             "Both solvers keep local errors below 1e-9, and the flow stops where the gradient is 1e-9 of its scale: 1e-6 of "
@@ -361,10 +357,7 @@ CLAIMS = (
         ),
         source="found here; zhang2024, section 3.3, leaves starts other than Assumption 3.3 to future work",
         origin="ours",
-        settings=presets(
-            _OtherStarts(),
-            starts=40,
-        ),
+        settings=presets(_OtherStarts(), starts=40),
         check=_other_starts,
         criterion=(
             "Eight starts, forty in the full preset, all entries N(0, 0.3²). Flows stop where the gradient is 1e-9 of its "

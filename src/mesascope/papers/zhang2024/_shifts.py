@@ -39,10 +39,7 @@ def _test_risk(settings: _TestRisk) -> Finding:
         "its order": within(abs(float(orders[-1]) - 2), settings.order),
     }
     return Finding(
-        {
-            "largest_relative_error": max(*errors, *far_errors),
-            "order_of_the_floor": float(orders[-1]),
-        },
+        {"largest_relative_error": max(*errors, *far_errors), "order_of_the_floor": float(orders[-1])},
         {"largest_relative_error": 0.0, "order_of_the_floor": 2.0},
         settings.tolerance,
         all_of(*parts.values()),
@@ -139,11 +136,7 @@ CLAIMS = (
             "with M to a floor of order 1/N²."
         ),
         source="zhang2024, Theorem 4.2, eq. (4.6), averaged over w ~ N(0, I), and the text after it (arXiv v3)",
-        settings=presets(
-            _TestRisk(),
-            eigenvalues=(2.0, 1.0, 0.4),
-            lengths=60,
-        ),
+        settings=presets(_TestRisk(), eigenvalues=(2.0, 1.0, 0.4), lengths=60),
         check=_test_risk,
         criterion=(
             "Exact risks of the layer at the end of the flow, M from 1 to 10⁵. Flows stop where the gradient is 1e-9 of its "
@@ -162,10 +155,7 @@ CLAIMS = (
             "instead of wᵀx_q."
         ),
         source="zhang2024, section 4.2 (covariate shifts), after eq. (4.8) (arXiv v3)",
-        settings=presets(
-            _CovariateShift(),
-            eigenvalues=(2.0, 1.0, 0.4),
-        ),
+        settings=presets(_CovariateShift(), eigenvalues=(2.0, 1.0, 0.4)),
         check=_covariate_shift,
         criterion=(
             "The best multiple of wᵀx_q is c² and the squared correlation with it 1, from exact losses at a million examples "

@@ -60,10 +60,7 @@ def _expected_ratio(settings: _ExpectedRatio) -> Finding:
 
 def _sampled_ratio(settings: _SampledRatio) -> Finding:
     """Mean quotient and regression coefficient of predictions on test sequences, against the exact expectations."""
-    process, task = (
-        DiagonalUnitary(Gaussian(settings.scale), settings.dim),
-        NextToken(settings.horizon),
-    )
+    process, task = (DiagonalUnitary(Gaussian(settings.scale), settings.dim), NextToken(settings.horizon))
     model = diagonal_run(process, task, (0.1, 0.1)).model
     product = float(model.products()[0])
     lengths = settings.context_lengths
@@ -333,10 +330,7 @@ CLAIMS = (
             "are the same at every context length."
         ),
         source="zheng2024: found here, beside Proposition 4.1",
-        settings=presets(
-            _SampledRatio(),
-            samples=200_000,
-        ),
+        settings=presets(_SampledRatio(), samples=200_000),
         check=_sampled_ratio,
         criterion=(
             "On drawn test sequences both are within 4 standard errors of their exact expectations, at six lengths: the "

@@ -75,10 +75,7 @@ def _theorem_41(settings: _Theorem41) -> Finding:
             }
         )
     isolated = [case["hessian"]["zero"] == 1 for case in cases if case["alone_within"]]
-    measured = {
-        "exactly_critical": len(cases),
-        "isolated": len(isolated),
-    }
+    measured = {"exactly_critical": len(cases), "isolated": len(isolated)}
     expected = {"exactly_critical": len(cases), "isolated": settings.isolated}
     parts = {
         "critical": "met",
@@ -329,11 +326,7 @@ CLAIMS = (
         ),
         source="zheng2024: asked here",
         origin="ours",
-        settings=presets(
-            _Gaps(),
-            dim=3,
-            starts=400,
-        ),
+        settings=presets(_Gaps(), dim=3, starts=400),
         check=_gaps,
         criterion=(
             f"Gaps and saddles: {_EXACT}. Newton's method from 32 (small) or 400 (full) random starts finds minima and "

@@ -234,13 +234,7 @@ CLAIMS = (
         ),
         source="zheng2024, reviews: two or more layers (second-hand)",
         settings=presets(
-            _Layers(batch=64),
-            dim=5,
-            horizon=50,
-            batch=128,
-            steps=5000,
-            seeds=5,
-            sequences=50_000,
+            _Layers(batch=64), dim=5, horizon=50, batch=128, steps=5000, seeds=5, sequences=50_000
         ),
         check=_several_layers,
         criterion=(
@@ -259,14 +253,7 @@ CLAIMS = (
             "On Gaussian tokens two trained softmax layers end below a third of the mean error of one linear layer."
         ),
         source="zheng2024, reviews: softmax attention (second-hand)",
-        settings=presets(
-            _Softmax(steps=600),
-            dim=5,
-            horizon=50,
-            steps=5000,
-            seeds=5,
-            sequences=50_000,
-        ),
+        settings=presets(_Softmax(steps=600), dim=5, horizon=50, steps=5000, seeds=5, sequences=50_000),
         check=_softmax,
         criterion=(
             "For each of three (small) or five (full) seeds the 95 % interval of the mean over test sequences lies below a "

@@ -348,10 +348,7 @@ CLAIMS = (
             f"zheng2024, {PROGRAM}, main_train_ar.py:66-70 with --dim 5 --isotropic 1 --scale 1 --a 0.1 --b 0.1 --lr 1e-4 "
             "(defaults T 100, m 10000, seed 1): its printed ab; no log is stored by the authors"
         ),
-        settings=presets(
-            _Printed(),
-            samples=10_000,
-        ),
+        settings=presets(_Printed(), samples=10_000),
         check=_printed,
         criterion=(
             "The program's own 10 000 sequences, rebuilt from its random number generator, give the printed numbers to "
@@ -397,11 +394,7 @@ CLAIMS = (
             "expectation ab·E x², which ends near 1/5."
         ),
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, main_train_ar.py:76-80, plot.py:42-78",
-        settings=presets(
-            _Quotients(**_GAUSSIAN),
-            **_FULL,
-            of_the_program=1,
-        ),
+        settings=presets(_Quotients(**_GAUSSIAN), **_FULL, of_the_program=1),
         check=_quotients,
         criterion=_CRITERION.format(small=500, full="five and the program's own", line="1 % of 1/5")
         + " As there, 10⁻⁵ is added to x; weights are those of the batch's own descent.",
@@ -419,10 +412,7 @@ CLAIMS = (
             "descent are those along descent on sampled batches, as Figures 1c and 1d plot them."
         ),
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, plot.py:80-154, main_train_ar.py:62, 66-70, 82-83",
-        settings=presets(
-            _Curves(**_ONE_HOT, figure="figure-1c", loss_figure="figure-1d"),
-            **_FULL,
-        ),
+        settings=presets(_Curves(**_ONE_HOT, figure="figure-1c", loss_figure="figure-1d"), **_FULL),
         check=_curves,
         criterion=_CRITERION.format(
             small=1000, full="five", line="1 % of the limit, or of the largest loss in the panel,"

@@ -316,11 +316,7 @@ CLAIMS = (
             "predicts 0 on the others; most starts, not all, learn every coordinate."
         ),
         source="zheng2024, reviews: unmerged weights (second-hand)",
-        settings=presets(
-            _Factored(),
-            horizon=20,
-            starts=16,
-        ),
+        settings=presets(_Factored(), horizon=20, starts=16),
         check=_factored,
         criterion=(
             "Of eight (small) or sixteen (full) random starts on Gaussian tokens every flow ends within 1e-6 of the loss "
