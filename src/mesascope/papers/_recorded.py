@@ -10,10 +10,42 @@ from typing import Any
 
 from jax import Array
 
-from mesascope.dynamics import load_model, train_many
+from mesascope.dynamics import Optimizer, load_model, train_many
 
 from ._progress import checkpoint_every, current_work
-from ._runs import Model, settled
+from ._runs import Model, Seeds, seeds_of, settled
+
+
+class Training(Seeds):
+    """How the models of a claim are trained, one per seed."""
+
+    rate: float
+    batch: int
+
+
+def recorded_trainings(
+    make: Callable[[Array], Model],
+    process: Any,
+    task: Any,
+    recorded: Sequence[int],
+    settings: Training,
+    **optimizer: Any,
+) -> dict[int, list[Model]]:
+    """`recorded_models` with Adam, whose rate follows a cosine; `optimizer` are further settings of it.
+
+    Raises:
+        KeyboardInterrupt, UnsettledError: as `settled`.
+    """
+    return recorded_models(
+        make,
+        process,
+        task,
+        seeds_of(settings),
+        recorded,
+        optimizer=Optimizer("adam", settings.rate, "cosine", **optimizer),
+        batch=settings.batch,
+        held_out=2,
+    )
 
 
 def recorded_models(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.models import Context, LinearAttentionStack, LinearSelfAttention
 from mesascope.processes import LinearRegression
 from mesascope.records import Figure, Line, Panel, Points, Trace
 from mesascope.theory import Construction
@@ -15,16 +14,10 @@ from mesascope.theory import giannou2024 as theory
 
 from ._claim import Claim, Difference, Finding, Settings, UnsettledError, all_of, decide, presets, within
 from ._identity import identity, relative_error
+from ._prompts import construction_stack
 from ._rotations import rotation
 
 PAPER = "giannou2024"
-
-
-def _stack(construction: Construction, context: Context) -> LinearAttentionStack:
-    """Layers with residual connections, ρ = 1."""
-    return LinearAttentionStack(
-        LinearSelfAttention(*layer, "1", context) for layer in zip(*construction, strict=True)
-    )
 
 
 def _repeated(layers: Construction, times: int) -> Construction:
@@ -58,7 +51,7 @@ def _step(settings: _Newton) -> Finding:
         else:
             layers = theory.newton_step_in_two_layers(dim)
             tokens = np.concatenate([tokens, np.zeros_like(a)], -1)
-        streams = _stack(_repeated(layers, steps), "all").outputs(tokens)[each - 1 :: each]
+        streams = construction_stack(_repeated(layers, steps), "1", "all").outputs(tokens)[each - 1 :: each]
         expected = _newton(a, theory.newton_start(a), steps)
         found = [theory.newton_inverse(stream[..., : 3 * dim]) for stream in streams]
         gaps = [relative_error(x, y) for x, y in zip(found, expected, strict=True)]
@@ -80,7 +73,7 @@ def _least_squares(settings: _LeastSquares) -> Finding:
         begin = np.broadcast_to(start * np.eye(dim), gram.shape)
         cross = np.einsum("bni,bn->bi", x[:, :-1], y[:, :-1])
         for steps in settings.steps:
-            layers = _stack(theory.least_squares_by_newton(dim, steps), "examples")
+            layers = construction_stack(theory.least_squares_by_newton(dim, steps), "1")
             answer = np.asarray(layers(tokens))[:, -1, -1]
             (*_, inverse) = (begin, *_newton(gram, begin, steps))
             expected = np.einsum("bi,bij,bj->b", x[:, -1], inverse, cross)
@@ -115,7 +108,7 @@ def _descended(matrix: np.ndarray, goal: float, most: int) -> int:
 def _left(settings: _Conditions, condition: float) -> np.ndarray:
     """‖I − AX‖ after 1, 2, … layers, for a matrix of this condition number and from I/λ_max, λ_max = 1."""
     dim = settings.dim
-    stack = _stack(_repeated(theory.newton_step(dim), settings.layers), "all")
+    stack = construction_stack(_repeated(theory.newton_step(dim), settings.layers), "1", "all")
     a = _with_condition(dim, condition, settings.seed)
     streams = stack.outputs(theory.newton_tokens(a, np.eye(dim)))
     return np.array([np.linalg.norm(np.eye(dim) - a @ theory.newton_inverse(z), 2) for z in streams])

@@ -8,19 +8,17 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel, prompt_linear_transformer
-from mesascope.probes import identify
 from mesascope.records import Decision, Figure, Heatmap, Panel
 from mesascope.theory import ahn2023 as theory
 
 from .._claim import Claim, Finding, all_of, presets, within
 from .._exact_search import best_layer
 from .._intervals import below, mean_interval
-from .._names import name_of, named
+from .._names import Asking, identified_as, identify_all, name_of
 from .._prompts import construction_model, fresh_losses
-from .._recorded import recorded_models
-from .._runs import Seeds, seeds_of
+from .._recorded import Training, recorded_trainings
+from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import halves, loss_between, unless_falling
 from ._common import PAPER, Inputs, covariance, data, distance, fall_of_losses, preconditioners
@@ -72,34 +70,34 @@ def _trained_layer(settings: _Named) -> Finding:
     rival = construction_model(theory.preconditioned_gradient_descent(best[None]))
     middles, models = _trained(settings).values()
     falling = fall_of_losses(middles, models, process, task, settings.prompts, seeds_of(settings))
-    names, fitted, distances = [], [], {}
-    decisions: list[Decision] = []
     above = []
     for number, model in enumerate(models):
         pair = {"model": model, "best": rival}
         losses = fresh_losses(pair, process, task, settings.prompts, settings.seed + number)
         above.append(float(np.mean(losses["model"] - losses["best"])) / loss)
-        told = identify(model, process, task, tasks=settings.tasks, learners=settings.learners)
-        names.append(name_of(told))
-        decisions.append(named(told, _NAME))
-        fitted.append(_apart(np.asarray(told.entry(_NAME).hyperparameters["preconditioner"]), best))
-        distances[str(number)] = {entry.learner: entry.distance for entry in told.ranking}
-    gaps = [_apart(preconditioners(model)[0][0], best) for model in models]
-    (gap, of_gaps), (excess, of_excess), (fit, of_fits) = map(mean_interval, (gaps, above, fitted))
+    found = identify_all(models, process, task, settings)
+    fitted = [
+        _relative_distance(np.asarray(one.entry(_NAME).hyperparameters["preconditioner"]), best)
+        for one in found
+    ]
+    gaps = [_relative_distance(preconditioners(model)[0][0], best) for model in models]
+    (gap, gap_interval), (excess, excess_interval), (fit, fit_interval) = map(
+        mean_interval, (gaps, above, fitted)
+    )
     tolerance, most = settings.tolerance, settings.loss_tolerance
     parts: dict[str, Decision] = {
-        "its weights have the preconditioner": unless_falling(below(of_gaps, tolerance), falling),
-        "its loss is the least": loss_between(of_excess, -most, most, falling),
-        "it is named": unless_falling(all_of(*decisions), falling),
+        "its weights have the preconditioner": unless_falling(below(gap_interval, tolerance), falling),
+        "its loss is the least": loss_between(excess_interval, -most, most, falling),
+        "it is named": unless_falling(identified_as(_NAME, *found), falling),
         "the fitted preconditioner is that one": unless_falling(
-            below(of_fits, settings.fit_tolerance), falling
+            below(fit_interval, settings.fit_tolerance), falling
         ),
     }
     return Finding(
         {
             "distance_of_the_preconditioner": gap,
             "loss_above_the_closed_form": excess,
-            "names": names,
+            "names": [name_of(one) for one in found],
             "distance_of_the_fitted_preconditioner": fit,
         },
         {
@@ -111,11 +109,14 @@ def _trained_layer(settings: _Named) -> Finding:
         tolerance,
         all_of(*parts.values()),
         {
-            "intervals_95": {"distance": of_gaps, "loss": of_excess, "fitted": of_fits},
+            "intervals_95": {"distance": gap_interval, "loss": excess_interval, "fitted": fit_interval},
             "distances": gaps,
             "losses": above,
             "distances_of_the_fitted": fitted,
-            "of_all_learners": distances,
+            "of_all_learners": {
+                str(number): {entry.learner: entry.distance for entry in one.ranking}
+                for number, one in enumerate(found)
+            },
             "fall_of_the_loss_in_the_second_half": falling,
             "closed_form_of_the_loss": loss,
             **_from_multiples(best, sigma),
@@ -125,7 +126,7 @@ def _trained_layer(settings: _Named) -> Finding:
     )
 
 
-class _Training(Inputs, Seeds):
+class _Training(Inputs, Training):
     rate: float = 0.01
     batch: int = 512
     steps: int = 3000
@@ -135,15 +136,8 @@ class _Training(Inputs, Seeds):
 def _trained(settings: _Training) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer per seed."""
     process, task = data(settings, "identity")
-    return recorded_models(
-        partial(_start, process.dim),
-        process,
-        task,
-        seeds_of(settings),
-        halves(settings.steps),
-        optimizer=Optimizer("adam", settings.rate, "cosine", warmup=100, clip=1.0),
-        batch=settings.batch,
-        held_out=2,
+    return recorded_trainings(
+        partial(_start, process.dim), process, task, halves(settings.steps), settings, warmup=100, clip=1.0
     )
 
 
@@ -151,7 +145,7 @@ def _start(dim: int, key: Array) -> PromptModel:
     return prompt_linear_transformer(dim, 1, key=key)
 
 
-def _apart(matrix: np.ndarray, best: np.ndarray) -> float:
+def _relative_distance(matrix: np.ndarray, best: np.ndarray) -> float:
     return float(np.linalg.norm(matrix - best) / np.linalg.norm(best))
 
 
@@ -189,7 +183,7 @@ class _Search(Inputs):
     tolerance: float = 1e-4
 
 
-class _Named(_Training):
+class _Named(_Training, Asking):
     prompts: int = 20_000
     tasks: int = 1000
     learners: tuple[str, ...] = (

@@ -10,17 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.models import (
-    DiagonalSelfAttention,
-    LastEntry,
-    LinearAttentionStack,
-    PromptModel,
-    StackedPrompt,
-)
+from mesascope.models import DiagonalSelfAttention, LinearAttentionStack, PromptModel
 from mesascope.processes import LinearRegression
 
 from .._minimized import Best, Minimum, best_of, minimized
-from .._prompts import GD_PLUS_PLUS
+from .._prompts import GD_PLUS_PLUS, prompt_model
 from .._runs import Seeds, seeds_of
 from .._shared import shared
 
@@ -40,7 +34,7 @@ class Spectra(NamedTuple):
 def layers_of(dim: int, couplings: Any) -> PromptModel:
     """GD++ layers with couplings (L, 2): what inputs write into inputs, and into labels."""
     layers = [DiagonalSelfAttention(one, (dim, 1), GD_PLUS_PLUS, context="examples") for one in couplings]
-    return PromptModel(StackedPrompt(dim), LinearAttentionStack(layers), LastEntry(-1))
+    return prompt_model(LinearAttentionStack(layers))
 
 
 def regression(dim: int) -> LinearRegression:

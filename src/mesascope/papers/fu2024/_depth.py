@@ -59,7 +59,7 @@ def _depth(settings: _Depth) -> Finding:
             "losses": [[one.value for one in depths] for depths in best],
             "starts_that_reach_them": [[one.reached for one in depths] for depths in best],
             "each_seed": {"newton_iterations": newton.tolist(), "gradient_steps": descent.tolist()},
-            "names_of_two_layers": [_told(one) for one in names],
+            "names_of_two_layers": [_in_words(one) for one in names],
             "named": [answer_of(one, "newton") for one in names],
             "similarity_of_errors": {
                 "newton": alike.mean(0).tolist(),
@@ -82,7 +82,7 @@ def _name(model: PromptModel, settings: _Depth) -> Identification:
     return identify(model, regression(settings.dim), task, tasks=settings.tasks, learners=_LEARNERS)
 
 
-def _told(found: Identification) -> str:
+def _in_words(found: Identification) -> str:
     """Its answer in words."""
     return "none" if found.verdict == "none" else f"{found.verdict}: {name_of(found)}"
 

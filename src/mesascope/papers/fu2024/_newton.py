@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.models import LinearAttentionStack, LinearSelfAttention
 from mesascope.processes import LinearRegression
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import fu2024 as theory
@@ -16,6 +15,7 @@ from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, p
 from .._figures import curve
 from .._identity import identity, relative_error
 from .._intervals import between, mean_interval
+from .._prompts import construction_stack
 from ._similar import Tried, tables, tried
 
 PAPER = "fu2024"
@@ -28,8 +28,7 @@ def _layers(settings: _Layers) -> Finding:
         key = named_key(settings.seed, "newton", str(dim), str(steps))
         x, y = (np.asarray(part) for part in LinearRegression(dim).sample(key, examples, settings.prompts))
         alpha = 1 / float((x[:, :-1] ** 2).sum((1, 2)).max()) ** 2  # below 2/λ² for every prompt
-        layers = zip(*theory.newton(dim, steps, alpha), strict=True)
-        stack = LinearAttentionStack([LinearSelfAttention(*layer, "1", "examples") for layer in layers])
+        stack = construction_stack(theory.newton(dim, steps, alpha), "1")
         found = np.asarray(stack(theory.newton_tokens(x, y[:, :-1])))[:, -1, -1]
         expected = _by_eigenvalues(x, y[:, :-1], alpha, steps)
         errors[f"d = {dim}, N = {examples}, {steps} iterations"] = relative_error(found, expected)

@@ -10,7 +10,6 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.learners import LeastSquares, Zero, predictions
 from mesascope.models import PromptModel, prompt_transformer
 from mesascope.probes import (
@@ -28,8 +27,8 @@ from mesascope.records import Figure, Panel
 from .._claim import Claim, Finding, UnsettledError, all_of, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
-from .._recorded import recorded_models
-from .._runs import Seeds, seeds_of
+from .._recorded import Training, recorded_trainings
+from .._runs import seeds_of
 from .._still_falling import fall, halves, unless_falling
 from ._newton import CONVENTIONS, PAPER
 from ._similar import FrobeniusNewton, SumSteps
@@ -154,15 +153,14 @@ def _read(model: PromptModel, probed: Problems, judged: Problems) -> np.ndarray:
 def _trained(settings: _Transformer) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one transformer per seed."""
     sizes = (settings.dim, settings.width, settings.layers, settings.heads, settings.examples)
-    return recorded_models(
+    return recorded_trainings(
         partial(_start, *sizes),
         LinearRegression(settings.dim),
         FewShot.every(settings.examples),
-        seeds_of(settings),
         halves(settings.steps),
-        optimizer=Optimizer("adam", settings.rate, "cosine", warmup=settings.steps // 10, clip=1.0),
-        batch=settings.batch,
-        held_out=2,
+        settings,
+        warmup=settings.steps // 10,
+        clip=1.0,
     )
 
 
@@ -228,7 +226,7 @@ def _figure(settings: _Transformer, newton: np.ndarray, descent: np.ndarray) -> 
     )
 
 
-class _Transformer(Seeds):
+class _Transformer(Training):
     dim: int = 2
     examples: int = 6
     width: int = 32

@@ -11,34 +11,22 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.models import (
-    LastEntry,
-    LinearAttentionStack,
-    LinearSelfAttention,
-    Looped,
-    PromptModel,
-    StackedPrompt,
-)
+from mesascope.models import Looped, PromptModel
 from mesascope.processes import LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Settings
 from .._minimized import Minimum, best_of, minimized
+from .._prompts import construction_stack, prompt_model
 from .._rotations import rotation
 
 PAPER = "gatmiry2024"
 
 
-def layer_stack(preconditioner: Any, direction: Any = None) -> LinearAttentionStack:
-    """The layer with A and u: a sum over the N examples, ρ = N, residual connection."""
-    layer = LinearSelfAttention(*theory.looped_layer(preconditioner, direction), "t-1", "examples")
-    return LinearAttentionStack([layer])
-
-
 def looped_model(preconditioner: Any, direction: Any, loops: int) -> PromptModel:
-    """The layer `loops` times, behind the stacked prompt."""
-    stack = layer_stack(preconditioner, direction)
-    return PromptModel(StackedPrompt(stack.width - 1), Looped(stack, loops), LastEntry(-1))
+    """The layer with A and u, `loops` times."""
+    stack = construction_stack(theory.looped_layer(preconditioner, direction))
+    return prompt_model(Looped(stack, loops))
 
 
 class Inputs(Settings):

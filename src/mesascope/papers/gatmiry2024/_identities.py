@@ -9,15 +9,17 @@ import numpy as np
 
 from mesascope.core import named_key
 from mesascope.dynamics import gradient_flow
-from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.models import PromptModel
 from mesascope.objectives import ExactMoments, population_loss
 from mesascope.processes import FewShot, LinearRegression
+from mesascope.theory import Construction
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._identity import identity, relative_error
+from .._prompts import construction_model
 from .._runs import settled
-from ._common import PAPER, Inputs, layer_stack, looped_model, regression, root_of_covariance
+from ._common import PAPER, Inputs, looped_model, regression, root_of_covariance
 
 
 def _steps(settings: _Cases) -> Finding:
@@ -114,15 +116,14 @@ def _one_loop(settings: _OneLoop) -> Finding:
 
 
 def _model(a: np.ndarray, u: np.ndarray) -> PromptModel:
-    return PromptModel(StackedPrompt(len(a)), layer_stack(a, u), LastEntry(-1))
+    return construction_model(theory.looped_layer(a, u))
 
 
 def _trained(dim: int) -> PromptModel:
     """1 at the entries of A and u."""
     w_kq, w_pv = theory.looped_layer(-np.ones((dim, dim)), np.ones(dim))
     w_pv[..., -1, -1] = 0.0
-    mask = LinearAttentionStack([LinearSelfAttention(w_kq, w_pv, "t-1", "examples")])
-    return PromptModel(StackedPrompt(dim), mask, LastEntry(-1))
+    return construction_model(Construction(w_kq, w_pv))
 
 
 _ROUNDING = 1e-12  # of two exact losses, which sum some hundred terms

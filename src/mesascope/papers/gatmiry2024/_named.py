@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from mesascope.models import PromptModel
-from mesascope.probes import Identification, identify
+from mesascope.probes import Identification
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Claim, Finding, all_of, presets
-from .._names import answer_of, name_of, named
+from .._names import Asking, answer_of, identified_as, identify_all, name_of
 from ._common import PAPER, Inputs, drawn_moments, looped_model, minimizer
 
 
@@ -26,10 +26,10 @@ def _best(settings: _Best) -> Finding:
     )
     first = settings.loops[0]
     return Finding(
-        _told(found),
+        _names_and_steps(found),
         {f"{first}": f"{_NAME}; of descent {first} steps"},
         None,
-        named(found[first], _NAME, first),
+        identified_as(_NAME, found[first], steps=first),
         {
             **_details(settings, found),
             "searches_that_reach_the_least_loss": {f"{loops}": fit.reached for loops, fit in fits.items()},
@@ -49,10 +49,10 @@ def _multiples(settings: _Asked) -> Finding:
         settings, {loops: looped_model(a * np.eye(dim), None, loops) for loops, a in steps.items()}
     )
     return Finding(
-        _told(found),
+        _names_and_steps(found),
         {f"{loops}": f"{_NAME}; of descent {loops} steps" for loops in found},
         None,
-        all_of(*(named(one, _NAME, loops) for loops, one in found.items())),
+        all_of(*(identified_as(_NAME, one, steps=loops) for loops, one in found.items())),
         _details(settings, found),
     )
 
@@ -60,13 +60,10 @@ def _multiples(settings: _Asked) -> Finding:
 def _asked(settings: _Asked, models: dict[int, PromptModel]) -> dict[int, Identification]:
     """What `identify` says of every looped layer, on inputs with covariance I."""
     process, task = LinearRegression(settings.dim), FewShot(settings.examples)
-    return {
-        loops: identify(model, process, task, tasks=settings.tasks, learners=settings.learners)
-        for loops, model in models.items()
-    }
+    return dict(zip(models, identify_all(models.values(), process, task, settings), strict=True))
 
 
-def _told(found: dict[int, Identification]) -> dict[str, str]:
+def _names_and_steps(found: dict[int, Identification]) -> dict[str, str]:
     steps = {loops: int(one.entry(_NAME).hyperparameters["steps"]) for loops, one in found.items()}
     return {f"{loops}": f"{name_of(one)}; of descent {steps[loops]} steps" for loops, one in found.items()}
 
@@ -82,7 +79,7 @@ def _details(settings: _Asked, found: dict[int, Identification]) -> dict[str, An
 _NAME = "gradient-descent"
 
 
-class _Asked(Inputs):
+class _Asked(Inputs, Asking):
     examples: int = 40
     loops: tuple[int, ...] = (2, 3)
     tasks: int = 400

@@ -11,13 +11,14 @@ from jax import Array
 
 from mesascope.core import named_key
 from mesascope.dynamics import Optimizer
-from mesascope.models import LastEntry, PromptModel, SoftmaxSelfAttention, StackedPrompt
+from mesascope.models import PromptModel, SoftmaxSelfAttention
 from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
 
 from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, below, mean_interval
-from .._recorded import recorded_models
+from .._prompts import prompt_model
+from .._recorded import Training, recorded_models, recorded_trainings
 from .._runs import Seeds, seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves, unless_falling
@@ -29,10 +30,10 @@ def _start(dim: int, key: Array) -> PromptModel:
     layer = SoftmaxSelfAttention.gaussian(
         dim + 1, 1, key=key, key_size=dim + 1, value_size=dim + 1, context="examples"
     )
-    return PromptModel(StackedPrompt(dim), layer, LastEntry(1.0))
+    return prompt_model(layer, sign=1.0)
 
 
-class _Training(Features, Seeds):
+class _Training(Features, Training):
     rate: float = 0.03
     steps: int = 400
     batch: int = 256
@@ -41,15 +42,12 @@ class _Training(Features, Seeds):
 @shared(_Training)
 def _layers(settings: _Training) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer a seed."""
-    return recorded_models(
+    return recorded_trainings(
         partial(_start, settings.features),
         OrthonormalFeatures(settings.features),
         FewShot(settings.examples),
-        seeds_of(settings),
         halves(settings.steps),
-        optimizer=Optimizer("adam", settings.rate, "cosine"),
-        batch=settings.batch,
-        held_out=2,
+        settings,
     )
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import beta
 
-from mesascope.models import LastEntry, PromptModel, StackedPrompt
 from mesascope.records import Decision, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import kim2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._identity import identity, relative_error
+from .._prompts import prompt_model
 from .._runs import Seeds, seeds_of
 from ._common import PAPER, attention_layer
 
@@ -32,7 +32,7 @@ def _optimal_attention(settings: _Cases) -> Finding:
         best = theory.optimal_attention(moments, examples)
         x, y = _all_prompts(h, f, examples)
         solved = _least_squares(x, y)
-        model = PromptModel(StackedPrompt(features), attention_layer(best), LastEntry(-1))
+        model = prompt_model(attention_layer(best))
         answer = np.asarray(model(jnp.asarray(x), jnp.asarray(y[:, :-1])))
         loss = float(np.mean((answer - y[:, -1]) ** 2) / 2)
         name = f"P = {inputs}, m = {features}, k = {targets}, N = {examples}"

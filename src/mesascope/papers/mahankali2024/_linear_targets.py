@@ -15,8 +15,9 @@ from mesascope.theory import mahankali2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._exact_search import best_layer
+from .._prompts import construction_model
 from .._rotations import rotation
-from ._layer import PAPER, layer_model, random_layer, step_of
+from ._layer import PAPER, random_layer, step_of
 
 
 def _isotropic(settings: _Search) -> Finding:
@@ -45,7 +46,7 @@ def _searched(settings: _Search, cases: list[Any]) -> tuple[dict[str, Any], list
         process, task = LinearRegression(dim, None, sigma, "inverse", noise), FewShot(n)
         step = float(theory.step_size(dim, n, noise**2))
         least = float(theory.least_loss(dim, n, noise**2))
-        built = layer_model(theory.one_step(dim, step, sigma))
+        built = construction_model(theory.one_step(dim, step, sigma), "1")
         constructed.append(
             abs(float(population_loss(built, process, task, ExactMoments()).value) / least - 1)
         )

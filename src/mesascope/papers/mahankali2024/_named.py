@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from mesascope.probes import identify
 from mesascope.theory import mahankali2024 as theory
 
 from .._claim import Claim, Finding, all_of, presets
 from .._intervals import between, mean_interval
-from .._names import answer_of, name_of, named
+from .._names import Asking, answer_of, identified_as, identify_all, name_of
 from .._still_falling import unless_falling
 from ._layer import PAPER
 from ._nonlinear_targets import FULL_SIZES, REST, Judged, data, relative_steps, test_prompts, trained_layers
@@ -17,18 +16,14 @@ def _named(settings: _Named) -> Finding:
     """Whether layers that came near the lowest loss are called one step of gradient descent, and of which size."""
     process, task = data(settings)
     layers = trained_layers(settings, test_prompts(settings))
-    found = {
-        f"{number}": identify(model, process, task, tasks=settings.tasks, learners=settings.learners)
-        for number, model in zip(layers.numbers, layers.arrived, strict=True)
-    }
+    answers = identify_all(layers.arrived, process, task, settings)
+    found = dict(zip(map(str, layers.numbers), answers, strict=True))
     steps, near = relative_steps(settings, layers), settings.within
     step, interval = mean_interval(steps)
     sizes = settings.dim, settings.examples, settings.noise**2
     linear = float(theory.step_size(*sizes) / theory.relu_step_size(*sizes))
     parts = {
-        "name": unless_falling(
-            all_of(*(named(one, _NAME, steps=1) for one in found.values())), layers.falling
-        ),
+        "name": unless_falling(identified_as(_NAME, *answers, steps=1), layers.falling),
         "size of the step": unless_falling(between(interval, 1 - near, 1 + near), layers.falling),
     }
     return Finding(
@@ -53,7 +48,7 @@ def _named(settings: _Named) -> Finding:
 _NAME = "gradient-descent"
 
 
-class _Named(Judged):
+class _Named(Judged, Asking):
     within: float = 0.05
     tasks: int = 400
     learners: tuple[str, ...] = (

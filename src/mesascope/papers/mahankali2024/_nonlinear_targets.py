@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel
 from mesascope.objectives import sample_losses
 from mesascope.processes import FewShot, NonlinearRegression, TwoLayerReLU
@@ -17,14 +16,15 @@ from mesascope.theory import mahankali2024 as theory
 from .. import _intervals
 from .._claim import Claim, Finding, UnsettledError, all_of, presets, within
 from .._intervals import below, mean_interval
-from .._recorded import recorded_models
-from .._runs import Seeds, seeds_of
+from .._prompts import construction_model
+from .._recorded import Training as Trainings
+from .._recorded import recorded_trainings
 from .._shared import shared
 from .._still_falling import fall, halves, loss_between, unless_falling
-from ._layer import PAPER, layer_model, random_layer, step_of
+from ._layer import PAPER, random_layer, step_of
 
 
-class Training(Seeds):
+class Training(Trainings):
     """Random ReLU networks, and the trainings on them."""
 
     dim: int = 3
@@ -52,7 +52,9 @@ def _relu(settings: _Relu) -> Finding:
     best = float(theory.relu_step_size(dim, n, noise**2))
     least = float(theory.relu_least_loss(dim, n, noise**2))
     prompts = test_prompts(settings)
-    reference = np.asarray(sample_losses(layer_model(theory.one_step(dim, best)), prompts, task), float)
+    reference = np.asarray(
+        sample_losses(construction_model(theory.one_step(dim, best), "1"), prompts, task), float
+    )
     z = float((reference.mean() - least) / (reference.std(ddof=1) / len(reference) ** 0.5))
     layers = trained_layers(settings, prompts)
     gaps = (layers.losses - reference.mean()) / least
@@ -157,14 +159,12 @@ def data(settings: Training) -> tuple[NonlinearRegression, FewShot]:
 @shared(Training)
 def _trained(settings: Training) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer per seed, from random weights in all entries."""
-    return recorded_models(
+    return recorded_trainings(
         partial(random_layer, settings.dim, settings.scale),
         *data(settings),
-        seeds_of(settings),
         halves(settings.steps),
-        optimizer=Optimizer("adam", settings.rate, "cosine", warmup=20),
-        batch=settings.batch,
-        held_out=2,
+        settings,
+        warmup=20,
     )
 
 

@@ -12,14 +12,7 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
-from mesascope.models import (
-    DiagonalSelfAttention,
-    LastEntry,
-    LinearAttentionStack,
-    PromptModel,
-    StackedPrompt,
-)
+from mesascope.models import DiagonalSelfAttention, LinearAttentionStack, PromptModel
 from mesascope.processes import FewShot, LinearRegression, NoiseRange
 from mesascope.records import Decision, Figure, Panel, Trace
 from mesascope.theory import vladymyrov2024 as theory
@@ -27,9 +20,10 @@ from mesascope.theory import vladymyrov2024 as theory
 from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
-from .._prompts import GD_PLUS_PLUS
-from .._recorded import recorded_models
-from .._runs import Seeds, seeds_of
+from .._prompts import GD_PLUS_PLUS, prompt_model
+from .._recorded import Training as Trainings
+from .._recorded import recorded_trainings
+from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves, unless_falling
 from ._exact import PAPER
@@ -46,7 +40,7 @@ _NAMES = {
 }
 
 
-class Training(Seeds):
+class Training(Trainings):
     """Prompts of mixed noise, layers and how these are trained."""
 
     dim: int = 4
@@ -89,20 +83,19 @@ def _start(dim: int, layers: int, pairs: Any, scale: float, key: Array) -> Promp
         DiagonalSelfAttention.gaussian((dim, 1), scale, key=one, pairs=pairs, context="examples")
         for one in jax.random.split(key, layers)
     )
-    return PromptModel(StackedPrompt(dim), stack, LastEntry(-1))
+    return prompt_model(stack)
 
 
 @shared(Training)
 def trained(settings: Training, heads: str) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one model per seed of layers with diagonal heads, of the kind `heads` in `PAIRS`."""
-    return recorded_models(
+    return recorded_trainings(
         partial(_start, settings.dim, settings.layers, PAIRS[heads], settings.scale),
         *data(settings),
-        seeds_of(settings),
         halves(settings.steps),
-        optimizer=Optimizer("adam", settings.rate, "cosine", warmup=settings.steps // 10, clip=1.0),
-        batch=settings.batch,
-        held_out=2,
+        settings,
+        warmup=settings.steps // 10,
+        clip=1.0,
     )
 
 

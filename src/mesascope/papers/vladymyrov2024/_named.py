@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mesascope.probes import Identification, identify
+from mesascope.probes import Identification
 from mesascope.records import Decision
 
 from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, mean_interval
-from .._names import answer_of, name_of, named, nameless
+from .._names import Asking, answer_of, identified_as, identify_all, name_of, unidentified
 from .._still_falling import unless_falling
 from ._exact import PAPER
 from ._mixed_noise import FULL_SIZES, REST, Judging, data, judged, trained
@@ -19,7 +19,7 @@ def _gd_plus_plus(settings: _Asked) -> Finding:
     """Layers whose heads read no labels."""
     found = _asked(settings, "gd++")
     falling = judged(settings, "gd++").falling
-    names = all_of(*(named(one, _NAME) for one in found))
+    names = identified_as(_NAME, *found)
     return _finding(found, _NAME, {"name": unless_falling(names, falling)}, falling)
 
 
@@ -29,7 +29,7 @@ def _diagonal(settings: _Asked) -> Finding:
     (losses, _, falling), (others, *_) = (judged(settings, heads) for heads in ("diagonal", "gd++"))
     margin, interval = mean_interval(others - losses)
     parts = {
-        "no name": all_of(*(nameless(one) for one in found)),
+        "no name": unidentified(*found),
         "closer than GD++": unless_falling(above(interval, 0.0), falling),
     }
     return _finding(
@@ -38,11 +38,8 @@ def _diagonal(settings: _Asked) -> Finding:
 
 
 def _asked(settings: _Asked, heads: str) -> list[Identification]:
-    process, task = data(settings)
     models = trained(settings, heads)[settings.steps][: settings.asked]
-    return [
-        identify(model, process, task, tasks=settings.tasks, learners=settings.learners) for model in models
-    ]
+    return identify_all(models, *data(settings), settings)
 
 
 def _finding(
@@ -66,7 +63,7 @@ def _finding(
 _NAME = "gradient-descent++"
 
 
-class _Asked(Judging):
+class _Asked(Judging, Asking):
     asked: int = 3
     tasks: int = 400
     learners: tuple[str, ...] = (

@@ -10,19 +10,19 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel, prompt_linear_transformer
 from mesascope.theory import vonoswald2023 as theory
 
 from .._prompts import construction_model, fresh_losses
-from .._recorded import recorded_models
-from .._runs import Seeds, seeds_of
+from .._recorded import Training as Trainings
+from .._recorded import recorded_trainings
+from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall
 from ._common import Data, best_loss, best_step_size, data
 
 
-class Training(Data, Seeds):
+class Training(Data, Trainings):
     """One layer, trained; how often it is recorded."""
 
     rate: float = 0.03
@@ -49,15 +49,8 @@ PAPER_SIZES: dict[str, Any] = {
 def trained_layers(settings: Training) -> dict[int, list[PromptModel]]:
     """Number of training steps → one layer of linear attention per seed."""
     process, task = data(settings)
-    return recorded_models(
-        partial(_start, settings.dim),
-        process,
-        task,
-        seeds_of(settings),
-        settings.recorded,
-        optimizer=Optimizer("adam", settings.rate, "cosine", clip=1.0),
-        batch=settings.batch,
-        held_out=2,
+    return recorded_trainings(
+        partial(_start, settings.dim), process, task, settings.recorded, settings, clip=1.0
     )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel, looped_linear_transformer
 from mesascope.probes import sensitivity_cosine
 from mesascope.records import Figure, Panel, Rule
@@ -21,8 +20,8 @@ from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._minimized import best_of, minimized_by_values
 from .._prompts import construction_model, fresh_losses
-from .._recorded import recorded_models
-from .._runs import Seeds, seeds_of
+from .._recorded import Training, recorded_trainings
+from .._runs import seeds_of
 from .._shared import shared
 from .._spectral_steps import loss_of_steps, spectra
 from .._still_falling import fall, loss_between, unless_falling
@@ -60,7 +59,7 @@ class _Search(_Loops):
     starts: int = 6
 
 
-class _Training(_Loops, Data, Seeds):
+class _Training(_Loops, Data, Training):
     rate: float = 0.01
     batch: int = 512
     recorded: tuple[int, ...] = (50, 100, 200, 300, 500, 750, 1500)
@@ -101,15 +100,8 @@ def _best(eigenvalues: np.ndarray, settings: _Search) -> dict[str, _Best]:
 def _trained(settings: _Training) -> dict[int, list[PromptModel]]:
     """Number of training steps → one looped layer per seed."""
     process, task = data(settings)
-    return recorded_models(
-        partial(_start, settings.dim, settings.loops),
-        process,
-        task,
-        seeds_of(settings),
-        settings.recorded,
-        optimizer=Optimizer("adam", settings.rate, "cosine", clip=1.0),
-        batch=settings.batch,
-        held_out=2,
+    return recorded_trainings(
+        partial(_start, settings.dim, settings.loops), process, task, settings.recorded, settings, clip=1.0
     )
 
 

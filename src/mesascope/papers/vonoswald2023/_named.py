@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from mesascope.probes import Identification, identify
-from mesascope.records import Decision
+from mesascope.probes import Identification
 
 from .._claim import Claim, Finding, all_of, presets, within
-from .._names import answer_of, name_of, named
+from .._names import Asking, answer_of, identified_as, identify_all, name_of
 from .._still_falling import fall, unless_falling
 from ._common import PAPER, best_step_size, data
 from ._layers import PAPER_SIZES, Judged, at_the_end, distances_from_the_step, half_way
@@ -26,9 +26,9 @@ def _named(settings: _Named) -> Finding:
         *(distances_from_the_step(models, settings) for models in (half_way(settings), at_the_end(settings)))
     )
     parts = {
-        "named": _one_step(plain),
+        "named": identified_as(_NAME, *plain, steps=1),
         "with the best step size": within(max(abs(size - 1) for size in sizes), settings.tolerance),
-        "named beside preconditioners": unless_falling(_one_step(every), falling),
+        "named beside preconditioners": unless_falling(identified_as(_NAME, *every, steps=1), falling),
     }
     return Finding(
         {
@@ -54,16 +54,8 @@ def _named(settings: _Named) -> Finding:
 
 def _asked(settings: _Named, learners: Sequence[str]) -> list[Identification]:
     """What `identify` says about the layer of every seed that is asked."""
-    process, task = data(settings)
-    return [
-        identify(model, process, task, tasks=settings.tasks, learners=learners)
-        for model in at_the_end(settings)[: settings.asked]
-    ]
-
-
-def _one_step(found: list[Identification]) -> Decision:
-    """Whether that is one step of gradient descent for all of them."""
-    return all_of(*(named(one, _NAME, 1) for one in found))
+    models = at_the_end(settings)[: settings.asked]
+    return identify_all(models, *data(settings), replace(settings, learners=tuple(learners)))
 
 
 _NAME = "gradient-descent"
@@ -71,7 +63,7 @@ _ALGORITHMS = ["zero", "average", _NAME, "gradient-descent++", "newton", "least-
 _MATRICES = ["preconditioned-gradient-descent"]
 
 
-class _Named(Judged):
+class _Named(Judged, Asking):
     asked: int = 2
     tasks: int = 1000
     learners: tuple[str, ...] = (*_ALGORITHMS, *_MATRICES)

@@ -8,7 +8,6 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import SequenceModel, transformer
 from mesascope.probes import CopyAttention, copy_attention, draw_problems
 from mesascope.records import Figure, Line, Panel
@@ -16,7 +15,7 @@ from mesascope.records import Figure, Line, Panel
 from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import above
-from .._recorded import recorded_models
+from .._recorded import recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import halves, unless_falling
@@ -41,15 +40,8 @@ def _start(settings: _Training, key: Array) -> SequenceModel:
 def _trained(settings: _Training) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one softmax transformer per seed."""
     process, task = data(settings)
-    return recorded_models(
-        partial(_start, settings),
-        process,
-        task,
-        seeds_of(settings),
-        halves(settings.steps),
-        optimizer=Optimizer("adam", settings.rate, "cosine", warmup=100, clip=1.0),
-        batch=settings.batch,
-        held_out=2,
+    return recorded_trainings(
+        partial(_start, settings), process, task, halves(settings.steps), settings, warmup=100, clip=1.0
     )
 
 

@@ -6,13 +6,14 @@ import equinox as eqx
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.models import LinearAttentionStack, LinearSelfAttention, Looped, MesaLayer
+from mesascope.models import LinearAttentionStack, Looped, MesaLayer
 from mesascope.processes import Gaussian, OrthogonalAR
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import vonoswald2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._identity import identity, relative_error
+from .._prompts import construction_stack
 from ._common import PAPER, drawn
 
 
@@ -46,8 +47,8 @@ def _gradient_step(settings: _GradientStep) -> Finding:
         s = _sequences(dim, horizon, settings)
         phi = np.random.default_rng([settings.seed, dim]).normal(size=(dim, dim))
         eta = settings.step_size
-        layer = LinearSelfAttention(*theory.gradient_step(phi, eta), "1", "causal")
-        stream = _streams(LinearAttentionStack([layer]), theory.gradient_step_tokens(s, phi))
+        layer = construction_stack(theory.gradient_step(phi, eta), "1", "causal")
+        stream = _streams(layer, theory.gradient_step_tokens(s, phi))
         cross, gram = _moments(s)
         stepped = phi - eta * (phi @ gram - cross)
         expected = (stepped @ s[..., None])[..., 0]
@@ -81,8 +82,8 @@ def _linear_limit(settings: _LinearLimit) -> Finding:
     s = _sequences(dim, horizon, settings)
     zero = np.zeros((dim, dim))
     tokens = theory.gradient_step_tokens(s, zero)
-    layer = LinearSelfAttention(*theory.gradient_step(zero, 1.0), "1", "causal")
-    linear = np.asarray(_streams(LinearAttentionStack([layer]), tokens))[..., :dim]
+    layer = construction_stack(theory.gradient_step(zero, 1.0), "1", "causal")
+    linear = np.asarray(_streams(layer, tokens))[..., :dim]
     gaps = [
         relative_error(_streams(_mesa(dim, value), tokens)[..., :dim] / value, linear)
         for value in settings.regularizations
@@ -111,8 +112,7 @@ def _stack_limit(settings: _StackLimit) -> Finding:
     system = gram + np.eye(dim) / ridge
     largest, smallest = (float(pick(np.linalg.eigvalsh(system))) for pick in (np.max, np.min))
     eta = 1 / largest
-    (layer,) = zip(*theory.ridge_by_layers(dim, 1, eta), strict=True)
-    network = Looped(LinearAttentionStack([LinearSelfAttention(*layer, "1", "causal")]), 1)
+    network = Looped(construction_stack(theory.ridge_by_layers(dim, 1, eta), "1", "causal"), 1)
     tokens, wanted = theory.ridge_tokens(s, ridge), _ridge(s, ridge)
     series, left, bounds = [], [], []
     for layers in settings.layers:

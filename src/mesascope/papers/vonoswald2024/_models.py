@@ -8,17 +8,17 @@ from typing import Any
 
 from jax import Array
 
-from mesascope.dynamics import Optimizer
 from mesascope.models import SequenceModel, linear_transformer, mesa_transformer
 
-from .._recorded import recorded_models
-from .._runs import Seeds, seeds_of
+from .._recorded import Training as Trainings
+from .._recorded import recorded_trainings
+from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves
 from ._common import Sequences, Tested, data, errors_by_length, fresh_sequences
 
 
-class Training(Sequences, Seeds):
+class Training(Sequences, Trainings):
     """How networks are trained."""
 
     rate: float = 0.01
@@ -92,13 +92,4 @@ def _mesa_start(dim: int, key: Array) -> SequenceModel:
 def _trained(make: Callable[[Array], SequenceModel], settings: Training) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one model per seed."""
     process, task = data(settings)
-    return recorded_models(
-        make,
-        process,
-        task,
-        seeds_of(settings),
-        halves(settings.steps),
-        optimizer=Optimizer("adam", settings.rate, "cosine", warmup=100, clip=1.0),
-        batch=settings.batch,
-        held_out=2,
-    )
+    return recorded_trainings(make, process, task, halves(settings.steps), settings, warmup=100, clip=1.0)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from mesascope.models import SequenceModel
-from mesascope.probes import identify
 
-from .._claim import Claim, Finding, all_of, presets
-from .._names import answer_of, name_of, named
+from .._claim import Claim, Finding, presets
+from .._names import Asking, answer_of, identified_as, identify_all, name_of
 from .._still_falling import unless_falling
 from ._common import PAPER, data
 from ._models import PAPER_SIZES, Trained, fall_of_mesa_layers, mesa_layers
@@ -18,22 +17,17 @@ def _mesa(settings: _Asked) -> Finding:
 
 
 def _named(models: list[SequenceModel], name: str, falling: float, settings: _Asked) -> Finding:
-    process, task = data(settings)
-    found = [
-        identify(model, process, task, tasks=settings.tasks, learners=settings.learners)
-        for model in models[: settings.asked]
-    ]
-    decision = all_of(*(named(one, name) for one in found))
+    found = identify_all(models[: settings.asked], *data(settings), settings)
     return Finding(
         {"names": [name_of(one) for one in found]},
         {"names": name},
         None,
-        unless_falling(decision, falling),
+        unless_falling(identified_as(name, *found), falling),
         {"fall_of_the_loss_in_the_second_half": falling, "seeds": [answer_of(one, name) for one in found]},
     )
 
 
-class _Asked(Trained):
+class _Asked(Trained, Asking):
     asked: int = 2
     tasks: int = 300
     learners: tuple[str, ...] = ("gradient-descent", "gradient-descent++", "least-squares", "ridge")

@@ -9,13 +9,12 @@ import numpy as np
 
 from mesascope.core import named_key
 from mesascope.models import FirstBlock, SequenceModel
-from mesascope.probes import identify
 from mesascope.records import Figure, Line, Panel, Points, Rule
 
 from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
-from .._names import answer_of, name_of, nameless
+from .._names import Asking, answer_of, identify_all, name_of, unidentified
 from .._still_falling import fall, loss_between, unless_falling
 from ._blocks import Layer, beside, block_layer, fits
 from ._common import PAPER, errors_by_length
@@ -48,15 +47,14 @@ def _second_block(settings: _SecondBlock) -> Finding:
     second, second_ends = mean_interval([other for _, other in numbers])
     law, dim, horizon = settings.cases[-1]  # the quickest
     with_mean = replace(settings, law=law, dim=dim, horizon=horizon, normalizer=MEAN, seeds=settings.asked)
-    asked = [
-        identify(
-            SequenceModel(model.embedding, model.network, FirstBlock(dim)),
-            *layer_data(with_mean),
-            tasks=settings.tasks,
-            learners=settings.learners,
-        )
-        for model in trained_layers(with_mean)[settings.steps]
-    ]
+    asked = identify_all(
+        [
+            SequenceModel(model.embedding, model.network, FirstBlock(dim))
+            for model in trained_layers(with_mean)[settings.steps]
+        ],
+        *layer_data(with_mean),
+        settings,
+    )
     parts = {
         f"a lower loss, {name}": all_of(
             *(below([-end for end in both[name][1][::-1]], 0.0) for both in gains.values())
@@ -71,7 +69,7 @@ def _second_block(settings: _SecondBlock) -> Finding:
     parts["trained layers: the loss of the best pair"] = loss_between(
         pair_ends, -settings.tolerance, settings.tolerance, falling
     )
-    parts["no name, with the mean"] = all_of(*(nameless(one) for one in asked))
+    parts["no name, with the mean"] = unidentified(*asked)
     return Finding(
         {
             "second_block_takes_off": {
@@ -183,7 +181,7 @@ def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings:
 _AUTHORS = (0.0334, -0.0025)  # of the model stored for their Figure 4C, sums over heads of mean diagonals
 
 
-class _SecondBlock(Layer):
+class _SecondBlock(Layer, Asking):
     cases: tuple[tuple[str, int, int], ...] = (
         ("uniform", 10, 51),
         ("gaussian", 10, 51),

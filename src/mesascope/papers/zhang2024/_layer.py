@@ -8,13 +8,14 @@ import numpy as np
 from diffrax import AbstractSolver, Kvaerno5
 
 from mesascope.dynamics import Flow, gradient_flow
-from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.models import PromptModel
 from mesascope.objectives import ExactMoments, population_loss
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
 from .._claim import Settings
+from .._prompts import construction_stack, prompt_model
 from .._rotations import rotation
 from .._runs import settled
 from .._shared import shared
@@ -31,8 +32,7 @@ def covariance(eigenvalues: Any, seed: int) -> np.ndarray:
 
 def model_of(construction: Construction) -> PromptModel:
     """One layer over all tokens, the query included, with ρ = N; ŷ is plus the last entry of the query token."""
-    layer = LinearSelfAttention(*construction, "t-1", "all")
-    return PromptModel(StackedPrompt(layer.width - 1), LinearAttentionStack([layer]), LastEntry(1))
+    return prompt_model(construction_stack(construction, context="all"), sign=1)
 
 
 def small_start(dim: int, scale: float, seed: int) -> PromptModel:
