@@ -108,7 +108,7 @@ def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path, monkeypatc
 def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, monkeypatch, damage):
     settings = replace(SETTINGS, steps=40)
     whole = _training._trained(settings, True, 0)
-    monkeypatch.setattr(_training, "_KEPT", 4)
+    monkeypatch.setattr(_training, "_CHECKPOINTS", 4)
     lines = []
     with working(lines.append, tmp_path):
         _training._trained(settings, True, 0)

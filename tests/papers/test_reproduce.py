@@ -112,7 +112,7 @@ def test_a_claim_whose_files_are_torn_is_checked_again(claims_are, tmp_path):
     (stored,) = tmp_path.rglob("drawn.json")
     stored.write_bytes(stored.read_bytes()[:20])
     events = []
-    again = reproduce(out=tmp_path, watch=lambda event: events.append(event.kind)).again
+    again = reproduce(out=tmp_path, watch=lambda event: events.append(event.kind)).stale
     assert events == ["start", "done"]
     assert again == {"zheng2024/one": "a figure or data file of it is missing or damaged"}
     assert run.problems() == [] and len(run.claims()) == 1
@@ -162,8 +162,8 @@ def test_presets_do_not_meet_in_one_folder(claims_are, tmp_path):
 def test_it_is_told_why_a_claim_is_checked_again(claims_are, tmp_path, monkeypatch):
     def why(rerun=False):
         events = []
-        again = reproduce(out=tmp_path, rerun=rerun, watch=events.append).again.get("zheng2024/one")
-        assert {event.again for event in events} == {again}
+        again = reproduce(out=tmp_path, rerun=rerun, watch=events.append).stale.get("zheng2024/one")
+        assert {event.stale for event in events} == {again}
         return again
 
     claims_are(_claim("one", _fine))

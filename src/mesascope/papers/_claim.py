@@ -152,7 +152,7 @@ def presets(small: S, **full: Any) -> dict[Preset, S]:
     return {"small": small, "full": replace(small, **full)}
 
 
-def decide(holds: bool) -> Decision:
+def verdict_if(holds: bool) -> Decision:
     """Whether a criterion that knows yes or no is met."""
     return "met" if holds else "not met"
 
@@ -170,7 +170,7 @@ def within(error: float, tolerance: float) -> Decision:
 
     An error that is not a number does not meet it, either; a tolerance that is not one decides nothing.
     """
-    return "undecided" if isnan(tolerance) else decide(error <= tolerance)
+    return "undecided" if isnan(tolerance) else verdict_if(error <= tolerance)
 
 
 class UnsettledError(RuntimeError):

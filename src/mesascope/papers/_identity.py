@@ -1,4 +1,4 @@
-"""Claims that two computations give one thing: how far they are apart, and the finding over all cases."""
+"""Claims that two computations agree: their largest difference, and the finding over all cases."""
 
 from __future__ import annotations
 

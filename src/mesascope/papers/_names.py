@@ -8,7 +8,7 @@ from typing import Any
 from mesascope.probes import Identification, identify
 from mesascope.records import Decision
 
-from ._claim import Settings, all_of, decide
+from ._claim import Settings, all_of, verdict_if
 
 
 class Asking(Settings):
@@ -40,7 +40,9 @@ def identified_as(learner: str, *found: Identification, steps: int | None = None
         if one.verdict == "ambiguous" and learner in one.candidates:
             return "undecided"
         right = one.verdict == "identified" and one.candidates == (learner,)
-        return decide(right and (steps is None or int(one.entry(learner).hyperparameters["steps"]) == steps))
+        return verdict_if(
+            right and (steps is None or int(one.entry(learner).hyperparameters["steps"]) == steps)
+        )
 
     return all_of(*map(decision, found))
 
@@ -54,7 +56,7 @@ def unidentified(*found: Identification) -> Decision:
         *found: what `identify` says of the models.
     """
     return all_of(
-        *("undecided" if one.verdict == "ambiguous" else decide(one.verdict == "none") for one in found)
+        *("undecided" if one.verdict == "ambiguous" else verdict_if(one.verdict == "none") for one in found)
     )
 
 

@@ -18,6 +18,7 @@ from mesascope.models import (
     Layer,
     LinearAttentionStack,
     LinearSelfAttention,
+    Normalizer,
     PromptModel,
     StackedPrompt,
 )

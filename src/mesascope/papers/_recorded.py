@@ -13,7 +13,7 @@ from jax import Array
 from mesascope.dynamics import Optimizer, load_model, train_many
 
 from ._progress import checkpoint_every, current_work
-from ._runs import Model, Seeds, seeds_of, settled
+from ._runs import Model, Seeds, require_finished, seeds_of
 
 
 class Training(Seeds):
@@ -34,7 +34,7 @@ def recorded_trainings(
     """`recorded_models` with Adam, whose rate follows a cosine; `optimizer` are further settings of it.
 
     Raises:
-        KeyboardInterrupt, UnsettledError: as `settled`.
+        KeyboardInterrupt, UnsettledError: as `require_finished`.
     """
     return recorded_models(
         make,
@@ -67,11 +67,11 @@ def recorded_models(
         settings: as for `train_many`, without `steps` and checkpoints.
 
     Raises:
-        KeyboardInterrupt, UnsettledError: as `settled`.
+        KeyboardInterrupt, UnsettledError: as `require_finished`.
     """
     work = current_work()
-    with TemporaryDirectory() as passing:
-        kept = work.training(make, process, task, list(recorded), sorted(settings), seeds=seeds)
+    with TemporaryDirectory() as temporary:
+        folder = work.training(make, process, task, list(recorded), sorted(settings), seeds=seeds)
         every = gcd(*recorded)
         runs = train_many(
             make,
@@ -79,12 +79,12 @@ def recorded_models(
             task,
             seeds,
             steps=recorded[-1],
-            checkpoint=kept or passing,
-            checkpoint_every=checkpoint_every(recorded[-1], every) if kept else every,
+            checkpoint=folder or temporary,
+            checkpoint_every=checkpoint_every(recorded[-1], every) if folder else every,
             progress=work.report,
             **settings,
         )
-        ends = [(settled(run).model, run.checkpoint or Path(passing)) for run in runs]
+        ends = [(require_finished(run).model, run.checkpoint or Path(temporary)) for run in runs]
         return {
             step: [load_model(last.with_name(f"step-{step:09}.checkpoint"), end) for end, last in ends]
             for step in recorded

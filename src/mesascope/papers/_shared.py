@@ -1,4 +1,4 @@
-"""What several claims of one paper are about is computed once."""
+"""Results that several claims of one paper share are computed once."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CACHED = 8  # results of one function; those asked for least recently go first
 def shared(
     kind: type[S],
 ) -> Callable[[Callable[Concatenate[S, P], Result]], Callable[Concatenate[S, P], Result]]:
-    """Decorate a function of settings: asked again with the same ones it gives the same result, computed once.
+    """Decorate a function of settings: called again with equal ones, it returns the cached result.
 
     The function is given the settings of this class only, so that its result cannot depend on others. Further arguments,
-    which a record could hold, belong to the question.
+    which a record could hold, are part of the key.
     """
 
     def decorate(function: Callable[Concatenate[S, P], Result]) -> Callable[Concatenate[S, P], Result]:

@@ -12,7 +12,7 @@ from mesascope.records import Figure, Line, Panel, Points, Trace
 from mesascope.theory import Construction
 from mesascope.theory import giannou2024 as theory
 
-from ._claim import Claim, Difference, Finding, Settings, UnsettledError, all_of, decide, presets, within
+from ._claim import Claim, Difference, Finding, Settings, UnsettledError, all_of, presets, verdict_if, within
 from ._identity import identity, relative_error
 from ._prompts import construction_stack
 from ._rotations import rotation
@@ -178,7 +178,7 @@ def _exact_law(settings: _Law) -> Finding:
     needed = [theory.newton_steps_needed(condition, goal) for condition in settings.conditions]
     parts = {
         "error after every layer": within(max(gaps), settings.tolerance),
-        "layers needed": decide(counted == needed),
+        "layers needed": verdict_if(counted == needed),
     }
     return Finding(
         {"largest_error_from_the_law": max(gaps), "layers_needed": counted},

@@ -64,7 +64,8 @@ def _error(settings: _Critical, dim: int, examples: int, depth: int, moves: bool
     away = found.point * (1 + 0.01 * np.random.default_rng(settings.seed).choice([-1.0, 1.0], unknowns))
     there, near = (by_all(_layers(jnp.asarray(v), depth, inverse)) for v in (found.point, away))
     largest = [
-        max(float(jnp.abs(one).max()) for one in (both if moves else both[:1])) for both in (there, near)
+        max(float(jnp.abs(one).max()) for one in (slopes if moves else slopes[:1]))
+        for slopes in (there, near)
     ]
     return largest[0] / largest[1]
 

@@ -90,10 +90,10 @@ class _Judged:
         """On A and on the loss."""
         settings, measured = self.settings, self.measured
         near = within(measured["largest_distance_of_A_from_the_inverse"], settings.largest_distance)
-        apart = within(-measured["least_distance_of_A_from_I"], -settings.least_distance)
+        far = within(-measured["least_distance_of_A_from_I"], -settings.least_distance)
         return {
             "every A_i is a multiple of the inverse covariance": unless_falling(near, self.falling),
-            "no A_i is a multiple of I": unless_falling(apart, self.falling),
+            "no A_i is a multiple of I": unless_falling(far, self.falling),
             "the loss is that of the best multiples": self._on_the_loss(),
         }
 

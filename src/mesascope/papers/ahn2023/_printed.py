@@ -14,7 +14,7 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Decision
 from mesascope.theory import ahn2023 as theory
 
-from .._claim import Claim, Finding, all_of, decide, presets, within
+from .._claim import Claim, Finding, all_of, presets, verdict_if, within
 from .._identity import relative_error
 from .._prompts import construction_model, fresh_losses
 from ._common import PAPER, covariance
@@ -43,7 +43,7 @@ def _printed(settings: _Printed) -> Finding:
         f"the matrices for {_IDENTITY} are another minimum": all_of(
             within(off[_IDENTITY], settings.tolerance), within(-other.loss / best.loss, -settings.least_ratio)
         ),
-        "the losses for both are those of their minima": decide(
+        "the losses for both are those of their minima": verdict_if(
             all(
                 low <= printed[name][what] <= high
                 for name, found in ranges.items()

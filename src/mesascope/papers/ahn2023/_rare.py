@@ -17,20 +17,20 @@ def _rare(settings: _Rare) -> Finding:
     """The share of the loss from large eigenvalues of S, how likely these are, and where the expected loss is least."""
     a, b = (np.asarray(settings.printed[name], float) for name in "ab")
     b = np.append(b, 0.0)
-    whole = Spectrum(*density(settings.examples, len(settings.eigenvalues)))
-    parts_of_loss = whole.weights * left(whole.values, a, b) ** 2
-    beyond = whole.values > settings.beyond
+    spectrum = Spectrum(*density(settings.examples, len(settings.eigenvalues)))
+    parts_of_loss = spectrum.weights * left(spectrum.values, a, b) ** 2
+    beyond = spectrum.values > settings.beyond
     loss = float(parts_of_loss.sum())
-    share, probability = float(parts_of_loss[beyond].sum()) / loss, float(whole.weights[beyond].sum())
+    share, probability = float(parts_of_loss[beyond].sum()) / loss, float(spectrum.weights[beyond].sum())
     best, search = best_multiples(expected_spectrum(settings), settings)
-    apart = float(np.max(np.abs(best.a / a - 1)))
+    distance = float(np.max(np.abs(best.a / a - 1)))
     parts = {
         "these prompts are rare": within(probability, settings.largest_probability),
         "most of the loss is theirs": within(-share, -settings.least_share),
-        "the least expected loss is elsewhere": within(-apart, -settings.least_distance),
+        "the least expected loss is elsewhere": within(-distance, -settings.least_distance),
     }
     return Finding(
-        {"share": share, "probability": probability, "distance_of_the_best": apart},
+        {"share": share, "probability": probability, "distance_of_the_best": distance},
         {
             "share": f"at least {settings.least_share}",
             "probability": f"at most {settings.largest_probability}",
@@ -42,7 +42,7 @@ def _rare(settings: _Rare) -> Finding:
             "expected_loss": loss,
             "expected_loss_without_them": loss * (1 - share),
             "best_multiples": best.facts(),
-            "expected_loss_of_the_best": multiples_loss(whole, best.a, best.b),
+            "expected_loss_of_the_best": multiples_loss(spectrum, best.a, best.b),
             "searches": [search.reached, search.starts],
             "meaning": "losses are E(ŷ − y)²; probability: expected number of such eigenvalues in a prompt",
         },

@@ -48,13 +48,13 @@ def nodes(spectrum: Spectrum, count: int = _NODES) -> Spectrum:
     values, weights = spectrum
     total = weights.sum()
     before, now = np.zeros_like(values), np.full_like(values, total**-0.5)
-    diagonal, beside = np.zeros(count), np.zeros(count)
+    diagonal, off_diagonal = np.zeros(count), np.zeros(count)
     for k in range(count):
         diagonal[k] = np.sum(weights * values * now**2)
-        following = (values - diagonal[k]) * now - beside[k - 1] * before
-        beside[k] = np.sum(weights * following**2) ** 0.5
-        before, now = now, following / beside[k]
-    jacobi = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+        following = (values - diagonal[k]) * now - off_diagonal[k - 1] * before
+        off_diagonal[k] = np.sum(weights * following**2) ** 0.5
+        before, now = now, following / off_diagonal[k]
+    jacobi = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
     found, vectors = np.linalg.eigh(jacobi)
     return Spectrum(found, total * vectors[0] ** 2)
 

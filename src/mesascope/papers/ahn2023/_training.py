@@ -35,7 +35,7 @@ from ._common import Inputs, covariance
 _AT_ONCE = 500  # prompts whose intermediate results stay in the processor's cache
 _CLIP = 0.01  # the largest norm of a matrix's gradient
 _DECAYS = (0.99, 0.9)  # of Adam
-_KEPT = 20  # an interrupted training loses at most a twentieth
+_CHECKPOINTS = 20  # an interrupted training loses at most a twentieth
 
 
 class Layers(NamedTuple):
@@ -54,7 +54,7 @@ class Trained(NamedTuple):
 
 
 class Training(Inputs, Seeds):
-    """One training: layers from Gaussian entries of this scale, a rate that is halved so often, a batch kept so long."""
+    """One training: layers from Gaussian entries of this scale, a rate that is halved so often, a batch used so long."""
 
     layers: int = 3
     scale: float = 1e-4
@@ -81,11 +81,11 @@ def _trained(settings: Training, moves: bool, seed: int) -> Trained:
     if not moves:
         start = start._replace(b=jnp.zeros(shape, jnp.float32))
     state = (start, _rule(moves).init(start))
-    work, kept = current_work(), None
+    work, folder = current_work(), None
     if work.folder is not None:
-        kept = work.training(lambda key: start, moves, sorted(settings.as_table().items()), seeds=[seed])
-    with held(kept, "training") if kept is not None else nullcontext():
-        done, state, middle = _resumed(kept, state, lambda line: work.tell(f"seed {seed}: {line}"))
+        folder = work.training(lambda key: start, moves, sorted(settings.as_table().items()), seeds=[seed])
+    with held(folder, "training") if folder is not None else nullcontext():
+        done, state, middle = _resumed(folder, state, lambda line: work.tell(f"seed {seed}: {line}"))
         block = _block(settings, moves, sigma)
         while done < steps:
             rate = settings.rate * 0.5 ** (done * settings.halvings // steps)
@@ -95,8 +95,8 @@ def _trained(settings: Training, moves: bool, seed: int) -> Trained:
                 raise UnsettledError(f"the training of seed {seed} diverged at step {done}")
             middle = state[0] if done == steps // 2 else middle
             _tell(work, seed, done, steps, float(loss))
-            if kept is not None and done * _KEPT // steps != (done - every) * _KEPT // steps:
-                _keep(kept, done, state, middle)
+            if folder is not None and done * _CHECKPOINTS // steps != (done - every) * _CHECKPOINTS // steps:
+                _save(folder, done, state, middle)
     return Trained(_double(middle), _double(state[0]), sigma)
 
 
@@ -209,10 +209,10 @@ def _tell(work: Work, seed: int, done: int, steps: int, loss: float) -> None:
     work.tell(f"seed {seed}: step {done} of {steps}, loss {loss:.4g}")
 
 
-def _keep(kept: Path, done: int, state: Any, middle: Any) -> None:
+def _save(folder: Path, done: int, state: Any, middle: Any) -> None:
     """Write the checkpoint as a whole, with a digest of what it holds."""
     arrays = {str(number): np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves((state, middle)))}
-    with atomic_path(kept / "state.npz") as path, path.open("wb") as file:
+    with atomic_path(folder / "state.npz") as path, path.open("wb") as file:
         np.savez(file, allow_pickle=False, done=done, digest=_digest(done, arrays), **arrays)
 
 
@@ -223,19 +223,19 @@ def _digest(done: int, arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _resumed(kept: Path | None, state: Any, tell: Callable[[str], None]) -> tuple[int, Any, Any]:
+def _resumed(folder: Path | None, state: Any, tell: Callable[[str], None]) -> tuple[int, Any, Any]:
     """Steps done, state, and the layers half way (the start, before); a damaged checkpoint is told and not used."""
-    if kept is None or not (kept / "state.npz").exists():
+    if folder is None or not (folder / "state.npz").exists():
         return 0, state, state[0]
     leaves, shape = jax.tree.flatten((state, state[0]))
     try:
-        with np.load(kept / "state.npz", allow_pickle=False) as found:
+        with np.load(folder / "state.npz", allow_pickle=False) as found:
             arrays = {str(number): found[str(number)] for number in range(len(leaves))}
             done, digest = int(found["done"]), str(found["digest"])
     except (OSError, EOFError, KeyError, ValueError, BadZipFile):
         digest = ""
     if not digest or digest != _digest(done, arrays):
-        tell(f"the checkpoint {kept / 'state.npz'} is damaged; this training starts anew")
+        tell(f"the checkpoint {folder / 'state.npz'} is damaged; this training starts anew")
         return 0, state, state[0]
     tell(f"goes on from step {done}")
     state, middle = jax.tree.unflatten(shape, [jnp.asarray(arrays[str(n)]) for n in range(len(leaves))])

@@ -11,7 +11,7 @@ from mesascope.processes import LinearRegression
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import fu2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets
+from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, verdict_if
 from .._figures import curve
 from .._identity import identity, relative_error
 from .._intervals import between, mean_interval
@@ -73,7 +73,7 @@ def _gradient_steps(settings: _GradientSteps) -> Finding:
     least, most = settings.steadiness
     parts = {
         "growth as fast late as early": between(interval, least, most),
-        "similar errors": decide(alike.min() >= settings.similarity),
+        "similar errors": verdict_if(alike.min() >= settings.similarity),
     }
     return Finding(
         {"late_growth_over_early": ratio, "least_similarity": float(alike.min())},

@@ -9,7 +9,7 @@ import numpy as np
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, all_of, decide, presets
+from .._claim import Claim, Finding, all_of, presets, verdict_if
 from .._intervals import above, mean_interval
 from ._common import PAPER, Inputs, drawn_moments
 
@@ -78,7 +78,7 @@ def _above(settings: _Dominance) -> Finding:
             "least_upper_end": min(high for _, high in intervals),
         }
     low, high = (min(end[f"least_{side}_end"] for end in ends.values()) for side in ("lower", "upper"))
-    parts = {"at multiples of Σ⁻¹": decide(min(exact) >= 1), "at random matrices": all_of(*decisions)}
+    parts = {"at multiples of Σ⁻¹": verdict_if(min(exact) >= 1), "at random matrices": all_of(*decisions)}
     return Finding(
         {
             "least_ratio_at_multiples": min(exact),

@@ -10,7 +10,7 @@ from mesascope.core import named_key
 from mesascope.records import Band, Figure, Line, Panel, Points, Rule
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, all_of, decide, presets
+from .._claim import Claim, Finding, all_of, presets, verdict_if
 from .._intervals import below, mean_interval
 from .._shared import shared
 from ._common import PAPER, Inputs, drawn_moments, looped_model, minimizer, regression, root_of_covariance
@@ -54,7 +54,7 @@ def _turn(settings: _Turn) -> Finding:
     turn = 1 + int(np.argmin(exact))
     parts = {
         "the mean falls at first": below(twice_interval, settings.low),
-        "the mean turns": decide(2 * loops <= turn < most and exact[-1] > exact[loops - 1]),
+        "the mean turns": verdict_if(2 * loops <= turn < most and exact[-1] > exact[loops - 1]),
         "the median goes on falling": below(late_interval, settings.low),
     }
     return Finding(

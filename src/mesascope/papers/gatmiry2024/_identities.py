@@ -18,7 +18,7 @@ from mesascope.theory import gatmiry2024 as theory
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._identity import identity, relative_error
 from .._prompts import construction_model
-from .._runs import settled
+from .._runs import require_finished
 from ._common import PAPER, Inputs, looped_model, regression, root_of_covariance
 
 
@@ -82,7 +82,7 @@ def _one_loop(settings: _OneLoop) -> Finding:
             start, task = _model(a, u), FewShot(examples)
             exact = 2 * float(population_loss(start, process, task, ExactMoments()).value)
             gaps.append(abs(exact / theory.one_loop_loss(a, root @ root, examples, u) - 1))
-            run = settled(
+            run = require_finished(
                 gradient_flow(start, process, task, mask=_trained(dim), rtol=1e-8, tolerance=1e-9, saves=8)
             )
             layer: Any = run.model.network.layers[0]  # type: ignore[attr-defined]  # a LinearAttentionStack

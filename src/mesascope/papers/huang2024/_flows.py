@@ -12,7 +12,7 @@ from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import huang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
 from .._identity import identity
 from ._model import (
     PAPER,
@@ -76,8 +76,8 @@ def _balanced(settings: _Balanced) -> Finding:
     flow = flow_of(settings)
     left, matching = float(flow.loss[-1] / flow.loss[0]), float(flow.matching[-1].min())
     parts = {
-        "near-zero error in finite time": decide(left < settings.left),
-        "attention on the query's feature": decide(matching > settings.matching),
+        "near-zero error in finite time": verdict_if(left < settings.left),
+        "attention on the query's feature": verdict_if(matching > settings.matching),
     }
     return Finding(
         {"loss_over_that_at_the_start": left, "least_attention_to_the_matching_feature": matching},
@@ -132,9 +132,9 @@ def _stages(settings: _Stages) -> Finding:
     behind = [part / gone[0] for part in gone[1:]]
     end = float(flow.excess[-1].max())
     parts = {
-        "a stage of its own": decide(max(behind) < settings.behind),
-        "dominant feature near zero first": decide(nearly[0] < min(nearly[1:])),
-        "all near zero in the end": decide(end < settings.left),
+        "a stage of its own": verdict_if(max(behind) < settings.behind),
+        "dominant feature near zero first": verdict_if(nearly[0] < min(nearly[1:])),
+        "all near zero in the end": verdict_if(end < settings.left),
     }
     before = sum(time < hundredths[0] for time in hundredths[1:])
     return Finding(
@@ -178,7 +178,9 @@ def _order(settings: _Order) -> Finding:
     """When the excess of every feature has fallen to some levels."""
     flow, p = flow_of(settings), settings.probabilities
     times = {str(level): _times(flow, level) for level in settings.levels}
-    parts = {f"order at {level} of the excess": decide(_in_order(found, p)) for level, found in times.items()}
+    parts = {
+        f"order at {level} of the excess": verdict_if(_in_order(found, p)) for level, found in times.items()
+    }
     return Finding(
         {"times": times},
         {"times": "finite, and the earlier the more probable"},

@@ -18,7 +18,7 @@ from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
 
 from .._claim import Settings
-from .._runs import settled
+from .._runs import require_finished
 
 PAPER = "huang2024"
 
@@ -131,7 +131,7 @@ def flow_of(settings: Flow) -> FeatureFlow:
     """The flow Q' = −∇L of the exact loss from Q = 0."""
     process, task = process_of(settings), FewShot(settings.examples)
     start = FeatureAttention(jnp.zeros((settings.features,) * 2))
-    flow = settled(
+    flow = require_finished(
         gradient_flow(
             start, process, task, engine=CountedPrompts(), until=settings.time, rtol=1e-8, atol=1e-10
         )

@@ -66,14 +66,14 @@ class _End(NamedTuple):
     """What is left of the targets where a descent ended, and whether it came to rest there."""
 
     left: float
-    settled: bool
+    at_rest: bool
 
     def kind(self, threshold: float) -> str:
         """Good with no more left than that, bad at rest with more, open before rest."""
         # where nothing is left the loss is as steep as its ridge is small, and the gradient tells nothing
         if self.left <= threshold:
             return "good"
-        return "bad" if self.settled and self.left > threshold else "open"
+        return "bad" if self.at_rest and self.left > threshold else "open"
 
 
 def _benign(settings: _Benign) -> Finding:
@@ -131,8 +131,8 @@ def _end(seed: int, width: int, number: int, settings: _Benign) -> _End:
     """Of quasi-Newton descent from one start, for the set of targets of a seed."""
     shape = (settings.targets, settings.dim)
     targets = np.random.default_rng([seed, settings.targets]).normal(size=shape)
-    found, settled = _descended(_random_features(width, settings.dim, seed, number), targets, settings)
-    return _End(theory.relu_span_loss(found, targets)[0], settled)
+    found, at_rest = _descended(_random_features(width, settings.dim, seed, number), targets, settings)
+    return _End(theory.relu_span_loss(found, targets)[0], at_rest)
 
 
 def _descended(start: np.ndarray, targets: np.ndarray, settings: _Benign) -> tuple[np.ndarray, bool]:
@@ -146,8 +146,8 @@ def _descended(start: np.ndarray, targets: np.ndarray, settings: _Benign) -> tup
     for _ in range(settings.restarts):  # the approximate Hessian is forgotten
         options: dict[str, Any] = {"maxiter": settings.iterations, "gtol": 1e-7, "ftol": 1e-15}
         found = minimize(loss, found, jac=True, method="L-BFGS-B", options=options).x
-    settled = np.abs(loss(found)[1]).max() <= settings.largest_slope
-    return np.asarray(found.reshape(start.shape)), bool(settled)
+    at_rest = np.abs(loss(found)[1]).max() <= settings.largest_slope
+    return np.asarray(found.reshape(start.shape)), bool(at_rest)
 
 
 def _random_features(width: int, dim: int, *seeds: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from mesascope.dynamics import Optimizer
 from mesascope.processes import MarkovTree, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 
-from .._claim import Claim, Finding, all_of, decide, presets
+from .._claim import Claim, Finding, all_of, presets, verdict_if
 from .._intervals import above, below, mean_interval
 from .._recorded import recorded_models
 from .._runs import seeds_of
@@ -165,7 +165,7 @@ def _finds(settings: _Finds) -> Finding:
     found = min(row["parents_found"] for row in rows)
     parts = {
         "in the mean": above(interval, settings.mean),
-        "every parent is attended to most": decide(found == 1),
+        "every parent is attended to most": verdict_if(found == 1),
     }
     return Finding(
         {

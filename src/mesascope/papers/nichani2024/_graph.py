@@ -26,7 +26,7 @@ from mesascope.processes import MarkovTree, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import nichani2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if
 from .._identity import identity
 from .._intervals import above, mean_interval
 from ._model import PAPER, Graphs, ReducedTransformer, Training, drawn, random_graphs, trained
@@ -114,7 +114,7 @@ def _adjacency(settings: _Adjacency) -> Finding:
     parts = {
         "in the mean": above(interval, settings.mean),
         "at every position": above(lowest_interval, settings.least),
-        "every parent is attended to most": decide(min(found) == 1),
+        "every parent is attended to most": verdict_if(min(found) == 1),
     }
     return Finding(
         {"attention_to_parents": mean, "least_of_all_positions": lowest, "parents_found": min(found)},

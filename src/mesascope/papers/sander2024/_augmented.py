@@ -18,7 +18,7 @@ from mesascope.theory import sander2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._intervals import above, below, between, mean_interval
-from .._runs import Seeds, seeds_of, settled, trained_models
+from .._runs import Seeds, require_finished, seeds_of, trained_models
 from .._shared import shared
 from ._authors import PROGRAM
 from ._ends import PAPER
@@ -79,7 +79,7 @@ def _flows(settings: _Flows) -> dict[int, Flow[LinearAttention]]:
     w_kq[dim:, :dim], w_pv[:, :dim] = np.diag(sizes[0]), np.diag(sizes[1])
     start = LinearAttention(w_kq, w_pv, "1")
     return {
-        context: settled(
+        context: require_finished(
             gradient_flow(
                 start, process, NextToken.last(context + 1), mask="off-diagonal", rtol=1e-8, tolerance=1e-8
             )

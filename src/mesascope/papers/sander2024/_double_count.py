@@ -13,8 +13,8 @@ from mesascope.processes import NextToken
 from mesascope.records import Decision, Figure, Line, Panel
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._runs import require_finished
 from ._authors import LONGEST, PROGRAM, authors_descent, authors_start, stored_weights
 from ._bare_tokens import DiagonalHeads, EveryAngle, IndependentEigenvalues
 from ._ends import PAPER
@@ -38,11 +38,13 @@ def _double_count(settings: _DoubleCount) -> Finding:
     right, excess = _errors(settings)
     stored, start = stored_weights("unitary"), authors_start(10)
     descents = {
-        name: settled(authors_descent(start, process, settings.rate, settings.steps, settings.steps + 1))
+        name: require_finished(
+            authors_descent(start, process, settings.rate, settings.steps, settings.steps + 1)
+        )
         for name, process in (("twice", WithTheTermTwice(10)), ("once", IndependentEigenvalues(10)))
     }
-    apart = {name: _distances(descent, stored) for name, descent in descents.items()}
-    ends = {name: float(found[-1]) for name, found in apart.items()}
+    distances = {name: _distances(descent, stored) for name, descent in descents.items()}
+    ends = {name: float(found[-1]) for name, found in distances.items()}
     before = {name: _path(descent.trajectory, -2) for name, descent in descents.items()}
     parts: dict[str, Decision] = {
         "the loss without it is exact": within(max(right.values()), settings.tolerance),
@@ -78,7 +80,7 @@ def _double_count(settings: _DoubleCount) -> Finding:
             "entries_that_no_loss_reaches_differ_from_the_start_by": _untouched(stored, start),
             "meaning": "distances: largest difference of an entry of A, B or P from the stored one, after the last step",
         },
-        {"double-count": _figure(apart, before, float(abs(stored.row(LONGEST)[-2])))},
+        {"double-count": _figure(distances, before, float(abs(stored.row(LONGEST)[-2])))},
         parts=parts,
     )
 
@@ -99,7 +101,7 @@ def _errors(settings: _DoubleCount) -> tuple[dict[str, float], dict[str, float]]
 
 
 def _far(distance: float, least: float) -> Decision:
-    return "undecided" if np.isnan(least) else decide(distance > least)
+    return "undecided" if np.isnan(least) else verdict_if(distance > least)
 
 
 def _distances(descent: Descent[DiagonalHeads], stored: DiagonalHeads) -> np.ndarray:
@@ -126,8 +128,8 @@ def _untouched(stored: DiagonalHeads, start: DiagonalHeads) -> float:
     return float(np.abs(np.asarray(stored.positions - start.positions))[~used].max())
 
 
-def _figure(apart: dict[str, np.ndarray], before: dict[str, np.ndarray], stored: float) -> Figure:
-    steps = np.arange(len(apart["twice"]))
+def _figure(distances: dict[str, np.ndarray], before: dict[str, np.ndarray], stored: float) -> Figure:
+    steps = np.arange(len(distances["twice"]))
     names = {"twice": "term counted twice, as in the program", "once": "term counted once: the right loss"}
     end = {"x": steps[[0, -1]], "y": [stored, stored], "label": "stored weights", "series": "theory"}
     return Figure(
@@ -139,7 +141,7 @@ def _figure(apart: dict[str, np.ndarray], before: dict[str, np.ndarray], stored:
                 ylabel="largest distance from a stored entry",
                 yscale="log",
                 traces=tuple(
-                    Line(x=steps, y=apart[name], label=label, series=series)
+                    Line(x=steps, y=distances[name], label=label, series=series)
                     for series, (name, label) in enumerate(names.items())
                 ),
             ),

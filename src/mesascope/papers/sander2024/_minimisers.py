@@ -11,7 +11,7 @@ from mesascope.theory import sander2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._identity import identity
-from .._runs import settled
+from .._runs import require_finished
 from .._shared import shared
 from ._authors import LONGEST, PROGRAM
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, EveryAngle, IndependentEigenvalues, flow_of_heads
@@ -85,7 +85,7 @@ def _flows(settings: _Flows, heads: int) -> list[Flow[DiagonalHeads]]:
 
     def flow(number: int) -> Flow[DiagonalHeads]:
         key = start_key(settings.seed, f"{heads} heads, {number}")
-        return settled(flow_of_heads(process, heads, longest, settings.scale, key, settings.steps))
+        return require_finished(flow_of_heads(process, heads, longest, settings.scale, key, settings.steps))
 
     return [flow(number) for number in range(settings.starts)]
 

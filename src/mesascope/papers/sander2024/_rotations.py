@@ -10,7 +10,7 @@ import numpy as np
 from mesascope.dynamics import Flow
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, verdict_if, within
 from .._shared import shared
 from ._authors import DIM, LONGEST, PROGRAM
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, flow_of_heads
@@ -161,7 +161,7 @@ def _ways(settings: _Ends) -> Finding:
 
 def _known(kinds: list[str], holds: bool) -> Decision:
     """Undecided where a flow was stopped too early."""
-    return "undecided" if "stopped too early" in kinds else decide(holds)
+    return "undecided" if "stopped too early" in kinds else verdict_if(holds)
 
 
 _FULL: dict[str, Any] = {

@@ -9,7 +9,7 @@ import numpy as np
 from mesascope.theory import sander2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, within
-from .._runs import settled
+from .._runs import require_finished
 from ._authors import LONGEST, PROGRAM, authors_descent, stored_weights
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, IndependentEigenvalues
 from ._ends import PAPER, distance, errors_of_positions, exact_loss, picture
@@ -26,7 +26,7 @@ def _stored(settings: _Stored) -> Finding:
     rows["unitary"]["loss"] = exact_loss(unitary, IndependentEigenvalues(unitary.a.shape[1]), LONGEST)
     rows["pairs"]["loss"] = exact_loss(pairs, ConjugatePairs(pairs.a.shape[1]), LONGEST)
     exact, near = rows["unitary"], rows["pairs"]
-    apart = max(near["error_of_C"], near["error_of_c_p_T-1"])
+    distance = max(near["error_of_C"], near["error_of_c_p_T-1"])
     parts = {
         "independent eigenvalues: heads": within(exact["error_of_C"], rounding),
         "independent eigenvalues: p_T": within(exact["error_of_c_p_T"], rounding),
@@ -40,7 +40,7 @@ def _stored(settings: _Stored) -> Finding:
     }
     more = _further(pairs, settings.rate, settings.steps)
     difference = (
-        f"For conjugate pairs C/c is off by up to {_short(apart)}, at a loss of {_short(near['loss'])}"
+        f"For conjugate pairs C/c is off by up to {_short(distance)}, at a loss of {_short(near['loss'])}"
     )
     if more["loss"] < near["loss"]:
         difference += f", which {settings.steps} further steps lower to {_short(more['loss'])}"
@@ -67,7 +67,7 @@ def _stored(settings: _Stored) -> Finding:
             )
         },
         parts=parts,
-        difference=f"{difference}." if apart > rounding else "",
+        difference=f"{difference}." if distance > rounding else "",
     )
 
 
@@ -102,7 +102,7 @@ def _outside(layer: DiagonalHeads) -> float:
 def _further(layer: DiagonalHeads, rate: float, steps: int) -> dict[str, Any]:
     """What further steps of their descent make of the weights for conjugate pairs."""
     process = ConjugatePairs(layer.a.shape[1])
-    end = settled(authors_descent(layer, process, rate, steps)).model
+    end = require_finished(authors_descent(layer, process, rate, steps)).model
     return {
         "further_steps": steps,
         "error_of_C": distance(end, 1.0)[1]["error_of_C"],

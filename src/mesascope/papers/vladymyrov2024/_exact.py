@@ -12,14 +12,14 @@ from mesascope.records import Figure, Line, Panel, Points
 from mesascope.theory import Construction, vonoswald2023
 from mesascope.theory import vladymyrov2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, verdict_if, within
 from .._identity import identity, relative_error
 from .._prompts import construction_model
 from .._rotations import rotation
 from ._ridge import Examples
 
 PAPER = "vladymyrov2024"
-_MOST_LAYERS = 98
+_MAX_LAYERS = 98
 
 
 def _row(settings: _Row) -> Finding:
@@ -111,9 +111,9 @@ def _second_order(settings: _SecondOrder) -> Finding:
     counts = np.array(needed)
     by_condition, by_error = int(np.diff(counts, axis=0).max()), int(np.diff(counts, axis=1).max())
     parts = {
-        "errors below the bound": decide(max(ratios) <= 1),
-        "layers for a tenfold condition number": decide(by_condition <= settings.most_by_condition),
-        "layers for a squared error": decide(by_error <= settings.most_by_error),
+        "errors below the bound": verdict_if(max(ratios) <= 1),
+        "layers for a tenfold condition number": verdict_if(by_condition <= settings.most_by_condition),
+        "layers for a squared error": verdict_if(by_error <= settings.most_by_error),
     }
     panel = Panel(
         title="Layers of GD++",
@@ -202,13 +202,13 @@ def _schedule(condition: float, wanted: float) -> theory.Schedule:
     """With as many layers as the bound asks for.
 
     Raises:
-        UnsettledError: that would be more than `_MOST_LAYERS`.
+        UnsettledError: that would be more than `_MAX_LAYERS`.
     """
-    for layers in range(1, _MOST_LAYERS + 1):
+    for layers in range(1, _MAX_LAYERS + 1):
         tried = theory.second_order_schedule(1 / condition, 1.0, layers)
         if tried.bound <= wanted:
             return tried
-    raise UnsettledError(f"{_MOST_LAYERS} layers do not reach an error of {wanted:g} at κ = {condition:g}")
+    raise UnsettledError(f"{_MAX_LAYERS} layers do not reach an error of {wanted:g} at κ = {condition:g}")
 
 
 def _first(errors: np.ndarray, wanted: float) -> int:

@@ -117,8 +117,8 @@ def _stack_limit(settings: _StackLimit) -> Finding:
     series, left, bounds = [], [], []
     for layers in settings.layers:
         answer = np.asarray(network(tokens, loops=layers))[..., dim:, :dim]
-        kept = np.linalg.matrix_power(np.eye(dim) - eta * system, layers)
-        truncated = cross @ np.linalg.solve(system, (np.eye(dim) - kept) @ s[..., None])
+        power = np.linalg.matrix_power(np.eye(dim) - eta * system, layers)
+        truncated = cross @ np.linalg.solve(system, (np.eye(dim) - power) @ s[..., None])
         series.append(relative_error(answer, truncated[..., 0]))
         left.append(relative_error(answer, wanted))
         bounds.append((1 - eta * smallest) ** layers)

@@ -31,12 +31,12 @@ def _second_block(settings: _SecondBlock) -> Finding:
         for law, dim, horizon in settings.cases
     }
     gains = {
-        case: {name: mean_interval(one["gains"]) for name, one in both.items()}
-        for case, both in found.items()
+        case: {name: mean_interval(one["gains"]) for name, one in each.items()}
+        for case, each in found.items()
     }
     others = {
-        case: {name: mean_interval(one["others"]) for name, one in both.items()}
-        for case, both in found.items()
+        case: {name: mean_interval(one["others"]) for name, one in each.items()}
+        for case, each in found.items()
     }
     over = beside(settings)
     falling = fall(1 + np.array(over["pair"][0]), 1 + np.array(over["pair"][1]))
@@ -57,12 +57,12 @@ def _second_block(settings: _SecondBlock) -> Finding:
     )
     parts = {
         f"a lower loss, {name}": all_of(
-            *(below([-end for end in both[name][1][::-1]], 0.0) for both in gains.values())
+            *(below([-end for end in each[name][1][::-1]], 0.0) for each in gains.values())
         )
         for name in ("sum", "mean")
     }
     parts["a negative number"] = all_of(
-        *(below(one[1], 0.0) for both in others.values() for one in both.values())
+        *(below(one[1], 0.0) for each in others.values() for one in each.values())
     )
     parts["trained layers: a negative number"] = unless_falling(below(second_ends, 0.0), falling)
     parts["trained layers: below the best step"] = unless_falling(below(step_ends, 0.0), falling)
@@ -73,7 +73,7 @@ def _second_block(settings: _SecondBlock) -> Finding:
     return Finding(
         {
             "second_block_takes_off": {
-                case: {n: one[0] for n, one in both.items()} for case, both in gains.items()
+                case: {n: one[0] for n, one in each.items()} for case, each in gains.items()
             },
             "trained_above_the_step": from_step,
             "trained_above_the_pair": from_pair,
@@ -92,17 +92,17 @@ def _second_block(settings: _SecondBlock) -> Finding:
         {
             "intervals_95": {
                 "second_block_takes_off": {
-                    case: {n: one[1] for n, one in both.items()} for case, both in gains.items()
+                    case: {n: one[1] for n, one in each.items()} for case, each in gains.items()
                 },
                 "trained_above_the_step": step_ends,
                 "trained_above_the_pair": pair_ends,
                 "trained_second_number": second_ends,
             },
             "best_step": {
-                case: {n: float(one["step"][0]) for n, one in both.items()} for case, both in found.items()
+                case: {n: float(one["step"][0]) for n, one in each.items()} for case, each in found.items()
             },
             "best_pair": {
-                case: {n: one["pair"][:2].tolist() for n, one in both.items()} for case, both in found.items()
+                case: {n: one["pair"][:2].tolist() for n, one in each.items()} for case, each in found.items()
             },
             "trained_numbers": [list(pair) for pair in numbers],
             "each_seed": {name: values[1] for name, values in over.items()},
@@ -138,8 +138,8 @@ def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings:
                 traces=tuple(
                     Points(
                         x=cases,
-                        y=[100 * both[name][0] for both in gains.values()],
-                        yerr=[50 * (both[name][1][1] - both[name][1][0]) for both in gains.values()],
+                        y=[100 * each[name][0] for each in gains.values()],
+                        yerr=[50 * (each[name][1][1] - each[name][1][0]) for each in gains.values()],
                         label=label,
                     )
                     for name, label in (("sum", "attention sums (the paper)"), ("mean", "mean over t − 1"))

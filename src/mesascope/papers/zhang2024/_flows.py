@@ -15,7 +15,7 @@ from mesascope.records import Decision, Figure, Line, Panel, Points, Rule
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
 from ._layer import (
     PAPER,
     Trained,
@@ -187,8 +187,8 @@ def _other_starts(settings: _OtherStarts) -> Finding:
     counts = {"global": len(ends) - len(trapped), "rank one": len(trapped)}
     parts: dict[str, Decision] = {
         "every flow ends at one of two risks": within(max(gaps), settings.tolerance),
-        "both occur": decide(min(counts.values()) > 0),
-        "the upper one is a local minimum": decide(set(kinds) == {"minimum"}),
+        "both occur": verdict_if(min(counts.values()) > 0),
+        "the upper one is a local minimum": verdict_if(set(kinds) == {"minimum"}),
         "it answers through the labels alone": within(max(left, default=np.nan), settings.unused),
     }
     return Finding(

@@ -17,7 +17,7 @@ from mesascope.theory import zhang2024 as theory
 from .._claim import Settings
 from .._prompts import construction_stack, prompt_model
 from .._rotations import rotation
-from .._runs import settled
+from .._runs import require_finished
 from .._shared import shared
 
 PAPER = "zhang2024"
@@ -47,7 +47,9 @@ def flow_of(
 ) -> Flow[PromptModel]:
     """The gradient flow of the exact population loss."""
     task = FewShot(examples)
-    return settled(gradient_flow(start, process, task, solver=solver, rtol=1e-9, tolerance=1e-9, saves=256))
+    return require_finished(
+        gradient_flow(start, process, task, solver=solver, rtol=1e-9, tolerance=1e-9, saves=256)
+    )
 
 
 class Inputs(Settings):

@@ -127,14 +127,14 @@ def _factor(settings: _Answers) -> Finding:
     }
     rows = {}
     for name, (model, process, moments) in _ends(settings).items():
-        apart, same = theory.random_covariance_factors(*moments)
+        other, same = theory.random_covariance_factors(*moments)
         stays = theory.random_covariance_risk(*moments, settings.dim)
         risk, (own, _) = exact_risk(model, process, examples), factors(model, process, examples)
         mean = moments[0] * np.eye(settings.dim)
         others = [_mean_answer(model, w, x, mean, examples) / float(w @ x) for x, w in _queries(settings)]
         errors["risk"][name] = abs(risk / stays - 1)
         errors["best_multiple"][name] = abs(own / same - 1)
-        errors["other_queries"][name] = max(abs(one / apart - 1) for one in others)
+        errors["other_queries"][name] = max(abs(one / other - 1) for one in others)
         rows[name] = {
             "risk_relative_to_predicting_0": risk / (settings.dim * moments[0]),
             "best_multiple_own_queries": own,

@@ -26,7 +26,7 @@ from mesascope.processes import (
 from mesascope.records import Decision, Figure, Line, Panel, Points, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
 from ._common import PAPER, PROGRAM, VARIED_LAWS, Sizes, diagonal_run
 
 
@@ -50,7 +50,7 @@ def _expected_ratio(settings: _ExpectedRatio) -> Finding:
     near = max(abs(ratios[-1] - 0.2), abs(limit - 0.2))
     parts = {
         "one fifth at the longest horizon": within(near, settings.tolerance),
-        "nearer with every horizon": decide(shrinking),
+        "nearer with every horizon": verdict_if(shrinking),
         "flow and formula agree": within(error, settings.flow_tolerance),
     }
     details = {"ratios": dict(zip(map(str, settings.horizons), ratios, strict=True))}
@@ -165,16 +165,16 @@ def _recovery(settings: _Recovery) -> Finding:
             as_said = long <= settings.tolerance and falls
         else:
             as_said = abs(short - long) <= settings.steady * long and long > settings.tolerance
-        kinds[recovers].append(decide(as_said))
+        kinds[recovers].append(verdict_if(as_said))
         cases.append({"law": name, "recovers": recovers, "risk": risks})
-    told = [(one["risk"][1], one["recovers"]) for one in cases]
+    pairs = [(one["risk"][1], one["recovers"]) for one in cases]
     parts: dict[str, Decision] = {
         "sufficient": all_of(*kinds[True]) if kinds[True] else "undecided",
         "necessary": all_of(*kinds[False]) if kinds[False] else "undecided",
     }
     measured = {
-        "largest_risk_with_the_condition": max((r for r, holds in told if holds), default=None),
-        "least_risk_without_it": min((r for r, holds in told if not holds), default=None),
+        "largest_risk_with_the_condition": max((r for r, holds in pairs if holds), default=None),
+        "least_risk_without_it": min((r for r, holds in pairs if not holds), default=None),
         "laws_with_it": [one["law"] for one in cases if one["recovers"]],
     }
     expected = {"largest_risk_with_the_condition": 0.0, "least_risk_without_it": "> 0"}
@@ -205,9 +205,9 @@ def _moments(settings: _Finite) -> Finding:
             shrink = last / before if abs(before) > 1e-12 * cut[-1] else 0.0
             error = abs((cut[-1] + last * shrink / (1 - shrink)) / loss - 1)
             worst = max(worst, error)
-            finite.append(all_of(decide(settles), within(error, settings.tolerance)))
+            finite.append(all_of(verdict_if(settles), within(error, settings.tolerance)))
         else:
-            infinite.append(decide(not settles and bool(refused)))
+            infinite.append(verdict_if(not settles and bool(refused)))
         cases.append({"df": str(df), "cut_off_losses": cut, "loss": loss, "refused": refused})
     parts = {
         "with the moments the loss is finite": all_of(*finite),

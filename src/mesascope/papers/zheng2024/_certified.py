@@ -26,7 +26,7 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Decision
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets
+from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, verdict_if
 from .._minimized import REACHED
 from ._common import LAWS, PAPER, LawAndSizes, Sizes, diagonal_run
 
@@ -79,8 +79,8 @@ def _theorem_41(settings: _Theorem41) -> Finding:
     expected = {"exactly_critical": len(cases), "isolated": settings.isolated}
     parts = {
         "critical": "met",
-        "no direction of descent": decide(minima),
-        "alone but for one-hot": decide(all(isolated) and len(isolated) == settings.isolated),
+        "no direction of descent": verdict_if(minima),
+        "alone but for one-hot": verdict_if(all(isolated) and len(isolated) == settings.isolated),
     }
     return Finding(measured, expected, None, all_of(*parts.values()), {"cases": cases}, parts=parts)
 
@@ -104,8 +104,8 @@ def _masked_limit(settings: _MaskedLimit) -> Finding:
     sizes = [max(map(abs, part)) for part in (slope[:cut], slope[cut:])]
     least = sizes[0] * sizes[1]
     parts = {
-        "critical with the mask": decide(critical),
-        "nowhere without": decide(least > Fraction(settings.threshold)),
+        "critical with the mask": verdict_if(critical),
+        "nowhere without": verdict_if(least > Fraction(settings.threshold)),
     }
     return Finding(
         float(least),
@@ -131,7 +131,7 @@ def _full_one(settings: _FullOne) -> Finding:
         {"radius": float(proved.radius), "hessian": list(proved.inertia)},
         {"radius": f"≤ 1e-{settings.digits}", "hessian": [size - 1, 0, 1]},
         None,
-        decide(holds and proved.theorem is None),
+        verdict_if(holds and proved.theorem is None),
         {
             "loss": [str(end) for end in map(float, proved.loss)],
             "product": [f"{float(low):.17g}", f"{float(high):.17g}"],
@@ -154,7 +154,7 @@ def _signed(settings: LawAndSizes) -> Finding:
     size = 6 * settings.dim**2
     expected = {"points": 2**settings.dim, "losses": 1, "hessians": [[size - 1, 0, 1]]}
     measured = {"points": len(found), "losses": len(losses), "hessians": [list(kind) for kind in kinds]}
-    return Finding(measured, expected, None, decide(measured == expected), {"loss": str(min(losses))})
+    return Finding(measured, expected, None, verdict_if(measured == expected), {"loss": str(min(losses))})
 
 
 def _gaps(settings: _Gaps) -> Finding:
@@ -185,9 +185,9 @@ def _gaps(settings: _Gaps) -> Finding:
     if reached < REACHED and not others:
         raise UnsettledError(f"{reached} of {settings.starts} searches reach the limit; {REACHED} have to")
     parts = {
-        "the loss falls with every learned coordinate": decide(min(gaps) > 0),
-        "only the limit is no saddle": decide(saddles and cases[-1][1].negative == 0),
-        "no other loss is found": decide(not others),
+        "the loss falls with every learned coordinate": verdict_if(min(gaps) > 0),
+        "only the limit is no saddle": verdict_if(saddles and cases[-1][1].negative == 0),
+        "no other loss is found": verdict_if(not others),
     }
     return Finding(
         {"least_gap": float(min(gaps)), "other_losses": others, "starts_that_reach_the_limit": reached},

@@ -22,7 +22,7 @@ from mesascope.processes import (
 )
 
 from .._claim import Settings
-from .._runs import settled
+from .._runs import require_finished
 
 PAPER = "zheng2024"
 PROGRAM = "authors' program ML-GSAI/MesaOpt-AR-Transformer@1e0a19d"
@@ -69,7 +69,9 @@ def diagonal_run(
     process: DiagonalUnitary, task: NextToken, start: Any, **settings: Any
 ) -> Flow[LinearAttention]:
     """The gradient flow from a0 I, b0 I."""
-    return settled(gradient_flow(LinearAttention.diagonal(process.dim, *start), process, task, **settings))
+    return require_finished(
+        gradient_flow(LinearAttention.diagonal(process.dim, *start), process, task, **settings)
+    )
 
 
 def diagonals(model: LinearAttention) -> tuple[np.ndarray, np.ndarray]:

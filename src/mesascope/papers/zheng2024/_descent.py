@@ -14,7 +14,7 @@ from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._intervals import mean_interval
-from .._runs import settled
+from .._runs import require_finished
 from .._shared import shared
 from ._common import LAWS, PAPER, PROGRAM, STARTS, LawAndSizes, diagonals
 from ._sampled import Curves, Sequences, descent, drawn, drawn_by_the_program, one_hot_descent
@@ -277,7 +277,7 @@ def _descent(
     process: DiagonalUnitary, task: NextToken, start: Any, rate: float, epochs: int
 ) -> Descent[LinearAttention]:
     model = LinearAttention.diagonal(process.dim, *start)
-    return settled(descend(model, process, task, learning_rate=rate, steps=epochs, saves=epochs + 1))
+    return require_finished(descend(model, process, task, learning_rate=rate, steps=epochs, saves=epochs + 1))
 
 
 def _recursion(process: DiagonalUnitary, task: NextToken, start: Any, rate: float, epochs: int) -> np.ndarray:

@@ -14,8 +14,8 @@ from mesascope.processes import DiagonalUnitary, Empirical, NextToken
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._runs import require_finished
 from ._common import PAPER, VARIED_LAWS, Sizes, diagonals
 
 
@@ -35,8 +35,8 @@ def _gap(settings: _Gap) -> Finding:
         zero &= (risk <= settings.tolerance) == (name in settings.of_one_size) == (gap == 0)
     short, long = (errors[horizon] for horizon in settings.horizons)
     parts = {
-        "the risk tends to the formula": decide(long <= settings.tolerance and short > 10 * long),
-        "zero for one size of |x| alone": decide(zero),
+        "the risk tends to the formula": verdict_if(long <= settings.tolerance and short > 10 * long),
+        "zero for one size of |x| alone": verdict_if(zero),
     }
     measured = {"distance_at_the_longer_horizon": long, "distance_at_the_shorter": short}
     expected = {"distance_at_the_longer_horizon": 0.0, "distance_at_the_shorter": "> 10 × longer"}
@@ -106,14 +106,14 @@ def _skewed(settings: _Skewed) -> Finding:
     start = LinearAttention.diagonal(dim, 0.1, 0.1)
     run = descend(start, process, task, learning_rate=settings.learning_rate, steps=settings.steps)
     limit_loss = float(theory.diagonal_loss(process, task, product))
-    fallen = 1 - float(settled(run).loss[-1]) / limit_loss
+    fallen = 1 - float(require_finished(run).loss[-1]) / limit_loss
     parts = {
-        "what Assumption 4.1 asks for vanishes": decide(first == 0),
-        "E x_p³ x_q³ = 4": decide(third == settings.moment),
+        "what Assumption 4.1 asks for vanishes": verdict_if(first == 0),
+        "E x_p³ x_q³ = 4": verdict_if(third == settings.moment),
         "the gradient at the limit is not 0": all_of(
-            within(error, settings.tolerance), decide(min(slopes[0]) > settings.least_slope)
+            within(error, settings.tolerance), verdict_if(min(slopes[0]) > settings.least_slope)
         ),
-        "training goes elsewhere, lower": decide(fallen > settings.least_fall),
+        "training goes elsewhere, lower": verdict_if(fallen > settings.least_fall),
     }
     return Finding(
         {"off_diagonal_slopes": slopes[0], "error": error, "loss_below_the_limit": fallen, "moment": third},

@@ -15,8 +15,8 @@ from mesascope.processes import Constant, DiagonalUnitary, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._runs import require_finished
 from ._common import PAPER, PROGRAM, STARTS, Sizes, diagonal_run
 
 
@@ -52,7 +52,7 @@ def _not_critical(settings: _NotCritical) -> Finding:
     ends = [diagonal_run(process, task, start, mask="off-diagonal") for start in settings.starts]
     ratios = [norm(flow.model) / usual for flow in ends]
     least = min(ratios)
-    decision = decide(least > settings.threshold)
+    decision = verdict_if(least > settings.threshold)
     return Finding(least, f"> {settings.threshold:g}", None, decision, {"ratios": ratios})
 
 
@@ -77,7 +77,7 @@ def _unmasked(settings: _Unmasked) -> Finding:
     parts = {
         "both blocks are αI + β11ᵀ": within(worst, tolerance),
         "one loss": within(error_of_loss, tolerance),
-        "below the masked loss": decide(max(losses) < masked),
+        "below the masked loss": verdict_if(max(losses) < masked),
     }
     data = {
         "w_kq": (("start", "row", "column"), np.stack([np.asarray(end.w_kq) for end in ends])),
@@ -122,7 +122,7 @@ def _heatmaps(settings: _Unmasked, process: DiagonalUnitary, task: NextToken) ->
     panels: list[Panel] = []
     for start in settings.starts:
         model = LinearAttention.diagonal(process.dim, *start)
-        end = settled(
+        end = require_finished(
             descend(model, process, task, learning_rate=settings.learning_rate, steps=settings.epochs)
         ).model
         for name, matrix in (("W^{KQ}", end.w_kq), ("W^{PV}", end.w_pv)):

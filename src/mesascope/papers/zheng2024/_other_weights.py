@@ -16,8 +16,8 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._runs import require_finished
 from ._common import PAPER, Sizes, off_diagonal_size
 
 
@@ -38,7 +38,7 @@ def _factored(settings: _Factored) -> Finding:
     for number in range(settings.starts):
         key = named_key(settings.seed, "factored", str(number))
         start = FactoredLinearAttention.gaussian(dim, 1, settings.scale, key=key)
-        flow = settled(gradient_flow(start, process, task, tolerance=settings.rest))
+        flow = require_finished(gradient_flow(start, process, task, tolerance=settings.rest))
         count = int((np.abs(_products(flow.model)) > settings.unlearned).sum())
         expected = variance * (dim - count)
         if count:
@@ -58,8 +58,8 @@ def _factored(settings: _Factored) -> Finding:
     complete = [count == dim for count in learned]
     parts = {
         "Theorem 4.1 on the learned coordinates": within(max(errors), settings.tolerance),
-        "most starts learn all of them": decide(2 * sum(complete) > len(complete)),
-        "not every start does": decide(not all(complete)),
+        "most starts learn all of them": verdict_if(2 * sum(complete) > len(complete)),
+        "not every start does": verdict_if(not all(complete)),
     }
     figure = Figure(
         title="Gradient flow of factored weights",
@@ -110,7 +110,7 @@ def _normalizers(settings: _Normalizers) -> Finding:
     for name, normalizer in normalizers.items():
         a, b = settings.start
         start = LinearAttention.diagonal(process.dim, a, b, normalizer)
-        flow = settled(gradient_flow(start, process, task))
+        flow = require_finished(gradient_flow(start, process, task))
         measured[name] = float(flow.loss[-1])
         expected[name] = float(
             theory.best_normalized_loss(process, task)
@@ -128,8 +128,8 @@ def _normalizers(settings: _Normalizers) -> Finding:
     given_up = {name: (measured[name] - measured["best"]) / (zero - measured["best"]) for name in measured}
     parts = {
         "no other is better at any length": within(from_best, settings.tolerance),
-        "t − 1 gives up less than a hundredth": decide(given_up["t-1"] < settings.given_up),
-        "order": decide(ranked == ["best", "t", "t-1", "1"]),
+        "t − 1 gives up less than a hundredth": verdict_if(given_up["t-1"] < settings.given_up),
+        "order": verdict_if(ranked == ["best", "t", "t-1", "1"]),
         "flows end at the closed forms": within(max(errors.values()), settings.tolerance),
     }
     return Finding(
@@ -235,11 +235,11 @@ def _other_starts(settings: _OtherStarts) -> Finding:
     errors, strays, losses = [], [], []
     for number in range(settings.starts):
         start = _without_descent(named_key(settings.seed, "start", str(number)), dim, settings.scale)
-        flow = settled(gradient_flow(start, process, task))
+        flow = require_finished(gradient_flow(start, process, task))
         errors.append(float(np.max(np.abs(flow.model.products() / limit - 1))))
         strays.append(off_diagonal_size(flow.model))
         losses.append(float(flow.loss[-1]) / best)
-    copying = settled(gradient_flow(_copying(dim, settings.scale), process, task))
+    copying = require_finished(gradient_flow(_copying(dim, settings.scale), process, task))
     copied = float(copying.loss[-1]) / zero
     measured = {
         "largest_error_of_products": max(errors),

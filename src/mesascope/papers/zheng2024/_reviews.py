@@ -9,7 +9,7 @@ from mesascope.processes import NextToken
 from mesascope.records import Figure, Panel, Points, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, all_of, decide, presets, within
+from .._claim import Claim, Finding, all_of, presets, verdict_if, within
 from ._common import PAPER, LawAndSizes, diagonal_run, diagonals, process_and_task
 
 
@@ -51,8 +51,8 @@ def _last_only(settings: _LastOnly) -> Finding:
             within(abs(ratio / expected_ratio - 1), settings.time_tolerance),
             within(abs(expected_ratio - settings.ratio), settings.ratio_digits),
         ),
-        "better at the last context": decide(at_last[1] < at_last[0]),
-        "worse on average": decide(on_average[0] < on_average[1]),
+        "better at the last context": verdict_if(at_last[1] < at_last[0]),
+        "worse on average": verdict_if(on_average[0] < on_average[1]),
     }
     decision = all_of(*parts.values())
     details = {"meaning": "pairs are (autoregressive, last term); times are to 99 % of the own limit"}
@@ -94,9 +94,9 @@ def _time_to(level: float, limit: float, product: np.ndarray, times: np.ndarray)
     From a0 = b0 the odds c/(c* − c) grow exponentially, so that their logarithm is interpolated without error. Points within a
     millionth of the limit are left out: their odds are rounding.
     """
-    kept = (product > 0) & (product < limit * (1 - 1e-6))
-    odds = np.log(product[kept] / (limit - product[kept]))
-    return float(np.interp(np.log(level / (limit - level)), odds, times[kept]))
+    usable = (product > 0) & (product < limit * (1 - 1e-6))
+    odds = np.log(product[usable] / (limit - product[usable]))
+    return float(np.interp(np.log(level / (limit - level)), odds, times[usable]))
 
 
 class _LastOnly(LawAndSizes):

@@ -90,8 +90,8 @@ class _Contexts(NamedTuple):
         """
         d = len(self.first)
         upper, lower = vectors[:d] * self.rates, vectors[d:] * self.rates
-        both = self.factors.conj() * upper + lower
-        z = (self.grams * both).sum(1)
+        factors = self.factors.conj() * upper + lower
+        z = (self.grams * factors).sum(1)
         return np.concatenate([self.factors * z + self.first * (self.first * upper).sum(0), z])
 
 

@@ -13,8 +13,8 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Figure, Line, Panel, Points, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._runs import require_finished
 from .._shared import shared
 from ._common import (
     LAWS,
@@ -129,12 +129,12 @@ def _one_product(settings: _OneProduct) -> Finding:
         ends.append((float(a.mean()), float(b.mean())))
     products = [a * b for a, b in ends]
     spread = max(products) / min(products) - 1
-    apart = min(abs(p[0] - q[0]) for i, p in enumerate(ends) for q in ends[:i])
+    distance = min(abs(p[0] - q[0]) for i, p in enumerate(ends) for q in ends[:i])
     parts = {
         "one product": within(spread, settings.tolerance),
-        "different a": decide(apart >= settings.distinct),
+        "different a": verdict_if(distance >= settings.distinct),
     }
-    measured = {"spread_of_product": spread, "smallest_distance_of_a": apart}
+    measured = {"spread_of_product": spread, "smallest_distance_of_a": distance}
     expected = {"spread_of_product": 0.0, "smallest_distance_of_a": f">= {settings.distinct:g}"}
     details = {"ends": ends, "products": products}
     return Finding(measured, expected, settings.tolerance, all_of(*parts.values()), details, parts=parts)
@@ -157,7 +157,7 @@ def _random_ends(settings: _Random) -> list[tuple[dict[str, Any], LinearAttentio
     for scale in settings.scales:
         for index in range(settings.starts_per_scale):
             model = _gaussian_start(process.dim, scale, settings.seed, index)
-            flow = settled(gradient_flow(model, process, task, tolerance=rest, max_steps=steps))
+            flow = require_finished(gradient_flow(model, process, task, tolerance=rest, max_steps=steps))
             case = {"scale": scale, "index": index, "flow_time": flow.time}
             ends.append((case, flow.model, float(flow.loss[-1])))
     return ends
@@ -204,7 +204,7 @@ def _signs(settings: _Signs) -> Finding:
     mixed = sum(len(set(one)) > 1 for one in signs)
     parts = {
         "product of Theorem 4.1 in every coordinate": within(error, settings.tolerance),
-        "signs differ within one layer": decide(mixed > 0),
+        "signs differ within one layer": verdict_if(mixed > 0),
     }
     mixed_end = next(
         (model for (_, model, _), one in zip(ends, signs, strict=True) if len(set(one)) > 1), None
