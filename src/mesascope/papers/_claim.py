@@ -71,6 +71,20 @@ class Finding:
     parts: Mapping[str, Decision] = field(default_factory=dict)
     difference: str = ""
 
+    @classmethod
+    def of_parts(
+        cls,
+        measured: Any,
+        expected: Any,
+        tolerance: float | None,
+        parts: Mapping[str, Decision],
+        *rest: Any,
+        **others: Any,
+    ) -> Self:
+        """The finding on a statement of several parts; its decision is `all_of` them."""
+        found = cls(measured, expected, tolerance, all_of(*parts.values()), *rest, **others)
+        return replace(found, parts=parts)
+
 
 @dataclass(frozen=True)
 class Claim(Generic[S]):

@@ -15,7 +15,10 @@ class Asking(Settings):
     """How many tasks `identify` draws, and among which learners it chooses."""
 
     tasks: int
-    learners: tuple[str, ...]
+    learners: tuple[str, ...] = (
+        *("zero", "average", "gradient-descent", "momentum", "preconditioned-gradient-descent"),
+        *("gradient-descent++", "newton", "least-squares", "ridge"),
+    )
 
 
 def identify_all(models: Iterable[Any], process: Any, task: Any, settings: Asking) -> list[Identification]:

@@ -12,7 +12,7 @@ from mesascope.records import Figure, Line, Panel, Points, Trace
 from mesascope.theory import Construction
 from mesascope.theory import giannou2024 as theory
 
-from ._claim import Claim, Difference, Finding, Settings, UnsettledError, all_of, presets, verdict_if, within
+from ._claim import Claim, Difference, Finding, Settings, UnsettledError, presets, verdict_if, within
 from ._identity import identity, relative_error
 from ._prompts import construction_stack
 from ._rotations import rotation
@@ -139,7 +139,7 @@ def _convergence(settings: _Convergence) -> Finding:
         "layers like log₂ κ": within(from_logarithms, settings.whole_number),
         "descent like κ": within(proportional, settings.descent_tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "layers_from_the_logarithms": from_logarithms,
             "steps_of_descent_from_proportionality": proportional,
@@ -150,14 +150,13 @@ def _convergence(settings: _Convergence) -> Finding:
             "steps_of_descent_from_proportionality": f"at most {settings.descent_tolerance}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "conditions": settings.conditions,
             "gradient_descent_steps": descent.tolist(),
             "meaning": "layers: log₂ κ + log₂ ln(1/ε); gradient descent: X ← X + (I − AX)/λ_max, κ ln(1/ε) steps",
         },
         {"newton-layers": _figure(settings, errors, counted.tolist(), descent.tolist())},
-        parts=parts,
     )
 
 
@@ -180,13 +179,12 @@ def _exact_law(settings: _Law) -> Finding:
         "error after every layer": within(max(gaps), settings.tolerance),
         "layers needed": verdict_if(counted == needed),
     }
-    return Finding(
+    return Finding.of_parts(
         {"largest_error_from_the_law": max(gaps), "layers_needed": counted},
         {"largest_error_from_the_law": 0.0, "layers_needed": needed},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"conditions": settings.conditions, "errors_from_the_law": gaps},
-        parts=parts,
     )
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._minimized import minimized
 from ._common import PAPER, covariance
 
@@ -29,13 +29,12 @@ def _critical(settings: _Critical) -> Finding:
         }
     worst = {name: float(np.max(list(found.values()))) for name, found in errors.items()}
     parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
-    return Finding(
+    return Finding.of_parts(
         worst,
         dict.fromkeys(worst, 0.0),
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"errors": errors, "meaning": "largest entry of the gradient, relative to the same a percent away"},
-        parts=parts,
     )
 
 

@@ -11,7 +11,7 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Decision, Figure, Heatmap, Panel
 from mesascope.theory import ahn2023 as theory
 
-from .._claim import Claim, Finding, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from .._minimized import Best
 from .._prompts import construction_model, fresh_losses
 from .._still_falling import fall, unless_falling
@@ -117,7 +117,7 @@ class _Judged:
             *((f"$A_{i}$", one) for i, one in enumerate(self.runs[0].end.a)),
             *shown,
         ]
-        return Finding(
+        return Finding.of_parts(
             self.measured,
             {
                 "distances": f"at most {settings.largest_distance}",
@@ -125,7 +125,7 @@ class _Judged:
                 "loss_ratios": f"1 to {settings.loss_tolerance}",
             },
             None,
-            all_of(*parts.values()),
+            parts,
             {
                 "distances_of_A_from_the_inverse": self.from_inverse,
                 "distances_of_A_from_I": self.from_identity,
@@ -139,7 +139,6 @@ class _Judged:
                 **details,
             },
             {name: _figure(matrices)},
-            parts=parts,
         )
 
 

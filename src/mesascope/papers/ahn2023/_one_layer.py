@@ -12,7 +12,7 @@ from mesascope.models import PromptModel, prompt_linear_transformer
 from mesascope.records import Decision, Figure, Heatmap, Panel
 from mesascope.theory import ahn2023 as theory
 
-from .._claim import Claim, Finding, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from .._exact_search import best_layer
 from .._intervals import below, mean_interval
 from .._names import Asking, identified_as, identify_all, name_of
@@ -44,11 +44,11 @@ def _global_minimum(settings: _Search) -> Finding:
         "the least loss found is that of the closed form": within(errors["loss"], settings.loss_tolerance),
         "the best weights have this preconditioner": within(errors["preconditioner"], settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         errors,
         dict.fromkeys(errors, 0.0),
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "loss": found.best.value,
             "closed_form_of_the_loss": loss,
@@ -57,7 +57,6 @@ def _global_minimum(settings: _Search) -> Finding:
             **_from_multiples(closed, sigma),
         },
         {"one-layer": _figure(closed, a, "best of the searches")},
-        parts=parts,
     )
 
 
@@ -93,7 +92,7 @@ def _trained_layer(settings: _Named) -> Finding:
             below(fit_interval, settings.fit_tolerance), falling
         ),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "distance_of_the_preconditioner": gap,
             "loss_above_the_closed_form": excess,
@@ -107,7 +106,7 @@ def _trained_layer(settings: _Named) -> Finding:
             "distance_of_the_fitted_preconditioner": 0.0,
         },
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"distance": gap_interval, "loss": excess_interval, "fitted": fit_interval},
             "distances": gaps,
@@ -122,7 +121,6 @@ def _trained_layer(settings: _Named) -> Finding:
             **_from_multiples(best, sigma),
             "meaning": "distance: ‖A − A*‖/‖A*‖ in the Frobenius norm; losses on the same prompts, relative to the closed form",
         },
-        parts=parts,
     )
 
 
@@ -187,14 +185,8 @@ class _Named(_Training, Asking):
     prompts: int = 20_000
     tasks: int = 1000
     learners: tuple[str, ...] = (
-        "zero",
-        "average",
-        "gradient-descent",
-        _NAME,
-        "gradient-descent++",
-        "newton",
-        "least-squares",
-        "ridge",
+        *("zero", "average", "gradient-descent", _NAME),
+        *("gradient-descent++", "newton", "least-squares", "ridge"),
     )
     tolerance: float = 0.05
     fit_tolerance: float = 0.1

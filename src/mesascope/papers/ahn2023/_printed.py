@@ -52,7 +52,7 @@ def _printed(settings: _Printed) -> Finding:
         ),
         "the covariance does not matter": within(rounded, settings.rounding),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss_of_the_best": best.loss,
             "loss_of_the_other": other.loss,
@@ -62,7 +62,7 @@ def _printed(settings: _Printed) -> Finding:
         },
         {"distance_of_the_matrices": 0.0, "printed": printed, "change_by_the_covariance": 0.0},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "best_multiples": best.facts(),
             "other_minimum": other.facts(),
@@ -77,7 +77,6 @@ def _printed(settings: _Printed) -> Finding:
                 "distances of matrices: the largest relative one of a_i and b_i"
             ),
         },
-        parts=parts,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .._claim import Claim, Finding, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from ._common import PAPER
 from ._multiples import Search, best_multiples, left, multiples_loss
 from ._printed_numbers import ROTATED
@@ -29,7 +29,7 @@ def _rare(settings: _Rare) -> Finding:
         "most of the loss is theirs": within(-share, -settings.least_share),
         "the least expected loss is elsewhere": within(-distance, -settings.least_distance),
     }
-    return Finding(
+    return Finding.of_parts(
         {"share": share, "probability": probability, "distance_of_the_best": distance},
         {
             "share": f"at least {settings.least_share}",
@@ -37,7 +37,7 @@ def _rare(settings: _Rare) -> Finding:
             "distance_of_the_best": f"at least {settings.least_distance}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "expected_loss": loss,
             "expected_loss_without_them": loss * (1 - share),
@@ -46,7 +46,6 @@ def _rare(settings: _Rare) -> Finding:
             "searches": [search.reached, search.starts],
             "meaning": "losses are E(ŷ − y)²; probability: expected number of such eigenvalues in a prompt",
         },
-        parts=parts,
     )
 
 

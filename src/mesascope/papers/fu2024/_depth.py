@@ -41,7 +41,7 @@ def _depth(settings: _Depth) -> Finding:
         "fewer iterations": _falls(more),
         "a smaller factor in gradient steps": _falls(times),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "newton_iterations": newton.mean(0).tolist(),
             "gradient_steps": np.exp(np.log(descent).mean(0)).tolist(),
@@ -49,7 +49,7 @@ def _depth(settings: _Depth) -> Finding:
         },
         {"newton_iterations": "gains that fall with every layer"},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {name: interval for name, (_, interval) in last.items()},
             "more_iterations": [{"mean": mean, "interval_95": ends} for mean, ends in gains],
@@ -68,7 +68,6 @@ def _depth(settings: _Depth) -> Finding:
             },
         },
         {"depth": _figure(settings, newton, descent)},
-        parts=parts,
     )
 
 

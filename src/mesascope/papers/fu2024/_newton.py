@@ -11,7 +11,7 @@ from mesascope.processes import LinearRegression
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import fu2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, verdict_if
+from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if
 from .._figures import curve
 from .._identity import identity, relative_error
 from .._intervals import between, mean_interval
@@ -75,14 +75,14 @@ def _gradient_steps(settings: _GradientSteps) -> Finding:
         "growth as fast late as early": between(interval, least, most),
         "similar errors": verdict_if(alike.min() >= settings.similarity),
     }
-    return Finding(
+    return Finding.of_parts(
         {"late_growth_over_early": ratio, "least_similarity": float(alike.min())},
         {
             "late_growth_over_early": f"between {least:g} and {most:g}",
             "least_similarity": f"above {settings.similarity}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "interval_95": interval,
             "iterations": iterations.tolist(),
@@ -92,7 +92,6 @@ def _gradient_steps(settings: _GradientSteps) -> Finding:
             f"growth: doublings per iteration from {middle} on over those from {first} to {middle}",
         },
         {"gradient-steps": _figure(settings, iterations, matched)},
-        parts=parts,
     )
 
 

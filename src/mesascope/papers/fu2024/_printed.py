@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._claim import Claim, Finding, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._intervals import between, mean_interval
 from ._newton import CONVENTIONS, PAPER
 from ._similar import Compared, similarities
@@ -23,18 +23,17 @@ def _printed(settings: _Printed) -> Finding:
         for layer, count, (_, ends) in zip(settings.of_layers, settings.counts, means, strict=True)
     }
     parts["about three a layer"] = between(interval, least, most)
-    return Finding(
+    return Finding.of_parts(
         {"iterations": [mean for mean, _ in means], "iterations_per_layer": slope},
         {"iterations": settings.counts, "iterations_per_layer": f"between {least} and {most}"},
         near,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"iterations": [ends for _, ends in means], "iterations_per_layer": interval},
             "gradient_steps": settings.steps,
             "layers": settings.of_layers,
             "meaning": "iterations of the most similar errors, by the gradient steps of the paper's layers",
         },
-        parts=parts,
     )
 
 

@@ -76,7 +76,7 @@ def _transformer(settings: _Transformer) -> Finding:
     parts = {name: unless_falling(decision, falling) for name, decision in parts.items()}
     # layers that are worth too much already are not excused by more that is still to be learned
     parts["not_too_many_iterations"] = all_of(*(below(ends, most) for _, ends in more))
-    return Finding(
+    return Finding.of_parts(
         {
             "more_iterations": [mean for mean, _ in more],
             "times_as_many_gradient_steps": [float(np.exp(mean)) for mean, _ in times],
@@ -90,7 +90,7 @@ def _transformer(settings: _Transformer) -> Finding:
             "similarity_above_that_of_gradient_descent": "above 0",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {
                 "more_iterations": [ends for _, ends in more],
@@ -106,7 +106,6 @@ def _transformer(settings: _Transformer) -> Finding:
             "loss: ½E(ŷ − ŷ_LS)²",
         },
         {"transformer": _figure(settings, newton, descent)},
-        parts=parts,
     )
 
 

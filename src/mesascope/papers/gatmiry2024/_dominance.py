@@ -79,14 +79,14 @@ def _above(settings: _Dominance) -> Finding:
         }
     low, high = (min(end[f"least_{side}_end"] for end in ends.values()) for side in ("lower", "upper"))
     parts = {"at multiples of Σ⁻¹": verdict_if(min(exact) >= 1), "at random matrices": all_of(*decisions)}
-    return Finding(
+    return Finding.of_parts(
         {
             "least_ratio_at_multiples": min(exact),
             "least_ratio_at_random_matrices": {"lower_end": low, "upper_end": high},
         },
         {"least_ratio_at_multiples": "at least 1", "least_ratio_at_random_matrices": "lower end at least 1"},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "loops": ends,
             "multiples": len(exact),
@@ -96,7 +96,6 @@ def _above(settings: _Dominance) -> Finding:
             "meaning": "ratio of ‖∇_A ℓ‖² to ℓ^{(2L−1)/L}/16, ℓ the loss; in the figure not below 0.001",
         },
         {"gradient-dominance": _figure(cases, settings)},
-        parts=parts,
     )
 
 

@@ -57,7 +57,7 @@ def _turn(settings: _Turn) -> Finding:
         "the mean turns": verdict_if(2 * loops <= turn < most and exact[-1] > exact[loops - 1]),
         "the median goes on falling": below(late_interval, settings.low),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss_at_twice_the_loops": twice,
             "loops_of_least_exact_loss": turn,
@@ -71,7 +71,7 @@ def _turn(settings: _Turn) -> Finding:
             "median_after_most_loops": f"at most {settings.low}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"twice": twice_interval, "median": late_interval},
             "exact_losses_of_the_best_multiple": exact,
@@ -82,7 +82,6 @@ def _turn(settings: _Turn) -> Finding:
             ),
         },
         {"extra-loops": _figure(settings, means, medians, exact)},
-        parts=parts,
     )
 
 

@@ -15,7 +15,7 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity, relative_error
 from .._prompts import construction_model
 from .._runs import require_finished
@@ -102,16 +102,15 @@ def _one_loop(settings: _OneLoop) -> Finding:
         "end of u": within(measured["u"], settings.tolerance),
         "least loss": within(measured["loss"], settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         measured,
         {"exact_loss_against_the_closed_form": 0.0, "A": 0.0, "u": 0.0, "loss": 0.0},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "flows": flows,
             "meaning": "largest entries of Σ^{1/2}AΣ^{1/2}/a − I and of u; the loss relative to the least one",
         },
-        parts=parts,
     )
 
 

@@ -39,7 +39,7 @@ def _closeness(settings: _Closest) -> Finding:
         "closer with every n": all_of(*(below(interval, 1.0) for _, interval in ratios)),
         "close at the largest n": all_of(*(below(interval, settings.closest) for interval in ends)),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "distance_at_most_examples": {loops: one[-1][0] for loops, one in distances.items()},
             "distance_over_that_at_the_n_before": [ratio for ratio, _ in ratios],
@@ -51,7 +51,7 @@ def _closeness(settings: _Closest) -> Finding:
             "largest_u": 0.0,
         },
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "distances_and_intervals_95": distances,
             "intervals_95_of_the_ratios": [interval for _, interval in ratios],
@@ -61,7 +61,6 @@ def _closeness(settings: _Closest) -> Finding:
             "meaning": "operator norm of Σ^{1/2}AΣ^{1/2} − I by number of loops, at every n; u as ‖Σ^{1/2}u‖",
         },
         {"minimizer": _distances(settings, distances)},
-        parts=parts,
     )
 
 
@@ -111,7 +110,7 @@ def _rotated(settings: _Rotated) -> Finding:
         "their loss is lower": below(free_interval, settings.free_below),
         "symmetric minimizers are no better than the multiple": between(symmetric_interval, low, high),
     }
-    return Finding(
+    return Finding.of_parts(
         {"free_loss_ratio": free, "symmetric_loss_ratio": symmetric, "antisymmetric_part": size},
         {
             "free_loss_ratio": f"at most {settings.free_below}",
@@ -119,7 +118,7 @@ def _rotated(settings: _Rotated) -> Finding:
             "antisymmetric_part": f"at least {settings.antisymmetric}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {
                 "free": free_interval,
@@ -136,7 +135,6 @@ def _rotated(settings: _Rotated) -> Finding:
             "eigenvalues": [{"real": one.real.tolist(), "imaginary": one.imag.tolist()} for one in spectra],
         },
         {"minimizer-is-not-symmetric": _matrices(settings, fits, ratios)},
-        parts=parts,
     )
 
 

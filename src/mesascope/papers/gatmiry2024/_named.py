@@ -83,17 +83,6 @@ class _Asked(Inputs, Asking):
     examples: int = 40
     loops: tuple[int, ...] = (2, 3)
     tasks: int = 400
-    learners: tuple[str, ...] = (
-        "zero",
-        "average",
-        _NAME,
-        "momentum",
-        "preconditioned-gradient-descent",
-        "gradient-descent++",
-        "newton",
-        "least-squares",
-        "ridge",
-    )
 
 
 _IDENTIFY = (

@@ -12,7 +12,7 @@ from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import huang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from .._identity import identity
 from ._model import (
     PAPER,
@@ -49,14 +49,7 @@ def _exact_loss(settings: _Sums) -> Finding:
     errors = {"one gap: a binomial sum": gaps, "any scores: all prompts": prompts}
     worst = {name: max(found.values()) for name, found in errors.items()}
     parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
-    return Finding(
-        worst,
-        dict.fromkeys(worst, 0.0),
-        settings.tolerance,
-        all_of(*parts.values()),
-        {"errors": errors},
-        parts=parts,
-    )
+    return Finding.of_parts(worst, dict.fromkeys(worst, 0.0), settings.tolerance, parts, {"errors": errors})
 
 
 def _loss_of_all_prompts(model: FeatureAttention, probabilities: Any, examples: int) -> float:
@@ -79,14 +72,14 @@ def _balanced(settings: _Balanced) -> Finding:
         "near-zero error in finite time": verdict_if(left < settings.left),
         "attention on the query's feature": verdict_if(matching > settings.matching),
     }
-    return Finding(
+    return Finding.of_parts(
         {"loss_over_that_at_the_start": left, "least_attention_to_the_matching_feature": matching},
         {
             "loss_over_that_at_the_start": f"below {settings.left}",
             "least_attention_to_the_matching_feature": f"above {settings.matching}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "loss_with_an_infinite_gap": float(
                 np.mean(theory.least_losses(_even(settings.features), settings.examples))
@@ -96,7 +89,6 @@ def _balanced(settings: _Balanced) -> Finding:
             "time_to_half_the_loss": first_below(flow.times, flow.loss / flow.loss[0], 0.5),
         },
         {"balanced": _figure("Balanced features", flow, settings, _even(settings.features))},
-        parts=parts,
     )
 
 
@@ -137,7 +129,7 @@ def _stages(settings: _Stages) -> Finding:
         "all near zero in the end": verdict_if(end < settings.left),
     }
     before = sum(time < hundredths[0] for time in hundredths[1:])
-    return Finding(
+    return Finding.of_parts(
         {
             "time_to_half": halves,
             "way_of_the_others_over_that_of_the_dominant": behind,
@@ -150,7 +142,7 @@ def _stages(settings: _Stages) -> Finding:
             "excess_left_at_the_end": f"below {settings.left}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "probabilities": p,
             "speeds_over_that_of_the_dominant": [q / p[0] for q in p[1:]],
@@ -164,7 +156,6 @@ def _stages(settings: _Stages) -> Finding:
             ),
         },
         {"stages": _figure("Imbalanced features: one after the other", flow, settings, p)},
-        parts=parts,
         difference=(
             f"At 1 % of the initial excess the order is another: {before} of the {len(p) - 1} rare features get there before "
             "the dominant one."
@@ -181,13 +172,12 @@ def _order(settings: _Order) -> Finding:
     parts = {
         f"order at {level} of the excess": verdict_if(_in_order(found, p)) for level, found in times.items()
     }
-    return Finding(
+    return Finding.of_parts(
         {"times": times},
         {"times": "finite, and the earlier the more probable"},
         None,
-        all_of(*parts.values()),
+        parts,
         {"probabilities": p},
-        parts=parts,
     )
 
 

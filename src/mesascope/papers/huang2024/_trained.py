@@ -67,14 +67,14 @@ def _layer(settings: _Layer) -> Finding:
         "near-zero error": unless_falling(below(loss_interval, settings.error), falling),
         "attention on the query's feature": unless_falling(above(score_interval, settings.matching), falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {"squared_error": loss, "attention_to_the_matching_feature": score},
         {
             "squared_error": f"below {settings.error} (predicting 0: 1)",
             "attention_to_the_matching_feature": f"above {settings.matching}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {"squared_error": loss_interval, "attention": score_interval},
@@ -83,7 +83,6 @@ def _layer(settings: _Layer) -> Finding:
             "squared_error_with_an_infinite_gap": 2
             * float(np.mean(theory.least_losses([1 / process.dim] * process.dim, task.examples))),
         },
-        parts=parts,
     )
 
 
@@ -142,7 +141,7 @@ def _sampled_stages(settings: _SampledStages) -> Finding:
             *(unless_falling(below(found, settings.left), falling) for _, found in ends)
         ),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "left_of_the_dominant_early": dominant,
             "way_of_the_others_over_that_of_the_dominant": [center for center, _ in behind],
@@ -154,7 +153,7 @@ def _sampled_stages(settings: _SampledStages) -> Finding:
             "left_late": f"below {settings.left}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "probabilities": p,
             "steps": settings.steps,
@@ -167,7 +166,6 @@ def _sampled_stages(settings: _SampledStages) -> Finding:
             },
             "meaning": "left: exact L_k of the trained Q minus that for an infinite gap, relative to Q = 0; way: 1 minus it",
         },
-        parts=parts,
     )
 
 

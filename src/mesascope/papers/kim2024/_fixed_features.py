@@ -14,7 +14,7 @@ from scipy.stats import beta
 from mesascope.records import Decision, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import kim2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity, relative_error
 from .._prompts import prompt_model
 from .._runs import Seeds, seeds_of
@@ -91,11 +91,11 @@ def _benign(settings: _Benign) -> Finding:
     narrow, *wide = widths
     parts = {f"{m} features": _rare(bad[m], open_ends[m], upper[m], settings.most) for m in wide}
     parts[f"{narrow} features"] = _seen(bad[narrow], open_ends[narrow])
-    return Finding(
+    return Finding.of_parts(
         {"sets_with_bad_ends": {str(m): count for m, count in bad.items()}},
         {"sets_with_bad_ends": f"none for width {wide}, some for width {narrow}"},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "sets": len(sets),
             "starts": settings.starts,
@@ -109,7 +109,6 @@ def _benign(settings: _Benign) -> Finding:
             ),
         },
         {"landscape": _figure(left, settings)},
-        parts=parts,
     )
 
 

@@ -14,7 +14,7 @@ from mesascope.processes import FewShot, NonlinearRegression, Prompts, RandomFea
 from mesascope.records import Figure, Panel, Points
 from mesascope.theory import kim2024 as theory
 
-from .._claim import Claim, Finding, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._intervals import below, mean_interval
 from .._recorded import recorded_models
 from .._runs import Seeds, seeds_of
@@ -104,18 +104,17 @@ def _learned(settings: _Learning) -> Finding:
     parts = {
         names[name]: unless_falling(below(ends, most[name]), falling) for name, (_, ends) in measured.items()
     }
-    return Finding(
+    return Finding.of_parts(
         {name: mean for name, (mean, _) in measured.items()},
         {name: f"below {threshold:.3g}" for name, threshold in most.items()},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {name: ends for name, (_, ends) in measured.items()},
             "each_seed": [one._asdict() for one in found],
         },
         {"learned-features": _figure(found)},
-        parts=parts,
     )
 
 

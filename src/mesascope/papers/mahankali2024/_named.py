@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mesascope.theory import mahankali2024 as theory
 
-from .._claim import Claim, Finding, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._intervals import between, mean_interval
 from .._names import Asking, answer_of, identified_as, identify_all, name_of
 from .._still_falling import unless_falling
@@ -26,14 +26,14 @@ def _named(settings: _Named) -> Finding:
         "name": unless_falling(identified_as(_NAME, *answers, steps=1), layers.falling),
         "size of the step": unless_falling(between(interval, 1 - near, 1 + near), layers.falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "names": {number: name_of(one) for number, one in found.items()},
             "step_relative_to_closed_form": step,
         },
         {"names": f"{_NAME}, one step", "step_relative_to_closed_form": 1.0},
         near,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": layers.falling,
             "step_interval_95": interval,
@@ -41,7 +41,6 @@ def _named(settings: _Named) -> Finding:
             "step_for_linear_targets_relative_to_it": linear,
             "seeds": {number: answer_of(one, _NAME) for number, one in found.items()},
         },
-        parts=parts,
     )
 
 
@@ -51,17 +50,6 @@ _NAME = "gradient-descent"
 class _Named(Judged, Asking):
     within: float = 0.05
     tasks: int = 400
-    learners: tuple[str, ...] = (
-        "zero",
-        "average",
-        _NAME,
-        "momentum",
-        "preconditioned-gradient-descent",
-        "gradient-descent++",
-        "newton",
-        "least-squares",
-        "ridge",
-    )
 
 
 CLAIMS = (

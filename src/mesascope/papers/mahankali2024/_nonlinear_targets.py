@@ -77,11 +77,11 @@ def _relu(settings: _Relu) -> Finding:
             loss_between(intervals["loss_above_the_step"], -close, close, falling),
         ),
     }
-    return Finding(
+    return Finding.of_parts(
         {name: center for name, (center, _) in means.items()},
         dict.fromkeys(means, 0.0),
         near,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": intervals,
             "each_seed_that_arrives": each,
@@ -91,7 +91,6 @@ def _relu(settings: _Relu) -> Finding:
             "least_loss": least,
             "z_of_the_least_loss": z,
         },
-        parts=parts,
     )
 
 

@@ -15,7 +15,7 @@ from mesascope.dynamics import Optimizer
 from mesascope.processes import MarkovTree, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 
-from .._claim import Claim, Finding, all_of, presets, verdict_if
+from .._claim import Claim, Finding, presets, verdict_if
 from .._intervals import above, below, mean_interval
 from .._recorded import recorded_models
 from .._runs import seeds_of
@@ -167,7 +167,7 @@ def _finds(settings: _Finds) -> Finding:
         "in the mean": above(interval, settings.mean),
         "every parent is attended to most": verdict_if(found == 1),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "attention_to_parents": mean,
             "least_of_all_positions": min(min(row["on_parents"]) for row in rows),
@@ -175,14 +175,13 @@ def _finds(settings: _Finds) -> Finding:
         },
         {"attention_to_parents": f"above {settings.mean}", "parents_found": 1.0},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "interval_95": interval,
             "each_seed": [row["on_parents"] for row in rows],
             "parents": rows[0]["parents"],
         },
         {"full-model": _figure(rows[0])},
-        parts=parts,
     )
 
 

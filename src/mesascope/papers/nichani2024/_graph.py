@@ -26,7 +26,7 @@ from mesascope.processes import MarkovTree, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import nichani2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if
+from .._claim import Claim, Finding, Settings, presets, verdict_if
 from .._identity import identity
 from .._intervals import above, mean_interval
 from ._model import PAPER, Graphs, ReducedTransformer, Training, drawn, random_graphs, trained
@@ -116,7 +116,7 @@ def _adjacency(settings: _Adjacency) -> Finding:
         "at every position": above(lowest_interval, settings.least),
         "every parent is attended to most": verdict_if(min(found) == 1),
     }
-    return Finding(
+    return Finding.of_parts(
         {"attention_to_parents": mean, "least_of_all_positions": lowest, "parents_found": min(found)},
         {
             "attention_to_parents": f"above {settings.mean}",
@@ -124,7 +124,7 @@ def _adjacency(settings: _Adjacency) -> Finding:
             "parents_found": 1.0,
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"mean": interval, "least": lowest_interval},
             "each_graph": {"mean": means, "least": least},
@@ -132,7 +132,6 @@ def _adjacency(settings: _Adjacency) -> Finding:
             "looking_at_all_alike": alike,
         },
         {"adjacency": _figure(processes[0], attention[0])},
-        parts=parts,
     )
 
 

@@ -11,7 +11,7 @@ from mesascope.core import named_key
 from mesascope.processes import MarkovTree
 from mesascope.records import Figure, Line, Panel, Points
 
-from .._claim import Claim, Finding, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._intervals import above, mean_interval
 from ._model import PAPER, Graphs, ReducedTransformer, Training, trained
 
@@ -34,21 +34,20 @@ def _induction(settings: _Induction) -> Finding:
         "the first layer looks at the token before": above(copied_interval, settings.copied),
         "the second looks at what followed the last symbol": above(interval, settings.matched),
     }
-    return Finding(
+    return Finding.of_parts(
         {"attention_after_the_last_symbol": score, "first_layer_to_the_token_before": copied},
         {
             "attention_after_the_last_symbol": f"above {settings.matched}; at all positions alike: {alike:.2g}",
             "first_layer_to_the_token_before": f"above {settings.copied}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"matched": interval, "copied": copied_interval},
             "each_seed": on_target,
             "sequences_in_which_the_last_symbol_was_seen_before": int(seen.sum()),
         },
         {"induction-head": _figure(before, settings)},
-        parts=parts,
     )
 
 

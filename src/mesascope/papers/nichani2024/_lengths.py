@@ -25,7 +25,7 @@ def _share(settings: _Lengths) -> Finding:
         "the share falls with every length": all_of(*(below(interval, 0.0) for _, interval in falls)),
         "it is small at the largest": below(rows[-1]["share_interval"], settings.last),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "left_of_the_gain": [row["share"] for row in rows],
             "from_length_to_length": [fall for fall, _ in falls],
@@ -36,7 +36,7 @@ def _share(settings: _Lengths) -> Finding:
             "from_length_to_length": "below 0",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "rows": rows,
             "intervals_95": {
@@ -49,7 +49,6 @@ def _share(settings: _Lengths) -> Finding:
             "meaning": "nats, one entry a graph; share: of guessing minus Bayes; β and ε chosen on other sequences",
         },
         {"lengths": _figure(rows, settings, _guessing(settings.states))},
-        parts=parts,
     )
 
 

@@ -85,11 +85,11 @@ def _trained_loss(settings: _Loss) -> Finding:
         "as good as the construction": _as_good(interval, settings.tolerance, _fallen(losses)),
         "above Bayes": above(gap_interval, 0.0),
     }
-    return Finding(
+    return Finding.of_parts(
         {"above_the_construction": center, "above_bayes": gap},
         {"above_the_construction": 0.0, "above_bayes": "positive"},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"above_the_construction": interval, "above_bayes": gap_interval},
             "bayes_loss": losses.bayes.tolist(),
@@ -99,7 +99,6 @@ def _trained_loss(settings: _Loss) -> Finding:
             "fallen_in_the_second_half": _fallen(losses),
             "meaning": "nats, differences on the same sequences, one entry per graph",
         },
-        parts=parts,
     )
 
 

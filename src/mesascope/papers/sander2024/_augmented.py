@@ -16,7 +16,7 @@ from mesascope.processes import Constant, DiagonalUnitary, Gaussian, NextToken, 
 from mesascope.records import Figure, Line, Panel, Points, Rule
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._intervals import above, below, between, mean_interval
 from .._runs import Seeds, require_finished, seeds_of, trained_models
 from .._shared import shared
@@ -41,18 +41,17 @@ def _step(settings: _Augmented) -> Finding:
         "the flow ends at the loss of the best step": within(measured["flow_loss"], settings.tolerance),
         "the flow ends at the best step": within(measured["flow_predictions"], settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         measured,
         dict.fromkeys(measured, 0.0),
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "best_steps": {c: theory.augmented_step(dim, c) for c in steps},
             "products_of_the_flow": steps,
             "meaning": "largest differences of predictions from those of the step; relative error of the loss",
         },
         {"augmented-steps": _steps_figure(dim, steps)},
-        parts=parts,
     )
 
 
@@ -139,7 +138,7 @@ def _without_commuting(settings: _WithoutCommuting) -> Finding:
         "nearly all weights make the step": above(block_interval, settings.share),
         "the other term is subtracted": below(other_interval, 0.0),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss_relative_to_the_best_step": ratio,
             "share_of_the_blocks_of_the_step": blocks,
@@ -151,7 +150,7 @@ def _without_commuting(settings: _WithoutCommuting) -> Finding:
             "other_term": "below 0",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"loss": interval, "share": block_interval, "other": other_interval},
             "ratios": ratios,
@@ -160,7 +159,6 @@ def _without_commuting(settings: _WithoutCommuting) -> Finding:
             "other_term": "Σ x_i x_iᵀ x_{t−1}, relative to the step Σ x_i x_{i−1}ᵀ x_t",
         },
         {"without-commuting": _ratio_figure(settings, ratios)},
-        parts=parts,
     )
 
 

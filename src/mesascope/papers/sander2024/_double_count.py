@@ -13,7 +13,7 @@ from mesascope.processes import NextToken
 from mesascope.records import Decision, Figure, Line, Panel
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from .._runs import require_finished
 from ._authors import LONGEST, PROGRAM, authors_descent, authors_start, stored_weights
 from ._bare_tokens import DiagonalHeads, EveryAngle, IndependentEigenvalues
@@ -52,7 +52,7 @@ def _double_count(settings: _DoubleCount) -> Finding:
         "descent with it gives their weights": within(ends["twice"], settings.rounding),
         "descent without it does not": _far(ends["once"], settings.apart),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "error_of_the_loss_without_it": max(right.values()),
             "error_of_the_excess": max(excess.values()),
@@ -66,7 +66,7 @@ def _double_count(settings: _DoubleCount) -> Finding:
             "distance_of_descent_without_it": f"above {settings.apart}",
         },
         settings.rounding,
-        all_of(*parts.values()),
+        parts,
         {
             "errors": {"without_it": right, "excess": excess},
             "size_of_p_T-1_in_the_longest_context": {
@@ -81,7 +81,6 @@ def _double_count(settings: _DoubleCount) -> Finding:
             "meaning": "distances: largest difference of an entry of A, B or P from the stored one, after the last step",
         },
         {"double-count": _figure(distances, before, float(abs(stored.row(LONGEST)[-2])))},
-        parts=parts,
     )
 
 

@@ -9,7 +9,7 @@ from mesascope.dynamics import Flow
 from mesascope.processes import NextToken
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity
 from .._runs import require_finished
 from .._shared import shared
@@ -40,18 +40,17 @@ def _unitary(settings: _Unitary) -> Finding:
     losses = [loss_at_the_end(flow, longest) for flow in flows]
     measured = {**{name: max(error[name] for error in errors) for name in errors[0]}, "loss": max(losses)}
     parts = {name: within(abs(error), settings.tolerance) for name, error in measured.items()}
-    return Finding(
+    return Finding.of_parts(
         measured,
         dict.fromkeys(measured, 0.0),
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "c": list(scales),
             "losses": losses,
             "meaning": "largest errors of all starts; losses are E‖x̂ − x‖² per context length",
         },
         {"unitary": picture(f"Independent eigenvalues, {dim} heads", flows[0].model, longest)},
-        parts=parts,
     )
 
 

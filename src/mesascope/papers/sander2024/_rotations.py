@@ -10,7 +10,7 @@ import numpy as np
 from mesascope.dynamics import Flow
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, verdict_if, within
+from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if, within
 from .._shared import shared
 from ._authors import DIM, LONGEST, PROGRAM
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, flow_of_heads
@@ -100,11 +100,11 @@ def _minimiser(settings: _Ends) -> Finding:
         raise UnsettledError("no flow reached loss 0; take more starts or another seed")
     worst = _errors(reached, [1.0] * len(reached))
     parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
-    return Finding(
+    return Finding.of_parts(
         worst,
         dict.fromkeys(worst, 0.0),
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "flows_that_reach_loss_0": len(reached),
             "flows": len(found),
@@ -115,7 +115,6 @@ def _minimiser(settings: _Ends) -> Finding:
                 f"Conjugate pairs, {settings.heads} heads", reached[0].layer, settings.longest
             )
         },
-        parts=parts,
     )
 
 
@@ -139,7 +138,7 @@ def _ways(settings: _Ends) -> Finding:
         "d heads end in the family": within(worst, settings.tolerance),
         "fewer heads do not always": _known(kinds["fewer_heads"], len(set(kinds["fewer_heads"])) > 1),
     }
-    return Finding(
+    return Finding.of_parts(
         {**counts, "distance_from_the_family": worst},
         {
             "fewer_heads": "loss 0, at rest at a positive loss, or creeping; not all loss 0",
@@ -147,7 +146,7 @@ def _ways(settings: _Ends) -> Finding:
             "distance_from_the_family": 0.0,
         },
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "losses": {name: [end.loss for end in found] for name, found in ends.items()},
             "s": {name: [end.swap for end in found] for name, found in ends.items()},
@@ -155,7 +154,6 @@ def _ways(settings: _Ends) -> Finding:
             "kinds": kinds,
             "meaning": "creeping: |c p_{T−1}|, above 1, grows from the middle to the end of the time, and the loss still falls",
         },
-        parts=parts,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._runs import require_finished
 from ._authors import LONGEST, PROGRAM, authors_descent, stored_weights
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, IndependentEigenvalues
@@ -26,7 +26,7 @@ def _stored(settings: _Stored) -> Finding:
     rows["unitary"]["loss"] = exact_loss(unitary, IndependentEigenvalues(unitary.a.shape[1]), LONGEST)
     rows["pairs"]["loss"] = exact_loss(pairs, ConjugatePairs(pairs.a.shape[1]), LONGEST)
     exact, near = rows["unitary"], rows["pairs"]
-    distance = max(near["error_of_C"], near["error_of_c_p_T-1"])
+    off_by = max(near["error_of_C"], near["error_of_c_p_T-1"])
     parts = {
         "independent eigenvalues: heads": within(exact["error_of_C"], rounding),
         "independent eigenvalues: p_T": within(exact["error_of_c_p_T"], rounding),
@@ -40,15 +40,15 @@ def _stored(settings: _Stored) -> Finding:
     }
     more = _further(pairs, settings.rate, settings.steps)
     difference = (
-        f"For conjugate pairs C/c is off by up to {_short(distance)}, at a loss of {_short(near['loss'])}"
+        f"For conjugate pairs C/c is off by up to {_short(off_by)}, at a loss of {_short(near['loss'])}"
     )
     if more["loss"] < near["loss"]:
         difference += f", which {settings.steps} further steps lower to {_short(more['loss'])}"
-    return Finding(
+    return Finding.of_parts(
         rows,
         {name: dict.fromkeys(row, 0.0) for name, row in rows.items()},
         rounding,
-        all_of(*parts.values()),
+        parts,
         {
             "c": {"unitary": _scale(unitary), "pairs": _scale(pairs)},
             "p_T": {"unitary": unitary.row(LONGEST)[-1], "pairs": pairs.row(LONGEST)[-1]},
@@ -66,8 +66,7 @@ def _stored(settings: _Stored) -> Finding:
                 "The authors' stored weights, conjugate pairs", pairs, LONGEST, "As they are stored."
             )
         },
-        parts=parts,
-        difference=f"{difference}." if distance > rounding else "",
+        difference=f"{difference}." if off_by > rounding else "",
     )
 
 

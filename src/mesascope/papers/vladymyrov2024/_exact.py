@@ -12,7 +12,7 @@ from mesascope.records import Figure, Line, Panel, Points
 from mesascope.theory import Construction, vonoswald2023
 from mesascope.theory import vladymyrov2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, verdict_if, within
+from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if, within
 from .._identity import identity, relative_error
 from .._prompts import construction_model
 from .._rotations import rotation
@@ -125,7 +125,7 @@ def _second_order(settings: _SecondOrder) -> Finding:
             for number, one in enumerate(wanted)
         ),
     )
-    return Finding(
+    return Finding.of_parts(
         {
             "largest_error_over_the_bound": max(ratios),
             "layers_more_for_a_tenfold_condition": by_condition,
@@ -137,7 +137,7 @@ def _second_order(settings: _SecondOrder) -> Finding:
             "layers_more_for_a_squared_error": f"at most {settings.most_by_error}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "conditions": conditions,
             "layers": {f"{one:g}": counts[:, number].tolist() for number, one in enumerate(wanted)},
@@ -145,7 +145,6 @@ def _second_order(settings: _SecondOrder) -> Finding:
             "meaning": "layers: by relative error, for every condition number",
         },
         {"second-order": Figure(title="GD++ is a second-order method", panels=(panel,))},
-        parts=parts,
     )
 
 
@@ -176,11 +175,11 @@ def _rate(settings: _Rate) -> Finding:
             Points(x=conditions[: len(steps)], y=steps, label="gradient descent, steps", series=1),
         ),
     )
-    return Finding(
+    return Finding.of_parts(
         {"layers_per_factor_e": slope, "power_of_the_steps_of_descent": power},
         {"layers_per_factor_e": expected, "power_of_the_steps_of_descent": 1.0},
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "conditions": settings.conditions,
             "layers": needed,
@@ -188,7 +187,6 @@ def _rate(settings: _Rate) -> Finding:
             "guaranteed_gradient_steps": [theory.gradient_steps(one, wanted) for one in conditions],
         },
         {"second-order-rate": Figure(title="Layers of GD++ and steps of gradient descent", panels=(panel,))},
-        parts=parts,
     )
 
 

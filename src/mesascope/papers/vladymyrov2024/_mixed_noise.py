@@ -17,7 +17,7 @@ from mesascope.processes import FewShot, LinearRegression, NoiseRange
 from mesascope.records import Decision, Figure, Panel, Trace
 from mesascope.theory import vladymyrov2024 as theory
 
-from .._claim import Claim, Finding, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._prompts import GD_PLUS_PLUS, prompt_model
@@ -257,11 +257,11 @@ def _beside(
 ) -> Finding:
     means = found.means()
     margins = {one: mean_interval(means[one] - means["diagonal"]) for one in settings.rivals}
-    return Finding(
+    return Finding.of_parts(
         {one: float(values.mean()) for one, values in means.items()},
         expected,
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "interval_95": mean_interval(means["diagonal"])[1],
             "margins": {one: {"mean": mean, "interval_95": ends} for one, (mean, ends) in margins.items()},
@@ -272,7 +272,6 @@ def _beside(
             **details,
         },
         {name: _figure(settings, found.losses)},
-        parts=parts,
     )
 
 

@@ -66,17 +66,6 @@ _NAME = "gradient-descent++"
 class _Asked(Judging, Asking):
     asked: int = 3
     tasks: int = 400
-    learners: tuple[str, ...] = (
-        "zero",
-        "average",
-        "gradient-descent",
-        "momentum",
-        "preconditioned-gradient-descent",
-        _NAME,
-        "newton",
-        "least-squares",
-        "ridge",
-    )
 
 
 _REASON = (

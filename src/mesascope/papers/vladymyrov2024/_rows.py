@@ -74,16 +74,15 @@ def _beside_ridge(settings: _BesideRidge) -> Finding:
             "each_seed": means,
             "fall_of_the_loss_in_the_second_half": found.falling,
         }
-    return Finding(
+    return Finding.of_parts(
         measured,
         "both numbers of layers below one penalty, and above the noise estimate, plain and tuned",
         None,
-        all_of(*parts.values()),
+        parts,
         {
             **details,
             "meaning": "losses minus that of ridge regression that knows σ, on the same prompts, drawn for every seed",
         },
-        parts=parts,
     )
 
 

@@ -15,7 +15,7 @@ from mesascope.probes import sensitivity_cosine
 from mesascope.records import Figure, Panel, Rule
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._minimized import best_of, minimized_by_values
@@ -128,7 +128,7 @@ def _looped(settings: _Looped) -> Finding:
         "the sensitivities of GD++": unless_falling(above(cosine_plus[1], settings.cosine), falling),
         "nearer to them than to those of gradient descent": unless_falling(above(beyond, 0.0), falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss_above_gd++": over_plus[0],
             "loss_above_gd": over_gd[0],
@@ -141,7 +141,7 @@ def _looped(settings: _Looped) -> Finding:
             "cosine_with_gd++": f"above {settings.cosine}, and above that with GD",
         },
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {
@@ -157,7 +157,6 @@ def _looped(settings: _Looped) -> Finding:
             "meaning": "losses relative to those of the best steps, on the same prompts, minus 1; by step, one entry per seed",
         },
         {"loops": _figure(table, best, settings)},
-        parts=parts,
     )
 
 
@@ -171,9 +170,7 @@ def _curvatures(settings: _Curvatures) -> Finding:
     printed = dict(zip(found, settings.printed.values(), strict=True))
     errors = {name: abs(value / printed[name] - 1) for name, value in found.items()}
     parts = {name: within(error, settings.tolerance) for name, error in errors.items()}
-    return Finding(
-        found, printed, settings.tolerance, all_of(*parts.values()), {"errors": errors}, parts=parts
-    )
+    return Finding.of_parts(found, printed, settings.tolerance, parts, {"errors": errors})
 
 
 def _beside(models: list[PromptModel], rivals: dict[str, PromptModel], settings: _Looped) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mesascope.probes import Identification
 
-from .._claim import Claim, Finding, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from .._names import Asking, answer_of, identified_as, identify_all, name_of
 from .._still_falling import fall, unless_falling
 from ._common import PAPER, best_step_size, data
@@ -30,7 +30,7 @@ def _named(settings: _Named) -> Finding:
         "with the best step size": within(max(abs(size - 1) for size in sizes), settings.tolerance),
         "named beside preconditioners": unless_falling(identified_as(_NAME, *every, steps=1), falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "names": [name_of(one) for one in plain],
             "step_sizes_over_the_best": sizes,
@@ -42,13 +42,12 @@ def _named(settings: _Named) -> Finding:
             "names_beside_preconditioners": f"{_NAME}, one step",
         },
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "seeds": [answer_of(one, _NAME) for one in plain],
             "seeds_beside_preconditioners": [answer_of(one, _NAME) for one in every],
             "fall_of_the_distance_from_the_step_in_the_second_half": falling,
         },
-        parts=parts,
     )
 
 
@@ -59,8 +58,8 @@ def _asked(settings: _Named, learners: Sequence[str]) -> list[Identification]:
 
 
 _NAME = "gradient-descent"
-_ALGORITHMS = ["zero", "average", _NAME, "gradient-descent++", "newton", "least-squares", "ridge"]
-_MATRICES = ["preconditioned-gradient-descent"]
+_ALGORITHMS = ("zero", "average", _NAME, "gradient-descent++", "newton", "least-squares", "ridge")
+_MATRICES = ("preconditioned-gradient-descent",)
 
 
 class _Named(Judged, Asking):

@@ -12,7 +12,7 @@ from mesascope.records import Figure, Panel, Rule
 from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._prompts import construction_model, fresh_losses, layer_weights
@@ -69,11 +69,11 @@ def _printed(settings: _Printed) -> Finding:
         "the printed number": within(abs(z), settings.largest_z),
         "samples of our own": within(abs(z_of_samples), settings.largest_z),
     }
-    return Finding(
+    return Finding.of_parts(
         {"z_of_the_printed_number": z, "z_of_all_samples": z_of_samples},
         dict.fromkeys(("z_of_the_printed_number", "z_of_all_samples"), f"|z| ≤ {settings.largest_z}"),
         settings.largest_z,
-        all_of(*parts.values()),
+        parts,
         {
             "printed": settings.printed,
             "closed_form": exact,
@@ -81,7 +81,6 @@ def _printed(settings: _Printed) -> Finding:
             "standard_deviation_of_a_sample": spread,
             "lowest_and_highest_sample": [float(means.min()), float(means.max())],
         },
-        parts=parts,
     )
 
 
@@ -107,11 +106,11 @@ def _alignment(settings: _Sensitivities) -> Finding:
         "direction": unless_falling(above(cosine_interval, settings.cosine), falling),
         "direction and size": unless_falling(below(distance_interval, settings.distance), falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {"cosine": cosine, "relative_distance": distance},
         {"cosine": f"above {settings.cosine}", "relative_distance": f"below {settings.distance}"},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {"cosine": cosine_interval, "relative_distance": distance_interval},
@@ -122,7 +121,6 @@ def _alignment(settings: _Sensitivities) -> Finding:
             "meaning": "one entry per seed; distance: E|J − J'|²/E|J|² of the sensitivities J = ∂ŷ/∂x_q",
         },
         {"one-layer": _figure(settings, losses, cosines, distances)},
-        parts=parts,
     )
 
 
@@ -176,11 +174,11 @@ def _interpolation(settings: _Loss) -> Finding:
         name: loss_between(ends_of, -tolerance, tolerance, falling)
         for name, ends_of in (("half way", halved_interval), ("trained", trained_interval))
     }
-    return Finding(
+    return Finding.of_parts(
         {"half_way_above_the_step": halved, "trained_above_the_step": trained},
         {"half_way_above_the_step": 0.0, "trained_above_the_step": 0.0},
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {"half_way": halved_interval, "trained": trained_interval},
@@ -188,7 +186,6 @@ def _interpolation(settings: _Loss) -> Finding:
             "trained": ends,
             "meaning": "losses minus that of the best step on the same prompts, in units of the closed form",
         },
-        parts=parts,
     )
 
 

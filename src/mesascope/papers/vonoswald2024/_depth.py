@@ -8,7 +8,7 @@ import numpy as np
 
 from mesascope.records import Figure, Panel, Trace
 
-from .._claim import Claim, Finding, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
 from .._still_falling import unless_falling
@@ -50,11 +50,11 @@ def _depth(settings: _Depth) -> Finding:
         f"{after} below {before}": unless_falling(below(ends, 0.0), falls[after])
         for (before, after), (_, ends) in steps.items()
     }
-    return Finding(
+    return Finding.of_parts(
         {name: center for name, (center, _) in means.items()},
         "each below the one before, one mesa layer below all",
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {name: interval for name, (_, interval) in means.items()},
             "intervals_95_of_the_differences": {
@@ -65,7 +65,6 @@ def _depth(settings: _Depth) -> Finding:
             "meaning": "mean squared error per coordinate, over context lengths 2 … T − 1; predicting 0 has 1",
         },
         {"depth-and-mesa": _figure(curves, settings)},
-        parts=parts,
     )
 
 

@@ -11,7 +11,7 @@ from mesascope.processes import Gaussian, OrthogonalAR
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import vonoswald2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity, relative_error
 from .._prompts import construction_stack
 from ._common import PAPER, drawn
@@ -94,13 +94,12 @@ def _linear_limit(settings: _LinearLimit) -> Finding:
         "in proportion to λ": within(worst, settings.tolerance),
         "no difference at the end": within(gaps[-1], settings.end_tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         {"largest_deviation_of_the_order": worst, "difference_at_the_smallest": gaps[-1]},
         {"largest_deviation_of_the_order": 0.0, "difference_at_the_smallest": 0.0},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"regularizations": settings.regularizations, "differences": gaps, "orders": slopes.tolist()},
-        parts=parts,
     )
 
 
@@ -127,14 +126,13 @@ def _stack_limit(settings: _StackLimit) -> Finding:
         "the truncated series": within(worst, settings.tolerance),
         "ridge regression at the end": within(left[-1], settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         {"from_the_truncated_series": worst, "from_ridge_at_the_end": left[-1]},
         {"from_the_truncated_series": 0.0, "from_ridge_at_the_end": 0.0},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"layers": settings.layers, "from_the_series": series, "from_ridge": left, "rate": bounds},
         {"layers-approach-ridge": _figure(settings, left, bounds)},
-        parts=parts,
     )
 
 

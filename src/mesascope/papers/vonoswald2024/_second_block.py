@@ -70,7 +70,7 @@ def _second_block(settings: _SecondBlock) -> Finding:
         pair_ends, -settings.tolerance, settings.tolerance, falling
     )
     parts["no name, with the mean"] = unidentified(*asked)
-    return Finding(
+    return Finding.of_parts(
         {
             "second_block_takes_off": {
                 case: {n: one[0] for n, one in each.items()} for case, each in gains.items()
@@ -88,7 +88,7 @@ def _second_block(settings: _SecondBlock) -> Finding:
             "names_with_the_mean": "none",
         },
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {
                 "second_block_takes_off": {
@@ -114,7 +114,6 @@ def _second_block(settings: _SecondBlock) -> Finding:
             ),
         },
         {"second-block": _figure(gains, numbers, settings)},
-        parts=parts,
     )
 
 

@@ -15,7 +15,7 @@ from mesascope.records import Decision, Figure, Line, Panel, Points, Rule
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from ._layer import (
     PAPER,
     Trained,
@@ -53,14 +53,13 @@ def _reduced(settings: _Reduced) -> Finding:
         "other entries stay 0": within(others, settings.zero),
         "its end": within(max(errors["limit_of_U"], errors["limit_of_u"]), tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         {**errors, "other_entries": others},
         {**dict.fromkeys(errors, 0.0), "other_entries": 0.0},
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {"time": flow.time, "limit_u": limit_scalar, "condition": _condition(settings, lam)},
         {"reduced-flow": _flow_figure(flow, lam, examples, (u_matrix, scalar))},
-        parts=parts,
     )
 
 
@@ -149,13 +148,12 @@ def _limit(settings: _Limit) -> Finding:
         errors["risk"].append(abs(exact_risk(end, process, examples) / closed_form - 1))
     worst = {name: max(found) for name, found in errors.items()}
     parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
-    return Finding(
+    return Finding.of_parts(
         worst,
         dict.fromkeys(worst, 0.0),
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"errors": errors, "cases": settings.cases},
-        parts=parts,
     )
 
 
@@ -191,7 +189,7 @@ def _other_starts(settings: _OtherStarts) -> Finding:
         "the upper one is a local minimum": verdict_if(set(kinds) == {"minimum"}),
         "it answers through the labels alone": within(max(left, default=np.nan), settings.unused),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "largest_error_of_the_risk": max(gaps),
             **counts,
@@ -204,7 +202,7 @@ def _other_starts(settings: _OtherStarts) -> Finding:
             "largest_entry_of_uU_in_traps": 0.0,
         },
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "risks": [end.risk for end in ends],
             "trapped": [end.trapped for end in ends],
@@ -214,7 +212,6 @@ def _other_starts(settings: _OtherStarts) -> Finding:
             "meaning": "a minimum: no direction lowers the loss, and symmetries explain all flat ones",
         },
         {"other-starts": _starts_figure(settings, lam, ends)},
-        parts=parts,
     )
 
 

@@ -12,7 +12,7 @@ from mesascope.processes import Gaussian, Law, LinearRegression, Moments, Random
 from mesascope.records import Figure, Line, Panel, Points
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity
 from .._shared import shared
 from ._layer import PAPER, exact_risk, factors, flow_of, preconditioner_of, small_start, weights_of
@@ -146,18 +146,17 @@ def _factor(settings: _Answers) -> Finding:
         found = _mean_answer(layer, w, x, _given(x), examples)
         errors["own_queries"][f"query {number}"] = abs(found / wanted - 1)
     parts = {name: within(max(found.values()), tolerance) for name, found in errors.items()}
-    return Finding(
+    return Finding.of_parts(
         {**{f"error_of_{name}": max(found.values()) for name, found in errors.items()}, **rows[_PAPERS]},
         {f"error_of_{name}": 0.0 for name in errors},
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "errors": errors,
             "by_law": rows,
             "meaning": "other queries do not depend on the prompt's Λ; own queries are N(0, Λ) with the prompt's Λ",
         },
         {"random-covariance-factor": _figure(layer, settings)},
-        parts=parts,
     )
 
 

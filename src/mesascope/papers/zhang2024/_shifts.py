@@ -8,7 +8,7 @@ from mesascope.processes import Gaussian, LinearRegression
 from mesascope.records import Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from ._layer import PAPER, Inputs, Trained, covariance, exact_risk, factors, trained
 
 
@@ -38,11 +38,11 @@ def _test_risk(settings: _TestRisk) -> Finding:
         "the floor": within(max(far_errors), settings.tolerance),
         "its order": within(abs(float(orders[-1]) - 2), settings.order),
     }
-    return Finding(
+    return Finding.of_parts(
         {"largest_relative_error": max(*errors, *far_errors), "order_of_the_floor": float(orders[-1])},
         {"largest_relative_error": 0.0, "order_of_the_floor": 2.0},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"floors": floors, "orders": [float(order) for order in orders]},
         {
             "test-risk": Figure(
@@ -59,7 +59,6 @@ def _test_risk(settings: _TestRisk) -> Finding:
                 ),
             )
         },
-        parts=parts,
     )
 
 
@@ -83,11 +82,11 @@ def _covariate_shift(settings: _CovariateShift) -> Finding:
             ends.append(Rule(value=(c**2 - 1) ** 2, label="$(c^2 - 1)^2$", series=series))
     errors = {"factor": max(off), "correlation": max(correlations)}
     parts = {name: within(error, settings.tolerance) for name, error in errors.items()}
-    return Finding(
+    return Finding.of_parts(
         {"largest_error": max(errors.values())},
         {"largest_error": 0.0},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "by_scale": rows,
             "largest_errors": errors,
@@ -108,7 +107,6 @@ def _covariate_shift(settings: _CovariateShift) -> Finding:
                 ),
             )
         },
-        parts=parts,
     )
 
 

@@ -179,7 +179,7 @@ def _recovery(settings: _Recovery) -> Finding:
     }
     expected = {"largest_risk_with_the_condition": 0.0, "least_risk_without_it": "> 0"}
     tolerance = settings.tolerance
-    return Finding(measured, expected, tolerance, all_of(*parts.values()), {"cases": cases}, parts=parts)
+    return Finding.of_parts(measured, expected, tolerance, parts, {"cases": cases})
 
 
 def _moments(settings: _Finite) -> Finding:

@@ -26,7 +26,7 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Decision
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, verdict_if
+from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if
 from .._minimized import REACHED
 from ._common import LAWS, PAPER, LawAndSizes, Sizes, diagonal_run
 
@@ -82,7 +82,7 @@ def _theorem_41(settings: _Theorem41) -> Finding:
         "no direction of descent": verdict_if(minima),
         "alone but for one-hot": verdict_if(all(isolated) and len(isolated) == settings.isolated),
     }
-    return Finding(measured, expected, None, all_of(*parts.values()), {"cases": cases}, parts=parts)
+    return Finding.of_parts(measured, expected, None, parts, {"cases": cases})
 
 
 def _masked_limit(settings: _MaskedLimit) -> Finding:
@@ -107,13 +107,8 @@ def _masked_limit(settings: _MaskedLimit) -> Finding:
         "critical with the mask": verdict_if(critical),
         "nowhere without": verdict_if(least > Fraction(settings.threshold)),
     }
-    return Finding(
-        float(least),
-        f"> {settings.threshold}",
-        None,
-        all_of(*parts.values()),
-        {"product_of_largest_entries": str(least)},
-        parts=parts,
+    return Finding.of_parts(
+        float(least), f"> {settings.threshold}", None, parts, {"product_of_largest_entries": str(least)}
     )
 
 
@@ -189,18 +184,17 @@ def _gaps(settings: _Gaps) -> Finding:
         "only the limit is no saddle": verdict_if(saddles and cases[-1][1].negative == 0),
         "no other loss is found": verdict_if(not others),
     }
-    return Finding(
+    return Finding.of_parts(
         {"least_gap": float(min(gaps)), "other_losses": others, "starts_that_reach_the_limit": reached},
         {"least_gap": "> 0", "other_losses": [], "starts_that_reach_the_limit": f"≥ {REACHED}"},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "loss_by_learned_coordinates": [str(loss) for loss in losses],
             "hessian": [inertia._asdict() for _, inertia in cases],
             "losses_found": [loss for loss, _ in found],
             "found_by": [count for _, count in found],
         },
-        parts=parts,
     )
 
 

@@ -12,7 +12,7 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Band, Decision, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._intervals import mean_interval
 from .._runs import require_finished
 from .._shared import shared
@@ -54,13 +54,12 @@ def _printed(settings: _Printed) -> Finding:
         "standard_error_of_10000_sequences": spread,
         "replicas": np.array(replicas),
     }
-    return Finding(
+    return Finding.of_parts(
         {"error_from_its_draws": error, "standard_errors": worst},
         {"error_from_its_draws": 0.0, "standard_errors": 0.0},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         details,
-        parts=parts,
     )
 
 
@@ -229,15 +228,8 @@ def _curves(settings: _Curves) -> Finding:
         settings.figure: _page(f"Gradient descent on {where}", panels),
         settings.loss_figure: _page(f"Test loss on {where}", loss_panels),
     }
-    return Finding(
-        measured,
-        expected,
-        settings.tolerance,
-        all_of(*parts.values()),
-        {"cases": cases},
-        figures,
-        {settings.figure: data},
-        parts=parts,
+    return Finding.of_parts(
+        measured, expected, settings.tolerance, parts, {"cases": cases}, figures, {settings.figure: data}
     )
 
 

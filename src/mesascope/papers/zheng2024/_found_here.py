@@ -40,14 +40,8 @@ def _gap(settings: _Gap) -> Finding:
     }
     measured = {"distance_at_the_longer_horizon": long, "distance_at_the_shorter": short}
     expected = {"distance_at_the_longer_horizon": 0.0, "distance_at_the_shorter": "> 10 × longer"}
-    return Finding(
-        measured,
-        expected,
-        settings.tolerance,
-        all_of(*parts.values()),
-        {"cases": cases},
-        {"recovery-gap": _gap_figure(dim)},
-        parts=parts,
+    return Finding.of_parts(
+        measured, expected, settings.tolerance, parts, {"cases": cases}, {"recovery-gap": _gap_figure(dim)}
     )
 
 
@@ -115,18 +109,17 @@ def _skewed(settings: _Skewed) -> Finding:
         ),
         "training goes elsewhere, lower": verdict_if(fallen > settings.least_fall),
     }
-    return Finding(
+    return Finding.of_parts(
         {"off_diagonal_slopes": slopes[0], "error": error, "loss_below_the_limit": fallen, "moment": third},
         {"off_diagonal_slopes": "not 0", "error": 0.0, "loss_below_the_limit": "> 0", "moment": 4},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "product_of_theorem_41": product,
             "slopes_by_enumeration": slopes[1],
             "meaning": "slopes are the largest off-diagonal entries of ∂L/∂W^KQ and ∂L/∂W^PV at a = 1, b = the product",
         },
         {"skewed-tokens": _skewed_figure(run, process, task, limit_loss)},
-        parts=parts,
     )
 
 

@@ -15,7 +15,7 @@ from mesascope.processes import Constant, DiagonalUnitary, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from .._runs import require_finished
 from ._common import PAPER, PROGRAM, STARTS, Sizes, diagonal_run
 
@@ -84,15 +84,8 @@ def _unmasked(settings: _Unmasked) -> Finding:
         "w_pv": (("start", "output", "column"), np.stack([np.asarray(end.w_pv) for end in ends])),
     }
     figures = {"full-one-heatmaps": _heatmaps(settings, process, task)}
-    return Finding(
-        measured,
-        expected,
-        tolerance,
-        all_of(*parts.values()),
-        {"cases": cases},
-        figures,
-        {"full-one": data},
-        parts=parts,
+    return Finding.of_parts(
+        measured, expected, tolerance, parts, {"cases": cases}, figures, {"full-one": data}
     )
 
 

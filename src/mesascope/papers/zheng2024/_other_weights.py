@@ -16,7 +16,7 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from .._runs import require_finished
 from ._common import PAPER, Sizes, off_diagonal_size
 
@@ -73,7 +73,7 @@ def _factored(settings: _Factored) -> Finding:
             ),
         ),
     )
-    return Finding(
+    return Finding.of_parts(
         {
             "largest_error_of_the_loss": max(errors),
             "starts": len(errors),
@@ -81,10 +81,9 @@ def _factored(settings: _Factored) -> Finding:
         },
         {"largest_error_of_the_loss": 0.0, "all_coordinates_learned": "most of the starts, not all"},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"coordinates_learned": learned, "losses": losses, "errors": errors},
         {"factored-weights": figure},
-        parts=parts,
     )
 
 
@@ -132,7 +131,7 @@ def _normalizers(settings: _Normalizers) -> Finding:
         "order": verdict_if(ranked == ["best", "t", "t-1", "1"]),
         "flows end at the closed forms": within(max(errors.values()), settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss": {name: value / zero for name, value in measured.items()},
             "given_up": given_up,
@@ -147,7 +146,7 @@ def _normalizers(settings: _Normalizers) -> Finding:
             "order": ["best", "t", "t-1", "1"],
         },
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "relative_errors": errors,
             "steps": found,
@@ -155,7 +154,6 @@ def _normalizers(settings: _Normalizers) -> Finding:
             "meaning": "losses are relative to the loss of predicting 0; given up: part of what the best one gains over it",
         },
         {"normalizers": _normalizer_figure(lengths, risks, settings)},
-        parts=parts,
     )
 
 
@@ -250,7 +248,7 @@ def _other_starts(settings: _OtherStarts) -> Finding:
         "random other weights end at Theorem 4.1": within(max(*errors, *strays), settings.tolerance),
         "the copying start ends at predicting 0": within(abs(copied - 1), settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         measured,
         {
             "largest_error_of_products": 0.0,
@@ -258,9 +256,8 @@ def _other_starts(settings: _OtherStarts) -> Finding:
             "loss_of_the_copying_start_relative_to_zero": 1.0,
         },
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"errors": errors, "loss_relative_to_theorem_41": losses, "limit_product": limit},
-        parts=parts,
     )
 
 

@@ -137,7 +137,7 @@ def _one_product(settings: _OneProduct) -> Finding:
     measured = {"spread_of_product": spread, "smallest_distance_of_a": distance}
     expected = {"spread_of_product": 0.0, "smallest_distance_of_a": f">= {settings.distinct:g}"}
     details = {"ends": ends, "products": products}
-    return Finding(measured, expected, settings.tolerance, all_of(*parts.values()), details, parts=parts)
+    return Finding.of_parts(measured, expected, settings.tolerance, parts, details)
 
 
 class _Random(LawAndSizes):
@@ -182,14 +182,13 @@ def _standard_start(settings: _StandardStart) -> Finding:
         "w_kq": (("flow", "row", "column"), np.stack([np.asarray(end.w_kq) for _, end, _ in ends])),
         "w_pv": (("flow", "output", "column"), np.stack([np.asarray(end.w_pv) for _, end, _ in ends])),
     }
-    return Finding(
+    return Finding.of_parts(
         {"error_of_loss": max(excess), "largest_other_weight": max(off)},
         {"error_of_loss": 0.0, "largest_other_weight": 0.0},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"cases": cases, "expected_loss": lowest},
         data={"standard-initialization": data},
-        parts=parts,
     )
 
 
@@ -212,14 +211,13 @@ def _signs(settings: _Signs) -> Finding:
     figures = (
         {} if mixed_end is None else {"random-starts": _signed_figure(mixed_end, process, task, expected)}
     )
-    return Finding(
+    return Finding.of_parts(
         {"error_of_products": error, "ends_with_both_signs": mixed, "ends": len(ends)},
         {"error_of_products": 0.0, "ends_with_both_signs": "at least one"},
         settings.tolerance,
-        all_of(*parts.values()),
+        parts,
         {"signs": signs, "products": products, "expected_product": expected},
         figures,
-        parts=parts,
     )
 
 
