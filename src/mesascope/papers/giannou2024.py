@@ -15,7 +15,7 @@ from mesascope.theory import giannou2024 as theory
 from ._claim import Claim, Difference, Finding, Settings, UnsettledError, presets, verdict_if, within
 from ._identity import identity, relative_error
 from ._prompts import construction_stack
-from ._rotations import rotation
+from ._rotations import rotated
 
 PAPER = "giannou2024"
 
@@ -85,8 +85,7 @@ def _least_squares(settings: _LeastSquares) -> Finding:
 
 def _with_condition(dim: int, condition: float, seed: int) -> np.ndarray:
     """Symmetric positive definite, largest eigenvalue 1, the others spread evenly in their logarithms."""
-    basis = rotation(np.random.default_rng([seed, dim]), dim)
-    return (basis * np.geomspace(1 / condition, 1, dim)) @ basis.T
+    return rotated(np.geomspace(1 / condition, 1, dim), np.random.default_rng([seed, dim]))
 
 
 def _descended(matrix: np.ndarray, goal: float, most: int) -> int:

@@ -12,7 +12,7 @@ from mesascope.processes import FewShot, LinearRegression
 
 from .._claim import Settings
 from .._prompts import fresh_losses, layer_weights
-from .._rotations import rotation
+from .._rotations import rotated
 from .._still_falling import fall
 
 PAPER = "ahn2023"
@@ -29,8 +29,7 @@ class Inputs(Settings):
 def covariance(eigenvalues: Sequence[float], seed: int) -> np.ndarray:
     """Σ = U diag(λ) Uᵀ with a random rotation U of the seed."""
     values = np.asarray(eigenvalues, float)
-    basis = rotation(np.random.default_rng([seed, len(values)]), len(values))
-    sigma = (basis * values) @ basis.T
+    sigma = rotated(values, np.random.default_rng([seed, len(values)]))
     return np.asarray((sigma + sigma.T) / 2)
 
 

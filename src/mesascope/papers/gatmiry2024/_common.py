@@ -18,7 +18,7 @@ from mesascope.theory import gatmiry2024 as theory
 from .._claim import Settings
 from .._minimized import Minimum, best_of, minimized
 from .._prompts import construction_stack, prompt_model
-from .._rotations import rotation
+from .._rotations import rotated
 
 PAPER = "gatmiry2024"
 
@@ -39,8 +39,7 @@ class Inputs(Settings):
 def root_of_covariance(settings: Inputs) -> np.ndarray:
     """Σ^{1/2} of a rotated Σ with eigenvalues from 0.4 to 2."""
     dim = settings.dim
-    axes = rotation(np.random.default_rng([settings.seed, dim]), dim)
-    return np.asarray((axes * np.geomspace(0.4, 2.0, dim) ** 0.5) @ axes.T)
+    return rotated(np.geomspace(0.4, 2.0, dim) ** 0.5, np.random.default_rng([settings.seed, dim]))
 
 
 def regression(settings: Inputs) -> LinearRegression:

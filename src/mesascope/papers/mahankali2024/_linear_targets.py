@@ -16,7 +16,7 @@ from mesascope.theory import mahankali2024 as theory
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._exact_search import best_layer
 from .._prompts import construction_model
-from .._rotations import rotation
+from .._rotations import rotated
 from ._layer import PAPER, random_layer, step_of
 
 
@@ -32,8 +32,7 @@ def _anisotropic(settings: _Search) -> Finding:
     rng = np.random.default_rng(settings.seed)
     cases = []
     for dim, n, noise in settings.cases:
-        axes = rotation(rng, dim)
-        cases.append((dim, n, noise, (axes * np.geomspace(0.4, 2.0, dim)) @ axes.T))
+        cases.append((dim, n, noise, rotated(np.geomspace(0.4, 2.0, dim), rng)))
     finding, _ = _searched(settings, cases)
     return Finding(**finding)
 

@@ -16,7 +16,7 @@ from mesascope.theory import zhang2024 as theory
 
 from .._claim import Settings
 from .._prompts import construction_stack, prompt_model
-from .._rotations import rotation
+from .._rotations import rotated
 from .._runs import require_finished
 from .._shared import shared
 
@@ -25,9 +25,7 @@ PAPER = "zhang2024"
 
 def covariance(eigenvalues: Any, seed: int) -> np.ndarray:
     """A covariance with these eigenvalues, in random axes."""
-    values = np.asarray(eigenvalues, float)
-    axes = rotation(np.random.default_rng(seed), len(values))
-    return (axes * values) @ axes.T
+    return rotated(np.asarray(eigenvalues, float), np.random.default_rng(seed))
 
 
 def model_of(construction: Construction) -> PromptModel:

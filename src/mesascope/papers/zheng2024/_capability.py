@@ -54,8 +54,7 @@ def _expected_ratio(settings: _ExpectedRatio) -> Finding:
         "flow and formula agree": within(error, settings.flow_tolerance),
     }
     details = {"ratios": dict(zip(map(str, settings.horizons), ratios, strict=True))}
-    decision = all_of(*parts.values())
-    return Finding(measured, expected, settings.tolerance, decision, details, parts=parts)
+    return Finding.of_parts(measured, expected, settings.tolerance, parts, details)
 
 
 def _sampled_ratio(settings: _SampledRatio) -> Finding:
@@ -214,8 +213,7 @@ def _moments(settings: _Finite) -> Finding:
         "without them it is not": all_of(*infinite),
     }
     measured, expected = {"error_of_finite_losses": worst}, {"error_of_finite_losses": 0.0}
-    decision = all_of(*parts.values())
-    return Finding(measured, expected, settings.tolerance, decision, {"cases": cases}, parts=parts)
+    return Finding.of_parts(measured, expected, settings.tolerance, parts, {"cases": cases})
 
 
 def _cut(df: float, at: float) -> Moments:

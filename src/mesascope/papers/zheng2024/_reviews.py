@@ -54,7 +54,6 @@ def _last_only(settings: _LastOnly) -> Finding:
         "better at the last context": verdict_if(at_last[1] < at_last[0]),
         "worse on average": verdict_if(on_average[0] < on_average[1]),
     }
-    decision = all_of(*parts.values())
     details = {"meaning": "pairs are (autoregressive, last term); times are to 99 % of the own limit"}
     lengths = np.unique(np.geomspace(2, horizon - 1, 40).astype(int))
     risks = [
@@ -76,15 +75,8 @@ def _last_only(settings: _LastOnly) -> Finding:
             ),
         ),
     )
-    return Finding(
-        measured,
-        expected,
-        settings.tolerance,
-        decision,
-        details,
-        {"last-term": figure},
-        {"last-term": data},
-        parts=parts,
+    return Finding.of_parts(
+        measured, expected, settings.tolerance, parts, details, {"last-term": figure}, {"last-term": data}
     )
 
 

@@ -13,7 +13,7 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Figure, Line, Panel, Points, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from .._runs import require_finished
 from .._shared import shared
 from ._common import (
@@ -44,10 +44,8 @@ def _limit(settings: _Limit) -> Finding:
                 case = {"law": law, "dim": dim, "horizon": horizon, "scale": scale, "start": start}
                 case |= {"expected": expected, "error": error}
                 cases.append({**case, "flow_time": flow.time, "steps": flow.stats["steps"]})
-    tolerance = settings.tolerance
-    parts = {law: within(error, tolerance) for law, error in worst.items()}
-    decision = all_of(*parts.values())
-    return Finding(worst, 0.0, tolerance, decision, {"cases": cases}, parts=parts)
+    parts = {law: within(error, settings.tolerance) for law, error in worst.items()}
+    return Finding.of_parts(worst, 0.0, settings.tolerance, parts, {"cases": cases})
 
 
 def _conserved(settings: _Paths) -> Finding:
