@@ -16,7 +16,7 @@ from ._progress import checkpoint_every, current_work
 from ._runs import Model, Seeds, require_finished, seeds_of
 
 
-class Training(Seeds):
+class Trainings(Seeds):
     """How the models of a claim are trained, one per seed."""
 
     rate: float
@@ -28,7 +28,7 @@ def recorded_trainings(
     process: Any,
     task: Any,
     recorded: Sequence[int],
-    settings: Training,
+    settings: Trainings,
     **optimizer: Any,
 ) -> dict[int, list[Model]]:
     """`recorded_models` with Adam, whose rate follows a cosine; `optimizer` are further settings of it.

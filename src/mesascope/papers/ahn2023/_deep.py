@@ -179,7 +179,7 @@ class _Deep(Training, Search):
 
 
 class _Moving(_Deep, Spectra):
-    pass
+    """Layers that also move inputs, and the spectra on which their multiples are searched."""
 
 
 _FULL: dict[str, Any] = {

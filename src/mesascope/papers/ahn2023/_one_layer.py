@@ -17,7 +17,7 @@ from .._exact_search import best_layer
 from .._intervals import below, mean_interval
 from .._names import Asking, identified_as, identify_all, name_of
 from .._prompts import construction_model, fresh_losses
-from .._recorded import Training, recorded_trainings
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import halves, loss_between, unless_falling
@@ -124,7 +124,7 @@ def _trained_layer(settings: _Named) -> Finding:
     )
 
 
-class _Training(Inputs, Training):
+class _Training(Inputs, Trainings):
     rate: float = 0.01
     batch: int = 512
     steps: int = 3000

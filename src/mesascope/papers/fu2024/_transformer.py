@@ -27,7 +27,7 @@ from mesascope.records import Figure, Panel
 from .._claim import Claim, Finding, UnsettledError, all_of, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
-from .._recorded import Training, recorded_trainings
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._still_falling import fall, halves, unless_falling
 from ._newton import CONVENTIONS, PAPER
@@ -225,7 +225,7 @@ def _figure(settings: _Transformer, newton: np.ndarray, descent: np.ndarray) -> 
     )
 
 
-class _Transformer(Training):
+class _Transformer(Trainings):
     dim: int = 2
     examples: int = 6
     width: int = 32

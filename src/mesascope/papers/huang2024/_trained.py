@@ -18,7 +18,7 @@ from mesascope.theory import huang2024 as theory
 from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, below, mean_interval
 from .._prompts import prompt_model
-from .._recorded import Training, recorded_models, recorded_trainings
+from .._recorded import Trainings, recorded_models, recorded_trainings
 from .._runs import Seeds, seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves, unless_falling
@@ -33,7 +33,7 @@ def _start(dim: int, key: Array) -> PromptModel:
     return prompt_model(layer, sign=1.0)
 
 
-class _Training(Features, Training):
+class _Training(Features, Trainings):
     rate: float = 0.03
     steps: int = 400
     batch: int = 256

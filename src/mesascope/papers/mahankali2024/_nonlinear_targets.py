@@ -17,8 +17,7 @@ from .. import _intervals
 from .._claim import Claim, Finding, UnsettledError, all_of, presets, within
 from .._intervals import below, mean_interval
 from .._prompts import construction_model
-from .._recorded import Training as Trainings
-from .._recorded import recorded_trainings
+from .._recorded import Trainings, recorded_trainings
 from .._shared import shared
 from .._still_falling import fall, halves, loss_between, unless_falling
 from ._layer import PAPER, random_layer, step_of

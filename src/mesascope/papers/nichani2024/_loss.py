@@ -46,7 +46,7 @@ class _Judging(Training):
 
 
 class _OneSize(_Judging, Graphs):
-    pass
+    """The same for graphs of one size."""
 
 
 @shared(_OneSize)

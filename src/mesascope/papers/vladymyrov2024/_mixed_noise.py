@@ -21,8 +21,7 @@ from .._claim import Claim, Finding, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._prompts import GD_PLUS_PLUS, prompt_model
-from .._recorded import Training as Trainings
-from .._recorded import recorded_trainings
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves, unless_falling

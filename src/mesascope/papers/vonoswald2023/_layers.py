@@ -14,8 +14,7 @@ from mesascope.models import PromptModel, prompt_linear_transformer
 from mesascope.theory import vonoswald2023 as theory
 
 from .._prompts import construction_model, fresh_losses
-from .._recorded import Training as Trainings
-from .._recorded import recorded_trainings
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall

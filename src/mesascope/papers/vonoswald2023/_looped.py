@@ -20,7 +20,7 @@ from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._minimized import best_of, minimized_by_values
 from .._prompts import construction_model, fresh_losses
-from .._recorded import Training, recorded_trainings
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._spectral_steps import loss_of_steps, spectra
@@ -59,7 +59,7 @@ class _Search(_Loops):
     starts: int = 6
 
 
-class _Training(_Loops, Data, Training):
+class _Training(_Loops, Data, Trainings):
     rate: float = 0.01
     batch: int = 512
     recorded: tuple[int, ...] = (50, 100, 200, 300, 500, 750, 1500)

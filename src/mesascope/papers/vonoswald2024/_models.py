@@ -10,8 +10,7 @@ from jax import Array
 
 from mesascope.models import SequenceModel, linear_transformer, mesa_transformer
 
-from .._recorded import Training as Trainings
-from .._recorded import recorded_trainings
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves
