@@ -20,7 +20,7 @@ from mesascope.theory import vonoswald2023 as theory
 from . import Case, at_rest, scaled
 
 SMALL = {"cases": [[2, 4, 2]], "prompts": 4}
-TRAINED = {"dim": 3, "examples": 5, "recorded": [200, 400], "batch": 256, "prompts": 10_000, "tasks": 400}
+TRAINED = {"dim": 3, "examples": 5, "recorded": [200, 400], "batch": 256, "prompts": 10_000}
 ASKED = {**TRAINED, "asked": 1, "tasks": 200}
 LOOPED = {
     "dim": 5,
@@ -165,7 +165,9 @@ CASES = {
         (scaled(_one_layer, "best_loss", 1.015),),  # within what one sample may be off, but not their mean
         traced=False,
     ),
-    "vonoswald2023/sensitivities": Case(TRAINED, scaled(_layers, "best_step_size", 1.2), traced=False),
+    "vonoswald2023/sensitivities": Case(
+        {**TRAINED, "tasks": 400}, scaled(_layers, "best_step_size", 1.2), traced=False
+    ),
     "vonoswald2023/interpolated-weights": Case(TRAINED, without_one_scale, traced=False),
     "vonoswald2023/named": Case(
         {
