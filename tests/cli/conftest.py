@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from mesascope.cli import main
-from mesascope.papers import Claim, Finding
+from mesascope.papers import Claim, Finding, Settings
 from mesascope.records import Figure, Line, Panel
 
 
@@ -81,7 +81,7 @@ def invented(monkeypatch):
             source="invented, Theorem 1",
             origin="paper",
             evidence="exact",
-            settings={"small": {}, "full": {}},
+            settings={"small": Settings(), "full": Settings()},
             check=counted,
             criterion="none is needed",
         )

@@ -1,5 +1,7 @@
 """Spectra, the loss of multiples and the training that the claims of ahn2023 share, each against another derivation."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,21 +15,18 @@ from mesascope.papers.ahn2023._common import covariance
 from mesascope.papers.ahn2023._spectra import Spectrum, density, expected_spectrum, nodes
 from mesascope.theory import ahn2023 as theory
 
-SETTINGS = {
-    "eigenvalues": [1.0, 0.25],
-    "examples": 8,
-    "layers": 2,
-    "moves": True,
-    "scale": 0.01,
-    "rate": 0.05,
-    "halvings": 4,
-    "batch": 200,
-    "renewed_every": 10,
-    "steps": 400,
-    "seed": 0,
-    "seeds": 1,
-    "starts": 5,
-}
+SETTINGS = _training.Training(
+    eigenvalues=(1.0, 0.25),
+    examples=8,
+    layers=2,
+    scale=0.01,
+    rate=0.05,
+    halvings=4,
+    batch=200,
+    renewed_every=10,
+    steps=400,
+    seeds=1,
+)
 
 
 @pytest.mark.parametrize("power", [0, 1, 2, 8, 20])
@@ -87,7 +86,7 @@ def test_the_training_descends_on_the_loss_of_the_layers():
 
 
 def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path, monkeypatch):
-    whole = _training._trained(SETTINGS, 0)
+    whole = _training._trained(SETTINGS, True, 0)
 
     def stop(work, seed, done, steps, loss):
         if done == 250:
@@ -96,10 +95,10 @@ def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path, monkeypatc
     with monkeypatch.context() as patch, working(lambda line: None, tmp_path):
         patch.setattr(_training, "_tell", stop)
         with pytest.raises(KeyboardInterrupt):
-            _training._trained(SETTINGS, 0)
+            _training._trained(SETTINGS, True, 0)
     told = []
     with working(told.append, tmp_path):
-        again = _training._trained(SETTINGS, 0)
+        again = _training._trained(SETTINGS, True, 0)
     assert told[0] == "seed 0: goes on from step 240" and told[1].startswith("seed 0: step 250 of 400")
     for one, other in zip((*whole.middle, *whole.end), (*again.middle, *again.end), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -107,19 +106,19 @@ def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("damage", [b"", b"PK torn", None])
 def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, monkeypatch, damage):
-    settings = {**SETTINGS, "steps": 40}
-    whole = _training._trained(settings, 0)
-    monkeypatch.setattr(_training, "_KEPT", 4)
+    settings = replace(SETTINGS, steps=40)
+    whole = _training._trained(settings, True, 0)
+    monkeypatch.setattr(_training, "_CHECKPOINTS", 4)
     lines = []
     with working(lines.append, tmp_path):
-        _training._trained(settings, 0)
+        _training._trained(settings, True, 0)
         (kept,) = tmp_path.rglob("state.npz")
         if damage is None:  # a number in it is another
             with np.load(kept) as found:
                 np.savez(kept, **{**found, "0": found["0"] + 1})
         else:
             kept.write_bytes(damage)
-        again = _training._trained(settings, 0)
+        again = _training._trained(settings, True, 0)
     np.testing.assert_array_equal(again.end.a, whole.end.a)
     assert sum("is damaged; this training starts anew" in line for line in lines) == 1
     assert not any("goes on" in line for line in lines)
@@ -128,7 +127,7 @@ def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, mon
 def test_matrices_are_clipped_one_by_one():
     shape = (2, 2, 2)
     slope = _training.Layers(jnp.ones(shape), 1e-3 * jnp.ones(shape))
-    rule = _training._rule({"moves": True})
+    rule = _training._rule(True)
     state = rule.init(slope)
     _, state = rule.update(slope, state)
     first = state[1].mu  # a hundredth of the clipped gradient
@@ -140,8 +139,10 @@ def test_full_presets_are_the_settings_of_the_authors_program():
     for name, rate, steps, every in (("theorem-3", 0.02, 30_000, 2000), ("theorem-4", 0.1, 100_000, 4000)):
         (claim,) = claims(f"ahn2023/{name}")
         full = claim.settings["full"]
-        assert (full["rate"], full["steps"], full["steps"] // full["halvings"]) == (rate, steps, every)
-        assert (full["batch"], full["renewed_every"], full["scale"]) == (20_000, 100, 1e-4)
+        assert (full.rate, full.steps, full.steps // full.halvings) == (rate, steps, every)
+        assert (full.batch, full.renewed_every, full.scale) == (20_000, 100, 1e-4)
         np.testing.assert_allclose(
-            np.linalg.eigvalsh(covariance(full, 1)), np.array([0.25, 0.5, 1, 1, 1]) ** 2, rtol=1e-12
+            np.linalg.eigvalsh(covariance(full.eigenvalues, 1)),
+            np.array([0.25, 0.5, 1, 1, 1]) ** 2,
+            rtol=1e-12,
         )

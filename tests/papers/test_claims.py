@@ -1,5 +1,7 @@
 """Which claims zheng2024 has, how claims are selected, and runs that do not finish."""
 
+from dataclasses import replace
+
 import pytest
 from claim_cases import cases_of
 
@@ -10,7 +12,7 @@ from mesascope.papers._claim import UnsettledError
 def checked(name, **changed):
     """The finding on a claim at small size."""
     (claim,) = claims(f"zheng2024/{name}")
-    return claim.check({**claim.settings["small"], **cases_of("zheng2024")[claim.id].smoke, **changed})
+    return claim.check(replace(claim.settings["small"], **cases_of("zheng2024")[claim.id].smoke | changed))
 
 
 def test_every_numbered_statement_and_every_rebuttal_addition_has_its_claim():

@@ -7,7 +7,7 @@ from mesascope.learners import GradientDescent
 from mesascope.papers._claim import UnsettledError, all_of, within
 from mesascope.papers._intervals import above, below, between, mean_interval
 from mesascope.papers._minimized import Minimum, best_of, minimized, minimized_by_values
-from mesascope.papers._names import named, nameless
+from mesascope.papers._names import identified_as, unidentified
 from mesascope.papers.kim2024._fixed_features import _End, _rare, _seen
 from mesascope.probes import Identification
 from mesascope.probes._identification import Ranked
@@ -126,13 +126,13 @@ def test_a_minimum_by_values_that_is_reached():
 def test_a_name_that_is_not_decided_is_neither_right_nor_wrong(answer, candidates, steps, decision):
     descent = Ranked("gradient-descent", {"steps": 2.0}, 0.001, (0.0, 0.002), (), GradientDescent(0.1, 2))
     found = Identification(answer, candidates, (descent,), (), (), None)
-    assert named(found, "gradient-descent", steps) == decision
+    assert identified_as("gradient-descent", found, steps=steps) == decision
     if steps == 2:
-        assert named(found, "gradient-descent") == decision
+        assert identified_as("gradient-descent", found) == decision
 
 
 @pytest.mark.parametrize(
     ("answer", "decision"), [("none", "met"), ("ambiguous", "undecided"), ("identified", "not met")]
 )
 def test_no_name_is_a_decision_too(answer, decision):
-    assert nameless(Identification(answer, (), (), (), (), None)) == decision
+    assert unidentified(Identification(answer, (), (), (), (), None)) == decision

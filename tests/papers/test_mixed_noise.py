@@ -13,19 +13,9 @@ from mesascope.models import (
 from mesascope.papers.vladymyrov2024 import _mixed_noise
 from mesascope.papers.vladymyrov2024._ridge import Examples
 
-SETTINGS = {
-    **{
-        "dim": 2,
-        "examples": 4,
-        "largest_noise": 2.0,
-        "levels": 2,
-        "prompts": 40,
-        "steps": 2,
-        "seed": 7,
-        "seeds": 2,
-    },
-    "rivals": ["adaptive"],
-}
+SETTINGS = _mixed_noise.Rivals(
+    dim=2, examples=4, largest_noise=2.0, levels=2, prompts=40, steps=2, seed=7, seeds=2, rivals=("adaptive",)
+)
 
 
 def test_every_seed_and_all_rivals_on_it_have_the_same_prompts_and_other_seeds_others(monkeypatch):
@@ -35,7 +25,7 @@ def test_every_seed_and_all_rivals_on_it_have_the_same_prompts_and_other_seeds_o
         LinearAttentionStack([DiagonalSelfAttention(np.zeros(4), (2, 1), context="examples")]),
         LastEntry(-1),
     )
-    monkeypatch.setattr(_mixed_noise, "trained", lambda settings: {1: [silent] * 2, 2: [silent] * 2})
+    monkeypatch.setattr(_mixed_noise, "trained", lambda settings, heads: {1: [silent] * 2, 2: [silent] * 2})
     profiles = _mixed_noise.profiles(SETTINGS).losses
     for row, seed in enumerate([7, 8]):
         prompts = Examples.of(*_mixed_noise.test_prompts(SETTINGS, seed))
@@ -50,14 +40,16 @@ def test_every_seed_and_all_rivals_on_it_have_the_same_prompts_and_other_seeds_o
 
 def test_a_network_that_diverges_half_way_on_a_prompt_is_not_all_of_the_loss(monkeypatch):
     # half way the answer to one prompt of forty is beyond all bounds, at the end the error is the same on all others
-    monkeypatch.setattr(_mixed_noise, "trained", lambda settings: {1: ["diverged"] * 2, 2: ["rests"] * 2})
+    monkeypatch.setattr(
+        _mixed_noise, "trained", lambda settings, heads: {1: ["diverged"] * 2, 2: ["rests"] * 2}
+    )
     unknown = np.zeros(40)
 
     def answers(model, x, y, settings):
         return unknown + (1e6 * (np.arange(40) == 3) if model == "diverged" else 0)
 
     monkeypatch.setattr(_mixed_noise, "answers", answers)
-    found = _mixed_noise.judged(SETTINGS)
+    found = _mixed_noise.judged(SETTINGS, "diagonal")
     for row, seed in enumerate([7, 8]):
         excess = Examples.of(*_mixed_noise.test_prompts(SETTINGS, seed)).excess(unknown)
         assert found.losses[row] == pytest.approx(excess.mean(), rel=1e-12)

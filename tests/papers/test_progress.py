@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from mesascope.models import prompt_linear_transformer
-from mesascope.papers import Claim, Finding, _reproduce, reproduce
+from mesascope.papers import Claim, Finding, Settings, _reproduce, reproduce
+from mesascope.papers._claim import presets
 from mesascope.papers._progress import checkpoint_every, current_work
 from mesascope.papers._prompts import layer_weights
 from mesascope.papers._recorded import recorded_models
@@ -39,7 +40,7 @@ def claim(monkeypatch):
         source="zheng2024, test",
         origin="ours",
         evidence="measured, reduced",
-        settings={"small": {}, "full": {}},
+        settings=presets(Settings()),
         check=_trained,
         criterion="none is needed",
     )

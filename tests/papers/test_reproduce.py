@@ -8,15 +8,18 @@ import time
 
 import pytest
 
-from mesascope.papers import Change, Claim, Finding, changes, earlier_outcomes, reproduce
+from mesascope.papers import Change, Claim, Finding, Settings, changes, earlier_outcomes, reproduce
 from mesascope.papers import _registry as registry
 from mesascope.papers import _reproduce as module
-from mesascope.papers._claim import UnsettledError
+from mesascope.papers._claim import UnsettledError, presets
 from mesascope.records import Figure, Panel, Rule, RunDirectory
 
 
-def _claim(name, check, settings=None):
-    settings = settings or {"seed": 7}
+class _Seed(Settings):
+    seed: int
+
+
+def _claim(name, check, seed=7):
     return Claim(
         id=f"zheng2024/{name}",
         title="A title for the machinery",
@@ -24,7 +27,7 @@ def _claim(name, check, settings=None):
         source="zheng2024, test",
         origin="paper",
         evidence="exact",
-        settings={"small": settings, "full": settings},
+        settings=presets(_Seed(seed=seed)),
         check=check,
         criterion="none is needed",
     )
@@ -36,7 +39,7 @@ def claims_are(monkeypatch):
 
 
 def _fine(settings):
-    return Finding(1.0, 1.0, 0.1, "met", {"given": settings["seed"]})
+    return Finding(1.0, 1.0, 0.1, "met", {"given": settings.seed})
 
 
 def test_a_record_holds_what_was_asked(claims_are, tmp_path):
@@ -65,7 +68,7 @@ def test_finished_claims_are_reused_until_something_changes(claims_are, tmp_path
     assert len(runs) == 1
     reproduce(out=tmp_path, rerun=True)
     assert len(runs) == 2
-    claims_are(_claim("one", check, {"seed": 8}))
+    claims_are(_claim("one", check, 8))
     reproduce(out=tmp_path)
     assert len(runs) == 3
     reproduce(out=tmp_path, preset="full")
@@ -109,7 +112,7 @@ def test_a_claim_whose_files_are_torn_is_checked_again(claims_are, tmp_path):
     (stored,) = tmp_path.rglob("drawn.json")
     stored.write_bytes(stored.read_bytes()[:20])
     events = []
-    again = reproduce(out=tmp_path, watch=lambda event: events.append(event.kind)).again
+    again = reproduce(out=tmp_path, watch=lambda event: events.append(event.kind)).stale
     assert events == ["start", "done"]
     assert again == {"zheng2024/one": "a figure or data file of it is missing or damaged"}
     assert run.problems() == [] and len(run.claims()) == 1
@@ -127,7 +130,7 @@ def test_a_finished_record_outlives_a_check_that_does_not_finish(claims_are, tmp
     claims_are(_claim("one", _fine))
     run = RunDirectory(reproduce(out=tmp_path).folder)
     (finished,) = run.claims()
-    claims_are(_claim("one", _raising(error), {"seed": 8}))
+    claims_are(_claim("one", _raising(error), 8))
     if isinstance(error, Exception):
         assert reproduce(out=tmp_path).records[0].failed
         (failure,) = RunDirectory(run.path / "failed").claims()
@@ -136,7 +139,7 @@ def test_a_finished_record_outlives_a_check_that_does_not_finish(claims_are, tmp
         with pytest.raises(KeyboardInterrupt):
             reproduce(out=tmp_path)
     assert run.claims() == [finished]
-    claims_are(_claim("one", _fine, {"seed": 8}))
+    claims_are(_claim("one", _fine, 8))
     reproduce(out=tmp_path)
     assert run.claims()[0].seed == 8 and not RunDirectory(run.path / "failed").claims()
 
@@ -159,15 +162,15 @@ def test_presets_do_not_meet_in_one_folder(claims_are, tmp_path):
 def test_it_is_told_why_a_claim_is_checked_again(claims_are, tmp_path, monkeypatch):
     def why(rerun=False):
         events = []
-        again = reproduce(out=tmp_path, rerun=rerun, watch=events.append).again.get("zheng2024/one")
-        assert {event.again for event in events} == {again}
+        again = reproduce(out=tmp_path, rerun=rerun, watch=events.append).stale.get("zheng2024/one")
+        assert {event.stale for event in events} == {again}
         return again
 
     claims_are(_claim("one", _fine))
     assert why() is None  # there was no record
     assert why() is None  # it was reused
     assert why(rerun=True) == "asked for"
-    claims_are(_claim("one", _fine, {"seed": 8}))
+    claims_are(_claim("one", _fine, 8))
     assert why() == "its settings changed"
     (stored,) = tmp_path.rglob("one.json")
     stored.write_text("{")

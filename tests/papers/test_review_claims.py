@@ -1,5 +1,7 @@
 """Claims on depth and softmax: medians and their intervals, and trainings that are too short or diverge."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ TRAINED = {"dim": 2, "horizon": 6, "batch": 8, "steps": 2, "seeds": 2, "sequence
 
 def find(name, **changed):
     (claim,) = claims(f"zheng2024/{name}")
-    return claim, {**claim.settings["small"], **changed}
+    return claim, replace(claim.settings["small"], **changed)
 
 
 def test_intervals_that_overlap_decide_nothing():
@@ -24,7 +26,7 @@ def test_intervals_that_overlap_decide_nothing():
 
 def test_too_little_training_refutes():
     claim, settings = find("softmax", **TRAINED, width=8, heads=2)
-    finding = claim.check({**settings, "fraction": 0.01, "steps": 101})
+    finding = claim.check(replace(settings, fraction=0.01, steps=101))
     assert finding.decision == "not met"
     assert len(finding.measured["mean_error"]) == 2
 

@@ -1,11 +1,14 @@
 """What papers share: results computed once, identities, curves over seeds, models on their way."""
 
+from dataclasses import FrozenInstanceError
+
 import jax
 import numpy as np
 import pytest
 
 from mesascope.dynamics import Optimizer, train_many
 from mesascope.models import prompt_linear_transformer
+from mesascope.papers._claim import Settings, presets
 from mesascope.papers._figures import curve
 from mesascope.papers._identity import identity, relative_error
 from mesascope.papers._recorded import recorded_models
@@ -13,49 +16,71 @@ from mesascope.papers._shared import shared
 from mesascope.processes import FewShot, LinearRegression
 
 
+class _Cases(Settings):
+    dim: int = 3
+    cases: tuple[int, ...] = (1,)
+
+
+class _Judged(_Cases):
+    tolerance: float = 0.1
+
+
 def test_what_is_shared_is_computed_once_per_settings_and_sees_no_others():
     asked = []
 
-    @shared("dim", "cases")
-    def squared(settings):
-        asked.append(dict(settings))
-        return settings["dim"] ** 2
+    @shared(_Cases)
+    def power(settings, exponent=2):
+        asked.append((settings, exponent))
+        return settings.dim**exponent
 
-    assert [squared({"dim": 3, "cases": [1], "tolerance": t}) for t in (0.1, 0.2)] == [9, 9]
-    assert squared({"dim": 3, "cases": (1,), "tolerance": 0.1}) == 9  # lists and tuples are one in a record
-    assert asked == [{"dim": 3, "cases": [1]}]
-    assert squared({"dim": 4, "cases": [1]}) == 16 and len(asked) == 2
-    assert squared.__wrapped__({"dim": 3, "cases": [1]}) == 9 and len(asked) == 3
-    with pytest.raises(KeyError, match="cases"):
-        squared({"dim": 3})
+    assert [power(_Judged(tolerance=t)) for t in (0.1, 0.2)] == [9, 9]
+    assert power(_Cases(cases=[1])) == 9  # lists and tuples are one in a record
+    assert asked == [(_Cases(), 2)]
+    assert power(_Cases(dim=4)) == 16 and len(asked) == 2
+    assert power(_Cases(), 3) == 27 and power(_Cases(), 3) == 27 and len(asked) == 3
+    assert power.__wrapped__(_Cases()) == 9 and len(asked) == 4
+    with pytest.raises(AttributeError, match="dim"):
+        power(Settings())
 
 
 def test_few_results_are_kept_and_failures_are_not():
     asked = []
 
-    @shared("n")
+    @shared(_Cases)
     def once(settings):
-        asked.append(settings["n"])
-        if settings["n"] < 0:
+        asked.append(settings.dim)
+        if settings.dim < 0:
             raise ValueError("negative")
-        return settings["n"]
+        return settings.dim
 
     for n in [*range(9), 8, 1, 0]:  # eight are kept: 0 went when 8 came
-        once({"n": n})
+        once(_Cases(dim=n))
     assert asked == [*range(9), 0]
     for _ in range(2):
         with pytest.raises(ValueError, match="negative"):
-            once({"n": -1})
+            once(_Cases(dim=-1))
     assert asked[-2:] == [-1, -1]
 
 
+def test_settings_are_frozen_and_know_their_names():
+    small = _Judged(dim=4)
+    assert small.as_table() == {"dim": 4, "cases": (1,), "tolerance": 0.1}
+    assert presets(small, tolerance=0.2) == {"small": small, "full": _Judged(dim=4, tolerance=0.2)}
+    assert _Cases.of(small, cases=(2,)) == _Cases(dim=4, cases=(2,))
+    with pytest.raises(TypeError, match="tolerances"):
+        presets(small, tolerances=0.2)
+    with pytest.raises(TypeError, match="dims"):
+        _Cases.of(small, dims=3)
+    with pytest.raises(FrozenInstanceError):
+        small.dim = 5
+
+
 def test_an_identity_is_as_good_as_its_worst_case():
-    settings = {"tolerance": 1e-12}
-    found = identity({"one": 1e-13, "two": -2e-13}, settings, cases=2)
+    found = identity({"one": 1e-13, "two": -2e-13}, 1e-12, cases=2)
     assert (found.measured, found.decision, found.details["cases"]) == (2e-13, "met", 2)
-    assert identity({"one": 0.0, "two": 2e-12}, settings).decision == "not met"
+    assert identity({"one": 0.0, "two": 2e-12}, 1e-12).decision == "not met"
     for errors in ({"one": 0.0, "two": np.nan}, {"one": np.nan, "two": 0.0}):
-        assert identity(errors, settings).decision == "not met"
+        assert identity(errors, 1e-12).decision == "not met"
 
 
 def test_errors_are_relative_to_the_largest_entry():

@@ -5,12 +5,12 @@ import pytest
 
 from mesascope.core import named_key
 from mesascope.papers.fu2024._best_layers import layers_of, log_loss, regression, spectra
-from mesascope.papers.fu2024._similar import similarities
+from mesascope.papers.fu2024._similar import Compared, similarities
 
 
 def test_steps_that_diverge_have_the_direction_of_their_errors():
     """After 400 steps the squares of the errors leave double precision, after 100 they do not."""
-    settings = {"dim": 2, "examples": 4, "prompts": 3, "seed": 0, "step_size": 0.6}
+    settings = Compared(dim=2, examples=4, prompts=3, step_size=0.6)
     early, late = similarities(settings, "0", np.arange(2), np.array([100, 400])).T
     assert late == pytest.approx(early, rel=0.1)  # not 0: one prompt's parts still shift between the two
 

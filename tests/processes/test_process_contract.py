@@ -234,7 +234,7 @@ def test_a_horizon_of_one_is_the_first_token():
         (lambda: LinearRegression(2, covariance=1j * np.eye(2)), TypeError, r"covariance\[0\]\[0\] must be a number"),
         (lambda: NoiseRange(0), ValueError, "NoiseRange largest must be greater than 0"),
         (lambda: RandomDiagonal(1), TypeError, "RandomDiagonal law must be a law"),
-        (lambda: NonlinearRegression(2, 10), TypeError, "target must be a target or a table with its kind .two-layer-relu"),
+        (lambda: NonlinearRegression(2, 10), TypeError, "target must be a target or a table with its kind .random-features"),
         (lambda: TwoLayerReLU(0), ValueError, "TwoLayerReLU hidden must be at least 1"),
         (lambda: RandomFeatures(0), ValueError, "RandomFeatures features must be at least 1"),
         (lambda: RandomFeatures(1, -1), ValueError, "RandomFeatures seed must be at least 0"),

@@ -45,9 +45,10 @@ class Claims:
 
 
 def _summary(claim: "Claim", record: "ClaimRecord | None") -> dict[str, Any]:
-    words = ("id", "title", "statement", "source", "origin", "criterion", "history", "settings")
+    words = ("id", "title", "statement", "source", "origin", "criterion", "history")
     return {
         **{name: getattr(claim, name) for name in words},
+        "settings": {preset: settings.as_table() for preset, settings in claim.settings.items()},
         "evidence": record.evidence if record else claim.evidence,
         "outcome": record.outcome if record else None,
         "verdict": record.verdict if record else None,
@@ -108,11 +109,8 @@ def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:
         if told:
             text = fill(told, width, initial_indent=f"  {name:11} ", subsequent_indent=" " * 14)
             console.print(text, markup=False, highlight=False)
-    small, full = claim.settings["small"], claim.settings["full"]
-    rows = [
-        (Text(name.replace("_", " ")), Text(str(small.get(name, "–"))), Text(str(full.get(name, "–"))))
-        for name in dict.fromkeys((*small, *full))
-    ]
+    small, full = claim.settings["small"].as_table(), claim.settings["full"].as_table()
+    rows = [(Text(name.replace("_", " ")), Text(str(small[name])), Text(str(full[name]))) for name in small]
     if claim.one_size:
         print_table(("setting", "both presets"), [row[:2] for row in rows])
     else:

@@ -75,7 +75,7 @@ class Reproduce:
         folder = str(done.folder.absolute())
         if self.json:
             found = {
-                "claims": [_summary(record, done.again.get(record.id)) for record in done.records],
+                "claims": [_summary(record, done.stale.get(record.id)) for record in done.records],
                 "figures": [str(path.absolute()) for path in figures],
                 "preset": self.preset,
                 "folder": folder,

@@ -80,7 +80,7 @@ class Watcher:
         if event.record is None:
             return
         spent = "cached" if event.kind == "reused" else f"{event.record.seconds:.1f} s"
-        spent += f"; again: {event.again}" if event.again else ""
+        spent += f"; again: {event.stale}" if event.stale else ""
         place = f"{event.index + 1:3}/{event.total}"
         line = f"{place}  {event.record.outcome:28}  {event.claim.id}  ({spent})"
         if self._bar:

@@ -8,6 +8,7 @@ from ._claim import Claim as Claim
 from ._claim import Difference as Difference
 from ._claim import Finding as Finding
 from ._claim import Preset as Preset
+from ._claim import Settings as Settings
 from ._findings import INSIGHTS as INSIGHTS
 from ._findings import Insight as Insight
 from ._registry import PAPERS as PAPERS

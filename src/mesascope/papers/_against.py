@@ -64,7 +64,7 @@ def changes(
         selection: what the records were asked for by; of its whole papers every earlier claim is expected.
     """
     now = {record.id: FAILED if record.failed else record.outcome for record in records}
-    whole = set(selection) & set(PAPERS)
-    gone = {id for id in earlier if not selection or id.partition("/")[0] in whole} - set(now)
+    papers = set(selection) & set(PAPERS)
+    gone = {id for id in earlier if not selection or id.partition("/")[0] in papers} - set(now)
     found = [Change(id, earlier.get(id, NOT_THERE), now.get(id, NOT_THERE)) for id in sorted({*now, *gone})]
     return [one for one in found if one.then != one.now]

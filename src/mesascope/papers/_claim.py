@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from math import isnan
-from typing import Any, Literal
+from typing import Any, Generic, Literal, Self, TypeVar, dataclass_transform
 
 from mesascope.records import Decision, Evidence, Figure, Origin, Outcome, outcome_of
 
@@ -13,7 +13,36 @@ Preset = Literal["small", "full"]
 """The size at which a claim is checked: minutes on a laptop, or the paper's own as far as a claim's setting says so."""
 PRESETS: tuple[Preset, ...] = ("small", "full")
 """All presets."""
-Settings = Mapping[str, Any]
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+@dataclass(frozen=True)
+class Settings:
+    """What a claim is checked with: sizes, data, seeds and thresholds, each a typed field of a subclass.
+
+    Subclasses are frozen dataclasses without a decorator. A field holds what a record can: numbers, strings, tuples, mappings.
+    """
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    @classmethod
+    def of(cls, settings: Settings, **others: Any) -> Self:
+        """The fields of this class, from other settings that have them, or from `others`.
+
+        Raises:
+            AttributeError: neither has one of the fields.
+            TypeError: `others` has more than the fields.
+        """
+        given = {one.name: getattr(settings, one.name) for one in fields(cls) if one.name not in others}
+        return cls(**given, **others)
+
+    def as_table(self) -> dict[str, Any]:
+        """Name → value of every field."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+S = TypeVar("S", bound=Settings)
 
 
 @dataclass(frozen=True)
@@ -42,9 +71,23 @@ class Finding:
     parts: Mapping[str, Decision] = field(default_factory=dict)
     difference: str = ""
 
+    @classmethod
+    def of_parts(
+        cls,
+        measured: Any,
+        expected: Any,
+        tolerance: float | None,
+        parts: Mapping[str, Decision],
+        *rest: Any,
+        **others: Any,
+    ) -> Self:
+        """The finding on a statement of several parts; its decision is `all_of` them."""
+        found = cls(measured, expected, tolerance, all_of(*parts.values()), *rest, **others)
+        return replace(found, parts=parts)
+
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Generic[S]):
     """One statement, its source, and how it is checked.
 
     Attributes:
@@ -68,8 +111,8 @@ class Claim:
     source: str
     origin: Origin
     evidence: Evidence
-    settings: Mapping[Preset, Settings]
-    check: Callable[[Settings], Finding]
+    settings: Mapping[Preset, S]
+    check: Callable[[S], Finding]
     criterion: str
     full_evidence: Evidence | None = None
     history: str = ""
@@ -77,7 +120,7 @@ class Claim:
 
     def seed(self, preset: Preset) -> int | None:
         """The seed under a preset, None where nothing is sampled."""
-        return self.settings[preset].get("seed")
+        return getattr(self.settings[preset], "seed", None)
 
     def evidence_of(self, preset: Preset) -> Evidence:
         """What the outcome rests on under a preset."""
@@ -118,12 +161,12 @@ class Difference:
         return named and preset in self.presets and claim.evidence_of(preset).startswith("measured")
 
 
-def presets(small: Settings, **full: Any) -> dict[Preset, Settings]:
+def presets(small: S, **full: Any) -> dict[Preset, S]:
     """Settings of the small preset, and of the full one where some differ."""
-    return {"small": small, "full": {**small, **full}}
+    return {"small": small, "full": replace(small, **full)}
 
 
-def decide(holds: bool) -> Decision:
+def verdict_if(holds: bool) -> Decision:
     """Whether a criterion that knows yes or no is met."""
     return "met" if holds else "not met"
 
@@ -141,7 +184,7 @@ def within(error: float, tolerance: float) -> Decision:
 
     An error that is not a number does not meet it, either; a tolerance that is not one decides nothing.
     """
-    return "undecided" if isnan(tolerance) else decide(error <= tolerance)
+    return "undecided" if isnan(tolerance) else verdict_if(error <= tolerance)
 
 
 class UnsettledError(RuntimeError):

@@ -1,4 +1,4 @@
-"""Claims that two computations give one thing: how far they are apart, and the finding over all cases."""
+"""Claims that two computations agree: their largest difference, and the finding over all cases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from mesascope.records import Figure
 
-from ._claim import Finding, Settings, within
+from ._claim import Finding, within
 
 
 def relative_error(found: Any, expected: Any) -> float:
@@ -24,20 +24,17 @@ def relative_error(found: Any, expected: Any) -> float:
 
 
 def identity(
-    errors: Mapping[str, float],
-    settings: Settings,
-    figures: Mapping[str, Figure] | None = None,
-    **details: Any,
+    errors: Mapping[str, float], tolerance: float, figures: Mapping[str, Figure] | None = None, **details: Any
 ) -> Finding:
-    """The finding on an identity: its largest error against 0, verified within `settings["tolerance"]`.
+    """The finding on an identity: its largest error against 0, verified within the tolerance.
 
     Args:
         errors: case → error, at least one; one that is NaN refutes.
-        settings: those of the claim.
+        tolerance: largest error that still meets the criterion.
         figures: as in `Finding`.
         **details: what else belongs to the errors.
     """
-    worst, tolerance = float(np.max(np.abs(list(errors.values())))), settings["tolerance"]
+    worst = float(np.max(np.abs(list(errors.values()))))
     return Finding(
         worst, 0.0, tolerance, within(worst, tolerance), {"errors": dict(errors), **details}, figures or {}
     )

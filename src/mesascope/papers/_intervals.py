@@ -43,8 +43,8 @@ def between(interval: Sequence[float], least: float, most: float) -> Decision:
     low, high = interval
     if least <= low and high <= most:
         return "met"
-    apart = high < least or low > most
-    return "not met" if apart or np.isnan(low) or np.isnan(high) else "undecided"
+    outside = high < least or low > most
+    return "not met" if outside or np.isnan(low) or np.isnan(high) else "undecided"
 
 
 def above(interval: Sequence[float], threshold: float) -> Decision:

@@ -2,39 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from mesascope.probes import Identification
+from mesascope.probes import Identification, identify
 from mesascope.records import Decision
 
-from ._claim import decide
+from ._claim import Settings, all_of, verdict_if
 
 
-def named(found: Identification, learner: str, steps: int | None = None) -> Decision:
-    """Whether one learner is what `identify` names, and no other.
+class Asking(Settings):
+    """How many tasks `identify` draws, and among which learners it chooses."""
+
+    tasks: int
+    learners: tuple[str, ...] = (
+        *("zero", "average", "gradient-descent", "momentum", "preconditioned-gradient-descent"),
+        *("gradient-descent++", "newton", "least-squares", "ridge"),
+    )
+
+
+def identify_all(models: Iterable[Any], process: Any, task: Any, settings: Asking) -> list[Identification]:
+    """What `identify` says of every model."""
+    return [
+        identify(model, process, task, tasks=settings.tasks, learners=settings.learners) for model in models
+    ]
+
+
+def identified_as(learner: str, *found: Identification, steps: int | None = None) -> Decision:
+    """Whether one learner is what `identify` names for every model, and no other.
 
     Met if it is identified, undecided if it is among those that an ambiguous answer leaves, else not met.
 
     Args:
-        found: what `identify` says.
         learner: its id.
+        *found: what `identify` says of the models.
         steps: how many it takes, which then belongs to the name.
     """
-    if found.verdict == "ambiguous" and learner in found.candidates:
-        return "undecided"
-    right = found.verdict == "identified" and found.candidates == (learner,)
-    return decide(right and (steps is None or int(found.entry(learner).hyperparameters["steps"]) == steps))
+
+    def decision(one: Identification) -> Decision:
+        if one.verdict == "ambiguous" and learner in one.candidates:
+            return "undecided"
+        right = one.verdict == "identified" and one.candidates == (learner,)
+        return verdict_if(
+            right and (steps is None or int(one.entry(learner).hyperparameters["steps"]) == steps)
+        )
+
+    return all_of(*map(decision, found))
 
 
-def nameless(found: Identification) -> Decision:
-    """Whether `identify` finds no learner that does what the model does.
+def unidentified(*found: Identification) -> Decision:
+    """Whether `identify` finds no learner that does what a model does, for every model.
 
     Met if none is within its tolerance, undecided if its answer is ambiguous, not met if it names one.
 
     Args:
-        found: what `identify` says.
+        *found: what `identify` says of the models.
     """
-    return "undecided" if found.verdict == "ambiguous" else decide(found.verdict == "none")
+    return all_of(
+        *("undecided" if one.verdict == "ambiguous" else verdict_if(one.verdict == "none") for one in found)
+    )
 
 
 def name_of(found: Identification) -> str:

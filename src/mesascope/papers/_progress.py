@@ -69,8 +69,6 @@ def working(tell: Callable[[str], None], folder: Path | None) -> Iterator[None]:
 
 def checkpoint_every(steps: int, multiple_of: int | None = None) -> int:
     """Steps between two checkpoints of a training that is kept: about a twentieth of all, and a divisor of `multiple_of`."""
-    whole = multiple_of or steps
-    fine = (
-        parts for parts in range(1, whole) if whole % parts == 0 and whole * _CHECKPOINTS <= parts * steps
-    )
-    return whole // next(fine, whole)
+    unit = multiple_of or steps
+    fine = (parts for parts in range(1, unit) if unit % parts == 0 and unit * _CHECKPOINTS <= parts * steps)
+    return unit // next(fine, unit)

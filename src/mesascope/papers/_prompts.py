@@ -12,7 +12,16 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.models import (
+    Context,
+    LastEntry,
+    Layer,
+    LinearAttentionStack,
+    LinearSelfAttention,
+    Normalizer,
+    PromptModel,
+    StackedPrompt,
+)
 from mesascope.objectives import sample_losses, task_length
 from mesascope.processes import FewShot
 from mesascope.theory import Construction
@@ -23,11 +32,29 @@ GD_PLUS_PLUS = ((0, 0), (1, 0))
 _AT_ONCE = 2000  # prompts whose streams are in memory at the same time
 
 
-def construction_model(construction: Construction) -> PromptModel:
-    """The transformer of a construction of several layers: sums run over the N examples, ρ = N."""
-    layers = [LinearSelfAttention(*layer, "t-1", "examples") for layer in zip(*construction, strict=True)]
-    stack = LinearAttentionStack(layers)
-    return PromptModel(StackedPrompt(stack.width - 1), stack, LastEntry(-1))
+def construction_stack(
+    construction: Construction, normalizer: Normalizer = "t-1", context: Context = "examples"
+) -> LinearAttentionStack:
+    """One layer, or several, with residual connections; by default sums run over the N examples, ρ = N.
+
+    Args:
+        construction: weights of one layer, or of several.
+        normalizer: ρ, as for `LinearSelfAttention`.
+        context: the tokens that sums run over, as for `LinearSelfAttention`.
+    """
+    w_kq, w_pv = (weights if weights.ndim == 4 else weights[None] for weights in construction)
+    layers = zip(w_kq, w_pv, strict=True)
+    return LinearAttentionStack(LinearSelfAttention(*layer, normalizer, context) for layer in layers)
+
+
+def prompt_model(network: Layer, sign: float = -1) -> PromptModel:
+    """A network on stacked prompts, whose answer is the last entry of the query's token times the sign."""
+    return PromptModel(StackedPrompt(network.width - 1), network, LastEntry(sign))
+
+
+def construction_model(construction: Construction, normalizer: Normalizer = "t-1") -> PromptModel:
+    """The transformer of a construction: sums run over the N examples."""
+    return prompt_model(construction_stack(construction, normalizer))
 
 
 def layer_weights(model: PromptModel) -> Construction:

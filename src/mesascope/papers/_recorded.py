@@ -10,10 +10,42 @@ from typing import Any
 
 from jax import Array
 
-from mesascope.dynamics import load_model, train_many
+from mesascope.dynamics import Optimizer, load_model, train_many
 
 from ._progress import checkpoint_every, current_work
-from ._runs import Model, settled
+from ._runs import Model, Seeds, require_finished, seeds_of
+
+
+class Trainings(Seeds):
+    """How the models of a claim are trained, one per seed."""
+
+    rate: float
+    batch: int
+
+
+def recorded_trainings(
+    make: Callable[[Array], Model],
+    process: Any,
+    task: Any,
+    recorded: Sequence[int],
+    settings: Trainings,
+    **optimizer: Any,
+) -> dict[int, list[Model]]:
+    """`recorded_models` with Adam, whose rate follows a cosine; `optimizer` are further settings of it.
+
+    Raises:
+        KeyboardInterrupt, UnsettledError: as `require_finished`.
+    """
+    return recorded_models(
+        make,
+        process,
+        task,
+        seeds_of(settings),
+        recorded,
+        optimizer=Optimizer("adam", settings.rate, "cosine", **optimizer),
+        batch=settings.batch,
+        held_out=2,
+    )
 
 
 def recorded_models(
@@ -35,11 +67,11 @@ def recorded_models(
         settings: as for `train_many`, without `steps` and checkpoints.
 
     Raises:
-        KeyboardInterrupt, UnsettledError: as `settled`.
+        KeyboardInterrupt, UnsettledError: as `require_finished`.
     """
     work = current_work()
-    with TemporaryDirectory() as passing:
-        kept = work.training(make, process, task, list(recorded), sorted(settings), seeds=seeds)
+    with TemporaryDirectory() as temporary:
+        folder = work.training(make, process, task, list(recorded), sorted(settings), seeds=seeds)
         every = gcd(*recorded)
         runs = train_many(
             make,
@@ -47,12 +79,12 @@ def recorded_models(
             task,
             seeds,
             steps=recorded[-1],
-            checkpoint=kept or passing,
-            checkpoint_every=checkpoint_every(recorded[-1], every) if kept else every,
+            checkpoint=folder or temporary,
+            checkpoint_every=checkpoint_every(recorded[-1], every) if folder else every,
             progress=work.report,
             **settings,
         )
-        ends = [(settled(run).model, run.checkpoint or Path(passing)) for run in runs]
+        ends = [(require_finished(run).model, run.checkpoint or Path(temporary)) for run in runs]
         return {
             step: [load_model(last.with_name(f"step-{step:09}.checkpoint"), end) for end, last in ends]
             for step in recorded

@@ -15,17 +15,17 @@ from typing import Literal
 from mesascope.core import forget_programs, require_x64
 from mesascope.records import NO_FINGERPRINT, ClaimRecord, RunDirectory, fingerprint, provenance
 
-from ._again import why_again
 from ._claim import PRESETS, Claim, Finding, Preset, UnsettledError
 from ._progress import working
 from ._registry import claims
+from ._stale import why_stale
 
 
 @dataclass(frozen=True)
 class Event:
     """What a watcher of `reproduce` is told: a claim starts, goes on, is done, or is reused from an earlier run.
 
-    `again` says why it is not reused although it has a record; `progress`, how far a training inside it is.
+    `stale` says why an existing record is not reused; `progress`, how far a training inside it is.
     """
 
     kind: Literal["start", "progress", "done", "reused"]
@@ -33,7 +33,7 @@ class Event:
     index: int
     total: int
     record: ClaimRecord | None
-    again: str | None = None
+    stale: str | None = None
     progress: str = ""
 
 
@@ -44,12 +44,12 @@ class Reproduction:
     Attributes:
         records: one record per claim, in order.
         folder: the run directory with records, data and figures.
-        again: claim → why it was checked again although it had a record.
+        stale: claim → why an existing record was not reused.
     """
 
     records: tuple[ClaimRecord, ...]
     folder: Path
-    again: Mapping[str, str] = field(default_factory=dict)
+    stale: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def contradicted(self) -> bool:
@@ -82,7 +82,7 @@ def reproduce(
         out: folder in which the run directory has the preset's name, so that records of one preset never meet those of the
             other; by default `results/<selection>` below the current folder.
         watch: called at the start and end of every claim, and while its models are trained, then from other threads.
-        rerun: check everything anew.
+        rerun: check everything again.
 
     Raises:
         ValueError: for an unknown paper, claim or preset, a folder that cannot be written, or 64-bit mode off.
@@ -99,33 +99,33 @@ def reproduce(
     run = RunDirectory.create(folder / preset)
     tell = watch or (lambda event: None)
     records: list[ClaimRecord] = []
-    again: dict[str, str] = {}
+    stale: dict[str, str] = {}
     for index, claim in enumerate(chosen):
-        mark = fingerprint(claim.id, claim.settings[preset], preset)
+        mark = fingerprint(claim.id, claim.settings[preset].as_table(), preset)
         record = None if rerun else run.reusable_claim(claim.id, mark)
         if record is not None:
             tell(Event("reused", claim, index, len(chosen), record))
         else:
-            why = why_again(run, claim.id, claim.settings[preset], rerun)
+            why = why_stale(run, claim.id, claim.settings[preset], rerun)
             started = Event("start", claim, index, len(chosen), None, why)
             tell(started)
-            kept = _kept(run, preset, mark)
-            with working(partial(_tell_progress, tell, started), kept):
+            checkpoints = _checkpoint_folder(run, preset, mark)
+            with working(partial(_tell_progress, tell, started), checkpoints):
                 record = _check(claim, preset, run, mark)
-            if kept and not record.failed:
-                shutil.rmtree(kept, ignore_errors=True)
+            if checkpoints and not record.failed:
+                shutil.rmtree(checkpoints, ignore_errors=True)
             forget_programs()  # a hundred claims compile more than a process may keep
-            again |= {claim.id: why} if why else {}
+            stale |= {claim.id: why} if why else {}
             tell(Event("done", claim, index, len(chosen), record, why))
         records.append(record)
-    return Reproduction(tuple(records), run.path, again)
+    return Reproduction(tuple(records), run.path, stale)
 
 
 def _tell_progress(tell: Callable[[Event], None], started: Event, line: str) -> None:
     tell(replace(started, kind="progress", progress=line))
 
 
-def _kept(run: RunDirectory, preset: Preset, mark: str) -> Path | None:
+def _checkpoint_folder(run: RunDirectory, preset: Preset, mark: str) -> Path | None:
     """Where trainings of a claim keep checkpoints until it is done; small ones are sooner done again."""
     return run.path / "unfinished" / mark[:16] if preset == "full" else None
 
@@ -134,7 +134,7 @@ def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimR
     begin = time.perf_counter()
     try:
         finding = claim.check(claim.settings[preset])
-    except UnsettledError as error:  # whenever it is computed anew
+    except UnsettledError as error:  # whenever it is computed again
         finding = _undecided(error)
     except Exception as error:  # one failing check must not take the others with it; its record says why
         finding, mark = _undecided(error), NO_FINGERPRINT
@@ -171,7 +171,7 @@ def _stored(
         tolerance=finding.tolerance,
         seconds=seconds,
         details=dict(finding.details),
-        setting=dict(claim.settings[preset]),
+        setting=claim.settings[preset].as_table(),
         preset=preset,
         seed=claim.seed(preset),
         fingerprint=mark,

@@ -17,7 +17,7 @@ Model = TypeVar("Model", bound=eqx.Module)
 Run = TypeVar("Run", bound="Flow[Any] | Descent[Any] | Training[Any]")
 
 
-def settled(run: Run) -> Run:
+def require_finished(run: Run) -> Run:
     """The run itself, if it came to its end.
 
     Raises:
@@ -31,9 +31,16 @@ def settled(run: Run) -> Run:
     return run
 
 
-def seeds_of(settings: Settings) -> list[int]:
+class Seeds(Settings):
     """The seeds of a claim's models: `seeds` of them, from `seed` on."""
-    return [settings["seed"] + number for number in range(settings["seeds"])]
+
+    seed: int = 0
+    seeds: int = 5
+
+
+def seeds_of(settings: Seeds) -> list[int]:
+    """The seeds of a claim's models."""
+    return list(range(settings.seed, settings.seed + settings.seeds))
 
 
 def trained_models(
@@ -42,11 +49,11 @@ def trained_models(
     """One trained model per seed; `settings` are those of `train_many`.
 
     Raises:
-        KeyboardInterrupt, UnsettledError: as `settled`.
+        KeyboardInterrupt, UnsettledError: as `require_finished`.
     """
     work = current_work()
     folder = work.training(make, process, task, sorted(settings), seeds=seeds)
     if folder is not None:
         settings["checkpoint_every"] = checkpoint_every(settings["steps"])
     runs = train_many(make, process, task, seeds, checkpoint=folder, progress=work.report, **settings)
-    return [settled(run).model for run in runs]
+    return [require_finished(run).model for run in runs]

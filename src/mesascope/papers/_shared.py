@@ -1,40 +1,45 @@
-"""What several claims of one paper are about is computed once."""
+"""Results that several claims of one paper share are computed once."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from mesascope.records import canonical_json
 
 from ._claim import Settings
 
+S = TypeVar("S", bound=Settings)
+P = ParamSpec("P")
 Result = TypeVar("Result")
-_KEPT = 8  # results of one function; those asked for least recently go first
+_CACHED = 8  # results of one function; those asked for least recently go first
 
 
-def shared(*names: str) -> Callable[[Callable[[Settings], Result]], Callable[[Settings], Result]]:
-    """Decorate a function of settings: asked again with the same ones it gives the same result, computed once.
+def shared(
+    kind: type[S],
+) -> Callable[[Callable[Concatenate[S, P], Result]], Callable[Concatenate[S, P], Result]]:
+    """Decorate a function of settings: called again with equal ones, it returns the cached result.
 
-    The function is given the settings of these names only, so that its result cannot depend on others.
+    The function is given the settings of this class only, so that its result cannot depend on others. Further arguments,
+    which a record could hold, are part of the key.
     """
 
-    def decorate(function: Callable[[Settings], Result]) -> Callable[[Settings], Result]:
-        kept: OrderedDict[str, Any] = OrderedDict()
+    def decorate(function: Callable[Concatenate[S, P], Result]) -> Callable[Concatenate[S, P], Result]:
+        results: OrderedDict[str, Result] = OrderedDict()
 
         @wraps(function)
-        def asked(settings: Settings) -> Result:
-            chosen = {name: settings[name] for name in names}
-            key = canonical_json(chosen)
-            if key not in kept:
-                kept[key] = function(chosen)
-                while len(kept) > _KEPT:
-                    kept.popitem(last=False)
-            kept.move_to_end(key)
-            return kept[key]
+        def cached(settings: S, /, *more: P.args, **named: P.kwargs) -> Result:
+            chosen = kind.of(settings)
+            key = canonical_json([chosen.as_table(), more, named])
+            if key not in results:
+                results[key] = function(chosen, *more, **named)
+                while len(results) > _CACHED:
+                    results.popitem(last=False)
+            results.move_to_end(key)
+            return results[key]
 
-        return asked
+        return cached
 
     return decorate

@@ -36,7 +36,7 @@ def changed(record: ClaimRecord, claim: Claim) -> list[str]:
         "statement": claim.statement,
         "criterion": claim.criterion,
         "evidence": claim.evidence_of(preset),
-        "setting": plain(dict(claim.settings[preset])),
+        "setting": plain(claim.settings[preset].as_table()),
     }
     return [name for name, value in now.items() if getattr(record, name) != value]
 

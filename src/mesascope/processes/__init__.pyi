@@ -4,12 +4,12 @@ from ._empirical import Empirical as Empirical
 from ._empirical import SamplesField as SamplesField
 from ._few_shot import MAX_EXAMPLES as MAX_EXAMPLES
 from ._few_shot import FewShot as FewShot
+from ._gauss_rule import LineRule as LineRule
 from ._gaussian import Gaussian as Gaussian
 from ._law import MAX_ORDER as MAX_ORDER
 from ._law import IdenticalLaw as IdenticalLaw
 from ._law import Law as Law
 from ._law import LawField as LawField
-from ._law import LineRule as LineRule
 from ._law import MomentError as MomentError
 from ._law import ProductTerm as ProductTerm
 from ._law import QuadratureTerm as QuadratureTerm

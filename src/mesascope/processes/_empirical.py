@@ -14,7 +14,8 @@ from pydantic import PlainSerializer, PlainValidator, StrictBool, ValidationInfo
 
 from ..core import integer_at_least, random_key
 from ..specs import Number, entries, kind, moderate, refused_at, rows, show, wrong, wrong_type
-from ._law import Law, LineRule, ProductTerm, QuadratureTerm, point_rule, powers
+from ._gauss_rule import LineRule
+from ._law import Law, ProductTerm, QuadratureTerm, point_rule, powers
 from ._samples import Samples
 from ._samples_file import MAX_SAMPLES, read_samples
 

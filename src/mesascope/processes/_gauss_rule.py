@@ -7,10 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ..specs import Number
-from ._law import LineRule
 
 # Moments given as floats carry rounding; a Hankel determinant within this much of zero counts as zero.
 ROUNDING = 32 * np.finfo(float).eps
+
+
+class LineRule(NamedTuple):
+    """A quadrature rule on the line: E f(x) ≈ Σ_k weights[k] f(nodes[k])."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
 
 
 class Jacobi(NamedTuple):

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..core import exact
 from ..specs import Number, Scale, kind
-from ._law import IdenticalLaw, LineRule, odd_factorial
+from ._gauss_rule import LineRule
+from ._law import IdenticalLaw, odd_factorial
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core import integer_at_least
 from ..specs import Component, Number, one_of
+from ._gauss_rule import LineRule, golub_welsch, jacobi_coefficients
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
@@ -33,13 +34,6 @@ class ProductTerm(NamedTuple):
 
     probability: Number
     moments: tuple[tuple[Number, ...], ...]
-
-
-class LineRule(NamedTuple):
-    """A quadrature rule on the line: E f(x) ≈ Σ_k weights[k] f(nodes[k])."""
-
-    nodes: np.ndarray
-    weights: np.ndarray
 
 
 class QuadratureTerm(NamedTuple):
@@ -173,8 +167,6 @@ class IdenticalLaw(Law):
 
     def line_rule(self) -> LineRule:
         """Return a quadrature rule for one coordinate: that of at most four nodes with its moments to order 6."""
-        from ._gauss_rule import golub_welsch, jacobi_coefficients
-
         return golub_welsch(jacobi_coefficients([self.line_moment(order) for order in range(MAX_ORDER + 1)]))
 
     @property

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..core import exact, random_key
 from ..specs import LARGEST, Number, Numbers, kind, refused_at, show_number, wrong
-from ._gauss_rule import jacobi_coefficients
+from ._gauss_rule import LineRule, golub_welsch, jacobi_coefficients
 from ._law import MAX_ORDER, IdenticalLaw, MomentError
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ class Moments(IdenticalLaw):
         if order > MAX_ORDER:
             raise MomentError(f"E x^{order} is not known for {self.describe()}: moments are given to order 6")
         return exact(self.moments[order])
+
+    def line_rule(self) -> LineRule:
+        """Return the atoms with these moments (at most four)."""
+        return golub_welsch(jacobi_coefficients(self.moments))
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
         """Draw tokens of shape `shape + (dim,)` whose coordinates are independent draws from the atoms."""

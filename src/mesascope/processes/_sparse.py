@@ -9,7 +9,8 @@ import numpy as np
 
 from ..core import exact, integer_at_least, split_keys
 from ..specs import Number, Scale, kind
-from ._law import Law, LineRule, ProductTerm, QuadratureTerm, point_rule, powers
+from ._gauss_rule import LineRule
+from ._law import Law, ProductTerm, QuadratureTerm, point_rule, powers
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..core import exact, random_key
 from ..specs import Number, Scale, kind
-from ._law import IdenticalLaw, LineRule
+from ._gauss_rule import LineRule
+from ._law import IdenticalLaw
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray

@@ -5,11 +5,11 @@ from __future__ import annotations
 import abc
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, wraps
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
 from pydantic.dataclasses import dataclass
@@ -54,11 +54,16 @@ class Component(abc.ABC):
     example_fields: ClassVar[Mapping[str, Any]] = {}
     array_fields: ClassVar[tuple[str, ...]] = ()
 
-    # numbers may be strings, matrices arrays: fields convert what is given
-    def __init__(self, *args: Any, **fields: Any) -> None:
-        if args or fields:
-            name = type(self).__name__
+    if TYPE_CHECKING:  # numbers may be strings, matrices arrays: fields convert what is given
+
+        def __init__(self, *args: Any, **fields: Any) -> None: ...
+
+    def __new__(cls, *args: Any, **fields: Any) -> Self:
+        """Refuse arguments of a class that was not declared."""
+        if (args or fields) and not is_dataclass(cls):
+            name = cls.__name__
             raise TypeError(f"{name} has no fields yet; write @component, or @kind(…), above class {name}")
+        return super().__new__(cls)
 
     @classmethod
     def example(cls) -> Self:
@@ -174,8 +179,7 @@ def _plain_init(cls: type[Any]) -> Any:
                 raise TypeError(f"{cls.__name__} {name} is given twice")
             if name not in names:
                 raise TypeError(f"{cls.__name__}: {unknown('argument', name, names)}")
-        everything = {**positional, **given}
-        everything = _chosen(cls, everything)
+        everything = _chosen(cls, {**positional, **given})
         try:
             cls.__pydantic_validator__.validate_python(ArgsKwargs((), everything), self_instance=self)
         except ValidationError as error:
@@ -187,8 +191,8 @@ def _plain_init(cls: type[Any]) -> Any:
 
 
 def _chosen(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields without those that are None and have a default, for which None stands."""
-    defaults = {field.name for field in fields(cls) if field.default is not MISSING}
+    """The fields without those that are None by default, and given as None: their types need not know None."""
+    defaults = {field.name for field in fields(cls) if field.default is None}
     return {name: value for name, value in given.items() if value is not None or name not in defaults}
 
 

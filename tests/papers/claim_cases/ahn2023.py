@@ -1,5 +1,7 @@
 """How the claims of ahn2023 are tested."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from mesascope.papers.ahn2023 import _critical, _deep, _multiples, _one_layer, _printed, _rare
@@ -37,12 +39,12 @@ def milder_covariance(patch):
     """The covariance that trained layers are held against has the roots of the eigenvalues."""
     right = _deep.trained
 
-    def wrong(settings):
+    def wrong(*args):
         def milder(sigma):
             values, vectors = np.linalg.eigh(sigma)
             return (vectors * values**0.5) @ vectors.T
 
-        return [run._replace(sigma=milder(run.sigma)) for run in right(settings)]
+        return [run._replace(sigma=milder(run.sigma)) for run in right(*args)]
 
     patch.setattr(_deep, "trained", wrong)
 
@@ -51,10 +53,10 @@ def another_b(patch):
     """B of the trained layers turns the inputs by a tenth."""
     right = _deep.trained
 
-    def wrong(settings):
-        turn = np.eye(len(settings["eigenvalues"]))
+    def wrong(settings, moves):
+        turn = np.eye(len(settings.eigenvalues))
         turn[0, 1], turn[1, 0] = 0.2, -0.2
-        return [run._replace(end=run.end._replace(b=run.end.b @ turn)) for run in right(settings)]
+        return [run._replace(end=run.end._replace(b=run.end.b @ turn)) for run in right(settings, moves)]
 
     patch.setattr(_deep, "trained", wrong)
 
@@ -97,7 +99,7 @@ def of_fewer_examples(patch):
     """Spectra are drawn of prompts with 15 examples."""
     right = _printed.drawn_spectrum
     patch.setattr(
-        _printed, "drawn_spectrum", lambda settings: right({**settings, "examples": settings["examples"] - 5})
+        _printed, "drawn_spectrum", lambda settings: right(replace(settings, examples=settings.examples - 5))
     )
 
 

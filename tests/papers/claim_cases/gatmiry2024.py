@@ -65,7 +65,7 @@ def hard_prompts(patch):
     right = _extra_loops._all_errors
 
     def wrong(settings):
-        errors, fitted = right(settings).copy(), settings["loops"] - 1
+        errors, fitted = right(settings).copy(), settings.loops - 1
         stuck = errors[:, ::50, [fitted]] + errors[:, :, [fitted]].mean(1, keepdims=True) * 20
         errors[:, ::50, fitted:] = stuck
         return errors
@@ -79,7 +79,7 @@ def stalled_medians(patch):
     patch.setattr(
         _extra_loops,
         "_all_errors",
-        lambda settings: np.maximum(right(settings), 0.2 * right(settings)[..., [settings["loops"] - 1]]),
+        lambda settings: np.maximum(right(settings), 0.2 * right(settings)[..., [settings.loops - 1]]),
     )
 
 
@@ -89,8 +89,8 @@ def beside_the_best(patch):
         _dominance,
         "_matrices",
         lambda settings, loops: [
-            theory.best_multiple(settings["dim"], settings["examples"], loops)
-            * (np.eye(settings["dim"]) + 0.001 * np.random.default_rng(7).normal(size=(settings["dim"],) * 2))
+            theory.best_multiple(settings.dim, settings.examples, loops)
+            * (np.eye(settings.dim) + 0.001 * np.random.default_rng(7).normal(size=(settings.dim,) * 2))
         ],
     )
     scaled(theory, "multiple_loss", 0.2)(patch)

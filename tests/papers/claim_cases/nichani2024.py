@@ -10,8 +10,9 @@ from mesascope.theory import nichani2024 as theory
 
 from . import Case
 
-SMALL = {"positions": 12, "states": 6, "steps": 150, "seed": 100, "seeds": 3}
-TRAINED = {**SMALL, "chosen_on": 500, "sequences": 5000, "lengths": [12, 24]}
+TRAINED = {"states": 6, "steps": 150, "seed": 100, "seeds": 3}
+SMALL = {**TRAINED, "positions": 12}
+JUDGED = {**TRAINED, "chosen_on": 500, "sequences": 5000}
 FULL_MODEL = {"positions": 12, "seeds": 3, "chosen_on": 1000, "sequences": 3000}
 COUNTED = {"lengths": [40, 320], "seeds": 3, "chosen_on": 200, "sequences": 1000}
 
@@ -103,9 +104,9 @@ def untrained_where_long(patch):
     right = _loss.trained
 
     def wrong(processes, settings):
-        if settings["positions"] <= SMALL["positions"]:
+        if settings.positions <= SMALL["positions"]:
             return right(processes, settings)
-        return [_model.ReducedTransformer.start(process, settings["floor"]) for process in processes]
+        return [_model.ReducedTransformer.start(process, settings.floor) for process in processes]
 
     patch.setattr(_loss, "trained", wrong)
 
@@ -176,9 +177,11 @@ CASES = {
     "nichani2024/full-model": Case(FULL_MODEL, one_edge_turned, (attention_spread,), traced=False),
     "nichani2024/full-model-loss": Case(FULL_MODEL, half_read_out, traced=False),
     "nichani2024/trained-loss": Case(
-        {**TRAINED, "positions": 24}, blunter, stuck=first_of_the_grid(_loss), traced=False
+        {**JUDGED, "positions": 24}, blunter, stuck=first_of_the_grid(_loss), traced=False
     ),
-    "nichani2024/trained-approaches-bayes": Case(TRAINED, untrained_where_long, traced=False),
+    "nichani2024/trained-approaches-bayes": Case(
+        {**JUDGED, "lengths": [12, 24]}, untrained_where_long, traced=False
+    ),
     "nichani2024/construction-approaches-bayes": Case(
         COUNTED, blurred, stuck=first_of_the_grid(_lengths), traced=False
     ),

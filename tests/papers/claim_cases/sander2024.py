@@ -1,5 +1,7 @@
 """How the claims of sander2024 are tested."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import numpy as np
 
@@ -85,7 +87,7 @@ def a_tenth_of_the_term_added(patch):
     right = _augmented._trained
 
     def wrong(settings):
-        dim = settings["dim"]
+        dim = settings.dim
         place = (..., slice(dim, 2 * dim), slice(2 * dim, 3 * dim))  # keys x_i, queries x_{t−1}
         return [
             eqx.tree_at(
@@ -134,7 +136,7 @@ def heavier_elsewhere(patch):
 def one_head_more(patch):
     """Flows that should have fewer heads than coordinates have as many."""
     right = _rotations._ends
-    patch.setattr(_rotations, "_ends", lambda settings: right({**settings, "heads": settings["dim"]}))
+    patch.setattr(_rotations, "_ends", lambda settings: right(replace(settings, heads=settings.dim)))
 
 
 TURNING = {"dim": 2, "heads": 1, "longest": 3, "starts": 4}

@@ -33,7 +33,7 @@ def _steps_that_grow_more_slowly(patch):
 
 def _heads_that_do_not_read_labels(patch):
     right = _mixed_noise.trained
-    patch.setattr(_mixed_noise, "trained", lambda settings: right({**settings, "heads": "gd++"}))
+    patch.setattr(_mixed_noise, "trained", lambda settings, heads: right(settings, "gd++"))
 
 
 def _layers_counted_twice(patch):

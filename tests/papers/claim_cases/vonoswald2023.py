@@ -20,7 +20,7 @@ from mesascope.theory import vonoswald2023 as theory
 from . import Case, at_rest, scaled
 
 SMALL = {"cases": [[2, 4, 2]], "prompts": 4}
-TRAINED = {"dim": 3, "examples": 5, "recorded": [200, 400], "batch": 256, "prompts": 10_000, "tasks": 400}
+TRAINED = {"dim": 3, "examples": 5, "recorded": [200, 400], "batch": 256, "prompts": 10_000}
 ASKED = {**TRAINED, "asked": 1, "tasks": 200}
 LOOPED = {
     "dim": 5,
@@ -60,7 +60,7 @@ def preconditioned(patch):
     right = _layers.at_the_end
 
     def changed(settings):
-        stretch = np.ones(settings["dim"] + 1)
+        stretch = np.ones(settings.dim + 1)
         stretch[0] = 1.05
         return [
             eqx.tree_at(lambda m: m.network.layers[0].w_kq, model, replace_fn=lambda w: w * stretch)
@@ -83,7 +83,7 @@ def one_step(patch):
 
     def constructed(settings):
         models = [_layers_of_one_step(settings, 0.99), _layers_of_one_step(settings, 1.01)]
-        return dict.fromkeys(settings["recorded"], models)
+        return dict.fromkeys(settings.recorded, models)
 
     patch.setattr(_interleaved, "trained", constructed)
 
@@ -91,7 +91,7 @@ def one_step(patch):
 def _layers_of_one_step(settings, part):
     """The construction, with this part of the best step."""
     step = part * _interleaved.best_step_size(settings)
-    return construction_model(theory.gradient_descent(settings["dim"], [step]))
+    return construction_model(theory.gradient_descent(settings.dim, [step]))
 
 
 def keys_for_queries(patch):
@@ -165,7 +165,9 @@ CASES = {
         (scaled(_one_layer, "best_loss", 1.015),),  # within what one sample may be off, but not their mean
         traced=False,
     ),
-    "vonoswald2023/sensitivities": Case(TRAINED, scaled(_layers, "best_step_size", 1.2), traced=False),
+    "vonoswald2023/sensitivities": Case(
+        {**TRAINED, "tasks": 400}, scaled(_layers, "best_step_size", 1.2), traced=False
+    ),
     "vonoswald2023/interpolated-weights": Case(TRAINED, without_one_scale, traced=False),
     "vonoswald2023/named": Case(
         {

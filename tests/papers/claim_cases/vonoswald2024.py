@@ -83,7 +83,7 @@ def without_the_block(patch):
 
     def changed(settings):
         return {
-            steps: [_without(model, settings["dim"]) for model in models]
+            steps: [_without(model, settings.dim) for model in models]
             for steps, models in right(settings).items()
         }
 
@@ -124,7 +124,7 @@ def exchanged_positions(patch):
     right = _copying._trained
 
     def exchanged(settings):
-        order = np.arange(settings["horizon"]) ^ 1
+        order = np.arange(settings.horizon) ^ 1
         return {
             steps: [
                 eqx.tree_at(lambda m: m.embedding.positions.table, model, replace_fn=lambda t: t[order])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,31 @@ from mesascope.processes import FewShot, LinearRegression
 
 from .._claim import Settings
 from .._prompts import fresh_losses, layer_weights
-from .._rotations import rotation
-from .._runs import seeds_of
+from .._rotations import rotated
 from .._still_falling import fall
 
 PAPER = "ahn2023"
 
 
-def covariance(settings: Settings, seed: int | None = None) -> np.ndarray:
-    """Σ = U diag(λ) Uᵀ with a random rotation U of the seed, the claim's if none is given."""
-    values = np.asarray(settings["eigenvalues"], float)
-    basis = rotation(
-        np.random.default_rng([settings["seed"] if seed is None else seed, len(values)]), len(values)
-    )
-    sigma = (basis * values) @ basis.T
+class Inputs(Settings):
+    """The eigenvalues of Σ, with random axes of the seed, and how many examples there are of such inputs."""
+
+    eigenvalues: tuple[float, ...] = (1.0, 1.0, 0.25, 0.0625, 1.0)
+    examples: int = 20
+    seed: int = 0
+
+
+def covariance(eigenvalues: Sequence[float], seed: int) -> np.ndarray:
+    """Σ = U diag(λ) Uᵀ with a random rotation U of the seed."""
+    values = np.asarray(eigenvalues, float)
+    sigma = rotated(values, np.random.default_rng([seed, len(values)]))
     return np.asarray((sigma + sigma.T) / 2)
 
 
-def data(settings: Settings, prior: str) -> tuple[LinearRegression, FewShot]:
+def data(settings: Inputs, prior: str) -> tuple[LinearRegression, FewShot]:
     """Inputs x ~ N(0, Σ), w ~ N(0, I) or N(0, Σ⁻¹), no noise."""
-    sigma = covariance(settings)
-    return LinearRegression(len(sigma), covariance=sigma, prior=prior), FewShot(settings["examples"])
+    sigma = covariance(settings.eigenvalues, settings.seed)
+    return LinearRegression(len(sigma), covariance=sigma, prior=prior), FewShot(settings.examples)
 
 
 def preconditioners(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:
@@ -46,12 +51,13 @@ def fall_of_losses(
     ends: list[PromptModel],
     process: LinearRegression,
     task: FewShot,
-    settings: Settings,
+    prompts: int,
+    seeds: list[int],
 ) -> float:
     """`fall` of the loss of models half way and at the end, seed by seed on the same prompts; the least possible is 0."""
     found = [
-        fresh_losses({"middle": middle, "end": end}, process, task, settings["prompts"], seed)
-        for seed, middle, end in zip(seeds_of(settings), middles, ends, strict=True)
+        fresh_losses({"middle": middle, "end": end}, process, task, prompts, seed)
+        for seed, middle, end in zip(seeds, middles, ends, strict=True)
     ]
     return fall(*([losses[name].mean() for losses in found] for name in ("middle", "end")))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -11,38 +12,34 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._minimized import minimized
 from ._common import PAPER, covariance
 
-_PARTS = {
-    "theorem 3: the gradient by all A": False,
-    "theorem 4: the gradient by all A and B": True,
-}
+_PARTS = {"theorem 3: the gradient by all A": False, "theorem 4: the gradient by all A and B": True}
 
 
-def _critical(settings: Settings) -> Finding:
+def _critical(settings: _Critical) -> Finding:
     """The gradient by all entries where that by the multiples is 0, relative to the gradient a percent away."""
     errors: dict[str, dict[str, float]] = {}
     for name, moves in _PARTS.items():
-        cases = settings["cases"]["moves" if moves else "still"]
+        cases = settings.cases["moves" if moves else "still"]
         errors[name] = {
             f"d = {d}, n = {n}, {depth} layers": _error(settings, d, n, depth, moves) for d, n, depth in cases
         }
     worst = {name: float(np.max(list(found.values()))) for name, found in errors.items()}
-    parts = {name: within(error, settings["tolerance"]) for name, error in worst.items()}
-    return Finding(
+    parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
+    return Finding.of_parts(
         worst,
         dict.fromkeys(worst, 0.0),
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {"errors": errors, "meaning": "largest entry of the gradient, relative to the same a percent away"},
-        parts=parts,
     )
 
 
-def _error(settings: Settings, dim: int, examples: int, depth: int, moves: bool) -> float:
-    sigma = covariance({**settings, "eigenvalues": settings["eigenvalues"][:dim]})
+def _error(settings: _Critical, dim: int, examples: int, depth: int, moves: bool) -> float:
+    sigma = covariance(settings.eigenvalues[:dim], settings.seed)
     inverse = np.linalg.inv(sigma)
     degree = (3**depth - 1) // 2 if moves else depth  # of what is left of w, in S
     x, weights = _inputs(dim, examples, 2 * degree + 1)
@@ -63,10 +60,11 @@ def _error(settings: Settings, dim: int, examples: int, depth: int, moves: bool)
     start = np.full(unknowns, 0.3)
     start[depth:] = 0.1
     found = minimized(function, start, 1e-7, gtol=1e-12, maxiter=5000)
-    away = found.point * (1 + 0.01 * np.random.default_rng(settings["seed"]).choice([-1.0, 1.0], unknowns))
+    away = found.point * (1 + 0.01 * np.random.default_rng(settings.seed).choice([-1.0, 1.0], unknowns))
     there, near = (by_all(_layers(jnp.asarray(v), depth, inverse)) for v in (found.point, away))
     largest = [
-        max(float(jnp.abs(one).max()) for one in (both if moves else both[:1])) for both in (there, near)
+        max(float(jnp.abs(one).max()) for one in (slopes if moves else slopes[:1]))
+        for slopes in (there, near)
     ]
     return largest[0] / largest[1]
 
@@ -96,15 +94,12 @@ def _loss(a: Array, b: Array, second: Array, weights: Array, sigma: Array, inver
     return jnp.einsum("b,ij,bjk,kl,bil->", weights, sigma, rest, inverse, rest)
 
 
-_SETTINGS: dict[str, Any] = {
-    "eigenvalues": [1.0, 0.25, 0.0625],
-    "cases": {
-        "still": [[2, 2, 3], [2, 3, 2], [3, 2, 2]],
-        "moves": [[2, 2, 2], [2, 3, 2]],
-    },
-    "seed": 0,
-    "tolerance": 1e-7,
-}
+class _Critical(Settings):
+    eigenvalues: tuple[float, ...] = (1.0, 0.25, 0.0625)
+    cases: Mapping[str, Sequence[tuple[int, int, int]]]
+    seed: int = 0
+    tolerance: float = 1e-7
+
 
 CLAIMS = (
     Claim(
@@ -117,7 +112,9 @@ CLAIMS = (
             "loss by all entries of A_i, and of B_i, is zero."
         ),
         source="ahn2023, Theorems 3 and 4",
-        settings=presets(_SETTINGS),
+        settings=presets(
+            _Critical(cases={"still": ((2, 2, 3), (2, 3, 2), (3, 2, 2)), "moves": ((2, 2, 2), (2, 3, 2))})
+        ),
         check=_critical,
         criterion=(
             "The expected loss of two and three layers, a polynomial in the inputs, is integrated exactly by Gauss's nodes. "

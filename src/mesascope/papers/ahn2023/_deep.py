@@ -11,30 +11,30 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Decision, Figure, Heatmap, Panel
 from mesascope.theory import ahn2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from .._minimized import Best
 from .._prompts import construction_model, fresh_losses
 from .._still_falling import fall, unless_falling
 from ._common import PAPER, distance
-from ._multiples import Multiples, best_multiples, best_steps
-from ._spectra import drawn_spectrum, expected_spectrum
-from ._training import Layers, Trained, trained
+from ._multiples import Multiples, Search, best_multiples, best_steps
+from ._spectra import Spectra, drawn_spectrum, expected_spectrum
+from ._training import Layers, Trained, Training, trained
 
 
-def _without_input_updates(settings: Settings) -> Finding:
+def _without_input_updates(settings: _Deep) -> Finding:
     """Distances of A_ℓ from multiples of Σ⁻¹ and of I, and the loss beside that of the best multiples."""
     judged = _Judged(settings, False, *best_steps(expected_spectrum(settings), settings))
     return judged.finding("theorem-3", {}, {}, [])
 
 
-def _with_input_updates(settings: Settings) -> Finding:
+def _with_input_updates(settings: _Moving) -> Finding:
     """The same, and distances of B_ℓ from multiples of I; the last layer's B moves nothing that is read."""
     spectrum = drawn_spectrum(settings)
     judged = _Judged(settings, True, *best_multiples(spectrum, settings))
-    identity = np.eye(len(settings["eigenvalues"]))
+    identity = np.eye(len(settings.eigenvalues))
     found = [[distance(one, identity) for one in run.end.b[:-1]] for run in judged.runs]
     worst = max(map(max, found))
-    decision = unless_falling(within(worst, settings["largest_distance"]), judged.falling)
+    decision = unless_falling(within(worst, settings.largest_distance), judged.falling)
     still, _ = best_steps(spectrum, settings)
     details = {
         "distances_of_B_from_I": found,
@@ -51,10 +51,10 @@ def _with_input_updates(settings: Settings) -> Finding:
 class _Judged:
     """Trained layers beside Σ⁻¹ and I, and their losses beside those of the best multiples, on the same prompts."""
 
-    def __init__(self, settings: Settings, moves: bool, best: Multiples, search: Best):
+    def __init__(self, settings: _Deep, moves: bool, best: Multiples, search: Best):
         self.settings, self.best, self.search = settings, best, search
-        self.runs: list[Trained] = trained({**settings, "moves": moves})
-        identity, inverses = np.eye(len(settings["eigenvalues"])), []
+        self.runs: list[Trained] = trained(settings, moves)
+        identity, inverses = np.eye(len(settings.eigenvalues)), []
         self.from_inverse: list[list[float]] = []
         self.from_identity: list[list[float]] = []
         self.multiples: list[list[float]] = []
@@ -73,8 +73,8 @@ class _Judged:
                 for name, layers in (("middle", run.middle), ("end", run.end), ("multiples", rival))
             }
             process = LinearRegression(len(identity), covariance=run.sigma, prior="inverse")
-            task, seed = FewShot(settings["examples"]), settings["seed"] + number
-            for name, found in fresh_losses(models, process, task, settings["prompts"], seed).items():
+            task, seed = FewShot(settings.examples), settings.seed + number
+            for name, found in fresh_losses(models, process, task, settings.prompts, seed).items():
                 losses[name].append(2 * float(found.mean()))
         self.inverse, self.losses = inverses[0], losses
         self.falling = fall(losses["middle"], losses["end"])
@@ -89,16 +89,16 @@ class _Judged:
     def parts(self) -> dict[str, Decision]:
         """On A and on the loss."""
         settings, measured = self.settings, self.measured
-        near = within(measured["largest_distance_of_A_from_the_inverse"], settings["largest_distance"])
-        apart = within(-measured["least_distance_of_A_from_I"], -settings["least_distance"])
+        near = within(measured["largest_distance_of_A_from_the_inverse"], settings.largest_distance)
+        far = within(-measured["least_distance_of_A_from_I"], -settings.least_distance)
         return {
             "every A_i is a multiple of the inverse covariance": unless_falling(near, self.falling),
-            "no A_i is a multiple of I": unless_falling(apart, self.falling),
+            "no A_i is a multiple of I": unless_falling(far, self.falling),
             "the loss is that of the best multiples": self._on_the_loss(),
         }
 
     def _on_the_loss(self) -> Decision:
-        tolerance = self.settings["loss_tolerance"]
+        tolerance = self.settings.loss_tolerance
         if min(self.ratios) < 1 - tolerance:
             return "undecided"  # layers that are better than the best multiples: these were not found, or are not best
         return unless_falling(within(max(self.ratios), 1 + tolerance), self.falling)
@@ -117,15 +117,15 @@ class _Judged:
             *((f"$A_{i}$", one) for i, one in enumerate(self.runs[0].end.a)),
             *shown,
         ]
-        return Finding(
+        return Finding.of_parts(
             self.measured,
             {
-                "distances": f"at most {settings['largest_distance']}",
-                "least_distance_of_A_from_I": f"at least {settings['least_distance']}",
-                "loss_ratios": f"1 to {settings['loss_tolerance']}",
+                "distances": f"at most {settings.largest_distance}",
+                "least_distance_of_A_from_I": f"at least {settings.least_distance}",
+                "loss_ratios": f"1 to {settings.loss_tolerance}",
             },
             None,
-            all_of(*parts.values()),
+            parts,
             {
                 "distances_of_A_from_the_inverse": self.from_inverse,
                 "distances_of_A_from_I": self.from_identity,
@@ -139,7 +139,6 @@ class _Judged:
                 **details,
             },
             {name: _figure(matrices)},
-            parts=parts,
         )
 
 
@@ -172,21 +171,24 @@ def _figure(matrices: list[tuple[str, np.ndarray]]) -> Figure:
     )
 
 
-_SETTINGS: dict[str, Any] = {
-    "eigenvalues": [1.0, 1.0, 0.25, 0.0625, 1.0],
-    "examples": 20,
-    "layers": 3,
-    "scale": 1e-4,
-    "renewed_every": 20,
-    "seed": 0,
-    "seeds": 3,
-    "prompts": 50_000,
-    "starts": 100,
-    "largest_distance": 0.1,
-    "least_distance": 0.5,
-    "loss_tolerance": 0.1,
+class _Deep(Training, Search):
+    prompts: int = 50_000
+    largest_distance: float = 0.1
+    least_distance: float = 0.5
+    loss_tolerance: float = 0.1
+
+
+class _Moving(_Deep, Spectra):
+    """Layers that also move inputs, and the spectra on which their multiples are searched."""
+
+
+_FULL: dict[str, Any] = {
+    "renewed_every": 100,
+    "batch": 20_000,
+    "prompts": 500_000,
+    "largest_distance": 0.05,
+    "loss_tolerance": 0.05,
 }
-_FULL: dict[str, Any] = {"renewed_every": 100, "batch": 20_000, "prompts": 500_000, "loss_tolerance": 0.05}
 _WHY = (
     "Every seed counts. Distances are those of the paper, Dist(M, I) = min ‖M − αI‖/‖M‖: at most 0.1 (full: 0.05) for "
     "Σ^{1/2} A_i Σ^{1/2}, where an A_i that is a multiple of I would have 0.53; at least 0.5 for A_i itself, where Σ⁻¹ has "
@@ -211,8 +213,7 @@ CLAIMS = (
         ),
         source="ahn2023, section 4.3, figures 1 and 2; program `rotation demonstration-Adam-p0.ipynb`, cells 1 and 2",
         settings=presets(
-            {**_SETTINGS, "rate": 0.02, "halvings": 5, "batch": 2000, "steps": 10_000},
-            **{**_FULL, "halvings": 15, "steps": 30_000, "seeds": 5, "largest_distance": 0.05},
+            _Deep(rate=0.02, halvings=5, steps=10_000), **_FULL, halvings=15, steps=30_000, seeds=5
         ),
         check=_without_input_updates,
         criterion=(
@@ -240,17 +241,7 @@ CLAIMS = (
             "ahn2023, section 5.1, figures 3 to 5 (that training ends at the least loss is suggested there, not proved); "
             "program `rotation demonstration-Adam.ipynb`, cells 1 and 2"
         ),
-        settings=presets(
-            {
-                **_SETTINGS,
-                "rate": 0.1,
-                "halvings": 8,
-                "batch": 2000,
-                "steps": 24_000,
-                "spectra": 200_000,
-            },
-            **{**_FULL, "halvings": 25, "steps": 100_000, "largest_distance": 0.05},
-        ),
+        settings=presets(_Moving(rate=0.1, halvings=8, steps=24_000), **_FULL, halvings=25, steps=100_000),
         check=_with_input_updates,
         criterion=(
             f"{_WHY}B_i have to be as near to multiples of I. The best multiples are searched on 200 000 drawn spectra from "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mesascope.core import named_key
@@ -16,31 +14,29 @@ from .._prompts import construction_model
 from ._common import PAPER
 
 
-def _steps(settings: Settings) -> Finding:
+def _steps(settings: _Cases) -> Finding:
     """Layers with B = 0 against the iteration of w."""
-    return identity({name: _error(settings, case, 0.0) for name, case in _named(settings["cases"])}, settings)
+    return _compared(settings, 0.0)
 
 
-def _with_inputs(settings: Settings) -> Finding:
+def _with_inputs(settings: _Cases) -> Finding:
     """Layers with B ≠ 0 against the iteration of residuals and inputs."""
-    return identity({name: _error(settings, case, 0.1) for name, case in _named(settings["cases"])}, settings)
+    return _compared(settings, 0.1)
 
 
-def _named(cases: list[list[int]]) -> list[tuple[str, list[int]]]:
-    return [
-        (f"d = {dim}, n = {examples}, {layers} layers", [dim, examples, layers])
-        for dim, examples, layers in cases
-    ]
+def _compared(settings: _Cases, size: float) -> Finding:
+    errors = {
+        f"d = {d}, n = {n}, {layers} layers": _error(settings, d, n, layers, size)
+        for d, n, layers in settings.cases
+    }
+    return identity(errors, settings.tolerance)
 
 
-def _error(settings: Settings, case: list[int], size: float) -> float:
+def _error(settings: _Cases, dim: int, examples: int, layers: int, size: float) -> float:
     """Layers of random A, and B of the given size, beside the iteration."""
-    dim, examples, layers = case
-    key = named_key(settings["seed"], "identity", str(dim), str(examples))
-    x, y = (
-        np.asarray(a) for a in LinearRegression(dim, noise=0.5).sample(key, examples, settings["prompts"])
-    )
-    draws = np.random.default_rng([settings["seed"], dim, layers]).normal(size=(2, layers, dim, dim))
+    key = named_key(settings.seed, "identity", str(dim), str(examples))
+    x, y = (np.asarray(a) for a in LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts))
+    draws = np.random.default_rng([settings.seed, dim, layers]).normal(size=(2, layers, dim, dim))
     a = 0.3 * np.eye(dim) + 0.1 * draws[0] / dim**0.5
     b = size * (np.eye(dim) + 0.5 * draws[1] / dim**0.5)
     model = construction_model(theory.preconditioned_gradient_descent(a, b))
@@ -62,12 +58,12 @@ def _iterated(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.
     return np.array(answers)
 
 
-_CASES: dict[str, Any] = {
-    "cases": [[1, 1, 1], [5, 20, 3], [10, 40, 8], [20, 40, 3]],
-    "prompts": 32,
-    "seed": 0,
-    "tolerance": 1e-12,
-}
+class _Cases(Settings):
+    cases: tuple[tuple[int, int, int], ...] = ((1, 1, 1), (5, 20, 3), (10, 40, 8), (20, 40, 3))
+    prompts: int = 32
+    seed: int = 0
+    tolerance: float = 1e-12
+
 
 CLAIMS = (
     Claim(
@@ -83,7 +79,7 @@ CLAIMS = (
             "ahn2023, Lemma 1 (section 4; equation (9) second-hand; proof in section C.1); the transpose, for A that are not "
             "symmetric, is ours"
         ),
-        settings=presets(_CASES),
+        settings=presets(_Cases()),
         check=_steps,
         criterion=(
             "An identity, for random A that are not symmetric: only rounding of double precision, relative to the largest "
@@ -100,7 +96,7 @@ CLAIMS = (
             "inputs before."
         ),
         source="ahn2023, section 5.1, remark 1, and section C.2, equation (57); the iteration of the residuals is derived here",
-        settings=presets(_CASES),
+        settings=presets(_Cases()),
         check=_with_inputs,
         criterion=(
             "An identity, for random A and B that are not symmetric: only rounding of double precision, relative to the "

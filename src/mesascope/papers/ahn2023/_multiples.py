@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._claim import Settings
 from .._minimized import Best, Minimum, best_of, minimized
+from ._common import Inputs
 from ._spectra import Spectrum
 
 NEARNESS = 1e-6
@@ -27,14 +27,21 @@ class Multiples(NamedTuple):
         return {"a": self.a.tolist(), "b": self.b.tolist(), "loss": self.loss}
 
 
-def best_steps(spectrum: Spectrum, settings: Settings) -> tuple[Multiples, Best]:
+class Search(Inputs):
+    """The number of layers, and of random starts."""
+
+    layers: int = 3
+    starts: int = 100
+
+
+def best_steps(spectrum: Spectrum, settings: Search) -> tuple[Multiples, Best]:
     """The best multiples a_ℓ with B = 0."""
-    return _best(spectrum, settings, settings["layers"])
+    return _best(spectrum, settings, settings.layers)
 
 
-def best_multiples(spectrum: Spectrum, settings: Settings) -> tuple[Multiples, Best]:
+def best_multiples(spectrum: Spectrum, settings: Search) -> tuple[Multiples, Best]:
     """The best multiples a_ℓ and b_ℓ; the last layer's B moves nothing that is read."""
-    return _best(spectrum, settings, 2 * settings["layers"] - 1)
+    return _best(spectrum, settings, 2 * settings.layers - 1)
 
 
 def minimum_near(spectrum: Spectrum, a: list[float], b: list[float]) -> Multiples:
@@ -59,18 +66,18 @@ def left(values: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return rest
 
 
-def _best(spectrum: Spectrum, settings: Settings, unknowns: int) -> tuple[Multiples, Best]:
-    layers = settings["layers"]
+def _best(spectrum: Spectrum, settings: Search, unknowns: int) -> tuple[Multiples, Best]:
+    layers = settings.layers
     starts = _starts(spectrum, settings, unknowns)
     found = best_of(lambda start: _descended(spectrum, start, layers), starts, NEARNESS)
     return _multiples(Minimum(found.point, found.value), layers), found
 
 
-def _starts(spectrum: Spectrum, settings: Settings, unknowns: int) -> Iterator[np.ndarray]:
+def _starts(spectrum: Spectrum, settings: Search, unknowns: int) -> Iterator[np.ndarray]:
     """Random ones that are no worse than answers 0."""
-    rng = np.random.default_rng([settings["seed"], unknowns])
-    layers, dim = settings["layers"], len(settings["eigenvalues"])
-    for _ in range(settings["starts"]):
+    rng = np.random.default_rng([settings.seed, unknowns])
+    layers, dim = settings.layers, len(settings.eigenvalues)
+    for _ in range(settings.starts):
         while True:
             start = np.exp(rng.uniform(np.log(0.2), np.log(12), unknowns))
             start[layers:] = rng.uniform(0, 1, unknowns - layers)

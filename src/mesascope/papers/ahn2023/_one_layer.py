@@ -3,55 +3,52 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel, prompt_linear_transformer
-from mesascope.probes import identify
 from mesascope.records import Decision, Figure, Heatmap, Panel
 from mesascope.theory import ahn2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from .._exact_search import best_layer
 from .._intervals import below, mean_interval
-from .._names import name_of, named
+from .._names import Asking, identified_as, identify_all, name_of
 from .._prompts import construction_model, fresh_losses
-from .._recorded import recorded_models
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import halves, loss_between, unless_falling
-from ._common import PAPER, covariance, data, distance, fall_of_losses, preconditioners
+from ._common import PAPER, Inputs, covariance, data, distance, fall_of_losses, preconditioners
 
 
-def _global_minimum(settings: Settings) -> Finding:
+def _global_minimum(settings: _Search) -> Finding:
     """The best layer that searches over all weights find, on the exact loss, beside the closed form."""
     process, task = data(settings, "identity")
-    sigma, examples = covariance(settings), settings["examples"]
+    sigma, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
     closed = theory.one_layer_preconditioner(sigma, examples)
     loss = theory.one_layer_loss(closed, sigma, examples)
     starts = (
-        prompt_linear_transformer(process.dim, 1, scale=settings["scale"], key=named_key(number, "start"))
-        for number in range(settings["starts"])
+        prompt_linear_transformer(process.dim, 1, scale=settings.scale, key=named_key(number, "start"))
+        for number in range(settings.starts)
     )
-    found = best_layer(starts, process, task, settings["nearness"], settings["largest_slope"])
+    found = best_layer(starts, process, task, settings.nearness, settings.largest_slope)
     a = preconditioners(found.model)[0][0]
     errors = {
         "loss": abs(found.best.value / loss - 1),
         "preconditioner": float(np.linalg.norm(a - closed) / np.linalg.norm(closed)),
     }
     parts: dict[str, Decision] = {
-        "the least loss found is that of the closed form": within(errors["loss"], settings["loss_tolerance"]),
-        "the best weights have this preconditioner": within(errors["preconditioner"], settings["tolerance"]),
+        "the least loss found is that of the closed form": within(errors["loss"], settings.loss_tolerance),
+        "the best weights have this preconditioner": within(errors["preconditioner"], settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         errors,
         dict.fromkeys(errors, 0.0),
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "loss": found.best.value,
             "closed_form_of_the_loss": loss,
@@ -60,47 +57,46 @@ def _global_minimum(settings: Settings) -> Finding:
             **_from_multiples(closed, sigma),
         },
         {"one-layer": _figure(closed, a, "best of the searches")},
-        parts=parts,
     )
 
 
-def _trained_layer(settings: Settings) -> Finding:
+def _trained_layer(settings: _Named) -> Finding:
     """Trained layers beside the closed form: their A, their loss, and what `identify` says of them."""
     process, task = data(settings, "identity")
-    sigma, examples = covariance(settings), settings["examples"]
+    sigma, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
     best = theory.one_layer_preconditioner(sigma, examples)
     loss = theory.one_layer_loss(best, sigma, examples)
     rival = construction_model(theory.preconditioned_gradient_descent(best[None]))
     middles, models = _trained(settings).values()
-    falling = fall_of_losses(middles, models, process, task, settings)
-    names, fitted, distances = [], [], {}
-    decisions: list[Decision] = []
+    falling = fall_of_losses(middles, models, process, task, settings.prompts, seeds_of(settings))
     above = []
     for number, model in enumerate(models):
         pair = {"model": model, "best": rival}
-        losses = fresh_losses(pair, process, task, settings["prompts"], settings["seed"] + number)
+        losses = fresh_losses(pair, process, task, settings.prompts, settings.seed + number)
         above.append(float(np.mean(losses["model"] - losses["best"])) / loss)
-        told = identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        names.append(name_of(told))
-        decisions.append(named(told, _NAME))
-        fitted.append(_apart(np.asarray(told.entry(_NAME).hyperparameters["preconditioner"]), best))
-        distances[str(number)] = {entry.learner: entry.distance for entry in told.ranking}
-    gaps = [_apart(preconditioners(model)[0][0], best) for model in models]
-    (gap, of_gaps), (excess, of_excess), (fit, of_fits) = map(mean_interval, (gaps, above, fitted))
-    tolerance, most = settings["tolerance"], settings["loss_tolerance"]
+    found = identify_all(models, process, task, settings)
+    fitted = [
+        _relative_distance(np.asarray(one.entry(_NAME).hyperparameters["preconditioner"]), best)
+        for one in found
+    ]
+    gaps = [_relative_distance(preconditioners(model)[0][0], best) for model in models]
+    (gap, gap_interval), (excess, excess_interval), (fit, fit_interval) = map(
+        mean_interval, (gaps, above, fitted)
+    )
+    tolerance, most = settings.tolerance, settings.loss_tolerance
     parts: dict[str, Decision] = {
-        "its weights have the preconditioner": unless_falling(below(of_gaps, tolerance), falling),
-        "its loss is the least": loss_between(of_excess, -most, most, falling),
-        "it is named": unless_falling(all_of(*decisions), falling),
+        "its weights have the preconditioner": unless_falling(below(gap_interval, tolerance), falling),
+        "its loss is the least": loss_between(excess_interval, -most, most, falling),
+        "it is named": unless_falling(identified_as(_NAME, *found), falling),
         "the fitted preconditioner is that one": unless_falling(
-            below(of_fits, settings["fit_tolerance"]), falling
+            below(fit_interval, settings.fit_tolerance), falling
         ),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "distance_of_the_preconditioner": gap,
             "loss_above_the_closed_form": excess,
-            "names": names,
+            "names": [name_of(one) for one in found],
             "distance_of_the_fitted_preconditioner": fit,
         },
         {
@@ -110,35 +106,36 @@ def _trained_layer(settings: Settings) -> Finding:
             "distance_of_the_fitted_preconditioner": 0.0,
         },
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
-            "intervals_95": {"distance": of_gaps, "loss": of_excess, "fitted": of_fits},
+            "intervals_95": {"distance": gap_interval, "loss": excess_interval, "fitted": fit_interval},
             "distances": gaps,
             "losses": above,
             "distances_of_the_fitted": fitted,
-            "of_all_learners": distances,
+            "of_all_learners": {
+                str(number): {entry.learner: entry.distance for entry in one.ranking}
+                for number, one in enumerate(found)
+            },
             "fall_of_the_loss_in_the_second_half": falling,
             "closed_form_of_the_loss": loss,
             **_from_multiples(best, sigma),
             "meaning": "distance: ‖A − A*‖/‖A*‖ in the Frobenius norm; losses on the same prompts, relative to the closed form",
         },
-        parts=parts,
     )
 
 
-@shared("eigenvalues", "examples", "rate", "steps", "batch", "seed", "seeds")
-def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+class _Training(Inputs, Trainings):
+    rate: float = 0.01
+    batch: int = 512
+    steps: int = 3000
+
+
+@shared(_Training)
+def _trained(settings: _Training) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer per seed."""
     process, task = data(settings, "identity")
-    return recorded_models(
-        partial(_start, process.dim),
-        process,
-        task,
-        seeds_of(settings),
-        halves(settings["steps"]),
-        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=100, clip=1.0),
-        batch=settings["batch"],
-        held_out=2,
+    return recorded_trainings(
+        partial(_start, process.dim), process, task, halves(settings.steps), settings, warmup=100, clip=1.0
     )
 
 
@@ -146,7 +143,7 @@ def _start(dim: int, key: Array) -> PromptModel:
     return prompt_linear_transformer(dim, 1, key=key)
 
 
-def _apart(matrix: np.ndarray, best: np.ndarray) -> float:
+def _relative_distance(matrix: np.ndarray, best: np.ndarray) -> float:
     return float(np.linalg.norm(matrix - best) / np.linalg.norm(best))
 
 
@@ -173,7 +170,28 @@ def _figure(best: np.ndarray, found: np.ndarray, name: str) -> Figure:
 
 
 _NAME = "preconditioned-gradient-descent"
-_DATA: dict[str, Any] = {"eigenvalues": [1.0, 1.0, 0.25, 0.0625, 1.0], "examples": 20, "seed": 0}
+
+
+class _Search(Inputs):
+    scale: float = 0.3
+    starts: int = 8
+    nearness: float = 1e-8
+    largest_slope: float = 1e-6
+    loss_tolerance: float = 1e-8
+    tolerance: float = 1e-4
+
+
+class _Named(_Training, Asking):
+    prompts: int = 20_000
+    tasks: int = 1000
+    learners: tuple[str, ...] = (
+        *("zero", "average", "gradient-descent", _NAME),
+        *("gradient-descent++", "newton", "least-squares", "ridge"),
+    )
+    tolerance: float = 0.05
+    fit_tolerance: float = 0.1
+    loss_tolerance: float = 0.01
+
 
 CLAIMS = (
     Claim(
@@ -186,17 +204,7 @@ CLAIMS = (
             "gradient step preconditioned by ((1 + 1/n)Σ + (tr Σ/n) I)⁻¹."
         ),
         source="ahn2023, Theorem 1, equation (6) (the formula itself second-hand)",
-        settings=presets(
-            {
-                **_DATA,
-                "scale": 0.3,
-                "starts": 8,
-                "nearness": 1e-8,
-                "largest_slope": 1e-6,
-                "loss_tolerance": 1e-8,
-                "tolerance": 1e-4,
-            }
-        ),
+        settings=presets(_Search()),
         check=_global_minimum,
         criterion=(
             "The exact expected loss of all weights is searched from 8 random starts, of which three or more have to reach the "
@@ -219,30 +227,7 @@ CLAIMS = (
         ),
         source="found here, for ahn2023, Theorem 1",
         settings=presets(
-            {
-                **_DATA,
-                "eigenvalues": [1.0, 1.0, 0.5, 0.25, 1.0],
-                "seed": 10,
-                "rate": 0.01,
-                "batch": 512,
-                "steps": 3000,
-                "seeds": 5,
-                "prompts": 20_000,
-                "tasks": 1000,
-                "learners": [
-                    "zero",
-                    "average",
-                    "gradient-descent",
-                    _NAME,
-                    "gradient-descent++",
-                    "newton",
-                    "least-squares",
-                    "ridge",
-                ],
-                "tolerance": 0.05,
-                "fit_tolerance": 0.1,
-                "loss_tolerance": 0.01,
-            },
+            _Named(eigenvalues=(1.0, 1.0, 0.5, 0.25, 1.0), seed=10),
             batch=4096,
             steps=10_000,
             prompts=100_000,

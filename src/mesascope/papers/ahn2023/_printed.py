@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,46 +14,45 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Decision
 from mesascope.theory import ahn2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, all_of, presets, verdict_if, within
 from .._identity import relative_error
 from .._prompts import construction_model, fresh_losses
 from ._common import PAPER, covariance
-from ._multiples import Multiples, best_multiples, minimum_near
+from ._multiples import Multiples, Search, best_multiples, minimum_near
 from ._printed_numbers import IDENTITY, ROTATED
-from ._spectra import drawn_spectrum
+from ._spectra import Spectra, drawn_spectrum
 
 _ROTATED, _IDENTITY = "rotated covariance", "covariance I"
 
 
-def _printed(settings: Settings) -> Finding:
+def _printed(settings: _Printed) -> Finding:
     """Matrices and losses, printed and at the two minima, and whether the covariance matters."""
-    dim, printed, spectrum = len(settings["eigenvalues"]), settings["printed"], drawn_spectrum(settings)
+    dim, printed, spectrum = len(settings.eigenvalues), settings.printed, drawn_spectrum(settings)
     best, search = best_multiples(spectrum, settings)
     other = minimum_near(spectrum, printed[_IDENTITY]["a"], printed[_IDENTITY]["b"])
     minima = {_ROTATED: best, _IDENTITY: other}
     models = {name: _layers(one, np.eye(dim)) for name, one in minima.items()}
-    process, task = LinearRegression(dim), FewShot(settings["examples"])
-    drawn = fresh_losses(models, process, task, settings["prompts"], settings["seed"])
+    process, task = LinearRegression(dim), FewShot(settings.examples)
+    drawn = fresh_losses(models, process, task, settings.prompts, settings.seed)
     losses = {name: 2 * one for name, one in drawn.items()}  # E(ŷ − y)², without the half
     ranges = _ranges(losses, settings)
     off = {name: _off(printed[name], minimum) for name, minimum in minima.items()}
     rounded = _from_rotated(best, models[_ROTATED], settings)
     parts: dict[str, Decision] = {
-        f"the matrices for {_ROTATED} are the best multiples": within(off[_ROTATED], settings["tolerance"]),
+        f"the matrices for {_ROTATED} are the best multiples": within(off[_ROTATED], settings.tolerance),
         f"the matrices for {_IDENTITY} are another minimum": all_of(
-            within(off[_IDENTITY], settings["tolerance"]),
-            within(-other.loss / best.loss, -settings["least_ratio"]),
+            within(off[_IDENTITY], settings.tolerance), within(-other.loss / best.loss, -settings.least_ratio)
         ),
-        "the losses for both are those of their minima": decide(
+        "the losses for both are those of their minima": verdict_if(
             all(
                 low <= printed[name][what] <= high
                 for name, found in ranges.items()
                 for what, (low, high) in found.items()
             )
         ),
-        "the covariance does not matter": within(rounded, settings["rounding"]),
+        "the covariance does not matter": within(rounded, settings.rounding),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss_of_the_best": best.loss,
             "loss_of_the_other": other.loss,
@@ -61,8 +61,8 @@ def _printed(settings: Settings) -> Finding:
             "change_by_the_covariance": rounded,
         },
         {"distance_of_the_matrices": 0.0, "printed": printed, "change_by_the_covariance": 0.0},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "best_multiples": best.facts(),
             "other_minimum": other.facts(),
@@ -77,11 +77,10 @@ def _printed(settings: Settings) -> Finding:
                 "distances of matrices: the largest relative one of a_i and b_i"
             ),
         },
-        parts=parts,
     )
 
 
-def _off(printed: dict[str, Any], minimum: Multiples) -> float:
+def _off(printed: Mapping[str, Any], minimum: Multiples) -> float:
     found = np.concatenate([minimum.a, minimum.b[:-1]])
     return relative_parts(np.array([*printed["a"], *printed["b"]]), found)
 
@@ -98,26 +97,23 @@ def _layers(best: Multiples, sigma: np.ndarray) -> PromptModel:
     )
 
 
-def _from_rotated(best: Multiples, model: PromptModel, settings: Settings) -> float:
+def _from_rotated(best: Multiples, model: PromptModel, settings: _Printed) -> float:
     """How far answers on inputs Σ^{1/2} x, with multiples of Σ⁻¹, are from those on x with multiples of I."""
-    sigma = covariance(settings)
-    key = named_key(settings["seed"], "rotated")
+    sigma = covariance(settings.eigenvalues, settings.seed)
+    key = named_key(settings.seed, "rotated")
     x, y = (
-        np.asarray(one)
-        for one in LinearRegression(len(sigma)).sample(key, settings["examples"], settings["tasks"])
+        np.asarray(one) for one in LinearRegression(len(sigma)).sample(key, settings.examples, settings.tasks)
     )
     rotated = _layers(best, sigma)(x @ np.real(sqrtm(sigma)), y[:, :-1])
     return relative_error(rotated, model(x, y[:, :-1]))
 
 
-def _ranges(losses: dict[str, np.ndarray], settings: Settings) -> dict[str, dict[str, list[float]]]:
+def _ranges(losses: dict[str, np.ndarray], settings: _Printed) -> dict[str, dict[str, list[float]]]:
     """Where 99 % of the means over as many prompts lie, for every printed loss."""
-    rng = np.random.default_rng([settings["seed"], 1])
+    rng = np.random.default_rng([settings.seed, 1])
     return {
-        name: {
-            what: _range(losses[name], prompts, settings["replicas"], rng) for what, prompts in found.items()
-        }
-        for name, found in settings["batches"].items()
+        name: {what: _range(losses[name], prompts, settings.replicas, rng) for what, prompts in found.items()}
+        for name, found in settings.batches.items()
     }
 
 
@@ -138,25 +134,16 @@ def _different(values: tuple[float, ...]) -> list[float]:
     return found
 
 
-_SETTINGS: dict[str, Any] = {
-    "eigenvalues": [1.0, 1.0, 0.25, 0.0625, 1.0],
-    "examples": 20,
-    "layers": 3,
-    "spectra": 200_000,
-    "prompts": 400_000,
-    "tasks": 100,
-    "starts": 100,
-    "replicas": 2000,
-    "printed": {_ROTATED: ROTATED, _IDENTITY: IDENTITY},
-    "batches": {
-        _ROTATED: {"mean of the last 200 losses": 4_000_000, "last loss": 20_000},
-        _IDENTITY: {"mean of the last 30 losses": 120_000},
-    },
-    "seed": 0,
-    "tolerance": 0.05,
-    "least_ratio": 1.5,
-    "rounding": 1e-9,
-}
+class _Printed(Search, Spectra):
+    prompts: int = 400_000
+    tasks: int = 100
+    replicas: int = 2000
+    printed: Mapping[str, Mapping[str, Any]]
+    batches: Mapping[str, Mapping[str, int]]
+    tolerance: float = 0.05
+    least_ratio: float = 1.5
+    rounding: float = 1e-9
+
 
 CLAIMS = (
     Claim(
@@ -172,7 +159,15 @@ CLAIMS = (
             "ahn2023, program: `simple demonstration.ipynb`, cells 2 and 5; `rotation demonstration-Adam.ipynb`, cells "
             "2, 6 and 7 (two of three runs are printed)"
         ),
-        settings=presets(_SETTINGS),
+        settings=presets(
+            _Printed(
+                printed={_ROTATED: ROTATED, _IDENTITY: IDENTITY},
+                batches={
+                    _ROTATED: {"mean of the last 200 losses": 4_000_000, "last loss": 20_000},
+                    _IDENTITY: {"mean of the last 30 losses": 120_000},
+                },
+            )
+        ),
         check=_printed,
         criterion=(
             "Multiples are searched on 200 000 drawn spectra from 100 random starts, of which three or more have to reach the "

@@ -2,66 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from ._common import PAPER
-from ._multiples import best_multiples, left, multiples_loss
+from ._multiples import Search, best_multiples, left, multiples_loss
 from ._printed_numbers import ROTATED
 from ._spectra import Spectrum, density, expected_spectrum
 
 
-def _rare(settings: Settings) -> Finding:
+def _rare(settings: _Rare) -> Finding:
     """The share of the loss from large eigenvalues of S, how likely these are, and where the expected loss is least."""
-    a, b = (np.asarray(settings["printed"][name], float) for name in "ab")
+    a, b = (np.asarray(settings.printed[name], float) for name in "ab")
     b = np.append(b, 0.0)
-    whole = Spectrum(*density(settings["examples"], len(settings["eigenvalues"])))
-    parts_of_loss = whole.weights * left(whole.values, a, b) ** 2
-    beyond = whole.values > settings["beyond"]
+    spectrum = Spectrum(*density(settings.examples, len(settings.eigenvalues)))
+    parts_of_loss = spectrum.weights * left(spectrum.values, a, b) ** 2
+    beyond = spectrum.values > settings.beyond
     loss = float(parts_of_loss.sum())
-    share, probability = float(parts_of_loss[beyond].sum()) / loss, float(whole.weights[beyond].sum())
+    share, probability = float(parts_of_loss[beyond].sum()) / loss, float(spectrum.weights[beyond].sum())
     best, search = best_multiples(expected_spectrum(settings), settings)
-    apart = float(np.max(np.abs(best.a / a - 1)))
+    distance = float(np.max(np.abs(best.a / a - 1)))
     parts = {
-        "these prompts are rare": within(probability, settings["largest_probability"]),
-        "most of the loss is theirs": within(-share, -settings["least_share"]),
-        "the least expected loss is elsewhere": within(-apart, -settings["least_distance"]),
+        "these prompts are rare": within(probability, settings.largest_probability),
+        "most of the loss is theirs": within(-share, -settings.least_share),
+        "the least expected loss is elsewhere": within(-distance, -settings.least_distance),
     }
-    return Finding(
-        {"share": share, "probability": probability, "distance_of_the_best": apart},
+    return Finding.of_parts(
+        {"share": share, "probability": probability, "distance_of_the_best": distance},
         {
-            "share": f"at least {settings['least_share']}",
-            "probability": f"at most {settings['largest_probability']}",
-            "distance_of_the_best": f"at least {settings['least_distance']}",
+            "share": f"at least {settings.least_share}",
+            "probability": f"at most {settings.largest_probability}",
+            "distance_of_the_best": f"at least {settings.least_distance}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "expected_loss": loss,
             "expected_loss_without_them": loss * (1 - share),
             "best_multiples": best.facts(),
-            "expected_loss_of_the_best": multiples_loss(whole, best.a, best.b),
+            "expected_loss_of_the_best": multiples_loss(spectrum, best.a, best.b),
             "searches": [search.reached, search.starts],
             "meaning": "losses are E(ŷ − y)²; probability: expected number of such eigenvalues in a prompt",
         },
-        parts=parts,
     )
 
 
-_SETTINGS: dict[str, Any] = {
-    "eigenvalues": [1.0, 1.0, 0.25, 0.0625, 1.0],
-    "examples": 20,
-    "layers": 3,
-    "printed": {name: ROTATED[name] for name in "ab"},
-    "starts": 100,
-    "seed": 0,
-    "beyond": 5.0,
-    "largest_probability": 1e-8,
-    "least_share": 0.9,
-    "least_distance": 0.05,
-}
+class _Rare(Search):
+    printed: Mapping[str, Sequence[float]]
+    beyond: float = 5.0
+    largest_probability: float = 1e-8
+    least_share: float = 0.9
+    least_distance: float = 0.05
+
 
 CLAIMS = (
     Claim(
@@ -77,7 +71,7 @@ CLAIMS = (
             "found here, for ahn2023, section 5.1; printed matrices: program `rotation demonstration-Adam.ipynb`, cell 7, and "
             "figures 4 and 5"
         ),
-        settings=presets(_SETTINGS),
+        settings=presets(_Rare(printed={name: ROTATED[name] for name in "ab"})),
         check=_rare,
         criterion=(
             "The expected loss is integrated over the density of the eigenvalues of S = (1/n) Σ x_i x_iᵀ, in closed form. Rare "

@@ -9,9 +9,9 @@ from scipy.special import gammainc, gammaln
 
 from mesascope.processes import LinearRegression
 
-from .._claim import Settings
 from .._shared import shared
 from .._spectral_steps import spectra
+from ._common import Inputs
 
 _NODES = 24  # exact up to degree 47; three layers that move the inputs need 26
 _LARGEST = 25.0  # beyond it there is nothing: a share below e^{−200} for n = 20
@@ -24,17 +24,23 @@ class Spectrum(NamedTuple):
     weights: np.ndarray
 
 
-@shared("eigenvalues", "examples", "spectra", "seed")
-def drawn_spectrum(settings: Settings) -> Spectrum:
+class Spectra(Inputs):
+    """How many spectra are drawn."""
+
+    spectra: int = 200_000
+
+
+@shared(Spectra)
+def drawn_spectrum(settings: Spectra) -> Spectrum:
     """Of as many prompts as `spectra` says."""
-    process = LinearRegression(len(settings["eigenvalues"]))
-    values = spectra(process, settings["examples"], settings["spectra"], settings["seed"])
+    process = LinearRegression(len(settings.eigenvalues))
+    values = spectra(process, settings.examples, settings.spectra, settings.seed)
     return nodes(Spectrum(values.ravel(), np.full(values.size, 1 / len(values))))
 
 
-def expected_spectrum(settings: Settings) -> Spectrum:
+def expected_spectrum(settings: Inputs) -> Spectrum:
     """Of all prompts."""
-    return nodes(Spectrum(*density(settings["examples"], len(settings["eigenvalues"]))))
+    return nodes(Spectrum(*density(settings.examples, len(settings.eigenvalues))))
 
 
 def nodes(spectrum: Spectrum, count: int = _NODES) -> Spectrum:
@@ -42,13 +48,13 @@ def nodes(spectrum: Spectrum, count: int = _NODES) -> Spectrum:
     values, weights = spectrum
     total = weights.sum()
     before, now = np.zeros_like(values), np.full_like(values, total**-0.5)
-    diagonal, beside = np.zeros(count), np.zeros(count)
+    diagonal, off_diagonal = np.zeros(count), np.zeros(count)
     for k in range(count):
         diagonal[k] = np.sum(weights * values * now**2)
-        following = (values - diagonal[k]) * now - beside[k - 1] * before
-        beside[k] = np.sum(weights * following**2) ** 0.5
-        before, now = now, following / beside[k]
-    jacobi = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+        following = (values - diagonal[k]) * now - off_diagonal[k - 1] * before
+        off_diagonal[k] = np.sum(weights * following**2) ** 0.5
+        before, now = now, following / off_diagonal[k]
+    jacobi = np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1)
     found, vectors = np.linalg.eigh(jacobi)
     return Spectrum(found, total * vectors[0] ** 2)
 

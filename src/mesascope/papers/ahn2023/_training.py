@@ -26,16 +26,16 @@ from jax import Array
 from mesascope.core import named_key
 from mesascope.records import atomic_path, held
 
-from .._claim import Settings, UnsettledError
+from .._claim import UnsettledError
 from .._progress import Work, current_work
-from .._runs import seeds_of
+from .._runs import Seeds, seeds_of
 from .._shared import shared
-from ._common import covariance
+from ._common import Inputs, covariance
 
 _AT_ONCE = 500  # prompts whose intermediate results stay in the processor's cache
 _CLIP = 0.01  # the largest norm of a matrix's gradient
 _DECAYS = (0.99, 0.9)  # of Adam
-_KEPT = 20  # an interrupted training loses at most a twentieth
+_CHECKPOINTS = 20  # an interrupted training loses at most a twentieth
 
 
 class Layers(NamedTuple):
@@ -53,46 +53,54 @@ class Trained(NamedTuple):
     sigma: np.ndarray
 
 
-@shared(
-    *("eigenvalues", "examples", "layers", "moves", "scale", "rate", "halvings"),
-    *("batch", "renewed_every", "steps", "seed", "seeds"),
-)
-def trained(settings: Settings) -> list[Trained]:
+class Training(Inputs, Seeds):
+    """One training: layers from Gaussian entries of this scale, a rate that is halved so often, a batch used so long."""
+
+    layers: int = 3
+    scale: float = 1e-4
+    rate: float
+    halvings: int
+    batch: int = 2000
+    renewed_every: int = 20
+    steps: int
+    seeds: int = 3
+
+
+@shared(Training)
+def trained(settings: Training, moves: bool) -> list[Trained]:
     """One training per seed, with another rotation of the covariance in each."""
-    return [_trained(settings, seed) for seed in seeds_of(settings)]
+    return [_trained(settings, moves, seed) for seed in seeds_of(settings)]
 
 
-def _trained(settings: Settings, seed: int) -> Trained:
-    steps, every = settings["steps"], settings["renewed_every"]
-    layers, sigma = settings["layers"], covariance(settings, seed)
+def _trained(settings: Training, moves: bool, seed: int) -> Trained:
+    steps, every = settings.steps, settings.renewed_every
+    layers, sigma = settings.layers, covariance(settings.eigenvalues, seed)
     shape = (layers, *sigma.shape)
     keys = jax.random.split(named_key(seed, "layers"))
-    start = Layers(
-        *(settings["scale"] * jax.random.normal(key, shape, jnp.float32) for key in keys),
-    )
-    if not settings["moves"]:
+    start = Layers(*(settings.scale * jax.random.normal(key, shape, jnp.float32) for key in keys))
+    if not moves:
         start = start._replace(b=jnp.zeros(shape, jnp.float32))
-    state = (start, _rule(settings).init(start))
-    work, kept = current_work(), None
+    state = (start, _rule(moves).init(start))
+    work, folder = current_work(), None
     if work.folder is not None:
-        kept = work.training(lambda key: start, sorted(settings.items()), seeds=[seed])
-    with held(kept, "training") if kept is not None else nullcontext():
-        done, state, middle = _resumed(kept, state, lambda line: work.tell(f"seed {seed}: {line}"))
-        block = _block(settings, sigma)
+        folder = work.training(lambda key: start, moves, sorted(settings.as_table().items()), seeds=[seed])
+    with held(folder, "training") if folder is not None else nullcontext():
+        done, state, middle = _resumed(folder, state, lambda line: work.tell(f"seed {seed}: {line}"))
+        block = _block(settings, moves, sigma)
         while done < steps:
-            rate = settings["rate"] * 0.5 ** (done * settings["halvings"] // steps)
+            rate = settings.rate * 0.5 ** (done * settings.halvings // steps)
             state, loss = block(state, named_key(seed, "batch", str(done)), np.float32(rate))
             done += every
             if not np.isfinite(float(loss)):
                 raise UnsettledError(f"the training of seed {seed} diverged at step {done}")
             middle = state[0] if done == steps // 2 else middle
             _tell(work, seed, done, steps, float(loss))
-            if kept is not None and done * _KEPT // steps != (done - every) * _KEPT // steps:
-                _keep(kept, done, state, middle)
+            if folder is not None and done * _CHECKPOINTS // steps != (done - every) * _CHECKPOINTS // steps:
+                _save(folder, done, state, middle)
     return Trained(_double(middle), _double(state[0]), sigma)
 
 
-def _rule(settings: Settings) -> optax.GradientTransformation:
+def _rule(moves: bool) -> optax.GradientTransformation:
     """Adam after every matrix is clipped; a B that is held at 0 is not moved."""
 
     def clipped(updates: Any, _: Any) -> Any:
@@ -101,21 +109,21 @@ def _rule(settings: Settings) -> optax.GradientTransformation:
             return g * jnp.minimum(1.0, _CLIP / jnp.maximum(norms, 1e-30))
 
         found = Layers(*map(one, updates))
-        return found if settings["moves"] else found._replace(b=jnp.zeros_like(found.b))
+        return found if moves else found._replace(b=jnp.zeros_like(found.b))
 
     return optax.chain(optax.stateless(clipped), optax.scale_by_adam(*_DECAYS, eps=1e-8))
 
 
-def _block(settings: Settings, sigma: np.ndarray) -> Any:
+def _block(settings: Training, moves: bool, sigma: np.ndarray) -> Any:
     """The steps on one batch: state, key and rate → state and the loss of the batch before them."""
-    dim, examples, batch = len(sigma), settings["examples"], settings["batch"]
+    dim, examples, batch = len(sigma), settings.examples, settings.batch
     parts = max(1, batch // _AT_ONCE)
     if batch % parts:
         raise ValueError(f"batch must be at most {_AT_ONCE}, or a multiple of it, got {batch}")
     values, basis = np.linalg.eigh(sigma)
     root = jnp.asarray(basis * values**0.5 @ basis.T, jnp.float32)
     inverse_root = jnp.asarray(basis * values**-0.5 @ basis.T, jnp.float32)
-    rule, moves = _rule(settings), settings["moves"]
+    rule = _rule(moves)
 
     def prompts(key: Array) -> tuple[Array, Array, Array]:
         """S, w and queries: parts, then entries, then prompts."""
@@ -148,7 +156,7 @@ def _block(settings: Settings, sigma: np.ndarray) -> Any:
             updates, memory = rule.update(slope, memory)
             return (jax.tree.map(lambda p, u: p - rate * u, layers, updates), memory), loss
 
-        state, losses = jax.lax.scan(step, state, None, length=settings["renewed_every"])
+        state, losses = jax.lax.scan(step, state, None, length=settings.renewed_every)
         return state, losses[0]
 
     return block
@@ -201,10 +209,10 @@ def _tell(work: Work, seed: int, done: int, steps: int, loss: float) -> None:
     work.tell(f"seed {seed}: step {done} of {steps}, loss {loss:.4g}")
 
 
-def _keep(kept: Path, done: int, state: Any, middle: Any) -> None:
+def _save(folder: Path, done: int, state: Any, middle: Any) -> None:
     """Write the checkpoint as a whole, with a digest of what it holds."""
     arrays = {str(number): np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves((state, middle)))}
-    with atomic_path(kept / "state.npz") as path, path.open("wb") as file:
+    with atomic_path(folder / "state.npz") as path, path.open("wb") as file:
         np.savez(file, allow_pickle=False, done=done, digest=_digest(done, arrays), **arrays)
 
 
@@ -215,19 +223,19 @@ def _digest(done: int, arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _resumed(kept: Path | None, state: Any, tell: Callable[[str], None]) -> tuple[int, Any, Any]:
+def _resumed(folder: Path | None, state: Any, tell: Callable[[str], None]) -> tuple[int, Any, Any]:
     """Steps done, state, and the layers half way (the start, before); a damaged checkpoint is told and not used."""
-    if kept is None or not (kept / "state.npz").exists():
+    if folder is None or not (folder / "state.npz").exists():
         return 0, state, state[0]
     leaves, shape = jax.tree.flatten((state, state[0]))
     try:
-        with np.load(kept / "state.npz", allow_pickle=False) as found:
+        with np.load(folder / "state.npz", allow_pickle=False) as found:
             arrays = {str(number): found[str(number)] for number in range(len(leaves))}
             done, digest = int(found["done"]), str(found["digest"])
     except (OSError, EOFError, KeyError, ValueError, BadZipFile):
         digest = ""
     if not digest or digest != _digest(done, arrays):
-        tell(f"the checkpoint {kept / 'state.npz'} is damaged; this training starts anew")
+        tell(f"the checkpoint {folder / 'state.npz'} is damaged; this training starts anew")
         return 0, state, state[0]
     tell(f"goes on from step {done}")
     state, middle = jax.tree.unflatten(shape, [jnp.asarray(arrays[str(n)]) for n in range(len(leaves))])

@@ -10,18 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.models import (
-    DiagonalSelfAttention,
-    LastEntry,
-    LinearAttentionStack,
-    PromptModel,
-    StackedPrompt,
-)
+from mesascope.models import DiagonalSelfAttention, LinearAttentionStack, PromptModel
 from mesascope.processes import LinearRegression
 
-from .._claim import Settings
 from .._minimized import Best, Minimum, best_of, minimized
-from .._prompts import GD_PLUS_PLUS
+from .._prompts import GD_PLUS_PLUS, prompt_model
+from .._runs import Seeds, seeds_of
 from .._shared import shared
 
 
@@ -40,12 +34,12 @@ class Spectra(NamedTuple):
 def layers_of(dim: int, couplings: Any) -> PromptModel:
     """GD++ layers with couplings (L, 2): what inputs write into inputs, and into labels."""
     layers = [DiagonalSelfAttention(one, (dim, 1), GD_PLUS_PLUS, context="examples") for one in couplings]
-    return PromptModel(StackedPrompt(dim), LinearAttentionStack(layers), LastEntry(-1))
+    return prompt_model(LinearAttentionStack(layers))
 
 
-def regression(settings: Settings) -> LinearRegression:
+def regression(dim: int) -> LinearRegression:
     """Noiseless prompts, w ~ N(0, I/d): labels of variance 1."""
-    return LinearRegression(settings["dim"], prior=np.eye(settings["dim"]) / settings["dim"])
+    return LinearRegression(dim, prior=np.eye(dim) / dim)
 
 
 def spectra(x: Any, y: Any) -> Spectra:
@@ -76,26 +70,36 @@ def log_loss(flat: Any, values: Any, parts: Any) -> Any:
     return jax.value_and_grad(loss)(flat)
 
 
-@shared(
-    *("dim", "examples", "layers", "training_prompts", "iterations", "largest_slope", "nearness", "starts"),
-    *("seed", "seeds"),
-)
-def best_layers(settings: Settings) -> list[list[Best]]:
+class BestLayers(Seeds):
+    """The training prompts, the depths, and the searches for each of them."""
+
+    dim: int = 8
+    examples: int = 16
+    layers: tuple[int, ...] = (1, 2, 3, 4)
+    training_prompts: int = 1000
+    starts: int = 160
+    iterations: int = 1000
+    largest_slope: float = 1e-5
+    nearness: float = 1e-6
+
+
+@shared(BestLayers)
+def best_layers(settings: BestLayers) -> list[list[Best]]:
     """The best couplings of 1, 2, … layers, for the training prompts of every seed; values are ½E(ŷ − y)².
 
     Raises:
         UnsettledError: fewer than three starts reach the best of a depth.
     """
     found = []
-    for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):
+    for seed in seeds_of(settings):
         key = named_key(seed, "training prompts")
-        prompts = regression(settings).sample(key, settings["examples"], settings["training_prompts"])
+        prompts = regression(settings.dim).sample(key, settings.examples, settings.training_prompts)
         seen = spectra(*prompts)
-        found.append([_best(seen, depth, seed, settings) for depth in settings["layers"]])
+        found.append([_best(seen, depth, seed, settings) for depth in settings.layers])
     return found
 
 
-def _best(seen: Spectra, depth: int, seed: int, settings: Settings) -> Best:
+def _best(seen: Spectra, depth: int, seed: int, settings: BestLayers) -> Best:
     def value_and_slope(flat: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = log_loss(flat, *seen)
         return float(value), np.asarray(slope, float)
@@ -105,14 +109,14 @@ def _best(seen: Spectra, depth: int, seed: int, settings: Settings) -> Best:
             end = minimized(
                 value_and_slope,
                 start,
-                settings["largest_slope"],
-                gtol=settings["largest_slope"] / 10,
-                maxiter=settings["iterations"],
+                settings.largest_slope,
+                gtol=settings.largest_slope / 10,
+                maxiter=settings.iterations,
             )
         return Minimum(end.point, float(np.exp(end.value)))
 
-    starts = _starts(seen, depth, seed, settings["starts"])
-    return best_of(search, starts, settings["nearness"])
+    starts = _starts(seen, depth, seed, settings.starts)
+    return best_of(search, starts, settings.nearness)
 
 
 def _starts(seen: Spectra, depth: int, seed: int, count: int) -> Iterator[np.ndarray]:

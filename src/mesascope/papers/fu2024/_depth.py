@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import numpy as np
 
@@ -13,22 +11,22 @@ from mesascope.probes import Identification, identify
 from mesascope.processes import FewShot
 from mesascope.records import Decision, Figure, Panel, Rule
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
 from .._names import answer_of, name_of
 from .._runs import seeds_of
-from ._best_layers import best_layers, layers_of, regression
+from ._best_layers import BestLayers, best_layers, layers_of, regression
 from ._newton import PAPER
 
 
-def _depth(settings: Settings) -> Finding:
+def _depth(settings: _Depth) -> Finding:
     """The median error of every depth, in iterations and in steps that leave the same, and the name of one of them."""
     best = best_layers(settings)
-    networks = [[layers_of(settings["dim"], one.point.reshape(-1, 2)) for one in depths] for depths in best]
+    networks = [[layers_of(settings.dim, one.point.reshape(-1, 2)) for one in depths] for depths in best]
     rows = []
     for seed, models in zip(seeds_of(settings), networks, strict=True):
-        prompts = _Prompts({**settings, "seed": seed})
+        prompts = _Prompts(settings, seed)
         errors = [prompts.of_model(model) for model in models]
         rows.append([(*prompts.equivalents(error), *prompts.similarities(error)) for error in errors])
     newton, descent, alike, alike_descent = np.moveaxis(np.array(rows), -1, 0)  # (seeds, layers) each
@@ -38,12 +36,12 @@ def _depth(settings: Settings) -> Finding:
         "iterations": mean_interval(more[:, -1] / more[:, 0]),
         "logarithm_of_gradient_steps": mean_interval(times[:, -1] / times[:, 0]),
     }
-    names = [_name(models[settings["layers"].index(settings["asked"])], settings) for models in networks]
+    names = [_name(models[settings.layers.index(settings.asked)], settings) for models in networks]
     parts: dict[str, Decision] = {
         "fewer iterations": _falls(more),
         "a smaller factor in gradient steps": _falls(times),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "newton_iterations": newton.mean(0).tolist(),
             "gradient_steps": np.exp(np.log(descent).mean(0)).tolist(),
@@ -51,7 +49,7 @@ def _depth(settings: Settings) -> Finding:
         },
         {"newton_iterations": "gains that fall with every layer"},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {name: interval for name, (_, interval) in last.items()},
             "more_iterations": [{"mean": mean, "interval_95": ends} for mean, ends in gains],
@@ -61,7 +59,7 @@ def _depth(settings: Settings) -> Finding:
             "losses": [[one.value for one in depths] for depths in best],
             "starts_that_reach_them": [[one.reached for one in depths] for depths in best],
             "each_seed": {"newton_iterations": newton.tolist(), "gradient_steps": descent.tolist()},
-            "names_of_two_layers": [_told(one) for one in names],
+            "names_of_two_layers": [_in_words(one) for one in names],
             "named": [answer_of(one, "newton") for one in names],
             "similarity_of_errors": {
                 "newton": alike.mean(0).tolist(),
@@ -70,7 +68,6 @@ def _depth(settings: Settings) -> Finding:
             },
         },
         {"depth": _figure(settings, newton, descent)},
-        parts=parts,
     )
 
 
@@ -79,12 +76,12 @@ def _falls(gains: np.ndarray) -> Decision:
     return all_of(*(below(mean_interval(column)[1], 0.0) for column in np.diff(gains, axis=1).T))
 
 
-def _name(model: PromptModel, settings: Settings) -> Identification:
-    task = FewShot(settings["examples"])
-    return identify(model, regression(settings), task, tasks=settings["tasks"], learners=_LEARNERS)
+def _name(model: PromptModel, settings: _Depth) -> Identification:
+    task = FewShot(settings.examples)
+    return identify(model, regression(settings.dim), task, tasks=settings.tasks, learners=_LEARNERS)
 
 
-def _told(found: Identification) -> str:
+def _in_words(found: Identification) -> str:
     """Its answer in words."""
     return "none" if found.verdict == "none" else f"{found.verdict}: {name_of(found)}"
 
@@ -95,22 +92,20 @@ _LEARNERS = ("zero", "gradient-descent", "gradient-descent++", "newton", "least-
 class _Prompts:
     """Test prompts, the errors ŵ − w of whoever predicts on them, in the eigenvectors of S: shape (prompts, d)."""
 
-    def __init__(self, settings: Settings):
-        examples, count = settings["examples"], settings["prompts"]
-        key = named_key(settings["seed"], "test prompts")
-        x, y = (np.asarray(a) for a in regression(settings).sample(key, examples, count))
+    def __init__(self, settings: _Depth, seed: int):
+        examples, count = settings.examples, settings.prompts
+        key = named_key(seed, "test prompts")
+        x, y = (np.asarray(a) for a in regression(settings.dim).sample(key, examples, count))
         self.inputs, self.labels = x[:, :-1], y[:, :-1]
         gram = np.swapaxes(self.inputs, 1, 2) @ self.inputs / examples
         self.values, self.vectors = np.linalg.eigh(gram)
         right = np.einsum("bdk,bnd,bn->bk", self.vectors, self.inputs, self.labels, optimize=True)
         self.right = right / examples / self.values  # w, since labels are noiseless and N ≥ d
-        self.counts = np.arange(settings["most_iterations"] + 1)
-        self.steps = np.unique(np.round(np.geomspace(1, settings["most_steps"], 60)).astype(int))
+        self.counts = np.arange(settings.most_iterations + 1)
+        self.steps = np.unique(np.round(np.geomspace(1, settings.most_steps, 60)).astype(int))
         ratios = (self.values / self.values[:, -1:]) ** 2
         self.newton = [-self.right * (1 - ratios) ** 2.0**count for count in self.counts]
-        self.descent = [
-            -self.right * (1 - settings["step_size"] * self.values) ** count for count in self.steps
-        ]
+        self.descent = [-self.right * (1 - settings.step_size * self.values) ** count for count in self.steps]
 
     def of_model(self, model: PromptModel) -> np.ndarray:
         """Queries e_1 … e_d read all of ŵ, in which a model of linear attention is linear."""
@@ -150,9 +145,9 @@ def _directions(errors: np.ndarray) -> np.ndarray:
     return np.where(sizes > 1e-150, errors / np.maximum(sizes, 1e-150), 0.0)
 
 
-def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figure:
-    layers = settings["layers"]
-    setting = f"d = {settings['dim']}, N = {settings['examples']}"
+def _figure(settings: _Depth, newton: np.ndarray, descent: np.ndarray) -> Figure:
+    layers = settings.layers
+    setting = f"d = {settings.dim}, N = {settings.examples}"
     return Figure(
         title="The value of one more layer of linear attention",
         panels=(
@@ -177,24 +172,14 @@ def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figu
     )
 
 
-_SETTINGS: dict[str, Any] = {
-    "dim": 8,
-    "examples": 16,
-    "layers": [1, 2, 3, 4],
-    "training_prompts": 1000,
-    "starts": 160,
-    "iterations": 1000,
-    "largest_slope": 1e-5,
-    "nearness": 1e-6,
-    "prompts": 400,
-    "most_iterations": 30,
-    "most_steps": 200_000,
-    "step_size": 0.3,
-    "asked": 2,
-    "tasks": 400,
-    "seed": 0,
-    "seeds": 5,
-}
+class _Depth(BestLayers):
+    prompts: int = 400
+    most_iterations: int = 30
+    most_steps: int = 200_000
+    step_size: float = 0.3
+    asked: int = 2
+    tasks: int = 400
+
 
 CLAIMS = (
     Claim(
@@ -211,7 +196,7 @@ CLAIMS = (
         ),
         origin="ours",
         settings=presets(
-            _SETTINGS, dim=20, examples=40, training_prompts=4000, starts=200, prompts=2000, tasks=2000
+            _Depth(), dim=20, examples=40, training_prompts=4000, starts=200, prompts=2000, tasks=2000
         ),
         check=_depth,
         criterion=(

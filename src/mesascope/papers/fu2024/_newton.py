@@ -7,33 +7,32 @@ from typing import Any
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.models import LinearAttentionStack, LinearSelfAttention
 from mesascope.processes import LinearRegression
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import fu2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets
+from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if
 from .._figures import curve
 from .._identity import identity, relative_error
 from .._intervals import between, mean_interval
-from ._similar import tables, tried
+from .._prompts import construction_stack
+from ._similar import Tried, tables, tried
 
 PAPER = "fu2024"
 
 
-def _layers(settings: Settings) -> Finding:
+def _layers(settings: _Layers) -> Finding:
     """The construction on random prompts beside the iteration, eigenvalue by eigenvalue."""
     errors = {}
-    for dim, examples, steps in settings["cases"]:
-        key = named_key(settings["seed"], "newton", str(dim), str(steps))
-        x, y = (np.asarray(part) for part in LinearRegression(dim).sample(key, examples, settings["prompts"]))
+    for dim, examples, steps in settings.cases:
+        key = named_key(settings.seed, "newton", str(dim), str(steps))
+        x, y = (np.asarray(part) for part in LinearRegression(dim).sample(key, examples, settings.prompts))
         alpha = 1 / float((x[:, :-1] ** 2).sum((1, 2)).max()) ** 2  # below 2/λ² for every prompt
-        layers = zip(*theory.newton(dim, steps, alpha), strict=True)
-        stack = LinearAttentionStack([LinearSelfAttention(*layer, "1", "examples") for layer in layers])
+        stack = construction_stack(theory.newton(dim, steps, alpha), "1")
         found = np.asarray(stack(theory.newton_tokens(x, y[:, :-1])))[:, -1, -1]
         expected = _by_eigenvalues(x, y[:, :-1], alpha, steps)
         errors[f"d = {dim}, N = {examples}, {steps} iterations"] = relative_error(found, expected)
-    return identity(errors, settings)
+    return identity(errors, settings.tolerance)
 
 
 def _by_eigenvalues(x: np.ndarray, y: np.ndarray, alpha: float, steps: int) -> np.ndarray:
@@ -46,7 +45,7 @@ def _by_eigenvalues(x: np.ndarray, y: np.ndarray, alpha: float, steps: int) -> n
     return (cross * filtered * query).sum(1)
 
 
-def _matched(settings: Settings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _matched(settings: _Matched) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Iterations, the gradient steps that err most like them, and how alike they are: the last two (batches, iterations).
 
     Raises:
@@ -64,26 +63,26 @@ def _doublings(iterations: np.ndarray, matched: np.ndarray) -> np.ndarray:
     return np.polyfit(iterations, np.log2(matched).T, 1)[0]
 
 
-def _gradient_steps(settings: Settings) -> Finding:
+def _gradient_steps(settings: _GradientSteps) -> Finding:
     """Whether the steps that err most like k iterations are multiplied as fast late as early."""
     iterations, matched, alike = _matched(settings)
-    first, middle = settings["first"], (settings["first"] + iterations[-1]) // 2
+    first, middle = settings.first, (settings.first + iterations[-1]) // 2
     early = _doublings(iterations[first : middle + 1], matched[:, first : middle + 1])
     late = _doublings(iterations[middle:], matched[:, middle:])
     ratio, interval = mean_interval(late / early)
-    least, most = settings["steadiness"]
+    least, most = settings.steadiness
     parts = {
         "growth as fast late as early": between(interval, least, most),
-        "similar errors": decide(alike.min() >= settings["similarity"]),
+        "similar errors": verdict_if(alike.min() >= settings.similarity),
     }
-    return Finding(
+    return Finding.of_parts(
         {"late_growth_over_early": ratio, "least_similarity": float(alike.min())},
         {
             "late_growth_over_early": f"between {least:g} and {most:g}",
-            "least_similarity": f"above {settings['similarity']}",
+            "least_similarity": f"above {settings.similarity}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "interval_95": interval,
             "iterations": iterations.tolist(),
@@ -93,14 +92,13 @@ def _gradient_steps(settings: Settings) -> Finding:
             f"growth: doublings per iteration from {middle} on over those from {first} to {middle}",
         },
         {"gradient-steps": _figure(settings, iterations, matched)},
-        parts=parts,
     )
 
 
-def _root_two(settings: Settings) -> Finding:
+def _root_two(settings: _RootTwo) -> Finding:
     """How many doublings of the gradient steps an iteration is worth."""
     iterations, matched, _ = _matched(settings)
-    first, tolerance = settings["first"], settings["tolerance"]
+    first, tolerance = settings.first, settings.tolerance
     slope, interval = mean_interval(_doublings(iterations[first:], matched[:, first:]))
     return Finding(
         {"doublings_per_iteration": slope},
@@ -111,11 +109,11 @@ def _root_two(settings: Settings) -> Finding:
     )
 
 
-def _figure(settings: Settings, iterations: np.ndarray, matched: np.ndarray) -> Figure:
-    middle, first = np.median(matched, 0), settings["first"]
+def _figure(settings: _Matched, iterations: np.ndarray, matched: np.ndarray) -> Figure:
+    middle, first = np.median(matched, 0), settings.first
     theory_line = middle[first] * 2 ** ((iterations[first:] - iterations[first]) / 2)
     panel = Panel(
-        title=f"Similarity of errors, d = {settings['dim']}, N = {settings['examples']}",
+        title=f"Similarity of errors, d = {settings.dim}, N = {settings.examples}",
         xlabel="Newton iterations",
         ylabel="most similar gradient steps",
         yscale="log",
@@ -133,18 +131,26 @@ def _figure(settings: Settings, iterations: np.ndarray, matched: np.ndarray) -> 
     return Figure(title="Newton's iterations in steps of gradient descent", panels=(panel,))
 
 
-_BATCHES: dict[str, Any] = {
-    "dim": 20,
-    "examples": 40,
-    "iterations": 18,
-    "first": 6,
-    "step_size": 0.01,
-    "most_steps": 2000,
-    "grid": 60,
-    "batches": 5,
-    "prompts": 60,
-    "seed": 0,
-}
+class _Layers(Settings):
+    cases: tuple[tuple[int, int, int], ...] = ((3, 6, 2), (5, 3, 4), (20, 40, 12))
+    prompts: int = 16
+    seed: int = 0
+    tolerance: float = 1e-12
+
+
+class _Matched(Tried):
+    first: int = 6
+
+
+class _GradientSteps(_Matched):
+    similarity: float = 0.98
+    steadiness: tuple[float, float] = (0.8, 1.25)
+
+
+class _RootTwo(_Matched):
+    tolerance: float = 0.05
+
+
 _MORE: dict[str, Any] = {"iterations": 22, "most_steps": 8000, "grid": 120, "batches": 10, "prompts": 320}
 CONVENTIONS = "step 0.01 on the sum and start S/‖SSᵀ‖_F: authors' code, eval_similarity.py:200, models.py:514-516 and 583-588"
 
@@ -162,14 +168,7 @@ CLAIMS = (
             "fu2024, Theorem 5.1 (k + 8 layers of normalised ReLU attention and MLPs do k iterations); that k + 2 layers of "
             "linear attention do, and their weights, are derived here"
         ),
-        settings=presets(
-            {
-                "cases": [[3, 6, 2], [5, 3, 4], [20, 40, 12]],
-                "prompts": 16,
-                "seed": 0,
-                "tolerance": 1e-12,
-            }
-        ),
+        settings=presets(_Layers()),
         check=_layers,
         criterion=(
             "The layers and the formula in eigenvalues give the same answers, relative to the largest one. The tolerance is "
@@ -186,7 +185,7 @@ CLAIMS = (
             "with k."
         ),
         source=f"fu2024, sections 3.3 and 4.2, Figures 8 and 10; {CONVENTIONS}",
-        settings=presets({**_BATCHES, "similarity": 0.98, "steadiness": [0.8, 1.25]}, **_MORE),
+        settings=presets(_GradientSteps(), **_MORE),
         check=_gradient_steps,
         criterion=(
             "In the second half of the iterations the steps double as often per iteration as in the first, to a fifth: the "
@@ -209,7 +208,7 @@ CLAIMS = (
             "per iteration."
         ),
         source=f"fu2024, section 4.2 (exponential growth); the factor is derived here; {CONVENTIONS}",
-        settings=presets({**_BATCHES, "tolerance": 0.05}, **_MORE),
+        settings=presets(_RootTwo(), **_MORE),
         check=_root_two,
         criterion=(
             "Where the spectrum is broad, k iterations resolve eigenvalues above 2^(−k/2) of the largest and n gradient "

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._intervals import between, mean_interval
 from ._newton import CONVENTIONS, PAPER
-from ._similar import similarities
+from ._similar import Compared, similarities
 
 
-def _printed(settings: Settings) -> Finding:
+def _printed(settings: _Printed) -> Finding:
     """The iterations with errors most like those of the printed numbers of gradient steps."""
-    iterations, steps = np.arange(settings["most_iterations"] + 1), np.array(settings["steps"])
-    batches = [
-        similarities(settings, str(number), iterations, steps) for number in range(settings["batches"])
-    ]
+    iterations, steps = np.arange(settings.most_iterations + 1), np.array(settings.steps)
+    batches = [similarities(settings, str(number), iterations, steps) for number in range(settings.batches)]
     found = np.array([[_peak(column) for column in table.T] for table in batches])
     means = [mean_interval(column) for column in found.T]
     slope, interval = mean_interval(_slopes(found))
-    near, (least, most) = settings["near"], settings["per_layer"]
+    near, (least, most) = settings.near, settings.per_layer
     parts = {
         f"layer {layer}": between(ends, count - near, count + near)
-        for layer, count, (_, ends) in zip(settings["of_layers"], settings["counts"], means, strict=True)
+        for layer, count, (_, ends) in zip(settings.of_layers, settings.counts, means, strict=True)
     }
     parts["about three a layer"] = between(interval, least, most)
-    return Finding(
+    return Finding.of_parts(
         {"iterations": [mean for mean, _ in means], "iterations_per_layer": slope},
-        {
-            "iterations": settings["counts"],
-            "iterations_per_layer": f"between {least} and {most}",
-        },
+        {"iterations": settings.counts, "iterations_per_layer": f"between {least} and {most}"},
         near,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"iterations": [ends for _, ends in means], "iterations_per_layer": interval},
-            "gradient_steps": settings["steps"],
-            "layers": settings["of_layers"],
+            "gradient_steps": settings.steps,
+            "layers": settings.of_layers,
             "meaning": "iterations of the most similar errors, by the gradient steps of the paper's layers",
         },
-        parts=parts,
     )
 
 
@@ -57,20 +49,14 @@ def _slopes(matched: np.ndarray) -> np.ndarray:
     return np.asarray(np.polyfit(np.arange(matched.shape[1]), matched.T, 1)[0])
 
 
-_SETTINGS: dict[str, Any] = {
-    "dim": 20,
-    "examples": 40,
-    "of_layers": [6, 7, 8, 9],
-    "steps": [50, 200, 650, 1250],
-    "counts": [10, 14, 17, 20],
-    "step_size": 0.01,
-    "most_iterations": 24,
-    "batches": 5,
-    "prompts": 60,
-    "near": 1.5,
-    "per_layer": [2.5, 3.5],
-    "seed": 0,
-}
+class _Printed(Compared):
+    of_layers: tuple[int, ...] = (6, 7, 8, 9)
+    steps: tuple[int, ...] = (50, 200, 650, 1250)
+    counts: tuple[int, ...] = (10, 14, 17, 20)
+    most_iterations: int = 24
+    near: float = 1.5
+    per_layer: tuple[float, float] = (2.5, 3.5)
+
 
 CLAIMS = (
     Claim(
@@ -86,7 +72,7 @@ CLAIMS = (
             "fu2024, legend of Figure 7b (10, 14, 17, 20 iterations) and Figure 8 (50, 200, 400-1000, 900-1250 steps); "
             f"{CONVENTIONS}"
         ),
-        settings=presets(_SETTINGS, batches=10, prompts=320),
+        settings=presets(_Printed(), batches=10, prompts=320),
         check=_printed,
         criterion=(
             "The 95 % interval over batches of the most similar number of iterations, between whole numbers by a parabola, "

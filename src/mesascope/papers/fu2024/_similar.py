@@ -61,22 +61,41 @@ def newton(steps: Any) -> SpectralLearner:
     return FrobeniusNewton(steps)
 
 
-def tried(settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+class Compared(Settings):
+    """The prompts on which errors are compared, and the size of a gradient step."""
+
+    dim: int = 20
+    examples: int = 40
+    step_size: float = 0.01
+    batches: int = 5
+    prompts: int = 60
+    seed: int = 0
+
+
+class Tried(Compared):
+    """The largest numbers of iterations and of gradient steps, and how many numbers of steps there are up to it."""
+
+    iterations: int = 18
+    most_steps: int = 2000
+    grid: int = 60
+
+
+def tried(settings: Tried) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of iterations and of gradient steps of which errors are compared."""
-    grid = np.geomspace(1, settings["most_steps"], settings["grid"])
-    return np.arange(settings["iterations"] + 1), np.unique(np.round(grid).astype(int))
+    grid = np.geomspace(1, settings.most_steps, settings.grid)
+    return np.arange(settings.iterations + 1), np.unique(np.round(grid).astype(int))
 
 
-@shared("dim", "examples", "iterations", "most_steps", "grid", "step_size", "prompts", "batches", "seed")
-def tables(settings: Settings) -> np.ndarray:
+@shared(Tried)
+def tables(settings: Tried) -> np.ndarray:
     """`similarities` of all that is tried, for every batch: shape (batches, iterations, steps)."""
-    return np.stack([similarities(settings, str(k), *tried(settings)) for k in range(settings["batches"])])
+    return np.stack([similarities(settings, str(k), *tried(settings)) for k in range(settings.batches)])
 
 
-def similarities(settings: Settings, batch: str, iterations: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def similarities(settings: Compared, batch: str, iterations: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Mean over prompts of the cosine of the errors after 1 … N examples: shape (iterations, steps)."""
-    key = named_key(settings["seed"], "gradient steps", batch)
-    x, y = LinearRegression(settings["dim"]).sample(key, settings["examples"], settings["prompts"])
+    key = named_key(settings.seed, "gradient steps", batch)
+    x, y = LinearRegression(settings.dim).sample(key, settings.examples, settings.prompts)
     features = features_of(FrobeniusNewton, *prompt_examples(x, y))
 
     def errors(make: Any, counts: np.ndarray) -> np.ndarray:
@@ -87,5 +106,5 @@ def similarities(settings: Settings, batch: str, iterations: np.ndarray, steps: 
         return off / np.linalg.norm(off, axis=-1, keepdims=True)
 
     found = errors(lambda k: newton(k), iterations)
-    descent = errors(lambda k: SumSteps(settings["step_size"], k), steps)
-    return np.einsum("kbn,gbn->kg", found, descent) / settings["prompts"]
+    descent = errors(lambda k: SumSteps(settings.step_size, k), steps)
+    return np.einsum("kbn,gbn->kg", found, descent) / settings.prompts

@@ -10,7 +10,6 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.learners import LeastSquares, Zero, predictions
 from mesascope.models import PromptModel, prompt_transformer
 from mesascope.probes import (
@@ -25,10 +24,10 @@ from mesascope.probes import (
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Figure, Panel
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets
+from .._claim import Claim, Finding, UnsettledError, all_of, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
-from .._recorded import recorded_models
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._still_falling import fall, halves, unless_falling
 from ._newton import CONVENTIONS, PAPER
@@ -50,7 +49,7 @@ class _Layers(NamedTuple):
     left: tuple[float, float]
 
 
-def _transformer(settings: Settings) -> Finding:
+def _transformer(settings: _Transformer) -> Finding:
     """The numbers of iterations and of gradient steps that err most like every layer."""
     found = [
         _layers(
@@ -61,23 +60,23 @@ def _transformer(settings: Settings) -> Finding:
     newton, descent = (np.array([one.counts[name] for one in found]) for name in _FAMILIES)  # (seeds, layers)
     alike = {name: np.array([one.similarities[name] for one in found]) for name in (*_FAMILIES, "zero")}
     # layers before the first move the examples together; behind the last both have converged to least squares
-    compared = slice(settings["first"] - 1, settings["last"])
+    compared = slice(settings.first - 1, settings.last)
     more = [mean_interval(column) for column in np.diff(newton[:, compared], axis=1).T]
     times = [mean_interval(column) for column in np.diff(np.log(descent[:, compared]), axis=1).T]
     similar = mean_interval(alike["newton"][:, -1])
     closer = mean_interval(alike["newton"][:, -1] - alike["gradient_descent"][:, -1])
     falling = fall(*zip(*(one.left for one in found), strict=True))
-    least, most = settings["per_layer"]
+    least, most = settings.per_layer
     parts = {
         "iterations": all_of(*(above(ends, least) for _, ends in more)),
-        "gradient_steps": all_of(*(above(ends, float(np.log(settings["factor"]))) for _, ends in times)),
-        "similarity": above(similar[1], settings["similarity"]),
+        "gradient_steps": all_of(*(above(ends, float(np.log(settings.factor))) for _, ends in times)),
+        "similarity": above(similar[1], settings.similarity),
         "nearer_to_newton": above(closer[1], 0.0),
     }
     parts = {name: unless_falling(decision, falling) for name, decision in parts.items()}
     # layers that are worth too much already are not excused by more that is still to be learned
     parts["not_too_many_iterations"] = all_of(*(below(ends, most) for _, ends in more))
-    return Finding(
+    return Finding.of_parts(
         {
             "more_iterations": [mean for mean, _ in more],
             "times_as_many_gradient_steps": [float(np.exp(mean)) for mean, _ in times],
@@ -86,12 +85,12 @@ def _transformer(settings: Settings) -> Finding:
         },
         {
             "more_iterations": f"{least:g} to {most:g} with every layer",
-            "times_as_many_gradient_steps": f"above {settings['factor']} with every layer",
-            "similarity_of_the_last_layer": f"above {settings['similarity']}",
+            "times_as_many_gradient_steps": f"above {settings.factor} with every layer",
+            "similarity_of_the_last_layer": f"above {settings.similarity}",
             "similarity_above_that_of_gradient_descent": "above 0",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {
                 "more_iterations": [ends for _, ends in more],
@@ -103,24 +102,23 @@ def _transformer(settings: Settings) -> Finding:
             "gradient_steps": descent.tolist(),
             "similarities": {name: rows.tolist() for name, rows in alike.items()},
             "fall_of_the_loss_in_the_second_half": falling,
-            "meaning": f"one row per seed, by layer; compared from layer {settings['first']} to {settings['last']}; "
+            "meaning": f"one row per seed, by layer; compared from layer {settings.first} to {settings.last}; "
             "loss: ½E(ŷ − ŷ_LS)²",
         },
         {"transformer": _figure(settings, newton, descent)},
-        parts=parts,
     )
 
 
-def _problems(settings: Settings, seed: int, name: str) -> Problems:
+def _problems(settings: _Transformer, seed: int, name: str) -> Problems:
     """Prompts of one seed on which labels count after 1 … N examples: without any all learners err alike."""
-    examples = settings["examples"]
+    examples = settings.examples
     task = FewShot(examples, [0] + [1] * examples)
     key = named_key(seed, f"{name} prompts")
-    return draw_problems(LinearRegression(settings["dim"]), task, settings["tasks"], key)
+    return draw_problems(LinearRegression(settings.dim), task, settings.tasks, key)
 
 
 def _layers(
-    middle: PromptModel, end: PromptModel, probed: Problems, judged: Problems, settings: Settings
+    middle: PromptModel, end: PromptModel, probed: Problems, judged: Problems, settings: _Transformer
 ) -> _Layers:
     read = _read(end, probed, judged)
     progress = {name: layer_progress(read, family(settings), judged) for name, family in _FAMILIES.items()}
@@ -135,7 +133,7 @@ def _layers(
         for streams in (layer_streams(model, judged) for model in (middle, end))
     )
     return _Layers(
-        {name: _by_layer(one, settings["first"]) for name, one in progress.items()},
+        {name: _by_layer(one, settings.first) for name, one in progress.items()},
         {name: one.similarity.value.max(1)[1:] for name, one in (*progress.items(), ("zero", zero))},
         (before, after),
     )
@@ -151,18 +149,17 @@ def _read(model: PromptModel, probed: Problems, judged: Problems) -> np.ndarray:
     return np.stack([one(stream)[0] for one, stream in zip(maps, streams, strict=True)])
 
 
-def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+def _trained(settings: _Transformer) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one transformer per seed."""
-    sizes = (settings[name] for name in ("dim", "width", "layers", "heads", "examples"))
-    return recorded_models(
+    sizes = (settings.dim, settings.width, settings.layers, settings.heads, settings.examples)
+    return recorded_trainings(
         partial(_start, *sizes),
-        LinearRegression(settings["dim"]),
-        FewShot.every(settings["examples"]),
-        seeds_of(settings),
-        halves(settings["steps"]),
-        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=settings["steps"] // 10, clip=1.0),
-        batch=settings["batch"],
-        held_out=2,
+        LinearRegression(settings.dim),
+        FewShot.every(settings.examples),
+        halves(settings.steps),
+        settings,
+        warmup=settings.steps // 10,
+        clip=1.0,
     )
 
 
@@ -170,18 +167,18 @@ def _start(dim: int, width: int, layers: int, heads: int, examples: int, key: Ar
     return prompt_transformer(dim, width, layers, heads, examples, key=key)
 
 
-def _iterations(settings: Settings) -> StepFamily:
-    counts = np.arange(settings["most_iterations"] + 1)
+def _iterations(settings: _Transformer) -> StepFamily:
+    counts = np.arange(settings.most_iterations + 1)
     return StepFamily("newton", counts, tuple(FrobeniusNewton(int(count)) for count in counts))
 
 
-def _gradient_steps(settings: Settings) -> StepFamily:
-    most, size = settings["most_steps"], settings["step_size"]
+def _gradient_steps(settings: _Transformer) -> StepFamily:
+    most, size = settings.most_steps, settings.step_size
     counts = 2 ** np.arange(round(np.log2(most)) + 1)
     return StepFamily("gradient-descent", counts, tuple(SumSteps(size, int(count)) for count in counts))
 
 
-_FAMILIES: dict[str, Callable[[Settings], StepFamily]] = {
+_FAMILIES: dict[str, Callable[[_Transformer], StepFamily]] = {
     "newton": lambda settings: _iterations(settings),
     "gradient_descent": lambda settings: _gradient_steps(settings),
 }
@@ -200,10 +197,10 @@ def _by_layer(progress: LayerProgress, first: int) -> np.ndarray:
     return counts
 
 
-def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figure:
+def _figure(settings: _Transformer, newton: np.ndarray, descent: np.ndarray) -> Figure:
     layers = np.arange(1, newton.shape[1] + 1)
     panel: dict[str, Any] = {"xlabel": "layer"}
-    setting = f"d = {settings['dim']}, N = {settings['examples']}"
+    setting = f"d = {settings.dim}, N = {settings.examples}"
     return Figure(
         title="Layers of a softmax transformer",
         panels=(
@@ -228,6 +225,27 @@ def _figure(settings: Settings, newton: np.ndarray, descent: np.ndarray) -> Figu
     )
 
 
+class _Transformer(Trainings):
+    dim: int = 2
+    examples: int = 6
+    width: int = 32
+    layers: int = 4
+    heads: int = 4
+    rate: float = 0.004
+    steps: int = 1500
+    batch: int = 64
+    seed: int = 3
+    tasks: int = 1000
+    most_iterations: int = 40
+    most_steps: int = 16_384
+    step_size: float = 0.01
+    first: int = 2
+    last: int = 4
+    per_layer: tuple[float, float] = (1.5, 6.0)
+    factor: float = 1.5
+    similarity: float = 0.8
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/transformer",
@@ -243,27 +261,7 @@ CLAIMS = (
             f"{CONVENTIONS}"
         ),
         settings=presets(
-            {
-                "dim": 2,
-                "examples": 6,
-                "width": 32,
-                "layers": 4,
-                "heads": 4,
-                "rate": 0.004,
-                "steps": 1500,
-                "batch": 64,
-                "seed": 3,
-                "seeds": 5,
-                "tasks": 1000,
-                "most_iterations": 40,
-                "most_steps": 16_384,
-                "step_size": 0.01,
-                "first": 2,
-                "last": 4,
-                "per_layer": [1.5, 6.0],
-                "factor": 1.5,
-                "similarity": 0.8,
-            },
+            _Transformer(),
             dim=20,
             examples=40,
             width=256,

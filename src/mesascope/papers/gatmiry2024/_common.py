@@ -11,53 +11,47 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.models import (
-    LastEntry,
-    LinearAttentionStack,
-    LinearSelfAttention,
-    Looped,
-    PromptModel,
-    StackedPrompt,
-)
+from mesascope.models import Looped, PromptModel
 from mesascope.processes import LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Settings
 from .._minimized import Minimum, best_of, minimized
-from .._rotations import rotation
+from .._prompts import construction_stack, prompt_model
+from .._rotations import rotated
 
 PAPER = "gatmiry2024"
 
 
-def layer_stack(preconditioner: Any, direction: Any = None) -> LinearAttentionStack:
-    """The layer with A and u: a sum over the N examples, ρ = N, residual connection."""
-    layer = LinearSelfAttention(*theory.looped_layer(preconditioner, direction), "t-1", "examples")
-    return LinearAttentionStack([layer])
-
-
 def looped_model(preconditioner: Any, direction: Any, loops: int) -> PromptModel:
-    """The layer `loops` times, behind the stacked prompt."""
-    stack = layer_stack(preconditioner, direction)
-    return PromptModel(StackedPrompt(stack.width - 1), Looped(stack, loops), LastEntry(-1))
+    """The layer with A and u, `loops` times."""
+    stack = construction_stack(theory.looped_layer(preconditioner, direction))
+    return prompt_model(Looped(stack, loops))
 
 
-def root_of_covariance(settings: Settings) -> np.ndarray:
+class Inputs(Settings):
+    """The dimension of inputs, and the seed of the axes of Σ."""
+
+    dim: int = 5
+    seed: int = 0
+
+
+def root_of_covariance(settings: Inputs) -> np.ndarray:
     """Σ^{1/2} of a rotated Σ with eigenvalues from 0.4 to 2."""
-    dim = settings["dim"]
-    axes = rotation(np.random.default_rng([settings["seed"], dim]), dim)
-    return np.asarray((axes * np.geomspace(0.4, 2.0, dim) ** 0.5) @ axes.T)
+    dim = settings.dim
+    return rotated(np.geomspace(0.4, 2.0, dim) ** 0.5, np.random.default_rng([settings.seed, dim]))
 
 
-def regression(settings: Settings) -> LinearRegression:
+def regression(settings: Inputs) -> LinearRegression:
     """Inputs x ~ N(0, Σ), w ~ N(0, Σ⁻¹), no noise."""
     root = root_of_covariance(settings)
     sigma = root @ root
-    return LinearRegression(settings["dim"], covariance=(sigma + sigma.T) / 2, prior="inverse")
+    return LinearRegression(settings.dim, covariance=(sigma + sigma.T) / 2, prior="inverse")
 
 
-def drawn_moments(settings: Settings, examples: int, prompts: int, name: str) -> np.ndarray:
+def drawn_moments(settings: Inputs, examples: int, prompts: int, name: str) -> np.ndarray:
     """Ŝ = Σ^{-1/2} S Σ^{-1/2} of drawn prompts, shape (prompts, d, d)."""
-    key = named_key(settings["seed"], "moments", name, str(examples))
+    key = named_key(settings.seed, "moments", name, str(examples))
     x = np.asarray(regression(settings).sample(key, examples, prompts).x, float)[:, :-1]
     white = x @ np.linalg.inv(root_of_covariance(settings))
     return np.asarray(np.einsum("bni,bnj->bij", white, white) / examples)
@@ -79,7 +73,7 @@ class Fit(NamedTuple):
     starts: int
 
 
-def minimizer(moments: np.ndarray, settings: Settings, loops: int, seed: int) -> Fit:
+def minimizer(moments: np.ndarray, starts: int, loops: int, seed: int) -> Fit:
     """The weights of the least loss on drawn prompts, from random starts.
 
     On drawn prompts a valley of equally good minimizers, which are rotations of each other, falls into several whose losses
@@ -87,27 +81,25 @@ def minimizer(moments: np.ndarray, settings: Settings, loops: int, seed: int) ->
 
     Args:
         moments: Ŝ of the prompts, shape (prompts, d, d).
-        settings: those of a claim; `starts` is the number of searches.
+        starts: number of searches.
         loops: L.
         seed: of the starts.
 
     Raises:
         UnsettledError: fewer than three searches reach the least loss.
     """
-    return _fit(moments, settings, loops, seed, symmetric=False)
+    return _fit(moments, starts, loops, seed, symmetric=False)
 
 
-def symmetric_minimizer(moments: np.ndarray, settings: Settings, loops: int, seed: int) -> Fit:
+def symmetric_minimizer(moments: np.ndarray, starts: int, loops: int, seed: int) -> Fit:
     """`minimizer` among symmetric M."""
-    return _fit(moments, settings, loops, seed, symmetric=True)
+    return _fit(moments, starts, loops, seed, symmetric=True)
 
 
-def _fit(moments: np.ndarray, settings: Settings, loops: int, seed: int, symmetric: bool) -> Fit:
+def _fit(moments: np.ndarray, starts: int, loops: int, seed: int, symmetric: bool) -> Fit:
     dim, flat = moments.shape[1], jnp.asarray(np.moveaxis(moments, 0, -1))
     best = best_of(
-        lambda number: search(flat, loops, [seed, loops, dim, number], symmetric),
-        range(settings["starts"]),
-        _NEARNESS,
+        lambda number: search(flat, loops, [seed, loops, dim, number], symmetric), range(starts), _NEARNESS
     )
     m = _part(best.point[: dim * dim].reshape(dim, dim), symmetric)
     return Fit(m, best.point[dim * dim :], best.reached, best.starts)

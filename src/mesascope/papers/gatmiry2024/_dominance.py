@@ -9,9 +9,9 @@ import numpy as np
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets
+from .._claim import Claim, Finding, all_of, presets, verdict_if
 from .._intervals import above, mean_interval
-from ._common import PAPER, drawn_moments
+from ._common import PAPER, Inputs, drawn_moments
 
 
 def _ratio(loss: float, squared: float, loops: int) -> float:
@@ -19,11 +19,11 @@ def _ratio(loss: float, squared: float, loops: int) -> float:
     return 16 * squared / loss ** ((2 * loops - 1) / loops)
 
 
-def _along_multiples(settings: Settings, loops: int) -> dict[str, Any]:
+def _along_multiples(settings: _Dominance, loops: int) -> dict[str, Any]:
     """Losses and ratios at multiples of Σ⁻¹, exactly, and the least of all losses there."""
-    dim, examples = settings["dim"], settings["examples"]
+    dim, examples = settings.dim, settings.examples
     best = theory.best_multiple(dim, examples, loops)
-    multiples = best * np.asarray(settings["fractions"], float)
+    multiples = best * np.asarray(settings.fractions, float)
     losses = [theory.multiple_loss(a, dim, examples, loops) for a in multiples]
     squares = [theory.multiple_slope(a, dim, examples, loops) ** 2 / dim for a in multiples]
     return {
@@ -34,13 +34,13 @@ def _along_multiples(settings: Settings, loops: int) -> dict[str, Any]:
     }
 
 
-def _figure(cases: dict[str, Any], settings: Settings) -> Figure:
+def _figure(cases: dict[str, Any], settings: _Dominance) -> Figure:
     lines = tuple(
-        Line(x=settings["fractions"], y=np.maximum(case["ratios"], 1e-3), label=f"L = {loops}")
+        Line(x=settings.fractions, y=np.maximum(case["ratios"], 1e-3), label=f"L = {loops}")
         for loops, case in cases.items()
     )
     panel = Panel(
-        title=f"$A = a Σ^{{-1}}$, d = {settings['dim']}, n = {settings['examples']}",
+        title=f"$A = a Σ^{{-1}}$, d = {settings.dim}, n = {settings.examples}",
         xlabel="$a$ / best $a$",
         ylabel="left side / right side",
         yscale="log",
@@ -49,20 +49,20 @@ def _figure(cases: dict[str, Any], settings: Settings) -> Figure:
     return Figure(title="Gradient dominance at multiples of $Σ^{-1}$", panels=(panel,))
 
 
-def _above(settings: Settings) -> Finding:
+def _above(settings: _Dominance) -> Finding:
     """Where the loss is at least so many times that of the best multiple: at multiples of Σ⁻¹ and at random matrices."""
-    examples = settings["examples"]
+    examples = settings.examples
     groups = [
-        drawn_moments(settings, examples, settings["prompts"], f"group {number}")
-        for number in range(settings["groups"])
+        drawn_moments(settings, examples, settings.prompts, f"group {number}")
+        for number in range(settings.groups)
     ]
     ends: dict[str, Any] = {}
-    cases = {f"{loops}": _along_multiples(settings, loops) for loops in settings["loops"]}
+    cases = {f"{loops}": _along_multiples(settings, loops) for loops in settings.loops}
     exact: list[float] = []
     decisions = []
-    for loops in settings["loops"]:
+    for loops in settings.loops:
         case = cases[f"{loops}"]
-        floor = settings["floor"] * case["least_loss"]
+        floor = settings.floor * case["least_loss"]
         pairs = zip(case["losses"], case["ratios"], strict=True)
         exact += [ratio for loss, ratio in pairs if loss >= floor]
         intervals = []
@@ -78,33 +78,32 @@ def _above(settings: Settings) -> Finding:
             "least_upper_end": min(high for _, high in intervals),
         }
     low, high = (min(end[f"least_{side}_end"] for end in ends.values()) for side in ("lower", "upper"))
-    parts = {"at multiples of Σ⁻¹": decide(min(exact) >= 1), "at random matrices": all_of(*decisions)}
-    return Finding(
+    parts = {"at multiples of Σ⁻¹": verdict_if(min(exact) >= 1), "at random matrices": all_of(*decisions)}
+    return Finding.of_parts(
         {
             "least_ratio_at_multiples": min(exact),
             "least_ratio_at_random_matrices": {"lower_end": low, "upper_end": high},
         },
         {"least_ratio_at_multiples": "at least 1", "least_ratio_at_random_matrices": "lower end at least 1"},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "loops": ends,
             "multiples": len(exact),
             "along_multiples": cases,
-            "fractions": settings["fractions"],
+            "fractions": settings.fractions,
             "normalisation": _NORMALISATION,
             "meaning": "ratio of ‖∇_A ℓ‖² to ℓ^{(2L−1)/L}/16, ℓ the loss; in the figure not below 0.001",
         },
         {"gradient-dominance": _figure(cases, settings)},
-        parts=parts,
     )
 
 
-def _matrices(settings: Settings, loops: int) -> list[np.ndarray]:
+def _matrices(settings: _Dominance, loops: int) -> list[np.ndarray]:
     """c(I + sG) with random c in [0, 2] and s in [0, 1], G Gaussian, every second one symmetric."""
-    rng, dim = np.random.default_rng([settings["seed"], loops]), settings["dim"]
+    rng, dim = np.random.default_rng([settings.seed, loops]), settings.dim
     found = []
-    for number in range(settings["matrices"]):
+    for number in range(settings.matrices):
         draws = rng.normal(size=(dim, dim)) / dim**0.5
         noise = draws if number % 2 else (draws + draws.T) / 2
         found.append(rng.uniform(0, 2) * (np.eye(dim) + rng.uniform() * noise))
@@ -112,13 +111,17 @@ def _matrices(settings: Settings, loops: int) -> list[np.ndarray]:
 
 
 _NORMALISATION = "ℓ = E(ŷ − y)² without ½, Σ = I, Frobenius norm"
-_SETTINGS: dict[str, Any] = {
-    "dim": 5,
-    "examples": 40,
-    "loops": [1, 2, 4],
-    "fractions": [0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0, 1.03, 1.1, 1.25, 1.5],
-    "seed": 0,
-}
+
+
+class _Dominance(Inputs):
+    examples: int = 40
+    loops: tuple[int, ...] = (1, 2, 4)
+    fractions: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0, 1.03, 1.1, 1.25, 1.5)
+    matrices: int = 60
+    floor: float = 2.0
+    groups: int = 8
+    prompts: int = 500
+
 
 CLAIMS = (
     Claim(
@@ -134,13 +137,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, reduced",
-        settings=presets(
-            {**_SETTINGS, "matrices": 60, "floor": 2.0, "groups": 8, "prompts": 500},
-            dim=10,
-            loops=[1, 2, 4, 8],
-            matrices=500,
-            prompts=5000,
-        ),
+        settings=presets(_Dominance(), dim=10, loops=(1, 2, 4, 8), matrices=500, prompts=5000),
         check=_above,
         criterion=(
             "Both sides are compared at multiples of Σ⁻¹, exact to 1e-9, and at random matrices, symmetric and not, where the "

@@ -10,15 +10,25 @@ from mesascope.core import named_key
 from mesascope.records import Band, Figure, Line, Panel, Points, Rule
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets
+from .._claim import Claim, Finding, all_of, presets, verdict_if
 from .._intervals import below, mean_interval
 from .._shared import shared
-from ._common import PAPER, drawn_moments, looped_model, minimizer, regression, root_of_covariance
+from ._common import PAPER, Inputs, drawn_moments, looped_model, minimizer, regression, root_of_covariance
 
 
-def _more(settings: Settings) -> Finding:
+class _Errors(Inputs):
+    examples: int = 60
+    loops: int = 3
+    most: int = 18
+    sets: int = 16
+    prompts: int = 1000
+    fresh: int = 5000
+    starts: int = 8
+
+
+def _more(settings: _Errors) -> Finding:
     """Mean losses of fitted layers after every loop up to twice as many as they were fitted for."""
-    loops, means = settings["loops"], _all_errors(settings).mean(1)
+    loops, means = settings.loops, _all_errors(settings).mean(1)
     steps = {f"{k + 1}": mean_interval(means[:, k] / means[:, k - 1]) for k in range(loops, 2 * loops)}
     return Finding(
         {"loop_to_loop": [ratio for ratio, _ in steps.values()]},
@@ -32,22 +42,22 @@ def _more(settings: Settings) -> Finding:
     )
 
 
-def _turn(settings: Settings) -> Finding:
+def _turn(settings: _Turn) -> Finding:
     """The mean loss after twice the loops, and after many: the exact mean of the best multiple, and the median prompt."""
-    loops, most = settings["loops"], settings["most"]
+    loops, most = settings.loops, settings.most
     errors = _all_errors(settings)
     means, medians = errors.mean(1), np.median(errors, 1)
     twice, twice_interval = mean_interval(means[:, 2 * loops - 1] / means[:, loops - 1])
     late, late_interval = mean_interval(medians[:, most - 1] / medians[:, loops - 1])
-    best = theory.best_multiple(settings["dim"], settings["examples"], loops)
-    exact = [theory.multiple_loss(best, settings["dim"], settings["examples"], k) for k in range(1, most + 1)]
+    best = theory.best_multiple(settings.dim, settings.examples, loops)
+    exact = [theory.multiple_loss(best, settings.dim, settings.examples, k) for k in range(1, most + 1)]
     turn = 1 + int(np.argmin(exact))
     parts = {
-        "the mean falls at first": below(twice_interval, settings["low"]),
-        "the mean turns": decide(2 * loops <= turn < most and exact[-1] > exact[loops - 1]),
-        "the median goes on falling": below(late_interval, settings["low"]),
+        "the mean falls at first": below(twice_interval, settings.low),
+        "the mean turns": verdict_if(2 * loops <= turn < most and exact[-1] > exact[loops - 1]),
+        "the median goes on falling": below(late_interval, settings.low),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss_at_twice_the_loops": twice,
             "loops_of_least_exact_loss": turn,
@@ -55,13 +65,13 @@ def _turn(settings: Settings) -> Finding:
             "median_after_most_loops": late,
         },
         {
-            "loss_at_twice_the_loops": f"at most {settings['low']}",
+            "loss_at_twice_the_loops": f"at most {settings.low}",
             "loops_of_least_exact_loss": f"from {2 * loops} to {most - 1}",
             "exact_loss_after_most_loops": "above 1",
-            "median_after_most_loops": f"at most {settings['low']}",
+            "median_after_most_loops": f"at most {settings.low}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"twice": twice_interval, "median": late_interval},
             "exact_losses_of_the_best_multiple": exact,
@@ -72,32 +82,31 @@ def _turn(settings: Settings) -> Finding:
             ),
         },
         {"extra-loops": _figure(settings, means, medians, exact)},
-        parts=parts,
     )
 
 
-@shared("dim", "examples", "loops", "most", "sets", "prompts", "fresh", "starts", "seed")
-def _all_errors(settings: Settings) -> np.ndarray:
+@shared(_Errors)
+def _all_errors(settings: _Errors) -> np.ndarray:
     """(ŷ − y)² of every set, shape (sets, prompts, most)."""
-    return np.stack([_errors(settings, number) for number in range(settings["sets"])])
+    return np.stack([_errors(settings, number) for number in range(settings.sets)])
 
 
-def _errors(settings: Settings, number: int) -> np.ndarray:
+def _errors(settings: _Errors, number: int) -> np.ndarray:
     """(ŷ − y)² of fresh prompts after 1 … `most` loops of a layer fitted on a set of its own: (prompts, most)."""
-    fitted = drawn_moments(settings, settings["examples"], settings["prompts"], f"set {number}")
-    fit = minimizer(fitted, settings, settings["loops"], settings["seed"] + number)
+    fitted = drawn_moments(settings, settings.examples, settings.prompts, f"set {number}")
+    fit = minimizer(fitted, settings.starts, settings.loops, settings.seed + number)
     inverse = np.linalg.inv(root_of_covariance(settings))
-    model: Any = looped_model(inverse @ fit.matrix @ inverse, inverse @ fit.direction, settings["loops"])
-    key = named_key(settings["seed"], "fresh", str(number))
-    x, y = regression(settings).sample(key, settings["examples"], settings["fresh"])
-    streams = model.network.outputs(model.embedding(x, y[:, :-1]), loops=settings["most"])
+    model: Any = looped_model(inverse @ fit.matrix @ inverse, inverse @ fit.direction, settings.loops)
+    key = named_key(settings.seed, "fresh", str(number))
+    x, y = regression(settings).sample(key, settings.examples, settings.fresh)
+    streams = model.network.outputs(model.embedding(x, y[:, :-1]), loops=settings.most)
     return np.stack([(np.asarray(-z[:, -1, -1]) - np.asarray(y[:, -1])) ** 2 for z in streams], -1)
 
 
-def _figure(settings: Settings, means: np.ndarray, medians: np.ndarray, exact: list[float]) -> Figure:
-    counts = np.arange(1, settings["most"] + 1)
+def _figure(settings: _Errors, means: np.ndarray, medians: np.ndarray, exact: list[float]) -> Figure:
+    counts = np.arange(1, settings.most + 1)
     panel = Panel(
-        title=f"Fitted for {settings['loops']} loops, d = {settings['dim']}, n = {settings['examples']}",
+        title=f"Fitted for {settings.loops} loops, d = {settings.dim}, n = {settings.examples}",
         xlabel="loops at test time",
         ylabel="squared error",
         yscale="log",
@@ -106,24 +115,17 @@ def _figure(settings: Settings, means: np.ndarray, medians: np.ndarray, exact: l
             Band(x=counts, low=means.min(0), high=means.max(0), label="range of the sets", series=0),
             Line(x=counts, y=medians.mean(0), label="median prompt", series=1),
             Line(x=counts, y=exact, label="best $a Σ^{-1}$, exact mean", series="theory"),
-            Rule(value=settings["loops"], axis="x", label="loops of the fit", series=2),
+            Rule(value=settings.loops, axis="x", label="loops of the fit", series=2),
             Rule(value=1 + int(np.argmin(exact)), axis="x", label="least exact mean", series=3),
         ),
     )
     return Figure(title="More loops than fitted for: the mean turns, the median does not", panels=(panel,))
 
 
-_SETTINGS: dict[str, Any] = {
-    "dim": 5,
-    "examples": 60,
-    "loops": 3,
-    "most": 18,
-    "sets": 16,
-    "prompts": 1000,
-    "fresh": 5000,
-    "starts": 8,
-    "seed": 0,
-}
+class _Turn(_Errors):
+    low: float = 0.1
+
+
 _FULL: dict[str, Any] = {"prompts": 20_000, "fresh": 100_000}
 _STARTS = "Each layer is the best of eight random starts on a set of prompts; three have to reach the least loss to 1 %."
 
@@ -137,7 +139,7 @@ CLAIMS = (
         ),
         origin="paper, second-hand",
         evidence="measured, reduced",
-        settings=presets(_SETTINGS, **_FULL),
+        settings=presets(_Errors(), **_FULL),
         check=_more,
         criterion=(
             f"{_STARTS} "
@@ -163,7 +165,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, reduced",
-        settings=presets({**_SETTINGS, "low": 0.1}, **_FULL),
+        settings=presets(_Turn(), **_FULL),
         check=_turn,
         criterion=(
             f"{_STARTS} "

@@ -9,27 +9,29 @@ import numpy as np
 
 from mesascope.core import named_key
 from mesascope.dynamics import gradient_flow
-from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.models import PromptModel
 from mesascope.objectives import ExactMoments, population_loss
 from mesascope.processes import FewShot, LinearRegression
+from mesascope.theory import Construction
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity, relative_error
-from .._runs import settled
-from ._common import PAPER, layer_stack, looped_model, regression, root_of_covariance
+from .._prompts import construction_model
+from .._runs import require_finished
+from ._common import PAPER, Inputs, looped_model, regression, root_of_covariance
 
 
-def _steps(settings: Settings) -> Finding:
+def _steps(settings: _Cases) -> Finding:
     """Answers of the looped layer at u = 0 against steps that are written out."""
     errors: dict[str, float] = {}
     for name, a, _, loops, x, y in _layers(settings):
         answers = looped_model(a, None, loops)(x, y[:, :-1])
         errors[name] = relative_error(answers, _descended(x, y, a, loops))
-    return identity(errors, settings)
+    return identity(errors, settings.tolerance)
 
 
-def _closed_form(settings: Settings) -> Finding:
+def _closed_form(settings: _Cases) -> Finding:
     """Answers of the looped layer with u ≠ 0 against what is left after so many loops."""
     errors: dict[str, float] = {}
     for name, a, u, loops, x, y in _layers(settings):
@@ -37,17 +39,17 @@ def _closed_form(settings: Settings) -> Finding:
         left = theory.error_after_loops(a, moments, _weights(x, y), loops, u)
         expected = y[:, -1] - np.einsum("bi,bi->b", x[:, -1], left)
         errors[name] = relative_error(looped_model(a, u, loops)(x, y[:, :-1]), expected)
-    return identity(errors, settings)
+    return identity(errors, settings.tolerance)
 
 
-def _layers(settings: Settings) -> Iterator[tuple[str, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]]:
+def _layers(settings: _Cases) -> Iterator[tuple[str, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]]:
     """Name, A without symmetry, u, the number of loops, and prompts x, y, case by case."""
-    for dim, examples, loops in settings["cases"]:
-        rng = np.random.default_rng([settings["seed"], dim, loops])
+    for dim, examples, loops in settings.cases:
+        rng = np.random.default_rng([settings.seed, dim, loops])
         a = 0.3 * np.eye(dim) + 0.1 * rng.normal(size=(dim, dim)) / dim**0.5
         u = rng.normal(size=dim)
-        key = named_key(settings["seed"], "identity", str(dim), str(examples))
-        x, y = map(np.asarray, LinearRegression(dim).sample(key, examples, settings["prompts"]))
+        key = named_key(settings.seed, "identity", str(dim), str(examples))
+        x, y = map(np.asarray, LinearRegression(dim).sample(key, examples, settings.prompts))
         yield f"d = {dim}, n = {examples}, {loops} loops", a, u, loops, x, y
 
 
@@ -67,20 +69,20 @@ def _descended(x: np.ndarray, y: np.ndarray, a: np.ndarray, steps: int) -> np.nd
     return np.einsum("bi,bi->b", x[:, -1], np.array(answers))
 
 
-def _one_loop(settings: Settings) -> Finding:
+def _one_loop(settings: _OneLoop) -> Finding:
     """The exact loss at random weights, and where exact flows of A and u end."""
-    process, root, dim = regression(settings), root_of_covariance(settings), settings["dim"]
+    process, root, dim = regression(settings), root_of_covariance(settings), settings.dim
     gaps, flows = [], {}
-    for examples in settings["examples"]:
+    for examples in settings.examples:
         multiple, least = (float(value) for value in theory.one_loop_minimum(dim, examples))
-        for number in range(settings["starts"]):
-            rng = np.random.default_rng([settings["seed"], examples, number])
-            a = settings["scale"] * rng.normal(size=(dim, dim))
+        for number in range(settings.starts):
+            rng = np.random.default_rng([settings.seed, examples, number])
+            a = settings.scale * rng.normal(size=(dim, dim))
             u = np.asarray(rng.normal(size=dim))
             start, task = _model(a, u), FewShot(examples)
             exact = 2 * float(population_loss(start, process, task, ExactMoments()).value)
             gaps.append(abs(exact / theory.one_loop_loss(a, root @ root, examples, u) - 1))
-            run = settled(
+            run = require_finished(
                 gradient_flow(start, process, task, mask=_trained(dim), rtol=1e-8, tolerance=1e-9, saves=8)
             )
             layer: Any = run.model.network.layers[0]  # type: ignore[attr-defined]  # a LinearAttentionStack
@@ -96,46 +98,56 @@ def _one_loop(settings: Settings) -> Finding:
     }
     parts = {
         "closed form of the loss": within(max(gaps), _ROUNDING),
-        "end of A": within(measured["A"], settings["tolerance"]),
-        "end of u": within(measured["u"], settings["tolerance"]),
-        "least loss": within(measured["loss"], settings["tolerance"]),
+        "end of A": within(measured["A"], settings.tolerance),
+        "end of u": within(measured["u"], settings.tolerance),
+        "least loss": within(measured["loss"], settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         measured,
         {"exact_loss_against_the_closed_form": 0.0, "A": 0.0, "u": 0.0, "loss": 0.0},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "flows": flows,
             "meaning": "largest entries of Σ^{1/2}AΣ^{1/2}/a − I and of u; the loss relative to the least one",
         },
-        parts=parts,
     )
 
 
 def _model(a: np.ndarray, u: np.ndarray) -> PromptModel:
-    return PromptModel(StackedPrompt(len(a)), layer_stack(a, u), LastEntry(-1))
+    return construction_model(theory.looped_layer(a, u))
 
 
 def _trained(dim: int) -> PromptModel:
     """1 at the entries of A and u."""
     w_kq, w_pv = theory.looped_layer(-np.ones((dim, dim)), np.ones(dim))
     w_pv[..., -1, -1] = 0.0
-    mask = LinearAttentionStack([LinearSelfAttention(w_kq, w_pv, "t-1", "examples")])
-    return PromptModel(StackedPrompt(dim), mask, LastEntry(-1))
+    return construction_model(Construction(w_kq, w_pv))
 
 
 _ROUNDING = 1e-12  # of two exact losses, which sum some hundred terms
-_CASES: dict[str, Any] = {
-    "cases": [[1, 2, 1], [5, 20, 4], [20, 40, 16]],
-    "prompts": 32,
-    "seed": 0,
-    "tolerance": 1e-12,
-}
+
+
+class _Cases(Settings):
+    cases: tuple[tuple[int, int, int], ...] = ((1, 2, 1), (5, 20, 4), (20, 40, 16))
+    prompts: int = 32
+    seed: int = 0
+    tolerance: float = 1e-12
+
+
 _IDENTITY = (
     "Both sides are computed on drawn prompts and must agree to the rounding of double precision, 1e-12 of the largest "
     "answer."
 )
+
+
+class _OneLoop(Inputs):
+    dim: int = 3
+    examples: tuple[int, ...] = (10,)
+    starts: int = 3
+    scale: float = 0.3
+    tolerance: float = 1e-6
+
 
 CLAIMS = (
     Claim(
@@ -148,7 +160,7 @@ CLAIMS = (
         source="gatmiry2024, Proposition 3.1 (arXiv v1, section 3.4, second-hand)",
         origin="paper, second-hand",
         evidence="exact",
-        settings=presets(_CASES),
+        settings=presets(_Cases()),
         check=_steps,
         criterion=_IDENTITY,
     ),
@@ -161,7 +173,7 @@ CLAIMS = (
         source="derived here, for the layer of gatmiry2024, section 3.3 (arXiv v1, second-hand)",
         origin="ours",
         evidence="exact",
-        settings=presets(_CASES),
+        settings=presets(_Cases()),
         check=_closed_form,
         criterion=_IDENTITY,
     ),
@@ -178,12 +190,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="exact",
-        settings=presets(
-            {"dim": 3, "examples": [10], "starts": 3, "scale": 0.3, "seed": 0, "tolerance": 1e-6},
-            dim=5,
-            examples=[10, 40, 160],
-            starts=5,
-        ),
+        settings=presets(_OneLoop(), dim=5, examples=(10, 40, 160), starts=5),
         check=_one_loop,
         criterion=(
             "Two exact losses at random weights must agree to 1e-12, their rounding. Ends of flows may be 1e-6 from the "

@@ -9,23 +9,23 @@ import numpy as np
 from mesascope.records import Figure, Heatmap, Line, Panel, Points, Rule, Trace
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, all_of, presets, within
 from .._intervals import above, below, between, mean_interval
-from ._common import PAPER, Fit, drawn_moments, minimizer, symmetric_minimizer
+from ._common import PAPER, Fit, Inputs, drawn_moments, minimizer, symmetric_minimizer
 
 
-def _closeness(settings: Settings) -> Finding:
+def _closeness(settings: _Closest) -> Finding:
     """Minimisers on drawn prompts for growing n."""
-    dim, counts = settings["dim"], settings["examples"]
+    dim, counts = settings.dim, settings.examples
     found: dict[str, np.ndarray] = {}  # (counts, sets) for every number of loops
     directions, symmetric, reached = [], [], []
-    for loops in settings["loops"]:
-        found[f"{loops}"] = np.zeros((len(counts), settings["sets"]))
+    for loops in settings.loops:
+        found[f"{loops}"] = np.zeros((len(counts), settings.sets))
         for row, examples in enumerate(counts):
             best = theory.best_multiple(dim, examples, loops)
-            for number in range(settings["sets"]):
-                moments = drawn_moments(settings, examples, settings["prompts"], f"set {number}")
-                fit = minimizer(moments, settings, loops, settings["seed"] + number)
+            for number in range(settings.sets):
+                moments = drawn_moments(settings, examples, settings.prompts, f"set {number}")
+                fit = minimizer(moments, settings.starts, loops, settings.seed + number)
                 m = fit.matrix
                 found[f"{loops}"][row, number] = np.linalg.norm(m - np.eye(dim), 2)
                 directions.append(float(np.linalg.norm(fit.direction)))
@@ -35,23 +35,23 @@ def _closeness(settings: Settings) -> Finding:
     ratios = [mean_interval(later / earlier) for one in found.values() for earlier, later in pairwise(one)]
     ends = [one[-1][1] for one in distances.values()]
     parts = {
-        "u = 0": within(max(directions), settings["tolerance"]),
+        "u = 0": within(max(directions), settings.tolerance),
         "closer with every n": all_of(*(below(interval, 1.0) for _, interval in ratios)),
-        "close at the largest n": all_of(*(below(interval, settings["closest"]) for interval in ends)),
+        "close at the largest n": all_of(*(below(interval, settings.closest) for interval in ends)),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "distance_at_most_examples": {loops: one[-1][0] for loops, one in distances.items()},
             "distance_over_that_at_the_n_before": [ratio for ratio, _ in ratios],
             "largest_u": max(directions),
         },
         {
-            "distance_at_most_examples": f"at most {settings['closest']}",
+            "distance_at_most_examples": f"at most {settings.closest}",
             "distance_over_that_at_the_n_before": "below 1",
             "largest_u": 0.0,
         },
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "distances_and_intervals_95": distances,
             "intervals_95_of_the_ratios": [interval for _, interval in ratios],
@@ -61,23 +61,22 @@ def _closeness(settings: Settings) -> Finding:
             "meaning": "operator norm of Σ^{1/2}AΣ^{1/2} − I by number of loops, at every n; u as ‖Σ^{1/2}u‖",
         },
         {"minimizer": _distances(settings, distances)},
-        parts=parts,
     )
 
 
-def _distances(settings: Settings, distances: dict[str, list[tuple[float, list[float]]]]) -> Figure:
+def _distances(settings: _Closest, distances: dict[str, list[tuple[float, list[float]]]]) -> Figure:
     traces: list[Trace] = []
-    places = np.asarray(settings["examples"], float) ** -0.5
-    for series, loops in enumerate(settings["loops"]):
+    places = np.asarray(settings.examples, float) ** -0.5
+    for series, loops in enumerate(settings.loops):
         centers = [center for center, _ in distances[f"{loops}"]]
         halves = [(high - low) / 2 for _, (low, high) in distances[f"{loops}"]]
-        exact = [1 - theory.best_multiple(settings["dim"], n, loops) for n in settings["examples"]]
+        exact = [1 - theory.best_multiple(settings.dim, n, loops) for n in settings.examples]
         traces += [
             Points(x=places, y=centers, yerr=halves, label=f"minimizer, L = {loops}", series=series),
             Line(x=places, y=exact, label=f"best $a Σ^{{-1}}$, L = {loops}", series=series),
         ]
     panel = Panel(
-        title=f"Distance from $Σ^{{-1}}$, d = {settings['dim']}, n = {', '.join(map(str, settings['examples']))}",
+        title=f"Distance from $Σ^{{-1}}$, d = {settings.dim}, n = {', '.join(map(str, settings.examples))}",
         xlabel="$1/\\sqrt{n}$",
         ylabel="$\\|Σ^{1/2} A Σ^{1/2} − I\\|$",
         traces=tuple(traces),
@@ -85,19 +84,19 @@ def _distances(settings: Settings, distances: dict[str, list[tuple[float, list[f
     return Figure(title="The best looped layer on drawn prompts", panels=(panel,))
 
 
-def _rotated(settings: Settings) -> Finding:
+def _rotated(settings: _Rotated) -> Finding:
     """The loss of minimisers, free and symmetric, relative to that of the best multiple, on the same fresh prompts."""
-    dim, examples, loops = settings["dim"], settings["examples"], settings["loops"]
+    dim, examples, loops = settings.dim, settings.examples, settings.loops
     best = theory.best_multiple(dim, examples, loops)
     rivals: list[float] = []
     ratios: dict[str, list[float]] = {"free": [], "symmetric": []}
     fits: dict[str, list[Fit]] = {"free": [], "symmetric": []}
-    for number in range(settings["sets"]):
-        moments = drawn_moments(settings, examples, settings["prompts"], f"set {number}")
-        fresh = drawn_moments(settings, examples, settings["fresh"], f"fresh {number}")
+    for number in range(settings.sets):
+        moments = drawn_moments(settings, examples, settings.prompts, f"set {number}")
+        fresh = drawn_moments(settings, examples, settings.fresh, f"fresh {number}")
         rivals.append(theory.loss_and_gradient(best * np.eye(dim), fresh, loops)[0])
         for name, fitted in (("free", minimizer), ("symmetric", symmetric_minimizer)):
-            fit = fitted(moments, settings, loops, settings["seed"] + number)
+            fit = fitted(moments, settings.starts, loops, settings.seed + number)
             ratios[name].append(theory.loss_and_gradient(fit.matrix, fresh, loops)[0] / rivals[-1])
             fits[name].append(fit)
     matrices = [fit.matrix for fit in fits["free"]]
@@ -105,21 +104,21 @@ def _rotated(settings: Settings) -> Finding:
     spectra = [np.linalg.eigvals(m) for m in matrices]
     (free, free_interval), (symmetric, symmetric_interval) = (mean_interval(one) for one in ratios.values())
     size, size_interval = mean_interval(sizes)
-    low, high = settings["symmetric_within"]
+    low, high = settings.symmetric_within
     parts = {
-        "free minimizers are not symmetric": above(size_interval, settings["antisymmetric"]),
-        "their loss is lower": below(free_interval, settings["free_below"]),
+        "free minimizers are not symmetric": above(size_interval, settings.antisymmetric),
+        "their loss is lower": below(free_interval, settings.free_below),
         "symmetric minimizers are no better than the multiple": between(symmetric_interval, low, high),
     }
-    return Finding(
+    return Finding.of_parts(
         {"free_loss_ratio": free, "symmetric_loss_ratio": symmetric, "antisymmetric_part": size},
         {
-            "free_loss_ratio": f"at most {settings['free_below']}",
+            "free_loss_ratio": f"at most {settings.free_below}",
             "symmetric_loss_ratio": f"between {low} and {high}",
-            "antisymmetric_part": f"at least {settings['antisymmetric']}",
+            "antisymmetric_part": f"at least {settings.antisymmetric}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {
                 "free": free_interval,
@@ -136,13 +135,12 @@ def _rotated(settings: Settings) -> Finding:
             "eigenvalues": [{"real": one.real.tolist(), "imaginary": one.imag.tolist()} for one in spectra],
         },
         {"minimizer-is-not-symmetric": _matrices(settings, fits, ratios)},
-        parts=parts,
     )
 
 
-def _matrices(settings: Settings, fits: dict[str, list[Fit]], ratios: dict[str, list[float]]) -> Figure:
+def _matrices(settings: _Rotated, fits: dict[str, list[Fit]], ratios: dict[str, list[float]]) -> Figure:
     """Σ^{1/2}AΣ^{1/2} of the first set, less the mean of its diagonal, and the losses of all sets."""
-    identity = np.eye(settings["dim"])
+    identity = np.eye(settings.dim)
     first = {name: every[0].matrix for name, every in fits.items()}
     rests = {name: m - np.trace(m) / len(identity) * identity for name, m in first.items()}
     limit = max(float(np.abs(rest).max()) for rest in rests.values())
@@ -162,7 +160,7 @@ def _matrices(settings: Settings, fits: dict[str, list[Fit]], ratios: dict[str, 
         )
         for name, rest in rests.items()
     )
-    sets = np.arange(1, settings["sets"] + 1)
+    sets = np.arange(1, settings.sets + 1)
     losses = Panel(
         title="Losses on fresh prompts",
         xlabel="set of prompts",
@@ -173,7 +171,7 @@ def _matrices(settings: Settings, fits: dict[str, list[Fit]], ratios: dict[str, 
         ),
     )
     return Figure(
-        title=f"The best matrix for {settings['loops']} loops, d = {settings['dim']}, n = {settings['examples']}",
+        title=f"The best matrix for {settings.loops} loops, d = {settings.dim}, n = {settings.examples}",
         panels=(*shown, losses),
         caption="Left and middle: what is left of the first set's matrix when a multiple of the identity is taken away.",
     )
@@ -183,6 +181,29 @@ _STARTS = (
     "Minimizers are the best of eight random starts on each set of prompts; at least three have to reach the least loss to "
     "1 %, within which rotations of one minimizer differ."
 )
+
+
+class _Closest(Inputs):
+    loops: tuple[int, ...] = (2, 3)
+    examples: tuple[int, ...] = (40, 160, 640)
+    sets: int = 5
+    prompts: int = 500
+    starts: int = 8
+    closest: float = 0.15
+    tolerance: float = 1e-3
+
+
+class _Rotated(Inputs):
+    loops: int = 3
+    examples: int = 80
+    sets: int = 5
+    prompts: int = 2000
+    fresh: int = 20_000
+    starts: int = 8
+    free_below: float = 0.95
+    symmetric_within: tuple[float, float] = (0.99, 1.03)
+    antisymmetric: float = 0.15
+
 
 CLAIMS = (
     Claim(
@@ -195,22 +216,7 @@ CLAIMS = (
         source="gatmiry2024, Theorem 3.2 (arXiv v1, second-hand): u = 0, (1 − c)Σ⁻¹ ⪯ A ⪯ (1 + c)Σ⁻¹, c → 0 as n grows",
         origin="paper, second-hand",
         evidence="measured, reduced",
-        settings=presets(
-            {
-                "dim": 5,
-                "loops": [2, 3],
-                "examples": [40, 160, 640],
-                "sets": 5,
-                "prompts": 500,
-                "starts": 8,
-                "seed": 0,
-                "closest": 0.15,
-                "tolerance": 1e-3,
-            },
-            loops=[2, 3, 4],
-            sets=10,
-            prompts=20_000,
-        ),
+        settings=presets(_Closest(), loops=(2, 3, 4), sets=10, prompts=20_000),
         check=_closeness,
         criterion=(
             f"{_STARTS} ‖u‖ may be 1e-3, where BFGS stops; it is 0 on every set. By 95 % intervals over sets "
@@ -235,24 +241,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, reduced",
-        settings=presets(
-            {
-                "dim": 5,
-                "loops": 3,
-                "examples": 80,
-                "sets": 5,
-                "prompts": 2000,
-                "fresh": 20_000,
-                "starts": 8,
-                "seed": 0,
-                "free_below": 0.95,
-                "symmetric_within": [0.99, 1.03],
-                "antisymmetric": 0.15,
-            },
-            sets=10,
-            prompts=20_000,
-            fresh=500_000,
-        ),
+        settings=presets(_Rotated(), sets=10, prompts=20_000, fresh=500_000),
         check=_rotated,
         criterion=(
             f"{_STARTS} "

@@ -7,29 +7,29 @@ from typing import Any
 import numpy as np
 
 from mesascope.models import PromptModel
-from mesascope.probes import Identification, identify
+from mesascope.probes import Identification
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
-from .._names import answer_of, name_of, named
-from ._common import PAPER, drawn_moments, looped_model, minimizer
+from .._claim import Claim, Finding, all_of, presets
+from .._names import Asking, answer_of, identified_as, identify_all, name_of
+from ._common import PAPER, Inputs, drawn_moments, looped_model, minimizer
 
 
-def _best(settings: Settings) -> Finding:
+def _best(settings: _Best) -> Finding:
     """`identify` on the best layers for several loops: the first decides."""
-    examples = settings["examples"]
-    moments = drawn_moments(settings, examples, settings["prompts"], "named")
-    fits = {loops: minimizer(moments, settings, loops, settings["seed"]) for loops in settings["loops"]}
+    examples = settings.examples
+    moments = drawn_moments(settings, examples, settings.prompts, "named")
+    fits = {loops: minimizer(moments, settings.starts, loops, settings.seed) for loops in settings.loops}
     found = _asked(
         settings, {loops: looped_model(fit.matrix, fit.direction, loops) for loops, fit in fits.items()}
     )
-    first = settings["loops"][0]
+    first = settings.loops[0]
     return Finding(
-        _told(found),
+        _names_and_steps(found),
         {f"{first}": f"{_NAME}; of descent {first} steps"},
         None,
-        named(found[first], _NAME, first),
+        identified_as(_NAME, found[first], steps=first),
         {
             **_details(settings, found),
             "searches_that_reach_the_least_loss": {f"{loops}": fit.reached for loops, fit in fits.items()},
@@ -41,40 +41,35 @@ def _best(settings: Settings) -> Finding:
     )
 
 
-def _multiples(settings: Settings) -> Finding:
+def _multiples(settings: _Asked) -> Finding:
     """`identify` on loops of the best multiple of I."""
-    dim = settings["dim"]
-    steps = {loops: theory.best_multiple(dim, settings["examples"], loops) for loops in settings["loops"]}
+    dim = settings.dim
+    steps = {loops: theory.best_multiple(dim, settings.examples, loops) for loops in settings.loops}
     found = _asked(
         settings, {loops: looped_model(a * np.eye(dim), None, loops) for loops, a in steps.items()}
     )
     return Finding(
-        _told(found),
+        _names_and_steps(found),
         {f"{loops}": f"{_NAME}; of descent {loops} steps" for loops in found},
         None,
-        all_of(*(named(one, _NAME, loops) for loops, one in found.items())),
+        all_of(*(identified_as(_NAME, one, steps=loops) for loops, one in found.items())),
         _details(settings, found),
     )
 
 
-def _asked(settings: Settings, models: dict[int, PromptModel]) -> dict[int, Identification]:
+def _asked(settings: _Asked, models: dict[int, PromptModel]) -> dict[int, Identification]:
     """What `identify` says of every looped layer, on inputs with covariance I."""
-    process, task = LinearRegression(settings["dim"]), FewShot(settings["examples"])
-    return {
-        loops: identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        for loops, model in models.items()
-    }
+    process, task = LinearRegression(settings.dim), FewShot(settings.examples)
+    return dict(zip(models, identify_all(models.values(), process, task, settings), strict=True))
 
 
-def _told(found: dict[int, Identification]) -> dict[str, str]:
+def _names_and_steps(found: dict[int, Identification]) -> dict[str, str]:
     steps = {loops: int(one.entry(_NAME).hyperparameters["steps"]) for loops, one in found.items()}
     return {f"{loops}": f"{name_of(one)}; of descent {steps[loops]} steps" for loops, one in found.items()}
 
 
-def _details(settings: Settings, found: dict[int, Identification]) -> dict[str, Any]:
-    multiples = {
-        f"{loops}": theory.best_multiple(settings["dim"], settings["examples"], loops) for loops in found
-    }
+def _details(settings: _Asked, found: dict[int, Identification]) -> dict[str, Any]:
+    multiples = {f"{loops}": theory.best_multiple(settings.dim, settings.examples, loops) for loops in found}
     return {
         "loops": {f"{loops}": answer_of(one, _NAME) for loops, one in found.items()},
         "best_multiples": multiples,
@@ -82,28 +77,24 @@ def _details(settings: Settings, found: dict[int, Identification]) -> dict[str, 
 
 
 _NAME = "gradient-descent"
-_ASKED: dict[str, Any] = {
-    "dim": 5,
-    "examples": 40,
-    "loops": [2, 3],
-    "tasks": 400,
-    "learners": [
-        "zero",
-        "average",
-        _NAME,
-        "momentum",
-        "preconditioned-gradient-descent",
-        "gradient-descent++",
-        "newton",
-        "least-squares",
-        "ridge",
-    ],
-    "seed": 0,
-}
+
+
+class _Asked(Inputs, Asking):
+    examples: int = 40
+    loops: tuple[int, ...] = (2, 3)
+    tasks: int = 400
+
+
 _IDENTIFY = (
     "`identify` gives a layer the name of a learner within a hundredth of its squared answers if 95 % intervals over tasks "
     "put every other learner more than twice as far."
 )
+
+
+class _Best(_Asked):
+    prompts: int = 2000
+    starts: int = 8
+
 
 CLAIMS = (
     Claim(
@@ -116,7 +107,7 @@ CLAIMS = (
         source="gatmiry2024, Proposition 3.1 (arXiv v1, second-hand); Σ = I needs no preconditioner; that it is named is ours",
         origin="ours",
         evidence="measured, reduced",
-        settings=presets({**_ASKED, "loops": [3]}, loops=[2, 3, 4], tasks=5000),
+        settings=presets(_Asked(loops=(3,)), loops=(2, 3, 4), tasks=5000),
         check=_multiples,
         criterion=(
             f"{_IDENTIFY} The number of steps must be right, too; an ambiguous answer with the right one in it decides "
@@ -135,7 +126,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, reduced",
-        settings=presets({**_ASKED, "prompts": 2000, "starts": 8}, prompts=20_000, tasks=5000),
+        settings=presets(_Best(), prompts=20_000, tasks=5000),
         check=_best,
         criterion=(
             f"{_IDENTIFY} "

@@ -12,42 +12,44 @@ from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import huang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from .._identity import identity
-from ._model import PAPER, CountedPrompts, FeatureAttention, FeatureFlow, first_below, flow_of
+from ._model import (
+    PAPER,
+    CountedPrompts,
+    FeatureAttention,
+    FeatureFlow,
+    Flow,
+    Imbalanced,
+    first_below,
+    flow_of,
+)
 
 
-def _exact_loss(settings: Settings) -> Finding:
+def _exact_loss(settings: _Sums) -> Finding:
     """The sum over counts against one binomial sum, and against all prompts."""
     gaps: dict[str, float] = {}
     prompts: dict[str, float] = {}
-    for number, probabilities in enumerate(settings["laws"]):
-        size, task = len(probabilities), FewShot(settings["examples"])
+    for number, probabilities in enumerate(settings.laws):
+        size, task = len(probabilities), FewShot(settings.examples)
         process = OrthonormalFeatures(size, probabilities=probabilities)
         objective = CountedPrompts().objective(process, task)
-        for gap in settings["gaps"]:
+        for gap in settings.gaps:
             summed = float(objective(FeatureAttention(gap * jnp.eye(size))).value)
             closed = sum(
                 p * theory.equal_gap_loss(gap, k, probabilities, task.examples)
                 for k, p in enumerate(probabilities)
             )
-            gaps[f"p = {probabilities}, δ = {gap}"] = abs(summed / closed - 1)
-        scores = np.random.default_rng([settings["seed"], number]).normal(size=(size, size))
+            gaps[f"p = {list(probabilities)}, δ = {gap}"] = abs(summed / closed - 1)
+        scores = np.random.default_rng([settings.seed, number]).normal(size=(size, size))
         model = FeatureAttention(jnp.asarray(scores))
-        short = CountedPrompts().objective(process, FewShot(settings["enumerated"]))
-        listed = _loss_of_all_prompts(model, probabilities, settings["enumerated"])
-        prompts[f"p = {probabilities}, random Q"] = abs(float(short(model).value) / listed - 1)
+        short = CountedPrompts().objective(process, FewShot(settings.enumerated))
+        listed = _loss_of_all_prompts(model, probabilities, settings.enumerated)
+        prompts[f"p = {list(probabilities)}, random Q"] = abs(float(short(model).value) / listed - 1)
     errors = {"one gap: a binomial sum": gaps, "any scores: all prompts": prompts}
     worst = {name: max(found.values()) for name, found in errors.items()}
-    parts = {name: within(error, settings["tolerance"]) for name, error in worst.items()}
-    return Finding(
-        worst,
-        dict.fromkeys(worst, 0.0),
-        settings["tolerance"],
-        all_of(*parts.values()),
-        {"errors": errors},
-        parts=parts,
-    )
+    parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
+    return Finding.of_parts(worst, dict.fromkeys(worst, 0.0), settings.tolerance, parts, {"errors": errors})
 
 
 def _loss_of_all_prompts(model: FeatureAttention, probabilities: Any, examples: int) -> float:
@@ -62,74 +64,72 @@ def _loss_of_all_prompts(model: FeatureAttention, probabilities: Any, examples: 
     return float(chances @ np.mean(squares, 0) / 2)
 
 
-def _balanced(settings: Settings) -> Finding:
+def _balanced(settings: _Balanced) -> Finding:
     """Loss and attention when the flow on balanced features stops."""
     flow = flow_of(settings)
     left, matching = float(flow.loss[-1] / flow.loss[0]), float(flow.matching[-1].min())
     parts = {
-        "near-zero error in finite time": decide(left < settings["left"]),
-        "attention on the query's feature": decide(matching > settings["matching"]),
+        "near-zero error in finite time": verdict_if(left < settings.left),
+        "attention on the query's feature": verdict_if(matching > settings.matching),
     }
-    return Finding(
+    return Finding.of_parts(
         {"loss_over_that_at_the_start": left, "least_attention_to_the_matching_feature": matching},
         {
-            "loss_over_that_at_the_start": f"below {settings['left']}",
-            "least_attention_to_the_matching_feature": f"above {settings['matching']}",
+            "loss_over_that_at_the_start": f"below {settings.left}",
+            "least_attention_to_the_matching_feature": f"above {settings.matching}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "loss_with_an_infinite_gap": float(
-                np.mean(theory.least_losses(_even(settings), settings["examples"]))
+                np.mean(theory.least_losses(_even(settings.features), settings.examples))
             ),
             "end": float(flow.loss[-1]),
             "difference_between_features": float(np.ptp(np.diag(flow.scores))),
             "time_to_half_the_loss": first_below(flow.times, flow.loss / flow.loss[0], 0.5),
         },
-        {"balanced": _figure("Balanced features", flow, settings, _even(settings))},
-        parts=parts,
+        {"balanced": _figure("Balanced features", flow, settings, _even(settings.features))},
     )
 
 
-def _even(settings: Settings) -> list[float]:
-    return [1 / settings["features"]] * settings["features"]
+def _even(features: int) -> list[float]:
+    return [1 / features] * features
 
 
-def _late_rate(settings: Settings) -> Finding:
+def _late_rate(settings: _LateRate) -> Finding:
     """T (L − L_∞) at two late times, extrapolated to no gap correction."""
     ratios: dict[str, list[float]] = {}
     limits: dict[str, float] = {}
-    for size, examples in settings["cases"]:
-        case = {**settings, "features": size, "examples": examples}
-        least = float(np.mean(theory.least_losses(_even(case), examples)))
+    for size, examples in settings.cases:
+        least = float(np.mean(theory.least_losses(_even(size), examples)))
         found = []
-        for time in (settings["time"] / 4, settings["time"]):
-            end = flow_of({**case, "time": time}).loss[-1]
+        for time in (settings.time / 4, settings.time):
+            end = flow_of(Flow(features=size, examples=examples, time=time)).loss[-1]
             found.append(float((end - least) / theory.late_excess(time, size)))
         name = f"K = {size}, N = {examples}"
         ratios[name], limits[name] = found, 2 * found[1] - found[0]
     return identity(
         {name: limit - 1 for name, limit in limits.items()},
-        settings,
+        settings.tolerance,
         ratios_at_a_quarter_of_the_time_and_at_the_end=ratios,
         meaning="(L − L_∞) over (K − 1)/(4t) less 1; what is left out falls as 1/√t, as the extrapolation assumes",
     )
 
 
-def _stages(settings: Settings) -> Finding:
+def _stages(settings: _Stages) -> Finding:
     """When every excess is halved and nearly gone, and how far the others have come when the first one is halved."""
-    flow, p = flow_of(settings), settings["probabilities"]
-    halves, nearly, hundredths = (_times(flow, level) for level in (0.5, settings["left"], 0.01))
+    flow, p = flow_of(settings), settings.probabilities
+    halves, nearly, hundredths = (_times(flow, level) for level in (0.5, settings.left, 0.01))
     gone = [1 - float(np.interp(halves[0], flow.times, flow.excess[:, k])) for k in range(len(p))]
     behind = [part / gone[0] for part in gone[1:]]
     end = float(flow.excess[-1].max())
     parts = {
-        "a stage of its own": decide(max(behind) < settings["behind"]),
-        "dominant feature near zero first": decide(nearly[0] < min(nearly[1:])),
-        "all near zero in the end": decide(end < settings["left"]),
+        "a stage of its own": verdict_if(max(behind) < settings.behind),
+        "dominant feature near zero first": verdict_if(nearly[0] < min(nearly[1:])),
+        "all near zero in the end": verdict_if(end < settings.left),
     }
     before = sum(time < hundredths[0] for time in hundredths[1:])
-    return Finding(
+    return Finding.of_parts(
         {
             "time_to_half": halves,
             "way_of_the_others_over_that_of_the_dominant": behind,
@@ -137,12 +137,12 @@ def _stages(settings: Settings) -> Finding:
             "excess_left_at_the_end": end,
         },
         {
-            "way_of_the_others_over_that_of_the_dominant": f"below {settings['behind']}",
+            "way_of_the_others_over_that_of_the_dominant": f"below {settings.behind}",
             "time_to_near_zero": "least for the dominant feature",
-            "excess_left_at_the_end": f"below {settings['left']}",
+            "excess_left_at_the_end": f"below {settings.left}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "probabilities": p,
             "speeds_over_that_of_the_dominant": [q / p[0] for q in p[1:]],
@@ -152,11 +152,10 @@ def _stages(settings: Settings) -> Finding:
             ],
             "meaning": (
                 "excess: L_k minus that for an infinite gap, relative to the start; way: 1 minus it, at the first half; near "
-                f"zero: {settings['left']} of the excess"
+                f"zero: {settings.left} of the excess"
             ),
         },
         {"stages": _figure("Imbalanced features: one after the other", flow, settings, p)},
-        parts=parts,
         difference=(
             f"At 1 % of the initial excess the order is another: {before} of the {len(p) - 1} rare features get there before "
             "the dominant one."
@@ -166,18 +165,19 @@ def _stages(settings: Settings) -> Finding:
     )
 
 
-def _order(settings: Settings) -> Finding:
+def _order(settings: _Order) -> Finding:
     """When the excess of every feature has fallen to some levels."""
-    flow, p = flow_of(settings), settings["probabilities"]
-    times = {str(level): _times(flow, level) for level in settings["levels"]}
-    parts = {f"order at {level} of the excess": decide(_in_order(found, p)) for level, found in times.items()}
-    return Finding(
+    flow, p = flow_of(settings), settings.probabilities
+    times = {str(level): _times(flow, level) for level in settings.levels}
+    parts = {
+        f"order at {level} of the excess": verdict_if(_in_order(found, p)) for level, found in times.items()
+    }
+    return Finding.of_parts(
         {"times": times},
         {"times": "finite, and the earlier the more probable"},
         None,
-        all_of(*parts.values()),
+        parts,
         {"probabilities": p},
-        parts=parts,
     )
 
 
@@ -192,7 +192,7 @@ def _in_order(times: list[float], probabilities: Any) -> bool:
     return all(a < b for (q, a), (r, b) in pairwise(ranked) if q > r) and max(times) < np.inf
 
 
-def _figure(title: str, flow: FeatureFlow, settings: Settings, p: Any) -> Figure:
+def _figure(title: str, flow: FeatureFlow, settings: Flow, p: Any) -> Figure:
     shown = [k for k in range(len(p)) if k == 0 or p[k] != p[k - 1]]  # equal features have equal curves
     later = flow.times > 0
 
@@ -204,7 +204,7 @@ def _figure(title: str, flow: FeatureFlow, settings: Settings, p: Any) -> Figure
             for k in shown
         )
 
-    where = f"K = {settings['features']}, N = {settings['examples']}"
+    where = f"K = {settings.features}, N = {settings.examples}"
     return Figure(
         title=title,
         panels=(
@@ -227,8 +227,34 @@ def _figure(title: str, flow: FeatureFlow, settings: Settings, p: Any) -> Figure
     )
 
 
-_FLOW: dict[str, Any] = {"features": 4, "examples": 30}
-_IMBALANCED: dict[str, Any] = {**_FLOW, "probabilities": [0.7, 0.12, 0.1, 0.08], "time": 1000.0}
+class _Sums(Settings):
+    laws: tuple[tuple[float, ...], ...] = ((0.5, 0.5), (0.25, 0.25, 0.25, 0.25), (0.6, 0.3, 0.1))
+    gaps: tuple[float, ...] = (0.0, 1.0, 5.0, 12.0)
+    examples: int = 20
+    enumerated: int = 5
+    seed: int = 0
+    tolerance: float = 1e-12
+
+
+class _Balanced(Flow):
+    left: float = 0.01
+    matching: float = 0.95
+
+
+class _LateRate(Settings):
+    cases: tuple[tuple[int, int], ...] = ((2, 20), (4, 30))
+    time: float = 1e5
+    tolerance: float = 0.005
+
+
+class _Stages(Flow, Imbalanced):
+    behind: float = 0.5
+    left: float = 0.05
+
+
+class _Order(Flow, Imbalanced):
+    levels: tuple[float, ...] = (0.5, 0.05)
+
 
 CLAIMS = (
     Claim(
@@ -241,16 +267,7 @@ CLAIMS = (
         ),
         source="huang2024, setting (second-hand, reviews of the ICLR 2024 submission); both sums are derived here",
         origin="ours",
-        settings=presets(
-            {
-                "laws": [[0.5, 0.5], [0.25, 0.25, 0.25, 0.25], [0.6, 0.3, 0.1]],
-                "gaps": [0.0, 1.0, 5.0, 12.0],
-                "examples": 20,
-                "enumerated": 5,
-                "seed": 0,
-                "tolerance": 1e-12,
-            }
-        ),
+        settings=presets(_Sums()),
         check=_exact_loss,
         criterion=(
             "Both identities hold to a relative error of 1e-12: rounding of double precision in sums over at most 1771 vectors "
@@ -275,7 +292,7 @@ CLAIMS = (
             "huang2024, abstract (near-zero error in finite time on balanced features); attention on the matching feature is "
             "second-hand (notes on the first phase)"
         ),
-        settings=presets({**_FLOW, "time": 1000.0, "left": 0.01, "matching": 0.95}, examples=100),
+        settings=presets(_Balanced(), examples=100),
         check=_balanced,
         criterion=(
             "At time 1000 of the exact gradient flow from Q = 0 less than 0.01 of the loss is left, and every query gives "
@@ -294,10 +311,7 @@ CLAIMS = (
         source=(
             "huang2024, abstract (balanced features, the second of two phases); the rate and its constant are derived here"
         ),
-        settings=presets(
-            {"cases": [[2, 20], [4, 30]], "time": 1e5, "tolerance": 0.005},
-            cases=[[2, 20], [4, 30], [3, 100]],
-        ),
+        settings=presets(_LateRate(), cases=((2, 20), (4, 30), (3, 100))),
         check=_late_rate,
         origin="ours",
         criterion=(
@@ -315,7 +329,7 @@ CLAIMS = (
             "first, and that for queries of under-represented features later."
         ),
         source="huang2024, abstract (stage-wise convergence); sizes and thresholds are ours",
-        settings=presets({**_IMBALANCED, "behind": 0.5, "left": 0.05}, examples=100),
+        settings=presets(_Stages(), examples=100),
         check=_stages,
         criterion=(
             "In the exact gradient flow from Q = 0 the dominant feature's excess loss falls below 0.05 before that of any "
@@ -339,7 +353,7 @@ CLAIMS = (
             "the features' probabilities, also among those that are rare."
         ),
         source="huang2024, abstract (stage-wise convergence); the order among under-represented features was found here",
-        settings=presets({**_IMBALANCED, "levels": [0.5, 0.05]}, examples=100),
+        settings=presets(_Order(), examples=100),
         check=_order,
         criterion=(
             "At both levels of the excess every feature is earlier than all less probable ones. No tolerance: times of an "

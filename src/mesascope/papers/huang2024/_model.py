@@ -18,7 +18,7 @@ from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
 
 from .._claim import Settings
-from .._runs import settled
+from .._runs import require_finished
 
 PAPER = "huang2024"
 
@@ -102,30 +102,44 @@ class FeatureFlow:
     scores: np.ndarray
 
 
-def process_of(settings: Settings) -> OrthonormalFeatures:
+class Features(Settings):
+    """How many features there are, and how many examples in a prompt."""
+
+    features: int = 4
+    examples: int = 30
+
+
+class Imbalanced(Features):
+    """Features that are not equally probable."""
+
+    probabilities: tuple[float, ...] = (0.7, 0.12, 0.1, 0.08)
+
+
+class Flow(Features):
+    """How long the flow is followed."""
+
+    time: float = 1000.0
+
+
+def process_of(settings: Features) -> OrthonormalFeatures:
     """Balanced features, or those with the probabilities of the settings."""
-    return OrthonormalFeatures(settings["features"], probabilities=settings.get("probabilities"))
+    probabilities = settings.probabilities if isinstance(settings, Imbalanced) else None
+    return OrthonormalFeatures(settings.features, probabilities=probabilities)
 
 
-def flow_of(settings: Settings) -> FeatureFlow:
+def flow_of(settings: Flow) -> FeatureFlow:
     """The flow Q' = −∇L of the exact loss from Q = 0."""
-    process, task = process_of(settings), FewShot(settings["examples"])
-    start = FeatureAttention(jnp.zeros((settings["features"],) * 2))
-    flow = settled(
+    process, task = process_of(settings), FewShot(settings.examples)
+    start = FeatureAttention(jnp.zeros((settings.features,) * 2))
+    flow = require_finished(
         gradient_flow(
-            start,
-            process,
-            task,
-            engine=CountedPrompts(),
-            until=settings["time"],
-            rtol=1e-8,
-            atol=1e-10,
+            start, process, task, engine=CountedPrompts(), until=settings.time, rtol=1e-8, atol=1e-10
         )
     )
     objective, path = flow.objective, flow.trajectory.scores
     assert isinstance(objective, _CountedLoss)
     by_feature = np.asarray(jax.lax.map(objective.by_feature, path))
-    least = theory.least_losses([float(p) for p in process.probabilities], settings["examples"])
+    least = theory.least_losses([float(p) for p in process.probabilities], settings.examples)
     return FeatureFlow(
         flow.times,
         (by_feature - least) / (by_feature[0] - least),

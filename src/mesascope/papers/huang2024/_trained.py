@@ -11,17 +11,18 @@ from jax import Array
 
 from mesascope.core import named_key
 from mesascope.dynamics import Optimizer
-from mesascope.models import LastEntry, PromptModel, SoftmaxSelfAttention, StackedPrompt
+from mesascope.models import PromptModel, SoftmaxSelfAttention
 from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, below, mean_interval
-from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._prompts import prompt_model
+from .._recorded import Trainings, recorded_models, recorded_trainings
+from .._runs import Seeds, seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves, unless_falling
-from ._model import PAPER, FeatureAttention, process_of
+from ._model import PAPER, FeatureAttention, Features, Imbalanced, process_of
 
 
 def _start(dim: int, key: Array) -> PromptModel:
@@ -29,59 +30,59 @@ def _start(dim: int, key: Array) -> PromptModel:
     layer = SoftmaxSelfAttention.gaussian(
         dim + 1, 1, key=key, key_size=dim + 1, value_size=dim + 1, context="examples"
     )
-    return PromptModel(StackedPrompt(dim), layer, LastEntry(1.0))
+    return prompt_model(layer, sign=1.0)
 
 
-@shared("features", "examples", "rate", "steps", "batch", "seed", "seeds")
-def _layers(settings: Settings) -> dict[int, list[PromptModel]]:
+class _Training(Features, Trainings):
+    rate: float = 0.03
+    steps: int = 400
+    batch: int = 256
+
+
+@shared(_Training)
+def _layers(settings: _Training) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer a seed."""
-    return recorded_models(
-        partial(_start, settings["features"]),
-        OrthonormalFeatures(settings["features"]),
-        FewShot(settings["examples"]),
-        seeds_of(settings),
-        halves(settings["steps"]),
-        optimizer=Optimizer("adam", settings["rate"], "cosine"),
-        batch=settings["batch"],
-        held_out=2,
+    return recorded_trainings(
+        partial(_start, settings.features),
+        OrthonormalFeatures(settings.features),
+        FewShot(settings.examples),
+        halves(settings.steps),
+        settings,
     )
 
 
-def _layer(settings: Settings) -> Finding:
+def _layer(settings: _Layer) -> Finding:
     """Loss and attention of trained layers on fresh prompts."""
-    process, task = OrthonormalFeatures(settings["features"]), FewShot(settings["examples"])
+    process, task = OrthonormalFeatures(settings.features), FewShot(settings.examples)
     half_way, losses, matching = [], [], []
     for number, (middle, model) in enumerate(zip(*_layers(settings).values(), strict=True)):
-        key = named_key(settings["seed"], "trained layer", str(number))
-        x, y = process.sample(key, task.examples, settings["prompts"])
+        key = named_key(settings.seed, "trained layer", str(number))
+        x, y = process.sample(key, task.examples, settings.prompts)
         half_way.append(_squared_error(middle, x, y))
         losses.append(_squared_error(model, x, y))
         matching.append(_matching(model, np.asarray(x), np.asarray(y)))
     (loss, loss_interval), (score, score_interval) = mean_interval(losses), mean_interval(matching)
     falling = fall(half_way, losses)
     parts = {
-        "near-zero error": unless_falling(below(loss_interval, settings["error"]), falling),
-        "attention on the query's feature": unless_falling(
-            above(score_interval, settings["matching"]), falling
-        ),
+        "near-zero error": unless_falling(below(loss_interval, settings.error), falling),
+        "attention on the query's feature": unless_falling(above(score_interval, settings.matching), falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {"squared_error": loss, "attention_to_the_matching_feature": score},
         {
-            "squared_error": f"below {settings['error']} (predicting 0: 1)",
-            "attention_to_the_matching_feature": f"above {settings['matching']}",
+            "squared_error": f"below {settings.error} (predicting 0: 1)",
+            "attention_to_the_matching_feature": f"above {settings.matching}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {"squared_error": loss_interval, "attention": score_interval},
             "each_seed": {"squared_error": losses, "attention": matching},
-            "looking_at_all_alike": 1 / settings["features"],
+            "looking_at_all_alike": 1 / settings.features,
             "squared_error_with_an_infinite_gap": 2
             * float(np.mean(theory.least_losses([1 / process.dim] * process.dim, task.examples))),
         },
-        parts=parts,
     )
 
 
@@ -102,21 +103,21 @@ def _matching(model: PromptModel, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.sum(weights * same, 1)[same.any(1)].mean())
 
 
-def _sampled_stages(settings: Settings) -> Finding:
+def _sampled_stages(settings: _SampledStages) -> Finding:
     """Stochastic gradient descent on Q after few and after many steps."""
-    process, task = process_of(settings), FewShot(settings["examples"])
+    process, task = process_of(settings), FewShot(settings.examples)
     p = [float(q) for q in process.probabilities]
     least = theory.least_losses(p, task.examples)
     start = theory.losses_by_feature(np.zeros((len(p), len(p))), p, task.examples) - least
-    few, many = settings["steps"]
+    few, many = settings.steps
     recorded = recorded_models(
         lambda key: FeatureAttention(jnp.zeros((len(p), len(p)))),
         process,
         task,
         seeds_of(settings),
         [few, *halves(many)],
-        optimizer=Optimizer("sgd", settings["rate"]),
-        batch=settings["batch"],
+        optimizer=Optimizer("sgd", settings.rate),
+        batch=settings.batch,
         held_out=2,
     )
     early, middle, late = (  # (seeds, features)
@@ -134,28 +135,28 @@ def _sampled_stages(settings: Settings) -> Finding:
     dominant, interval = mean_interval(early[:, 0])
     ends = [mean_interval(values) for values in late.T]
     parts = {
-        "dominant feature first": below(interval, settings["dominant"]),
-        "a stage of its own": all_of(*(below(found, settings["behind"]) for _, found in behind)),
+        "dominant feature first": below(interval, settings.dominant),
+        "a stage of its own": all_of(*(below(found, settings.behind) for _, found in behind)),
         "all near zero in the end": all_of(
-            *(unless_falling(below(found, settings["left"]), falling) for _, found in ends)
+            *(unless_falling(below(found, settings.left), falling) for _, found in ends)
         ),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "left_of_the_dominant_early": dominant,
             "way_of_the_others_over_that_of_the_dominant": [center for center, _ in behind],
             "left_late": [center for center, _ in ends],
         },
         {
-            "left_of_the_dominant_early": f"below {settings['dominant']}",
-            "way_of_the_others_over_that_of_the_dominant": f"below {settings['behind']}",
-            "left_late": f"below {settings['left']}",
+            "left_of_the_dominant_early": f"below {settings.dominant}",
+            "way_of_the_others_over_that_of_the_dominant": f"below {settings.behind}",
+            "left_late": f"below {settings.left}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "probabilities": p,
-            "steps": settings["steps"],
+            "steps": settings.steps,
             "left_early": early.mean(0).tolist(),
             "fall_of_what_is_left_in_the_second_half": falling,
             "intervals_95": {
@@ -165,8 +166,22 @@ def _sampled_stages(settings: Settings) -> Finding:
             },
             "meaning": "left: exact L_k of the trained Q minus that for an infinite gap, relative to Q = 0; way: 1 minus it",
         },
-        parts=parts,
     )
+
+
+class _Layer(_Training):
+    prompts: int = 20_000
+    error: float = 0.01
+    matching: float = 0.95
+
+
+class _SampledStages(Imbalanced, Seeds):
+    rate: float = 1.0
+    steps: tuple[int, ...] = (12, 600)
+    batch: int = 256
+    dominant: float = 0.5
+    behind: float = 0.5
+    left: float = 0.05
 
 
 CLAIMS = (
@@ -180,24 +195,7 @@ CLAIMS = (
             "with its attention on examples of the query's feature."
         ),
         source="huang2024, abstract (balanced features); a whole layer, trained from random starts, is ours",
-        settings=presets(
-            {
-                "features": 4,
-                "examples": 30,
-                "rate": 0.03,
-                "steps": 400,
-                "batch": 256,
-                "seed": 0,
-                "seeds": 5,
-                "prompts": 20_000,
-                "error": 0.01,
-                "matching": 0.95,
-            },
-            features=8,
-            examples=100,
-            steps=5000,
-            seeds=10,
-        ),
+        settings=presets(_Layer(), features=8, examples=100, steps=5000, seeds=10),
         check=_layer,
         criterion=(
             "The 95 % intervals over seeds (five, full ten) lie below 0.01 of the squared error of predicting 0 and above "
@@ -216,23 +214,7 @@ CLAIMS = (
             "end brings all losses near those of attention on matching examples alone."
         ),
         source="huang2024, abstract (stage-wise convergence); drawn prompts are ours",
-        settings=presets(
-            {
-                "features": 4,
-                "probabilities": [0.7, 0.12, 0.1, 0.08],
-                "examples": 30,
-                "rate": 1.0,
-                "steps": [12, 600],
-                "batch": 256,
-                "seed": 0,
-                "seeds": 5,
-                "dominant": 0.5,
-                "behind": 0.5,
-                "left": 0.05,
-            },
-            batch=2048,
-            seeds=10,
-        ),
+        settings=presets(_SampledStages(), batch=2048, seeds=10),
         check=_sampled_stages,
         criterion=(
             "By 95 % intervals over seeds (five, full ten): after 12 steps less than half of the dominant feature's excess "

@@ -7,15 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from jax import Array
 
-from mesascope.models import (
-    MLP,
-    Embedding,
-    LastEntry,
-    LinearAttentionStack,
-    LinearSelfAttention,
-    PromptModel,
-    StackedPrompt,
-)
+from mesascope.models import MLP, Embedding, LastEntry, LinearAttentionStack, PromptModel, StackedPrompt
+from mesascope.theory import Construction
+
+from .._prompts import construction_stack
 
 PAPER = "kim2024"
 
@@ -49,7 +44,7 @@ def attention_layer(attention: Any) -> LinearAttentionStack:
     size = len(attention)
     w_kq, w_pv = np.zeros((2, 1, size + 1, size + 1))
     w_kq[0, :size, :size], w_pv[0, size, size] = attention, -1.0
-    return LinearAttentionStack([LinearSelfAttention(w_kq, w_pv, "t-1", "examples")])
+    return construction_stack(Construction(w_kq, w_pv))
 
 
 def feature_model(features: MLP, attention: Any) -> PromptModel:

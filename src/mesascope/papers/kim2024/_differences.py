@@ -51,12 +51,7 @@ DIFFERENCES = (
         "L-BFGS on the features",
         _BENIGN,
     ),
-    Difference(
-        "steps",
-        "not stated where we could read",
-        "500, full 20 000",
-        _LEARNED,
-    ),
+    Difference("steps", "not stated where we could read", "500, full 20 000", _LEARNED),
     Difference(
         "steps", "gradient flow for all time", "at most three times 5000 iterations of L-BFGS", _BENIGN
     ),

@@ -11,28 +11,28 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import beta
 
-from mesascope.models import LastEntry, PromptModel, StackedPrompt
 from mesascope.records import Decision, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import kim2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity, relative_error
-from .._runs import seeds_of
+from .._prompts import prompt_model
+from .._runs import Seeds, seeds_of
 from ._common import PAPER, attention_layer
 
 
-def _optimal_attention(settings: Settings) -> Finding:
+def _optimal_attention(settings: _Cases) -> Finding:
     """Closed form against least squares on all prompts of finitely many inputs, and the model's own loss."""
     weights: dict[str, float] = {}
     losses: dict[str, float] = {}
-    for inputs, features, targets, examples in settings["cases"]:
-        rng = np.random.default_rng([settings["seed"], inputs, features, targets, examples])
+    for inputs, features, targets, examples in settings.cases:
+        rng = np.random.default_rng([settings.seed, inputs, features, targets, examples])
         h, f = rng.normal(size=(inputs, features)), rng.normal(size=(inputs, targets))
         moments = theory.feature_moments(h, f)
         best = theory.optimal_attention(moments, examples)
         x, y = _all_prompts(h, f, examples)
         solved = _least_squares(x, y)
-        model = PromptModel(StackedPrompt(features), attention_layer(best), LastEntry(-1))
+        model = prompt_model(attention_layer(best))
         answer = np.asarray(model(jnp.asarray(x), jnp.asarray(y[:, :-1])))
         loss = float(np.mean((answer - y[:, -1]) ** 2) / 2)
         name = f"P = {inputs}, m = {features}, k = {targets}, N = {examples}"
@@ -41,10 +41,10 @@ def _optimal_attention(settings: Settings) -> Finding:
     errors = {f"{name}: W": error for name, error in weights.items()}
     errors |= {f"{name}: loss": error for name, error in losses.items()}
     parts = {
-        "the best W": within(max(weights.values()), settings["tolerance"]),
-        "its loss": within(max(losses.values()), settings["tolerance"]),
+        "the best W": within(max(weights.values()), settings.tolerance),
+        "its loss": within(max(losses.values()), settings.tolerance),
     }
-    return replace(identity(errors, settings), parts=parts)
+    return replace(identity(errors, settings.tolerance), parts=parts)
 
 
 def _all_prompts(h: np.ndarray, f: np.ndarray, examples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -66,21 +66,21 @@ class _End(NamedTuple):
     """What is left of the targets where a descent ended, and whether it came to rest there."""
 
     left: float
-    settled: bool
+    at_rest: bool
 
     def kind(self, threshold: float) -> str:
         """Good with no more left than that, bad at rest with more, open before rest."""
         # where nothing is left the loss is as steep as its ridge is small, and the gradient tells nothing
         if self.left <= threshold:
             return "good"
-        return "bad" if self.settled and self.left > threshold else "open"
+        return "bad" if self.at_rest and self.left > threshold else "open"
 
 
-def _benign(settings: Settings) -> Finding:
+def _benign(settings: _Benign) -> Finding:
     """Where descent on the features ends, for several sets of targets and widths, from several random starts each."""
-    sets, widths, threshold = seeds_of(settings), settings["widths"], settings["bad"]
+    sets, widths, threshold = seeds_of(settings), settings.widths, settings.bad
     ends = {
-        m: [[_end(seed, m, n, settings) for n in range(settings["starts"])] for seed in sets] for m in widths
+        m: [[_end(seed, m, n, settings) for n in range(settings.starts)] for seed in sets] for m in widths
     }
     left = {m: np.array([[end.left for end in row] for row in rows]) for m, rows in ends.items()}
     kinds = {m: [[end.kind(threshold) for end in row] for row in rows] for m, rows in ends.items()}
@@ -89,16 +89,16 @@ def _benign(settings: Settings) -> Finding:
     open_ends = {m: sum(row.count("open") for row in rows) for m, rows in kinds.items()}
     upper = {m: _upper_end(bad[m], len(sets)) for m in widths}
     narrow, *wide = widths
-    parts = {f"{m} features": _rare(bad[m], open_ends[m], upper[m], settings["most"]) for m in wide}
+    parts = {f"{m} features": _rare(bad[m], open_ends[m], upper[m], settings.most) for m in wide}
     parts[f"{narrow} features"] = _seen(bad[narrow], open_ends[narrow])
-    return Finding(
+    return Finding.of_parts(
         {"sets_with_bad_ends": {str(m): count for m, count in bad.items()}},
         {"sets_with_bad_ends": f"none for width {wide}, some for width {narrow}"},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "sets": len(sets),
-            "starts": settings["starts"],
+            "starts": settings.starts,
             "ends_above_the_threshold": {str(m): int(np.sum(found > threshold)) for m, found in left.items()},
             "of_them_not_at_rest": {str(m): count for m, count in open_ends.items()},
             "upper_ends": {str(m): end for m, end in upper.items()},
@@ -109,7 +109,6 @@ def _benign(settings: Settings) -> Finding:
             ),
         },
         {"landscape": _figure(left, settings)},
-        parts=parts,
     )
 
 
@@ -127,15 +126,15 @@ def _seen(bad: int, open_ends: int) -> Decision:
     return "undecided" if open_ends else "not met"
 
 
-def _end(seed: int, width: int, number: int, settings: Settings) -> _End:
+def _end(seed: int, width: int, number: int, settings: _Benign) -> _End:
     """Of quasi-Newton descent from one start, for the set of targets of a seed."""
-    shape = (settings["targets"], settings["dim"])
-    targets = np.random.default_rng([seed, settings["targets"]]).normal(size=shape)
-    found, settled = _descended(_random_features(width, settings["dim"], seed, number), targets, settings)
-    return _End(theory.relu_span_loss(found, targets)[0], settled)
+    shape = (settings.targets, settings.dim)
+    targets = np.random.default_rng([seed, settings.targets]).normal(size=shape)
+    found, at_rest = _descended(_random_features(width, settings.dim, seed, number), targets, settings)
+    return _End(theory.relu_span_loss(found, targets)[0], at_rest)
 
 
-def _descended(start: np.ndarray, targets: np.ndarray, settings: Settings) -> tuple[np.ndarray, bool]:
+def _descended(start: np.ndarray, targets: np.ndarray, settings: _Benign) -> tuple[np.ndarray, bool]:
     """Features, shape (m, d), for targets relu(v·x), v (k, d), and whether descent has come to rest there."""
 
     def loss(entries: np.ndarray) -> tuple[float, np.ndarray]:
@@ -143,11 +142,11 @@ def _descended(start: np.ndarray, targets: np.ndarray, settings: Settings) -> tu
         return value, slope.ravel()
 
     found = start.ravel()
-    for _ in range(settings["restarts"]):  # the approximate Hessian is forgotten
-        options: dict[str, Any] = {"maxiter": settings["iterations"], "gtol": 1e-7, "ftol": 1e-15}
+    for _ in range(settings.restarts):  # the approximate Hessian is forgotten
+        options: dict[str, Any] = {"maxiter": settings.iterations, "gtol": 1e-7, "ftol": 1e-15}
         found = minimize(loss, found, jac=True, method="L-BFGS-B", options=options).x
-    settled = np.abs(loss(found)[1]).max() <= settings["largest_slope"]
-    return np.asarray(found.reshape(start.shape)), bool(settled)
+    at_rest = np.abs(loss(found)[1]).max() <= settings.largest_slope
+    return np.asarray(found.reshape(start.shape)), bool(at_rest)
 
 
 def _random_features(width: int, dim: int, *seeds: int) -> np.ndarray:
@@ -160,7 +159,7 @@ def _upper_end(count: int, of: int) -> float:
     return 1.0 if count == of else float(beta.ppf(0.95, count + 1, of - count))
 
 
-def _figure(ends: dict[int, np.ndarray], settings: Settings) -> Figure:
+def _figure(ends: dict[int, np.ndarray], settings: _Benign) -> Figure:
     curves: tuple[Trace, ...] = tuple(
         Line(
             x=np.arange(1, found.size + 1) / found.size,
@@ -169,7 +168,7 @@ def _figure(ends: dict[int, np.ndarray], settings: Settings) -> Figure:
         )
         for m, found in ends.items()
     )
-    where = f"d = {settings['dim']}, {settings['seeds']} sets of {settings['targets']} targets"
+    where = f"d = {settings.dim}, {settings.seeds} sets of {settings.targets} targets"
     return Figure(
         title="No bad ends once there are more features than targets",
         panels=(
@@ -178,11 +177,30 @@ def _figure(ends: dict[int, np.ndarray], settings: Settings) -> Figure:
                 xlabel="share of all starts",
                 ylabel="targets outside of the span",
                 yscale="log",
-                traces=(*curves, Rule(value=settings["bad"], label="threshold")),
+                traces=(*curves, Rule(value=settings.bad, label="threshold")),
             ),
         ),
         caption="Ends of descent from random starts, sorted; the ridge of the Gram matrix holds the good ones at 2·10⁻⁹.",
     )
+
+
+class _Cases(Settings):
+    cases: tuple[tuple[int, int, int, int], ...] = ((3, 2, 2, 4), (5, 3, 2, 3), (4, 3, 4, 1))
+    seed: int = 0
+    tolerance: float = 1e-11
+
+
+class _Benign(Seeds):
+    dim: int = 4
+    targets: int = 4
+    widths: tuple[int, ...] = (4, 8, 16)
+    starts: int = 4
+    iterations: int = 5000
+    restarts: int = 3
+    largest_slope: float = 1e-5
+    bad: float = 1e-3
+    most: float = 0.05
+    seeds: int = 100
 
 
 CLAIMS = (
@@ -199,9 +217,7 @@ CLAIMS = (
             "derived here"
         ),
         origin="ours",
-        settings=presets(
-            {"cases": [[3, 2, 2, 4], [5, 3, 2, 3], [4, 3, 4, 1]], "seed": 0, "tolerance": 1e-11}
-        ),
+        settings=presets(_Cases()),
         check=_optimal_attention,
         criterion=(
             "S = E hhᵀ, M = E fhᵀ and G = (1 − 1/N) MᵀM + E|f|²hhᵀ/N of features h and targets f. W is that of least "
@@ -223,24 +239,7 @@ CLAIMS = (
             "kim2024, abstract (a benign landscape in the mean-field, two-timescale limit); finite widths, ReLU features "
             "without output weights and L-BFGS are ours"
         ),
-        settings=presets(
-            {
-                "dim": 4,
-                "targets": 4,
-                "widths": [4, 8, 16],
-                "starts": 4,
-                "iterations": 5000,
-                "restarts": 3,
-                "largest_slope": 1e-5,
-                "bad": 1e-3,
-                "most": 0.05,
-                "seed": 0,
-                "seeds": 100,
-            },
-            starts=10,
-            seeds=300,
-            most=0.01,
-        ),
+        settings=presets(_Benign(), starts=10, seeds=300, most=0.01),
         check=_benign,
         criterion=(
             "A set of targets is bad if a start comes to rest with more than a thousandth of the targets outside of the span; "

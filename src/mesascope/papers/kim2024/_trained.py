@@ -14,32 +14,32 @@ from mesascope.processes import FewShot, NonlinearRegression, Prompts, RandomFea
 from mesascope.records import Figure, Panel, Points
 from mesascope.theory import kim2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._intervals import below, mean_interval
 from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._runs import Seeds, seeds_of
 from .._still_falling import fall, halves, unless_falling
 from ._common import PAPER, feature_model
 
 
-def _start(settings: Settings, key: Array) -> PromptModel:
+def _start(settings: _Learning, key: Array) -> PromptModel:
     """Random features, attention W = I."""
-    sizes = (settings["dim"], settings["hidden"], settings["features"])
-    return feature_model(MLP.gaussian(sizes, key=key, activation="relu"), np.eye(settings["features"]))
+    sizes = (settings.dim, settings.hidden, settings.features)
+    return feature_model(MLP.gaussian(sizes, key=key, activation="relu"), np.eye(settings.features))
 
 
-def _trained(process: NonlinearRegression, settings: Settings, seed: int) -> list[PromptModel]:
+def _trained(process: NonlinearRegression, settings: _Learning, seed: int) -> list[PromptModel]:
     """A model half way and at the end, in the double precision in which it is judged."""
     target = process.target
     assert isinstance(target, RandomFeatures)
     recorded = recorded_models(
         lambda key: _start(settings, key),
         NonlinearRegression(process.dim, target.traced(process.dim)),  # compiled once for all targets
-        FewShot(settings["examples"]),
+        FewShot(settings.examples),
         [seed],
-        halves(settings["steps"]),
-        optimizer=Optimizer("adam", settings["rate"], "cosine", clip=1.0),
-        batch=settings["batch"],
+        halves(settings.steps),
+        optimizer=Optimizer("adam", settings.rate, "cosine", clip=1.0),
+        batch=settings.batch,
         precision="float64",
         held_out=2,
     )
@@ -57,16 +57,16 @@ class _Learned(NamedTuple):
     outside_before: float
 
 
-def _one(settings: Settings, seed: int) -> _Learned:
+def _one(settings: _Learning, seed: int) -> _Learned:
     """Targets, start and prompts all come from the seed."""
-    target = RandomFeatures(settings["targets"], seed)
-    process = NonlinearRegression(settings["dim"], target)
-    examples, variance = settings["examples"], 2 / settings["targets"]
-    x = process.law.sample(named_key(seed, PAPER, "inputs"), settings["dim"], (settings["inputs"],))
+    target = RandomFeatures(settings.targets, seed)
+    process = NonlinearRegression(settings.dim, target)
+    examples, variance = settings.examples, 2 / settings.targets
+    x = process.law.sample(named_key(seed, PAPER, "inputs"), settings.dim, (settings.inputs,))
     f = np.asarray(target.feature_values(x))
     affine = np.concatenate([np.asarray(x), np.ones((len(x), 1))], 1)
     middle, model = _trained(process, settings, seed)
-    prompts = process.sample(named_key(seed, PAPER, "prompts"), examples, settings["prompts"])
+    prompts = process.sample(named_key(seed, PAPER, "prompts"), examples, settings.prompts)
     return _Learned(
         _loss(model, prompts),
         _loss(middle, prompts),
@@ -82,7 +82,7 @@ def _loss(model: PromptModel, prompts: Prompts) -> float:
     return float(np.mean((answer - prompts.y[:, -1]) ** 2) / 2)
 
 
-def _learned(settings: Settings) -> Finding:
+def _learned(settings: _Learning) -> Finding:
     """Losses beside those of the best attention on inputs; spans of the learned features. One set of targets a seed."""
     found = [_one(settings, seed) for seed in seeds_of(settings)]
     measured = {
@@ -92,7 +92,7 @@ def _learned(settings: Settings) -> Finding:
             [one.outside / one.outside_before for one in found]
         ),
     }
-    most = dict(zip(measured, (settings["fraction"], settings["outside"], settings["gain"]), strict=True))
+    most = dict(zip(measured, (settings.fraction, settings.outside, settings.gain), strict=True))
     falling = fall([one.loss_half_way for one in found], [one.loss for one in found])
     names = dict(
         zip(
@@ -104,18 +104,17 @@ def _learned(settings: Settings) -> Finding:
     parts = {
         names[name]: unless_falling(below(ends, most[name]), falling) for name, (_, ends) in measured.items()
     }
-    return Finding(
+    return Finding.of_parts(
         {name: mean for name, (mean, _) in measured.items()},
         {name: f"below {threshold:.3g}" for name, threshold in most.items()},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {name: ends for name, (_, ends) in measured.items()},
             "each_seed": [one._asdict() for one in found],
         },
         {"learned-features": _figure(found)},
-        parts=parts,
     )
 
 
@@ -161,6 +160,22 @@ def _figure(found: list[_Learned]) -> Figure:
     )
 
 
+class _Learning(Seeds):
+    dim: int = 4
+    targets: int = 4
+    examples: int = 40
+    hidden: int = 16
+    features: int = 16
+    rate: float = 0.03
+    steps: int = 500
+    batch: int = 128
+    inputs: int = 50_000
+    prompts: int = 10_000
+    fraction: float = 0.6
+    outside: float = 0.01
+    gain: float = 1 / 3
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/learned-features",
@@ -176,23 +191,7 @@ CLAIMS = (
             "(second-hand); sizes and thresholds are ours"
         ),
         settings=presets(
-            {
-                "dim": 4,
-                "targets": 4,
-                "examples": 40,
-                "hidden": 16,
-                "features": 16,
-                "rate": 0.03,
-                "steps": 500,
-                "batch": 128,
-                "seed": 0,
-                "seeds": 5,
-                "inputs": 50_000,
-                "prompts": 10_000,
-                "fraction": 0.6,
-                "outside": 0.01,
-                "gain": 1 / 3,
-            },
+            _Learning(),
             dim=10,
             targets=10,
             examples=200,

@@ -1,4 +1,4 @@
-"""The paper's layer with random weights, and the step that its weights make."""
+"""The paper's layer, a sum over the examples, with random weights, and the step that its weights make."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ from typing import Any
 import numpy as np
 from jax import Array
 
-from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.models import LinearSelfAttention, PromptModel
 from mesascope.theory import Construction
 
+from .._prompts import construction_model
+
 PAPER = "mahankali2024"
-
-
-def layer_model(construction: Construction) -> PromptModel:
-    """One layer whose sums run over the examples, with ρ = 1."""
-    layer = LinearSelfAttention(*construction, "1", "examples")
-    return PromptModel(StackedPrompt(layer.width - 1), LinearAttentionStack([layer]), LastEntry(-1))
 
 
 def random_layer(dim: int, scale: float, key: Array) -> PromptModel:
     """Every entry of W^KQ and W^PV independent N(0, scale²)."""
     drawn = LinearSelfAttention.gaussian(dim + 1, 1, scale, key=key)
-    return layer_model(Construction(np.asarray(drawn.w_kq), np.asarray(drawn.w_pv)))
+    return construction_model(Construction(np.asarray(drawn.w_kq), np.asarray(drawn.w_pv)), "1")
 
 
 def step_of(model: PromptModel) -> tuple[np.ndarray, float]:

@@ -15,29 +15,29 @@ from mesascope.theory import mahankali2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, within
 from .._exact_search import best_layer
-from .._rotations import rotation
-from ._layer import PAPER, layer_model, random_layer, step_of
+from .._prompts import construction_model
+from .._rotations import rotated
+from ._layer import PAPER, random_layer, step_of
 
 
-def _isotropic(settings: Settings) -> Finding:
+def _isotropic(settings: _Search) -> Finding:
     """Isotropic inputs and weights: one step of gradient descent."""
-    cases = [(dim, n, noise, np.eye(dim)) for dim, n, noise in settings["cases"]]
+    cases = [(dim, n, noise, np.eye(dim)) for dim, n, noise in settings.cases]
     finding, steps = _searched(settings, cases)
     return Finding(**{**finding, "figures": {"steps": _figure(settings, steps)}})
 
 
-def _anisotropic(settings: Settings) -> Finding:
+def _anisotropic(settings: _Search) -> Finding:
     """Inputs N(0, Σ) and weights N(0, Σ⁻¹): one step with the preconditioner Σ⁻¹."""
-    rng = np.random.default_rng(settings["seed"])
+    rng = np.random.default_rng(settings.seed)
     cases = []
-    for dim, n, noise in settings["cases"]:
-        axes = rotation(rng, dim)
-        cases.append((dim, n, noise, (axes * np.geomspace(0.4, 2.0, dim)) @ axes.T))
+    for dim, n, noise in settings.cases:
+        cases.append((dim, n, noise, rotated(np.geomspace(0.4, 2.0, dim), rng)))
     finding, _ = _searched(settings, cases)
     return Finding(**finding)
 
 
-def _searched(settings: Settings, cases: list[Any]) -> tuple[dict[str, Any], list[tuple[int, float, float]]]:
+def _searched(settings: _Search, cases: list[Any]) -> tuple[dict[str, Any], list[tuple[int, float, float]]]:
     """The best of searches from random weights in every case: its loss and its weights beside those of the step."""
     excesses, errors, strays, constructed, steps = [], [], [], [], []
     ends: dict[str, dict[str, Any]] = {}
@@ -45,11 +45,11 @@ def _searched(settings: Settings, cases: list[Any]) -> tuple[dict[str, Any], lis
         process, task = LinearRegression(dim, None, sigma, "inverse", noise), FewShot(n)
         step = float(theory.step_size(dim, n, noise**2))
         least = float(theory.least_loss(dim, n, noise**2))
-        built = layer_model(theory.one_step(dim, step, sigma))
+        built = construction_model(theory.one_step(dim, step, sigma), "1")
         constructed.append(
             abs(float(population_loss(built, process, task, ExactMoments()).value) / least - 1)
         )
-        model, best = best_layer(_starts(dim, n, settings), process, task, settings["same"], settings["rest"])
+        model, best = best_layer(_starts(dim, n, settings), process, task, settings.same, settings.rest)
         found, others = step_of(model)
         excesses.append(best.value / least - 1)
         errors.append(float(np.abs(found @ sigma / step - np.eye(dim)).max()))
@@ -66,11 +66,11 @@ def _searched(settings: Settings, cases: list[Any]) -> tuple[dict[str, Any], lis
         "error_of_the_step": max(errors),
         "other_weights": max(strays),
     }
-    limit = settings["tolerance"]
+    limit = settings.tolerance
     parts = {
         "the step has its loss": within(max(constructed), 1e-12),
         "no search ends below it": within(-min(excesses), 1e-12),
-        "the best one ends at it": within(max(excesses), settings["same"]),
+        "the best one ends at it": within(max(excesses), settings.same),
         "as this step": within(measured["error_of_the_step"], limit),
         "all other weights are 0": within(measured["other_weights"], limit),
     }
@@ -87,19 +87,18 @@ def _searched(settings: Settings, cases: list[Any]) -> tuple[dict[str, Any], lis
     }, steps
 
 
-def _starts(dim: int, n: int, settings: Settings) -> list[PromptModel]:
+def _starts(dim: int, n: int, settings: _Search) -> list[PromptModel]:
     """Random weights in all entries."""
     keys = [
-        named_key(settings["seed"], "start", str(dim), str(n), str(number))
-        for number in range(settings["starts"])
+        named_key(settings.seed, "start", str(dim), str(n), str(number)) for number in range(settings.starts)
     ]
-    return [random_layer(dim, settings["scale"], key) for key in keys]
+    return [random_layer(dim, settings.scale, key) for key in keys]
 
 
-def _figure(settings: Settings, steps: list[tuple[int, float, float]]) -> Figure:
+def _figure(settings: _Search, steps: list[tuple[int, float, float]]) -> Figure:
     traces: list[Trace] = []
-    grid = np.linspace(0, 1.2 * max(noise for _, _, noise in settings["cases"]), 50)
-    for series, (dim, n) in enumerate(sorted({(dim, n) for dim, n, _ in settings["cases"]})):
+    grid = np.linspace(0, 1.2 * max(noise for _, _, noise in settings.cases), 50)
+    for series, (dim, n) in enumerate(sorted({(dim, n) for dim, n, _ in settings.cases})):
         exact = [float(theory.step_size(dim, n, float(noise) ** 2)) for noise in grid]
         traces.append(Line(x=grid, y=exact, label=f"1/(n + d + 1 + σ²), n = {n}", series=series))
         found = [(noise, step) for count, noise, step in steps if count == n]
@@ -110,7 +109,7 @@ def _figure(settings: Settings, steps: list[tuple[int, float, float]]) -> Figure
         title="The step of the best layer",
         panels=(
             Panel(
-                title=f"d = {settings['cases'][0][0]}",
+                title=f"d = {settings.cases[0][0]}",
                 xlabel="noise level $\\sigma$",
                 ylabel="step size $\\eta$",
                 traces=tuple(traces),
@@ -125,14 +124,17 @@ _REASON = (
     "entry of the gradient is above 1e-6, and the loss is quadratic there. "
 )
 _HISTORY = "Twelve gradient flows a case were used before, of which 3 to 7 arrived at the step with d = 2 and all with d = 5."
-_SETTINGS: dict[str, Any] = {
-    "starts": 24,
-    "scale": 0.1,
-    "rest": 1e-6,
-    "same": 1e-6,
-    "seed": 0,
-    "tolerance": 1e-5,
-}
+
+
+class _Search(Settings):
+    cases: tuple[tuple[int, int, float], ...]
+    starts: int = 24
+    scale: float = 0.1
+    rest: float = 1e-6
+    same: float = 1e-6
+    seed: int = 0
+    tolerance: float = 1e-5
+
 
 CLAIMS = (
     Claim(
@@ -149,8 +151,8 @@ CLAIMS = (
         origin="paper, second-hand",
         evidence="exact",
         settings=presets(
-            {**_SETTINGS, "cases": [[2, 6, 0.5], [2, 6, 2.0], [2, 12, 0.5]]},
-            cases=[[5, 10, 0.0], [5, 10, 1.0], [5, 10, 3.0], [5, 50, 0.0], [5, 50, 1.0], [5, 50, 3.0]],
+            _Search(cases=((2, 6, 0.5), (2, 6, 2.0), (2, 12, 0.5))),
+            cases=((5, 10, 0.0), (5, 10, 1.0), (5, 10, 3.0), (5, 50, 0.0), (5, 50, 1.0), (5, 50, 3.0)),
         ),
         check=_isotropic,
         criterion=(
@@ -172,7 +174,7 @@ CLAIMS = (
         ),
         origin="paper, second-hand",
         evidence="exact",
-        settings=presets({**_SETTINGS, "cases": [[2, 6, 0.5]]}, cases=[[5, 10, 1.0], [5, 50, 1.0]]),
+        settings=presets(_Search(cases=((2, 6, 0.5),)), cases=((5, 10, 1.0), (5, 50, 1.0))),
         check=_anisotropic,
         criterion=(
             f"{_REASON}The preconditioner is Σ⁻¹ and the step that of isotropic inputs, both derived here. Cases are d, n, σ; "

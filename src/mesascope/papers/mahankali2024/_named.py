@@ -2,51 +2,38 @@
 
 from __future__ import annotations
 
-from mesascope.probes import identify
 from mesascope.theory import mahankali2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._intervals import between, mean_interval
-from .._names import answer_of, name_of, named
+from .._names import Asking, answer_of, identified_as, identify_all, name_of
 from .._still_falling import unless_falling
 from ._layer import PAPER
-from ._nonlinear_targets import (
-    FULL_SIZES,
-    REST,
-    SETTINGS,
-    data,
-    relative_steps,
-    test_prompts,
-    trained_layers,
-)
+from ._nonlinear_targets import FULL_SIZES, REST, Judged, data, relative_steps, test_prompts, trained_layers
 
 
-def _named(settings: Settings) -> Finding:
+def _named(settings: _Named) -> Finding:
     """Whether layers that came near the lowest loss are called one step of gradient descent, and of which size."""
     process, task = data(settings)
     layers = trained_layers(settings, test_prompts(settings))
-    found = {
-        f"{number}": identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        for number, model in zip(layers.numbers, layers.arrived, strict=True)
-    }
-    steps, near = relative_steps(settings, layers), settings["within"]
+    answers = identify_all(layers.arrived, process, task, settings)
+    found = dict(zip(map(str, layers.numbers), answers, strict=True))
+    steps, near = relative_steps(settings, layers), settings.within
     step, interval = mean_interval(steps)
-    sizes = settings["dim"], settings["examples"], settings["noise"] ** 2
+    sizes = settings.dim, settings.examples, settings.noise**2
     linear = float(theory.step_size(*sizes) / theory.relu_step_size(*sizes))
     parts = {
-        "name": unless_falling(
-            all_of(*(named(one, _NAME, steps=1) for one in found.values())), layers.falling
-        ),
+        "name": unless_falling(identified_as(_NAME, *answers, steps=1), layers.falling),
         "size of the step": unless_falling(between(interval, 1 - near, 1 + near), layers.falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "names": {number: name_of(one) for number, one in found.items()},
             "step_relative_to_closed_form": step,
         },
         {"names": f"{_NAME}, one step", "step_relative_to_closed_form": 1.0},
         near,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": layers.falling,
             "step_interval_95": interval,
@@ -54,11 +41,16 @@ def _named(settings: Settings) -> Finding:
             "step_for_linear_targets_relative_to_it": linear,
             "seeds": {number: answer_of(one, _NAME) for number, one in found.items()},
         },
-        parts=parts,
     )
 
 
 _NAME = "gradient-descent"
+
+
+class _Named(Judged, Asking):
+    within: float = 0.05
+    tasks: int = 400
+
 
 CLAIMS = (
     Claim(
@@ -74,26 +66,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, reduced",
-        settings=presets(
-            {
-                **SETTINGS,
-                "within": 0.05,
-                "tasks": 400,
-                "learners": [
-                    "zero",
-                    "average",
-                    _NAME,
-                    "momentum",
-                    "preconditioned-gradient-descent",
-                    "gradient-descent++",
-                    "newton",
-                    "least-squares",
-                    "ridge",
-                ],
-            },
-            **FULL_SIZES,
-            tasks=2000,
-        ),
+        settings=presets(_Named(), **FULL_SIZES, tasks=2000),
         check=_named,
         criterion=(
             "`identify` calls a learner what the layer does if it lies within a hundredth of its squared answers, and takes "

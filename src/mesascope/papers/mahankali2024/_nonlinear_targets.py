@@ -8,30 +8,52 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel
 from mesascope.objectives import sample_losses
 from mesascope.processes import FewShot, NonlinearRegression, TwoLayerReLU
 from mesascope.theory import mahankali2024 as theory
 
 from .. import _intervals
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, presets, within
+from .._claim import Claim, Finding, UnsettledError, all_of, presets, within
 from .._intervals import below, mean_interval
-from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._prompts import construction_model
+from .._recorded import Trainings, recorded_trainings
 from .._shared import shared
 from .._still_falling import fall, halves, loss_between, unless_falling
-from ._layer import PAPER, layer_model, random_layer, step_of
+from ._layer import PAPER, random_layer, step_of
 
 
-def _relu(settings: Settings) -> Finding:
+class Training(Trainings):
+    """Random ReLU networks, and the trainings on them."""
+
+    dim: int = 3
+    examples: int = 10
+    noise: float = 0.5
+    hidden: int = 20
+    scale: float = 0.1
+    rate: float = 0.005
+    steps: int = 1500
+    batch: int = 512
+    seeds: int = 8
+
+
+class Judged(Training):
+    """How near the lowest loss a layer counts as arrived, on how many prompts."""
+
+    arrived: float = 0.05
+    prompts: int = 50_000
+
+
+def _relu(settings: _Relu) -> Finding:
     """Shapes and losses of trained layers beside the best step."""
-    dim, n, noise = settings["dim"], settings["examples"], settings["noise"]
+    dim, n, noise = settings.dim, settings.examples, settings.noise
     _, task = data(settings)
     best = float(theory.relu_step_size(dim, n, noise**2))
     least = float(theory.relu_least_loss(dim, n, noise**2))
     prompts = test_prompts(settings)
-    reference = np.asarray(sample_losses(layer_model(theory.one_step(dim, best)), prompts, task), float)
+    reference = np.asarray(
+        sample_losses(construction_model(theory.one_step(dim, best), "1"), prompts, task), float
+    )
     z = float((reference.mean() - least) / (reference.std(ddof=1) / len(reference) ** 0.5))
     layers = trained_layers(settings, prompts)
     gaps = (layers.losses - reference.mean()) / least
@@ -43,22 +65,22 @@ def _relu(settings: Settings) -> Finding:
     }
     means = {name: mean_interval(values) for name, values in each.items()}
     intervals = {name: interval for name, (_, interval) in means.items()}
-    near, close, falling = settings["within"], settings["loss_within"], layers.falling
+    near, close, falling = settings.within, settings.loss_within, layers.falling
     parts = {
         "a multiple of the identity": unless_falling(
             below(intervals["distance_from_identity"], near), falling
         ),
         "all other weights are small": unless_falling(below(intervals["other_weights"], near), falling),
         "the loss of the best step": all_of(
-            within(abs(z), settings["largest_z"]),
+            within(abs(z), settings.largest_z),
             loss_between(intervals["loss_above_the_step"], -close, close, falling),
         ),
     }
-    return Finding(
+    return Finding.of_parts(
         {name: center for name, (center, _) in means.items()},
         dict.fromkeys(means, 0.0),
         near,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": intervals,
             "each_seed_that_arrives": each,
@@ -68,14 +90,13 @@ def _relu(settings: Settings) -> Finding:
             "least_loss": least,
             "z_of_the_least_loss": z,
         },
-        parts=parts,
     )
 
 
-def relative_steps(settings: Settings, layers: Layers) -> list[float]:
+def relative_steps(settings: Training, layers: Layers) -> list[float]:
     """Step sizes of layers over that of the closed form."""
-    best = theory.relu_step_size(settings["dim"], settings["examples"], settings["noise"] ** 2)
-    return [float(np.trace(step_of(model)[0])) / settings["dim"] / float(best) for model in layers.arrived]
+    best = theory.relu_step_size(settings.dim, settings.examples, settings.noise**2)
+    return [float(np.trace(step_of(model)[0])) / settings.dim / float(best) for model in layers.arrived]
 
 
 class Layers(NamedTuple):
@@ -94,7 +115,7 @@ class Layers(NamedTuple):
     falling: float
 
 
-def trained_layers(settings: Settings, prompts: Any) -> Layers:
+def trained_layers(settings: Judged, prompts: Any) -> Layers:
     """The layers, judged on prompts.
 
     Raises:
@@ -106,46 +127,42 @@ def trained_layers(settings: Settings, prompts: Any) -> Layers:
         np.array([float(sample_losses(model, prompts, task).mean()) for model in models])
         for models in recorded.values()
     )
-    least = float(theory.relu_least_loss(settings["dim"], settings["examples"], settings["noise"] ** 2))
-    (numbers,) = np.nonzero(end <= end.min() + settings["arrived"] * least)
+    least = float(theory.relu_least_loss(settings.dim, settings.examples, settings.noise**2))
+    (numbers,) = np.nonzero(end <= end.min() + settings.arrived * least)
     if len(numbers) < _intervals.FEWEST:
         raise UnsettledError(
             f"{len(numbers)} of {len(end)} layers came near the lowest loss; take more seeds"
         )
-    unavoidable = settings["noise"] ** 2 / 2
+    unavoidable = settings.noise**2 / 2
     return Layers(
         end,
         numbers,
-        [recorded[settings["steps"]][number] for number in numbers],
+        [recorded[settings.steps][number] for number in numbers],
         fall(middle[numbers] - unavoidable, end[numbers] - unavoidable),
     )
 
 
-def test_prompts(settings: Settings) -> Any:
+def test_prompts(settings: Judged) -> Any:
     """Prompts that nothing was trained on."""
     process, _ = data(settings)
-    return process.sample(named_key(settings["seed"], "test"), settings["examples"], settings["prompts"])
+    return process.sample(named_key(settings.seed, "test"), settings.examples, settings.prompts)
 
 
-def data(settings: Settings) -> tuple[NonlinearRegression, FewShot]:
+def data(settings: Training) -> tuple[NonlinearRegression, FewShot]:
     """Labels of random two-layer ReLU networks, with noise."""
-    targets = TwoLayerReLU(settings["hidden"])
-    return NonlinearRegression(settings["dim"], targets, noise=settings["noise"]), FewShot(
-        settings["examples"]
-    )
+    targets = TwoLayerReLU(settings.hidden)
+    return NonlinearRegression(settings.dim, targets, noise=settings.noise), FewShot(settings.examples)
 
 
-@shared("dim", "examples", "noise", "hidden", "scale", "rate", "steps", "batch", "seed", "seeds")
-def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+@shared(Training)
+def _trained(settings: Training) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer per seed, from random weights in all entries."""
-    return recorded_models(
-        partial(random_layer, settings["dim"], settings["scale"]),
+    return recorded_trainings(
+        partial(random_layer, settings.dim, settings.scale),
         *data(settings),
-        seeds_of(settings),
-        halves(settings["steps"]),
-        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=20),
-        batch=settings["batch"],
-        held_out=2,
+        halves(settings.steps),
+        settings,
+        warmup=20,
     )
 
 
@@ -155,21 +172,14 @@ def _from_identity(step: np.ndarray) -> float:
     return float(np.linalg.norm(step / np.trace(step) * dim - np.eye(dim)) / dim**0.5)
 
 
-SETTINGS: dict[str, Any] = {
-    "dim": 3,
-    "examples": 10,
-    "noise": 0.5,
-    "hidden": 20,
-    "scale": 0.1,
-    "arrived": 0.05,
-    "rate": 0.005,
-    "steps": 1500,
-    "batch": 512,
-    "seeds": 8,
-    "prompts": 50_000,
-    "seed": 0,
-}
 FULL_SIZES: dict[str, Any] = {"dim": 5, "examples": 40, "hidden": 100, "steps": 5000, "seeds": 12}
+
+
+class _Relu(Judged):
+    within: float = 0.05
+    loss_within: float = 0.01
+    largest_z: float = 4.0
+
 
 REST = (
     "Layers count that come within 5 % of the lowest loss of all seeds; those at a local minimum miss it by 14 %. Where the "
@@ -190,10 +200,7 @@ CLAIMS = (
         ),
         origin="paper, second-hand",
         evidence="measured, reduced",
-        settings=presets(
-            {**SETTINGS, "within": 0.05, "loss_within": 0.01, "largest_z": 4.0},
-            **FULL_SIZES,
-        ),
+        settings=presets(_Relu(), **FULL_SIZES),
         check=_relu,
         criterion=(
             "95 % intervals over seeds, at least five: the preconditioner is within 5 % of a multiple of the identity, all "

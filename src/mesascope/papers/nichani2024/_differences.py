@@ -75,10 +75,7 @@ DIFFERENCES = (
     Difference("batch", "1024 (`single_parent.py:24`)", "128; full: 1024", claims=_TRAINED),
     Difference("batch", "1024 (`single_parent.py:24`)", "128", claims=_FULL_MODEL, presets=("small",)),
     Difference(
-        "precision",
-        "single (nothing set in the program)",
-        "double",
-        claims=(*_REDUCED, *_FULL_MODEL),
+        "precision", "single (nothing set in the program)", "double", claims=(*_REDUCED, *_FULL_MODEL)
     ),
     Difference(
         "seeds",

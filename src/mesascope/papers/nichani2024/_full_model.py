@@ -15,7 +15,7 @@ from mesascope.dynamics import Optimizer
 from mesascope.processes import MarkovTree, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets
+from .._claim import Claim, Finding, presets, verdict_if
 from .._intervals import above, below, mean_interval
 from .._recorded import recorded_models
 from .._runs import seeds_of
@@ -23,6 +23,7 @@ from .._shared import shared
 from .._still_falling import fall, halves
 from ._model import (
     PAPER,
+    Graphs,
     best_on_grid,
     causal_softmax,
     counted_losses,
@@ -80,24 +81,34 @@ def _attention(stream: Array, scores: Array) -> Array:
     return causal_softmax(stream @ scores @ jnp.swapaxes(stream, -1, -2))
 
 
-@shared(
-    *("positions", "states", "alpha", "method", "rate", "schedule", "steps", "batch", "seed", "seeds"),
-    *("floor", "sharpness", "chosen_on", "sequences"),
-)
-def _trainings(settings: Settings) -> list[dict[str, Any]]:
+class _Training(Graphs):
+    method: str = "adam"
+    schedule: str = "cosine"
+    rate: float = 0.02
+    steps: int = 600
+    batch: int = 128
+    seed: int = 10
+    floor: float = 0.1
+    sharpness: tuple[int, ...] = (4, 6, 8, 10, 12, 15, 20, 30, 60)
+    chosen_on: int = 2000
+    sequences: int = 5000
+
+
+@shared(_Training)
+def _trainings(settings: _Training) -> list[dict[str, Any]]:
     """Attention of the first layer and losses on fresh sequences, seed by seed; chains, the program's default."""
-    process = MarkovTree.chain(settings["positions"], settings["states"], settings["alpha"])
+    process = MarkovTree.chain(settings.positions, settings.states, settings.alpha)
     return [_trained(process, seed, settings) for seed in seeds_of(settings)]
 
 
-def _trained(process: MarkovTree, seed: int, settings: Settings) -> dict[str, Any]:
-    training = (settings[name] for name in ("method", "schedule", "rate", "steps", "batch"))
+def _trained(process: MarkovTree, seed: int, settings: _Training) -> dict[str, Any]:
+    training = (settings.method, settings.schedule, settings.rate, settings.steps, settings.batch)
     middle, end = full_trained(process, seed, *training)
-    sample = drawn(process, settings["chosen_on"] + settings["sequences"], "full model", seed=seed)
-    chosen, judged = np.split(sample, [settings["chosen_on"]])
-    floors = [settings["floor"]]
-    tried = [counted_losses(process, chosen, beta, floors).mean() for beta in settings["sharpness"]]
-    beta = best_on_grid(settings["sharpness"], tried)
+    sample = drawn(process, settings.chosen_on + settings.sequences, "full model", seed=seed)
+    chosen, judged = np.split(sample, [settings.chosen_on])
+    floors = [settings.floor]
+    tried = [counted_losses(process, chosen, beta, floors).mean() for beta in settings.sharpness]
+    beta = best_on_grid(settings.sharpness, tried)
     attention = _mean_attention(end, chosen[:, :-1])
     children = [child for child, parent in enumerate(process.graph) if parent is not None]
     sources = [parent for parent in process.graph if parent is not None]
@@ -147,31 +158,30 @@ def _mean_attention(model: FullTransformer, symbols: np.ndarray) -> np.ndarray:
     return np.asarray(_attention_of(model, jnp.asarray(symbols)), float)
 
 
-def _finds(settings: Settings) -> Finding:
+def _finds(settings: _Finds) -> Finding:
     """First-layer attention of trained models on the parents."""
     rows = _trainings(settings)
     mean, interval = mean_interval([np.mean(row["on_parents"]) for row in rows])
     found = min(row["parents_found"] for row in rows)
     parts = {
-        "in the mean": above(interval, settings["mean"]),
-        "every parent is attended to most": decide(found == 1),
+        "in the mean": above(interval, settings.mean),
+        "every parent is attended to most": verdict_if(found == 1),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "attention_to_parents": mean,
             "least_of_all_positions": min(min(row["on_parents"]) for row in rows),
             "parents_found": found,
         },
-        {"attention_to_parents": f"above {settings['mean']}", "parents_found": 1.0},
+        {"attention_to_parents": f"above {settings.mean}", "parents_found": 1.0},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "interval_95": interval,
             "each_seed": [row["on_parents"] for row in rows],
             "parents": rows[0]["parents"],
         },
         {"full-model": _figure(rows[0])},
-        parts=parts,
     )
 
 
@@ -196,7 +206,7 @@ def _figure(row: dict[str, Any]) -> Figure:
     )
 
 
-def _nears(settings: Settings) -> Finding:
+def _nears(settings: _Training) -> Finding:
     """Losses of trained models beside attention along the graph with a fixed ε, and the posterior mean."""
     rows = _trainings(settings)
     model, half, construction, bayes = (
@@ -223,29 +233,11 @@ def _nears(settings: Settings) -> Finding:
     )
 
 
-_SETTINGS: dict[str, Any] = {
-    "positions": 20,
-    "states": 10,
-    "alpha": 0.1,
-    "method": "adam",
-    "schedule": "cosine",
-    "rate": 0.02,
-    "steps": 600,
-    "batch": 128,
-    "seed": 10,
-    "seeds": 5,
-    "floor": 0.1,
-    "sharpness": [4, 6, 8, 10, 12, 15, 20, 30, 60],
-    "chosen_on": 2000,
-    "sequences": 5000,
-}
-_AUTHORS: dict[str, Any] = {
-    "method": "sgd",
-    "rate": 1.0,
-    "steps": 2**17,
-    "batch": 1024,
-    "sequences": 100_000,
-}
+class _Finds(_Training):
+    mean: float = 0.837
+
+
+_AUTHORS: dict[str, Any] = {"method": "sgd", "rate": 1.0, "steps": 2**17, "batch": 1024, "sequences": 100_000}
 _COST = "about 8 h"
 _HISTORY = (
     "Tried before with random graphs, seeds 0 to 4, 500 to 1200 steps of Adam with rates from 0.02 to 0.05: one of the five "
@@ -268,7 +260,7 @@ CLAIMS = (
         ),
         origin="paper",
         evidence="measured, reduced",
-        settings=presets({**_SETTINGS, "mean": 0.837}, **_AUTHORS),
+        settings=presets(_Finds(), **_AUTHORS),
         check=_finds,
         criterion=(
             "Trained on chains, the program's default, every position must attend most to the one before it, and by the 95 % "
@@ -288,7 +280,7 @@ CLAIMS = (
         source=("nichani2024, model of the authors' code, catformer.py:47-82; the comparison is ours"),
         origin="ours",
         evidence="measured, reduced",
-        settings=presets(_SETTINGS, **_AUTHORS),
+        settings=presets(_Training(), **_AUTHORS),
         check=_nears,
         criterion=(
             "The 95 % interval over seeds of the difference of losses on the same sequences must lie below 0; β is the best "

@@ -26,10 +26,10 @@ from mesascope.processes import MarkovTree, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import nichani2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets
+from .._claim import Claim, Finding, Settings, presets, verdict_if
 from .._identity import identity
 from .._intervals import above, mean_interval
-from ._model import PAPER, ReducedTransformer, drawn, random_graphs, trained
+from ._model import PAPER, Graphs, ReducedTransformer, Training, drawn, random_graphs, trained
 
 
 def softmax_transformer(parents: Any, states: int, first: float, second: float) -> SequenceModel:
@@ -43,27 +43,27 @@ def softmax_transformer(parents: Any, states: int, first: float, second: float) 
     return SequenceModel(embedding, network, Dense(weights.readout))
 
 
-def _construction(settings: Settings) -> Finding:
+def _construction(settings: _Construction) -> Finding:
     """Two softmax layers against counting along the graph."""
     errors: dict[str, float] = {}
-    for size, states, seed in settings["graphs"]:
-        process = MarkovTree.random(size, states, settings["alpha"], seed)
-        symbols = np.random.default_rng(seed).integers(0, states, (settings["sequences"], size))
-        for sharpness in settings["sharpness"]:
-            model = softmax_transformer(process.graph, states, settings["first"], sharpness)
+    for size, states, seed in settings.graphs:
+        process = MarkovTree.random(size, states, settings.alpha, seed)
+        symbols = np.random.default_rng(seed).integers(0, states, (settings.sequences, size))
+        for sharpness in settings.sharpness:
+            model = softmax_transformer(process.graph, states, settings.first, sharpness)
             counted = theory.matched_frequencies(process.graph, symbols, states, sharpness)
             name = f"T = {size}, S = {states}, β = {sharpness}"
             errors[name] = float(np.max(np.abs(np.asarray(model(symbols)) - counted)))
-    return identity(errors, settings)
+    return identity(errors, settings.tolerance)
 
 
-def _first_gradient(settings: Settings) -> Finding:
+def _first_gradient(settings: _FirstGradient) -> Finding:
     """In every row of A^(1) the first step of descent raises the parent most."""
     scores = {}
     for number, process in enumerate(random_graphs(settings)):
         names = ("first gradient", str(number))
-        symbols = drawn(process, settings["sequences"], *names, seed=settings["seed"])
-        start = ReducedTransformer.start(process, settings["floor"])
+        symbols = drawn(process, settings.sequences, *names, seed=settings.seed)
+        start = ReducedTransformer.start(process, settings.floor)
         gradients = np.asarray(_gradients(start, jnp.asarray(symbols), NextToken.last(process.horizon)))
         for child, parent in enumerate(process.graph):
             for other in range(child + 1):
@@ -75,9 +75,9 @@ def _first_gradient(settings: Settings) -> Finding:
     least = min(scores, key=lambda name: scores[name])
     return Finding(
         {"least_z": scores[least], "pairs": len(scores)},
-        {"least_z": f"above {settings['least_z']}"},
+        {"least_z": f"above {settings.least_z}"},
         None,
-        above([scores[least] - settings["least_z"], scores[least] + settings["least_z"]], 0.0),
+        above([scores[least] - settings.least_z, scores[least] + settings.least_z], 0.0),
         {
             "least_of_all": least,
             "median_z": float(np.median(list(scores.values()))),
@@ -97,7 +97,7 @@ def _gradients(model: ReducedTransformer, symbols: Array, task: NextToken) -> Ar
     return jax.lax.map(lambda one: jax.grad(loss)(model.positions, one), symbols, batch_size=500)
 
 
-def _adjacency(settings: Settings) -> Finding:
+def _adjacency(settings: _Adjacency) -> Finding:
     """First-layer attention of trained models on the graphs of their seeds."""
     processes = random_graphs(settings)
     attention = [np.asarray(model.first_attention(), float) for model in trained(processes, settings)]
@@ -112,19 +112,19 @@ def _adjacency(settings: Settings) -> Finding:
         alike.append(float(np.mean([1 / (child + 1) for child in children])))
     (mean, interval), (lowest, lowest_interval) = mean_interval(means), mean_interval(least)
     parts = {
-        "in the mean": above(interval, settings["mean"]),
-        "at every position": above(lowest_interval, settings["least"]),
-        "every parent is attended to most": decide(min(found) == 1),
+        "in the mean": above(interval, settings.mean),
+        "at every position": above(lowest_interval, settings.least),
+        "every parent is attended to most": verdict_if(min(found) == 1),
     }
-    return Finding(
+    return Finding.of_parts(
         {"attention_to_parents": mean, "least_of_all_positions": lowest, "parents_found": min(found)},
         {
-            "attention_to_parents": f"above {settings['mean']}",
-            "least_of_all_positions": f"above {settings['least']}",
+            "attention_to_parents": f"above {settings.mean}",
+            "least_of_all_positions": f"above {settings.least}",
             "parents_found": 1.0,
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"mean": interval, "least": lowest_interval},
             "each_graph": {"mean": means, "least": least},
@@ -132,7 +132,6 @@ def _adjacency(settings: Settings) -> Finding:
             "looking_at_all_alike": alike,
         },
         {"adjacency": _figure(processes[0], attention[0])},
-        parts=parts,
     )
 
 
@@ -152,13 +151,27 @@ def _figure(process: MarkovTree, attention: np.ndarray) -> Figure:
     )
 
 
-_GRAPHS: dict[str, Any] = {
-    "graphs": [[6, 3, 0], [20, 10, 1]],
-    "first": 60,
-    "alpha": 0.1,
-    "sequences": 500,
-    "tolerance": 1e-12,
-}
+class _Construction(Settings):
+    sharpness: tuple[int, ...]
+    graphs: tuple[tuple[int, int, int], ...] = ((6, 3, 0), (20, 10, 1))
+    first: int = 60
+    alpha: float = 0.1
+    sequences: int = 500
+    tolerance: float = 1e-12
+
+
+class _FirstGradient(Graphs):
+    floor: float = 0.1
+    seeds: int = 3
+    sequences: int = 5000
+    least_z: float = 4.0
+
+
+class _Adjacency(Graphs, Training):
+    mean: float = 0.97
+    least: float = 0.9
+
+
 _IDENTITY = (
     "Both sides must agree to 1e-12: rounding of double precision, and the e^−60 = 10⁻²⁶ that the first layer gives to other "
     "positions."
@@ -178,7 +191,7 @@ CLAIMS = (
         ),
         origin="paper, second-hand",
         evidence="exact",
-        settings=presets({**_GRAPHS, "sharpness": [60]}),
+        settings=presets(_Construction(sharpness=(60,))),
         check=_construction,
         criterion=_IDENTITY,
     ),
@@ -192,7 +205,7 @@ CLAIMS = (
         source="derived here, for the construction of nichani2024 (second-hand)",
         origin="ours",
         evidence="exact",
-        settings=presets({**_GRAPHS, "sharpness": [0, 3]}),
+        settings=presets(_Construction(sharpness=(0, 3))),
         check=_construction,
         criterion=_IDENTITY,
     ),
@@ -206,20 +219,7 @@ CLAIMS = (
         source="nichani2024, abstract; the start A⁽¹⁾ = 0, A⁽²⁾ = I is that of the theory (second-hand)",
         origin="paper, second-hand",
         evidence="measured, another model",
-        settings=presets(
-            {
-                "positions": 20,
-                "states": 10,
-                "alpha": 0.1,
-                "floor": 0.1,
-                "seed": 0,
-                "seeds": 3,
-                "sequences": 5000,
-                "least_z": 4.0,
-            },
-            seeds=10,
-            sequences=200_000,
-        ),
+        settings=presets(_FirstGradient(), seeds=10, sequences=200_000),
         check=_first_gradient,
         criterion=(
             "Descent must raise the parent's score most in every row with a parent: each of some 150 differences a graph "
@@ -238,25 +238,7 @@ CLAIMS = (
         ),
         origin="paper",
         evidence="measured, another model",
-        settings=presets(
-            {
-                "positions": 20,
-                "states": 10,
-                "alpha": 0.1,
-                "floor": 0.1,
-                "rate": 0.1,
-                "steps": 250,
-                "batch": 128,
-                "seed": 0,
-                "seeds": 5,
-                "mean": 0.97,
-                "least": 0.9,
-            },
-            rate=0.05,
-            steps=2000,
-            batch=1024,
-            seeds=10,
-        ),
+        settings=presets(_Adjacency(), rate=0.05, steps=2000, batch=1024, seeds=10),
         check=_adjacency,
         criterion=(
             "By 95 % intervals over random graphs, each with a seed of its own, attention to the parent must be above 0.97 in "

@@ -11,17 +11,17 @@ from mesascope.core import named_key
 from mesascope.processes import MarkovTree
 from mesascope.records import Figure, Line, Panel, Points
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._intervals import above, mean_interval
-from ._model import PAPER, ReducedTransformer, trained
+from ._model import PAPER, Graphs, ReducedTransformer, Training, trained
 
 
-def _induction(settings: Settings) -> Finding:
+def _induction(settings: _Induction) -> Finding:
     """Attention of trained models on sequences that no chain has made."""
-    size, states = settings["positions"], settings["states"]
-    chains = [MarkovTree.chain(size, states, settings["alpha"])] * settings["seeds"]
-    key = named_key(settings["seed"], "induction")
-    symbols = jax.random.randint(key, (settings["sequences"], size), 0, states)
+    size, states = settings.positions, settings.states
+    chains = [MarkovTree.chain(size, states, settings.alpha)] * settings.seeds
+    key = named_key(settings.seed, "induction")
+    symbols = jax.random.randint(key, (settings.sequences, size), 0, states)
     s = np.asarray(symbols)
     after = np.concatenate([np.zeros((len(s), 1), bool), s[:, :-1] == s[:, -1:]], 1)
     seen = after.any(1)
@@ -31,24 +31,23 @@ def _induction(settings: Settings) -> Finding:
     (score, interval), (copied, copied_interval) = mean_interval(on_target), mean_interval(before.mean(1))
     alike = float(after[seen].mean())
     parts = {
-        "the first layer looks at the token before": above(copied_interval, settings["copied"]),
-        "the second looks at what followed the last symbol": above(interval, settings["matched"]),
+        "the first layer looks at the token before": above(copied_interval, settings.copied),
+        "the second looks at what followed the last symbol": above(interval, settings.matched),
     }
-    return Finding(
+    return Finding.of_parts(
         {"attention_after_the_last_symbol": score, "first_layer_to_the_token_before": copied},
         {
-            "attention_after_the_last_symbol": f"above {settings['matched']}; at all positions alike: {alike:.2g}",
-            "first_layer_to_the_token_before": f"above {settings['copied']}",
+            "attention_after_the_last_symbol": f"above {settings.matched}; at all positions alike: {alike:.2g}",
+            "first_layer_to_the_token_before": f"above {settings.copied}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"matched": interval, "copied": copied_interval},
             "each_seed": on_target,
             "sequences_in_which_the_last_symbol_was_seen_before": int(seen.sum()),
         },
         {"induction-head": _figure(before, settings)},
-        parts=parts,
     )
 
 
@@ -60,14 +59,14 @@ def _last_attention(model: ReducedTransformer, symbols: Array) -> Array:
     )
 
 
-def _figure(before: np.ndarray, settings: Settings) -> Figure:
+def _figure(before: np.ndarray, settings: _Induction) -> Figure:
     places = np.arange(2, before.shape[1] + 2)
     middle, spread = (before.max(0) + before.min(0)) / 2, (before.max(0) - before.min(0)) / 2
     return Figure(
         title="Chains: the first layer looks at the token before",
         panels=(
             Panel(
-                title=f"T = {settings['positions']}, S = {settings['states']}",
+                title=f"T = {settings.positions}, S = {settings.states}",
                 xlabel="position",
                 ylabel="attention to the token before",
                 traces=(
@@ -77,6 +76,12 @@ def _figure(before: np.ndarray, settings: Settings) -> Figure:
             ),
         ),
     )
+
+
+class _Induction(Graphs, Training):
+    sequences: int = 5000
+    copied: float = 0.97
+    matched: float = 0.9
 
 
 CLAIMS = (
@@ -90,26 +95,7 @@ CLAIMS = (
         source="nichani2024, abstract; chains: authors' code, single_parent.py:29-30; thresholds and uniform symbols are ours",
         origin="paper",
         evidence="measured, another model",
-        settings=presets(
-            {
-                "positions": 20,
-                "states": 10,
-                "alpha": 0.1,
-                "floor": 0.1,
-                "rate": 0.1,
-                "steps": 250,
-                "batch": 128,
-                "seed": 0,
-                "seeds": 5,
-                "sequences": 5000,
-                "copied": 0.97,
-                "matched": 0.9,
-            },
-            rate=0.05,
-            steps=2000,
-            batch=1024,
-            seeds=10,
-        ),
+        settings=presets(_Induction(), rate=0.05, steps=2000, batch=1024, seeds=10),
         check=_induction,
         criterion=(
             "On uniform symbols that no chain made, so that nothing else tells them apart, 95 % intervals over seeds must put "

@@ -9,12 +9,14 @@ import numpy as np
 
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, below, mean_interval
 from .._shared import shared
 from .._still_falling import fall, loss_between, unless_falling
 from ._model import (
     PAPER,
+    Graphs,
+    Training,
     best_on_grid,
     counted_losses,
     cross_entropies,
@@ -37,21 +39,28 @@ class _Losses(NamedTuple):
     sharpness: list[float]
 
 
-@shared(
-    *("positions", "states", "alpha", "floor", "rate", "steps", "batch", "seed", "seeds"),
-    *("sharpness", "chosen_on", "sequences"),
-)
-def _losses(settings: Settings) -> _Losses:
+class _Judging(Training):
+    sharpness: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20)
+    sequences: int = 10_000
+    chosen_on: int = 3000
+
+
+class _OneSize(_Judging, Graphs):
+    """The same for graphs of one size."""
+
+
+@shared(_OneSize)
+def _losses(settings: _OneSize) -> _Losses:
     """Losses of trained models; the construction has their ε, and the β that is best on other sequences."""
-    processes, seed, floors = random_graphs(settings), settings["seed"], [settings["floor"]]
+    processes, seed, floors = random_graphs(settings), settings.seed, [settings.floor]
     ends, middles = trained(processes, settings), half_trained(processes, settings)
     rows = []
     for number, (process, *models) in enumerate(zip(processes, ends, middles, strict=True)):
-        names = ("loss", str(settings["positions"]), str(number))
-        sample = drawn(process, settings["chosen_on"] + settings["sequences"], *names, seed=seed)
-        chosen, judged = np.split(sample, [settings["chosen_on"]])
-        tried = [counted_losses(process, chosen, beta, floors).mean() for beta in settings["sharpness"]]
-        beta = best_on_grid(settings["sharpness"], tried)
+        names = ("loss", str(settings.positions), str(number))
+        sample = drawn(process, settings.chosen_on + settings.sequences, *names, seed=seed)
+        chosen, judged = np.split(sample, [settings.chosen_on])
+        tried = [counted_losses(process, chosen, beta, floors).mean() for beta in settings.sharpness]
+        beta = best_on_grid(settings.sharpness, tried)
         found = [
             cross_entropies(model_probabilities(model, judged[:, :-1]), judged[:, -1]).mean()
             for model in models
@@ -67,30 +76,29 @@ def _fallen(losses: _Losses) -> float:
     return fall(losses.half_trained - losses.bayes, losses.model - losses.bayes)
 
 
-def _trained_loss(settings: Settings) -> Finding:
+def _trained_loss(settings: _Loss) -> Finding:
     """Trained models beside the construction and the posterior mean."""
     losses = _losses(settings)
     center, interval = mean_interval(losses.model - losses.construction)
     gap, gap_interval = mean_interval(losses.model - losses.bayes)
     parts = {
-        "as good as the construction": _as_good(interval, settings["tolerance"], _fallen(losses)),
+        "as good as the construction": _as_good(interval, settings.tolerance, _fallen(losses)),
         "above Bayes": above(gap_interval, 0.0),
     }
-    return Finding(
+    return Finding.of_parts(
         {"above_the_construction": center, "above_bayes": gap},
         {"above_the_construction": 0.0, "above_bayes": "positive"},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "intervals_95": {"above_the_construction": interval, "above_bayes": gap_interval},
             "bayes_loss": losses.bayes.tolist(),
             "sharpness": losses.sharpness,
-            "guessing": float(np.log(settings["states"])),
-            "left_of_the_gain_over_guessing": _shares(losses, settings).tolist(),
+            "guessing": float(np.log(settings.states)),
+            "left_of_the_gain_over_guessing": _shares(losses, settings.states).tolist(),
             "fallen_in_the_second_half": _fallen(losses),
             "meaning": "nats, differences on the same sequences, one entry per graph",
         },
-        parts=parts,
     )
 
 
@@ -101,15 +109,18 @@ def _as_good(interval: list[float], tolerance: float, fallen: float) -> Decision
     return loss_between(interval, -tolerance, tolerance, fallen)
 
 
-def _shares(losses: _Losses, settings: Settings) -> np.ndarray:
+def _shares(losses: _Losses, states: int) -> np.ndarray:
     """What the trained models leave of the Bayes predictor's gain over guessing."""
-    return (losses.model - losses.bayes) / (np.log(settings["states"]) - losses.bayes)
+    return (losses.model - losses.bayes) / (np.log(states) - losses.bayes)
 
 
-def _trained_share(settings: Settings) -> Finding:
+def _trained_share(settings: _Lengths) -> Finding:
     """What trained models leave of the gain, by length; and the same in nats."""
-    losses = [_losses({**settings, "positions": size}) for size in settings["lengths"]]
-    shares, gaps = [_shares(one, settings) for one in losses], [one.model - one.bayes for one in losses]
+    losses = [_losses(_OneSize.of(settings, positions=size)) for size in settings.lengths]
+    shares, gaps = (
+        [_shares(one, settings.states) for one in losses],
+        [one.model - one.bayes for one in losses],
+    )
     falls, in_nats = _steps(shares), _steps(gaps)
     fallen = [_fallen(one) for one in losses]
     pairs = zip(falls, fallen[1:], strict=True)
@@ -123,7 +134,7 @@ def _trained_share(settings: Settings) -> Finding:
         None,
         all_of(*(unless_falling(below(interval, 0.0), share) for (_, interval), share in pairs)),
         {
-            "lengths": settings["lengths"],
+            "lengths": settings.lengths,
             "each_graph": [one.tolist() for one in shares],
             "intervals_95": {
                 "left_of_the_gain": [mean_interval(one)[1] for one in shares],
@@ -146,19 +157,14 @@ def _steps(rows: list[np.ndarray]) -> list[tuple[float, list[float]]]:
     return [mean_interval(later - earlier) for earlier, later in pairwise(rows)]
 
 
-_TRAINING: dict[str, Any] = {
-    "states": 10,
-    "alpha": 0.1,
-    "floor": 0.1,
-    "sharpness": [2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20],
-    "rate": 0.1,
-    "steps": 250,
-    "batch": 128,
-    "seed": 0,
-    "seeds": 5,
-    "sequences": 10_000,
-    "chosen_on": 3000,
-}
+class _Loss(_OneSize):
+    tolerance: float = 0.01
+
+
+class _Lengths(_Judging):
+    lengths: tuple[int, ...] = (10, 20, 40)
+
+
 _FULL: dict[str, Any] = {"rate": 0.05, "steps": 2000, "batch": 1024, "seeds": 10, "sequences": 100_000}
 _SAME_MODEL = "the reduced model, its ε = 0.1 and the comparison are ours"
 
@@ -176,7 +182,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, another model",
-        settings=presets({**_TRAINING, "positions": 20, "tolerance": 0.01}, **_FULL),
+        settings=presets(_Loss(), **_FULL),
         check=_trained_loss,
         criterion=(
             "95 % intervals over graphs of differences on the same sequences. Within 0.01 nats of the construction with the "
@@ -199,11 +205,7 @@ CLAIMS = (
         ),
         origin="ours",
         evidence="measured, another model",
-        settings=presets(
-            {**_TRAINING, "steps": 200, "lengths": [10, 20, 40], "seed": 100},
-            **_FULL,
-            lengths=[10, 20, 40, 80],
-        ),
+        settings=presets(_Lengths(steps=200, seed=100), **_FULL, lengths=(10, 20, 40, 80)),
         check=_trained_share,
         criterion=(
             "95 % intervals over graphs of the differences between lengths must lie below 0; a share that does not fall "

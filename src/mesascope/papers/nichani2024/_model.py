@@ -17,9 +17,8 @@ from mesascope.dynamics import Optimizer
 from mesascope.processes import MarkovTree, NextToken
 from mesascope.theory import nichani2024 as theory
 
-from .._claim import Settings
 from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._runs import Seeds, seeds_of
 from .._still_falling import halves
 
 PAPER = "nichani2024"
@@ -66,26 +65,48 @@ def causal_softmax(scores: Array) -> Array:
     return jax.nn.softmax(jnp.where(visible, scores, -jnp.inf))
 
 
-def random_graphs(settings: Settings) -> list[MarkovTree]:
+class Symbols(Seeds):
+    """How many symbols there are, and how concentrated their transitions."""
+
+    states: int = 10
+    alpha: float = 0.1
+
+
+class Graphs(Symbols):
+    """Graphs of this size."""
+
+    positions: int = 20
+
+
+class Training(Symbols):
+    """The ε of the read-out, and how the reduced model is trained."""
+
+    floor: float = 0.1
+    rate: float = 0.1
+    steps: int = 250
+    batch: int = 128
+
+
+def random_graphs(settings: Graphs) -> list[MarkovTree]:
     """One random graph a seed, numbered like it."""
-    size, states, alpha = settings["positions"], settings["states"], settings["alpha"]
+    size, states, alpha = settings.positions, settings.states, settings.alpha
     return [MarkovTree.random(size, states, alpha, seed) for seed in seeds_of(settings)]
 
 
-def trained(processes: Sequence[MarkovTree], settings: Settings) -> list[ReducedTransformer]:
+def trained(processes: Sequence[MarkovTree], settings: Training) -> list[ReducedTransformer]:
     """One model a process, each with a seed of its own, all from `ReducedTransformer.start`."""
     return [end for _, end in _courses(processes, settings)]
 
 
-def half_trained(processes: Sequence[MarkovTree], settings: Settings) -> list[ReducedTransformer]:
+def half_trained(processes: Sequence[MarkovTree], settings: Training) -> list[ReducedTransformer]:
     """The same models half way through their training."""
     return [middle for middle, _ in _courses(processes, settings)]
 
 
 def _courses(
-    processes: Sequence[MarkovTree], settings: Settings
+    processes: Sequence[MarkovTree], settings: Training
 ) -> list[tuple[ReducedTransformer, ReducedTransformer]]:
-    training = [settings[name] for name in ("floor", "rate", "steps", "batch")]
+    training = settings.floor, settings.rate, settings.steps, settings.batch
     pairs = zip(processes, seeds_of(settings), strict=True)
     return [_course(process, seed, *training) for process, seed in pairs]
 

@@ -16,17 +16,17 @@ from mesascope.processes import Constant, DiagonalUnitary, Gaussian, NextToken, 
 from mesascope.records import Figure, Line, Panel, Points, Rule
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._intervals import above, below, between, mean_interval
-from .._runs import seeds_of, settled, trained_models
+from .._runs import Seeds, require_finished, seeds_of, trained_models
 from .._shared import shared
 from ._authors import PROGRAM
 from ._ends import PAPER
 
 
-def _step(settings: Settings) -> Finding:
+def _step(settings: _Augmented) -> Finding:
     """The construction, and the end of the flow of its diagonals, against the step of the best size."""
-    dim = settings["dim"]
+    dim = settings.dim
     built, losses, ends, steps = [], [], [], {}
     for context, flow in _flows(settings).items():
         tokens, best = _tokens(settings, context), float(theory.augmented_step(dim, context))
@@ -37,47 +37,53 @@ def _step(settings: Settings) -> Finding:
         steps[context] = [float(v) for v in np.real(flow.model.products())]
     measured = {"construction": max(built), "flow_loss": max(losses), "flow_predictions": max(ends)}
     parts = {
-        "the construction is a step": within(measured["construction"], settings["exactness"]),
-        "the flow ends at the loss of the best step": within(measured["flow_loss"], settings["tolerance"]),
-        "the flow ends at the best step": within(measured["flow_predictions"], settings["tolerance"]),
+        "the construction is a step": within(measured["construction"], settings.exactness),
+        "the flow ends at the loss of the best step": within(measured["flow_loss"], settings.tolerance),
+        "the flow ends at the best step": within(measured["flow_predictions"], settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         measured,
         dict.fromkeys(measured, 0.0),
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "best_steps": {c: theory.augmented_step(dim, c) for c in steps},
             "products_of_the_flow": steps,
             "meaning": "largest differences of predictions from those of the step; relative error of the loss",
         },
         {"augmented-steps": _steps_figure(dim, steps)},
-        parts=parts,
     )
 
 
-def _tokens(settings: Settings, context: int) -> Array:
-    process = DiagonalUnitary(Constant(1.0), settings["dim"])
-    return process.sample(named_key(settings["seed"], "tokens"), context, settings["sequences"])
+def _tokens(settings: _Augmented, context: int) -> Array:
+    process = DiagonalUnitary(Constant(1.0), settings.dim)
+    return process.sample(named_key(settings.seed, "tokens"), context, settings.sequences)
 
 
-@shared("dim", "contexts", "start", "seed")
-def _flows(settings: Settings) -> dict[int, Flow[LinearAttention]]:
+class _Flows(Settings):
+    dim: int = 4
+    contexts: tuple[int, ...] = (5, 20)
+    start: float = 0.1
+    seed: int = 0
+
+
+@shared(_Flows)
+def _flows(settings: _Flows) -> dict[int, Flow[LinearAttention]]:
     """Of the diagonal blocks of the construction, by context length."""
-    process = DiagonalUnitary(Constant(1.0), settings["dim"])
-    dim, size = settings["dim"], settings["start"]
+    process = DiagonalUnitary(Constant(1.0), settings.dim)
+    dim, size = settings.dim, settings.start
     # coordinates with starts of their own: from equal ones they would stay equal
-    sizes = np.random.default_rng(settings["seed"]).uniform(size / 2, 3 * size / 2, (2, dim))
+    sizes = np.random.default_rng(settings.seed).uniform(size / 2, 3 * size / 2, (2, dim))
     w_kq, w_pv = np.zeros((2 * dim, 2 * dim)), np.zeros((dim, 2 * dim))
     w_kq[dim:, :dim], w_pv[:, :dim] = np.diag(sizes[0]), np.diag(sizes[1])
     start = LinearAttention(w_kq, w_pv, "1")
     return {
-        context: settled(
+        context: require_finished(
             gradient_flow(
                 start, process, NextToken.last(context + 1), mask="off-diagonal", rtol=1e-8, tolerance=1e-8
             )
         )
-        for context in settings["contexts"]
+        for context in settings.contexts
     }
 
 
@@ -113,14 +119,14 @@ def _steps_figure(dim: int, steps: dict[int, list[float]]) -> Figure:
     )
 
 
-def _without_commuting(settings: Settings) -> Finding:
+def _without_commuting(settings: _WithoutCommuting) -> Finding:
     """Trained layers against the best step of gradient descent, and where their weights are."""
-    dim, task = settings["dim"], NextToken(settings["horizon"])
+    dim, task = settings.dim, NextToken(settings.horizon)
     process = _process(dim)
     models = _trained(settings)
     ratios, best = [], []
     for seed, model in zip(seeds_of(settings), models, strict=True):
-        tokens = process.sample(named_key(seed, "test"), task.horizon, settings["sequences"])
+        tokens = process.sample(named_key(seed, "test"), task.horizon, settings.sequences)
         best.append(_best_step(tokens, task))
         ratios.append(_loss(model, tokens, task) / best[-1].loss)
     shares, others = zip(*(_share(model, dim) for model in models), strict=True)
@@ -128,23 +134,23 @@ def _without_commuting(settings: Settings) -> Finding:
     blocks, block_interval = mean_interval(shares)
     other, other_interval = mean_interval(others)
     parts = {
-        "a little better than the best step": between(interval, settings["least"], 1.0),
-        "nearly all weights make the step": above(block_interval, settings["share"]),
+        "a little better than the best step": between(interval, settings.least, 1.0),
+        "nearly all weights make the step": above(block_interval, settings.share),
         "the other term is subtracted": below(other_interval, 0.0),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss_relative_to_the_best_step": ratio,
             "share_of_the_blocks_of_the_step": blocks,
             "other_term": other,
         },
         {
-            "loss_relative_to_the_best_step": f"between {settings['least']} and 1",
-            "share_of_the_blocks_of_the_step": f"above {settings['share']}",
+            "loss_relative_to_the_best_step": f"between {settings.least} and 1",
+            "share_of_the_blocks_of_the_step": f"above {settings.share}",
             "other_term": "below 0",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {"loss": interval, "share": block_interval, "other": other_interval},
             "ratios": ratios,
@@ -153,7 +159,6 @@ def _without_commuting(settings: Settings) -> Finding:
             "other_term": "Σ x_i x_iᵀ x_{t−1}, relative to the step Σ x_i x_{i−1}ᵀ x_t",
         },
         {"without-commuting": _ratio_figure(settings, ratios)},
-        parts=parts,
     )
 
 
@@ -161,17 +166,27 @@ def _process(dim: int) -> OrthogonalAR:
     return OrthogonalAR(Gaussian(dim**-0.5), dim)
 
 
-@shared("dim", "horizon", "scale", "rate", "steps", "batch", "seed", "seeds")
-def _trained(settings: Settings) -> list[SequenceModel]:
+class _Training(Seeds):
+    dim: int = 4
+    horizon: int = 10
+    scale: float = 0.1
+    rate: float = 0.02
+    steps: int = 600
+    batch: int = 256
+    seeds: int = 6
+
+
+@shared(_Training)
+def _trained(settings: _Training) -> list[SequenceModel]:
     """One trained layer a seed."""
     return trained_models(
-        lambda key: linear_transformer(settings["dim"], 1, scale=settings["scale"], key=key),
-        _process(settings["dim"]),
-        NextToken(settings["horizon"]),
+        lambda key: linear_transformer(settings.dim, 1, scale=settings.scale, key=key),
+        _process(settings.dim),
+        NextToken(settings.horizon),
         seeds_of(settings),
-        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=20, clip=1.0),
-        steps=settings["steps"],
-        batch=settings["batch"],
+        optimizer=Optimizer("adam", settings.rate, "cosine", warmup=20, clip=1.0),
+        steps=settings.steps,
+        batch=settings.batch,
         held_out=2,
     )
 
@@ -213,12 +228,12 @@ def _share(model: SequenceModel, dim: int) -> tuple[float, float]:
     return float(part), float(np.trace(other) / np.trace(step))
 
 
-def _ratio_figure(settings: Settings, ratios: list[float]) -> Figure:
+def _ratio_figure(settings: _WithoutCommuting, ratios: list[float]) -> Figure:
     return Figure(
         title="One trained layer, matrices that do not commute",
         panels=(
             Panel(
-                title=f"Haar orthogonal, d = {settings['dim']}, T = {settings['horizon']}",
+                title=f"Haar orthogonal, d = {settings.dim}, T = {settings.horizon}",
                 xlabel="seed",
                 ylabel="loss / loss of the best step",
                 traces=(
@@ -230,14 +245,17 @@ def _ratio_figure(settings: Settings, ratios: list[float]) -> Figure:
     )
 
 
-_FLOW_SETTINGS: dict[str, Any] = {
-    "dim": 4,
-    "contexts": [5, 20],
-    "start": 0.1,
-    "sequences": 64,
-    "seed": 0,
-    "tolerance": 1e-5,
-}
+class _Augmented(_Flows):
+    sequences: int = 64
+    tolerance: float = 1e-5
+    exactness: float = 1e-12
+
+
+class _WithoutCommuting(_Training):
+    sequences: int = 20_000
+    least: float = 0.9
+    share: float = 0.9
+
 
 CLAIMS = (
     Claim(
@@ -253,7 +271,7 @@ CLAIMS = (
             f"sander2024, abstract (one step of gradient descent); tokens (0; s_t; s_{{t−1}}): authors' program {PROGRAM}, "
             "augmented.py:246-253; the step size is derived here"
         ),
-        settings=presets({**_FLOW_SETTINGS, "exactness": 1e-12}, contexts=[5, 20, 50]),
+        settings=presets(_Augmented(), contexts=(5, 20, 50)),
         check=_step,
         criterion=(
             "Gradient flow of the exact loss from diagonal blocks with entries between 0.05 and 0.15: loss and predictions "
@@ -275,25 +293,7 @@ CLAIMS = (
             "subtracts a multiple of Σ x_i x_iᵀ x_{t−1}."
         ),
         source=f"found here; setting after sander2024, authors' program {PROGRAM}, augmented.py (Figure 5)",
-        settings=presets(
-            {
-                "dim": 4,
-                "horizon": 10,
-                "scale": 0.1,
-                "rate": 0.02,
-                "steps": 600,
-                "batch": 256,
-                "seeds": 6,
-                "sequences": 20_000,
-                "seed": 0,
-                "least": 0.9,
-                "share": 0.9,
-            },
-            dim=5,
-            horizon=50,
-            steps=5000,
-            seeds=8,
-        ),
+        settings=presets(_WithoutCommuting(), dim=5, horizon=50, steps=5000, seeds=8),
         check=_without_commuting,
         origin="ours",
         criterion=(

@@ -29,10 +29,7 @@ DIFFERENCES = (
     ),
     Difference("seeds", "one start, `PRNGKey(0)` (`unitary.py:13-14`)", "8 starts; pairs 6, full 16", _FLOWS),
     Difference(
-        "precision",
-        "single (the stored files)",
-        "double",
-        (*_FLOWS, "stored-weights", "double-count"),
+        "precision", "single (the stored files)", "double", (*_FLOWS, "stored-weights", "double-count")
     ),
     Difference(
         "model",
@@ -64,9 +61,6 @@ DIFFERENCES = (
     ),
     Difference("seeds", "one run, no seed (`augmented.py`)", "6, full 8", _STEP),
     Difference(
-        "evaluation",
-        "1024 test sequences (`augmented.py:241`)",
-        "20 000 fresh test sequences a seed",
-        _STEP,
+        "evaluation", "1024 test sequences (`augmented.py:241`)", "20 000 fresh test sequences a seed", _STEP
     ),
 )

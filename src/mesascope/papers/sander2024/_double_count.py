@@ -13,8 +13,8 @@ from mesascope.processes import NextToken
 from mesascope.records import Decision, Figure, Line, Panel
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
+from .._runs import require_finished
 from ._authors import LONGEST, PROGRAM, authors_descent, authors_start, stored_weights
 from ._bare_tokens import DiagonalHeads, EveryAngle, IndependentEigenvalues
 from ._ends import PAPER
@@ -33,26 +33,26 @@ def _programmed(c: Any, p: Any) -> Any:
     return (p @ p) * (c**2).sum() + p[-2] ** 2 * (c.sum(1) ** 2).sum() - 2 * p[-1] * c.trace() + len(c)
 
 
-def _double_count(settings: Settings) -> Finding:
+def _double_count(settings: _DoubleCount) -> Finding:
     """Both losses against the layer at random weights, and descents on both against the stored weights."""
     right, excess = _errors(settings)
     stored, start = stored_weights("unitary"), authors_start(10)
     descents = {
-        name: settled(
-            authors_descent(start, process, settings["rate"], settings["steps"], settings["steps"] + 1)
+        name: require_finished(
+            authors_descent(start, process, settings.rate, settings.steps, settings.steps + 1)
         )
         for name, process in (("twice", WithTheTermTwice(10)), ("once", IndependentEigenvalues(10)))
     }
-    apart = {name: _distances(descent, stored) for name, descent in descents.items()}
-    ends = {name: float(found[-1]) for name, found in apart.items()}
+    distances = {name: _distances(descent, stored) for name, descent in descents.items()}
+    ends = {name: float(found[-1]) for name, found in distances.items()}
     before = {name: _path(descent.trajectory, -2) for name, descent in descents.items()}
     parts: dict[str, Decision] = {
-        "the loss without it is exact": within(max(right.values()), settings["tolerance"]),
-        "theirs is larger by it": within(max(excess.values()), settings["tolerance"]),
-        "descent with it gives their weights": within(ends["twice"], settings["rounding"]),
-        "descent without it does not": _far(ends["once"], settings["apart"]),
+        "the loss without it is exact": within(max(right.values()), settings.tolerance),
+        "theirs is larger by it": within(max(excess.values()), settings.tolerance),
+        "descent with it gives their weights": within(ends["twice"], settings.rounding),
+        "descent without it does not": _far(ends["once"], settings.apart),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "error_of_the_loss_without_it": max(right.values()),
             "error_of_the_excess": max(excess.values()),
@@ -63,10 +63,10 @@ def _double_count(settings: Settings) -> Finding:
             "error_of_the_loss_without_it": 0.0,
             "error_of_the_excess": 0.0,
             "distance_of_descent_with_it": 0.0,
-            "distance_of_descent_without_it": f"above {settings['apart']}",
+            "distance_of_descent_without_it": f"above {settings.apart}",
         },
-        settings["rounding"],
-        all_of(*parts.values()),
+        settings.rounding,
+        parts,
         {
             "errors": {"without_it": right, "excess": excess},
             "size_of_p_T-1_in_the_longest_context": {
@@ -80,18 +80,17 @@ def _double_count(settings: Settings) -> Finding:
             "entries_that_no_loss_reaches_differ_from_the_start_by": _untouched(stored, start),
             "meaning": "distances: largest difference of an entry of A, B or P from the stored one, after the last step",
         },
-        {"double-count": _figure(apart, before, float(abs(stored.row(LONGEST)[-2])))},
-        parts=parts,
+        {"double-count": _figure(distances, before, float(abs(stored.row(LONGEST)[-2])))},
     )
 
 
-def _errors(settings: Settings) -> tuple[dict[str, float], dict[str, float]]:
+def _errors(settings: _DoubleCount) -> tuple[dict[str, float], dict[str, float]]:
     """Of the right loss, and of what the programmed one has more, relative to the loss on all roots of unity."""
     right, excess = {}, {}
-    process = IndependentEigenvalues(settings["dim"])
-    for context in settings["contexts"]:
-        key = named_key(settings["seed"], "unitary", str(context))
-        layer = DiagonalHeads.gaussian(settings["dim"], settings["heads"], context, 1.0, key=key)
+    process = IndependentEigenvalues(settings.dim)
+    for context in settings.contexts:
+        key = named_key(settings.seed, "unitary", str(context))
+        layer = DiagonalHeads.gaussian(settings.dim, settings.heads, context, 1.0, key=key)
         measured = 2 * float(EveryAngle().objective(process, NextToken.last(context + 1))(layer).value)
         heads, row = layer.product(), layer.row(context)
         term = row[-2] ** 2 * (heads**2).sum()
@@ -101,7 +100,7 @@ def _errors(settings: Settings) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def _far(distance: float, least: float) -> Decision:
-    return "undecided" if np.isnan(least) else decide(distance > least)
+    return "undecided" if np.isnan(least) else verdict_if(distance > least)
 
 
 def _distances(descent: Descent[DiagonalHeads], stored: DiagonalHeads) -> np.ndarray:
@@ -128,8 +127,8 @@ def _untouched(stored: DiagonalHeads, start: DiagonalHeads) -> float:
     return float(np.abs(np.asarray(stored.positions - start.positions))[~used].max())
 
 
-def _figure(apart: dict[str, np.ndarray], before: dict[str, np.ndarray], stored: float) -> Figure:
-    steps = np.arange(len(apart["twice"]))
+def _figure(distances: dict[str, np.ndarray], before: dict[str, np.ndarray], stored: float) -> Figure:
+    steps = np.arange(len(distances["twice"]))
     names = {"twice": "term counted twice, as in the program", "once": "term counted once: the right loss"}
     end = {"x": steps[[0, -1]], "y": [stored, stored], "label": "stored weights", "series": "theory"}
     return Figure(
@@ -141,7 +140,7 @@ def _figure(apart: dict[str, np.ndarray], before: dict[str, np.ndarray], stored:
                 ylabel="largest distance from a stored entry",
                 yscale="log",
                 traces=tuple(
-                    Line(x=steps, y=apart[name], label=label, series=series)
+                    Line(x=steps, y=distances[name], label=label, series=series)
                     for series, (name, label) in enumerate(names.items())
                 ),
             ),
@@ -166,6 +165,18 @@ def _figure(apart: dict[str, np.ndarray], before: dict[str, np.ndarray], stored:
     )
 
 
+class _DoubleCount(Settings):
+    dim: int = 2
+    contexts: tuple[int, ...] = (2, 4)
+    heads: int = 3
+    seed: int = 0
+    rate: float = 0.01
+    steps: int = 100
+    tolerance: float = 1e-12
+    rounding: float = 1e-5
+    apart: float = 1e-3
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/double-count",
@@ -180,21 +191,7 @@ CLAIMS = (
             f"found here; sander2024, authors' program {PROGRAM}, unitary.py:29-35 (the loss), :7-18 and :64-68 (start, rate, "
             "steps), tensors/{A,B,P}_unitary.npy"
         ),
-        settings=presets(
-            {
-                "dim": 2,
-                "contexts": [2, 4],
-                "heads": 3,
-                "seed": 0,
-                "rate": 0.01,
-                "steps": 100,
-                "tolerance": 1e-12,
-                "rounding": 1e-5,
-                "apart": 1e-3,
-            },
-            dim=4,
-            contexts=[2, 3, 4, 6],
-        ),
+        settings=presets(_DoubleCount(), dim=4, contexts=(2, 3, 4, 6)),
         check=_double_count,
         criterion=(
             "Losses are finite sums over roots of unity: 1e-12 is rounding. The descent is repeated with the authors' start, "

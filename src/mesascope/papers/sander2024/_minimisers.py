@@ -9,87 +9,102 @@ from mesascope.dynamics import Flow
 from mesascope.processes import NextToken
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity
-from .._runs import settled
+from .._runs import require_finished
 from .._shared import shared
 from ._authors import LONGEST, PROGRAM
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, EveryAngle, IndependentEigenvalues, flow_of_heads
 from ._ends import PAPER, distance, loss_at_the_end, picture, start_key
 
 
-def _rotation_loss(settings: Settings) -> Finding:
+def _rotation_loss(settings: _RotationLoss) -> Finding:
     """The closed form against the loss of the layer, at random heads and positions."""
     errors: dict[str, float] = {}
-    process = ConjugatePairs(settings["rotation_dim"])
-    for context in settings["contexts"]:
-        key = named_key(settings["seed"], "rotations", str(context))
-        layer = DiagonalHeads.gaussian(process.dim, settings["heads"], context, 1.0, key=key)
+    process = ConjugatePairs(settings.rotation_dim)
+    for context in settings.contexts:
+        key = named_key(settings.seed, "rotations", str(context))
+        layer = DiagonalHeads.gaussian(process.dim, settings.heads, context, 1.0, key=key)
         measured = 2 * float(EveryAngle().objective(process, NextToken.last(context + 1))(layer).value)
         errors[f"T = {context}"] = abs(
             theory.rotation_loss(layer.product(), layer.row(context)) / measured - 1
         )
-    return identity(errors, settings)
+    return identity(errors, settings.tolerance)
 
 
-def _unitary(settings: Settings) -> Finding:
+def _unitary(settings: _Unitary) -> Finding:
     """Flows of d heads end at C = cI, p_T = 1/c."""
-    dim, longest = settings["dim"], settings["longest"]
-    flows = _flows({**settings, "heads": dim})
+    dim, longest = settings.dim, settings.longest
+    flows = _flows(settings, dim)
     scales, errors = zip(*(distance(flow.model, 0.0) for flow in flows), strict=True)
     losses = [loss_at_the_end(flow, longest) for flow in flows]
     measured = {**{name: max(error[name] for error in errors) for name in errors[0]}, "loss": max(losses)}
-    parts = {name: within(abs(error), settings["tolerance"]) for name, error in measured.items()}
-    return Finding(
+    parts = {name: within(abs(error), settings.tolerance) for name, error in measured.items()}
+    return Finding.of_parts(
         measured,
         dict.fromkeys(measured, 0.0),
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "c": list(scales),
             "losses": losses,
             "meaning": "largest errors of all starts; losses are E‖x̂ − x‖² per context length",
         },
         {"unitary": picture(f"Independent eigenvalues, {dim} heads", flows[0].model, longest)},
-        parts=parts,
     )
 
 
-def _fewer(settings: Settings) -> Finding:
+def _fewer(settings: _Fewer) -> Finding:
     """Flows of fewer heads end at the least loss d − H."""
-    dim = settings["dim"]
+    dim = settings.dim
     losses = {
-        heads: [loss_at_the_end(flow, settings["longest"]) for flow in _flows({**settings, "heads": heads})]
-        for heads in settings["fewer"]
+        heads: [loss_at_the_end(flow, settings.longest) for flow in _flows(settings, heads)]
+        for heads in settings.fewer
     }
     errors = {
         f"{heads} heads": max(abs(loss - theory.unitary_least_loss(dim, heads)) for loss in found)
         for heads, found in losses.items()
     }
-    return identity(errors, settings, loss_by_heads=losses, meaning="E‖x̂ − x‖² per context length")
+    return identity(errors, settings.tolerance, loss_by_heads=losses, meaning="E‖x̂ − x‖² per context length")
 
 
-@shared("dim", "longest", "heads", "starts", "scale", "steps", "seed")
-def _flows(settings: Settings) -> list[Flow[DiagonalHeads]]:
+class _Flows(Settings):
+    dim: int = 3
+    longest: int = 5
+    starts: int = 8
+    scale: float = 0.3
+    steps: int = 20_000
+    seed: int = 0
+
+
+@shared(_Flows)
+def _flows(settings: _Flows, heads: int) -> list[Flow[DiagonalHeads]]:
     """Flows from all starts."""
-    process, longest, heads = IndependentEigenvalues(settings["dim"]), settings["longest"], settings["heads"]
+    process, longest = IndependentEigenvalues(settings.dim), settings.longest
 
     def flow(number: int) -> Flow[DiagonalHeads]:
-        key = start_key(settings["seed"], f"{heads} heads, {number}")
-        return settled(flow_of_heads(process, heads, longest, settings["scale"], key, settings["steps"]))
+        key = start_key(settings.seed, f"{heads} heads, {number}")
+        return require_finished(flow_of_heads(process, heads, longest, settings.scale, key, settings.steps))
 
-    return [flow(number) for number in range(settings["starts"])]
+    return [flow(number) for number in range(settings.starts)]
 
 
-_FLOWS: dict[str, Any] = {
-    "dim": 3,
-    "longest": 5,
-    "starts": 8,
-    "scale": 0.3,
-    "steps": 20_000,
-    "seed": 0,
-    "tolerance": 1e-5,
-}
+class _RotationLoss(Settings):
+    rotation_dim: int = 4
+    contexts: tuple[int, ...] = (2, 4)
+    heads: int = 3
+    seed: int = 0
+    tolerance: float = 1e-12
+
+
+class _Unitary(_Flows):
+    tolerance: float = 1e-5
+
+
+class _Fewer(_Unitary):
+    fewer: tuple[int, ...] = (2,)
+
+
 _FULL: dict[str, Any] = {"dim": 10, "longest": LONGEST, "scale": 0.1}
 _REASON = (
     "Flows of the exact loss stop where the gradient is 1e-8 of its scale; the flattest direction is 100 times flatter than "
@@ -107,11 +122,7 @@ CLAIMS = (
             "polynomial in C = BᵀA and the row p of positions."
         ),
         source=f"sander2024, authors' program {PROGRAM}, orthogonal.py:25-31 (the same polynomial in other terms)",
-        settings=presets(
-            {"rotation_dim": 4, "contexts": [2, 4], "heads": 3, "seed": 0, "tolerance": 1e-12},
-            rotation_dim=6,
-            contexts=[2, 3, 4, 6],
-        ),
+        settings=presets(_RotationLoss(), rotation_dim=6, contexts=(2, 3, 4, 6)),
         check=_rotation_loss,
         criterion=(
             "At random weights against the mean loss of the layer over all roots of unity: both are finite sums, and only "
@@ -131,7 +142,7 @@ CLAIMS = (
             f"sander2024, authors' program {PROGRAM}, unitary.py (:7-18, :64-68) and tensors/{{A,B,P}}_unitary.npy; the "
             "paper's proposition second-hand"
         ),
-        settings=presets(_FLOWS, **_FULL),
+        settings=presets(_Unitary(), **_FULL),
         check=_unitary,
         criterion=_REASON,
         history="The full preset had contexts of 2 to 19 tokens; the authors have 2 to 20.",
@@ -146,7 +157,7 @@ CLAIMS = (
             "loss d − H for every context length, the least that there is."
         ),
         source="found and proved here; sander2024, authors' program has H = d = 10 (unitary.py:7, :16-17)",
-        settings=presets({**_FLOWS, "fewer": [2]}, **_FULL, fewer=[1, 4, 7]),
+        settings=presets(_Fewer(), **_FULL, fewer=(1, 4, 7)),
         check=_fewer,
         criterion=f"{_REASON} That d − H is the least loss is proved in the docstring of `unitary_least_loss`.",
         history="Part of `unitary-minimiser` before; the full preset had contexts of 2 to 19 tokens.",

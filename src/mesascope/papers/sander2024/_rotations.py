@@ -10,7 +10,7 @@ import numpy as np
 from mesascope.dynamics import Flow
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if, within
 from .._shared import shared
 from ._authors import DIM, LONGEST, PROGRAM
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, flow_of_heads
@@ -29,25 +29,40 @@ class _End(NamedTuple):
     before: float
 
 
-@shared("dim", "longest", "heads", "starts", "scale", "steps", "seed")
-def _flows(settings: Settings) -> dict[str, list[Flow[DiagonalHeads]]]:
+class _Flows(Settings):
+    dim: int = 4
+    longest: int = 4
+    heads: int = 3
+    starts: int = 6
+    scale: float = 0.3
+    steps: int = 40_000
+    seed: int = 0
+
+
+class _Ends(_Flows):
+    zero: float = 1e-12
+    tolerance: float = 1e-4
+
+
+@shared(_Flows)
+def _flows(settings: _Flows) -> dict[str, list[Flow[DiagonalHeads]]]:
     """The flows of all starts, with fewer heads than coordinates and with as many."""
-    process, longest = ConjugatePairs(settings["dim"]), settings["longest"]
+    process, longest = ConjugatePairs(settings.dim), settings.longest
 
     def flow(heads: int, number: int) -> Flow[DiagonalHeads]:
-        key = start_key(settings["seed"], f"{heads} heads, {number}")
-        return flow_of_heads(process, heads, longest, settings["scale"], key, settings["steps"])
+        key = start_key(settings.seed, f"{heads} heads, {number}")
+        return flow_of_heads(process, heads, longest, settings.scale, key, settings.steps)
 
     return {
-        name: [flow(heads, number) for number in range(settings["starts"])]
-        for name, heads in (("fewer_heads", settings["heads"]), ("all_heads", settings["dim"]))
+        name: [flow(heads, number) for number in range(settings.starts)]
+        for name, heads in (("fewer_heads", settings.heads), ("all_heads", settings.dim))
     }
 
 
-def _ends(settings: Settings) -> dict[str, list[_End]]:
+def _ends(settings: _Ends) -> dict[str, list[_End]]:
     """Where they ended."""
     return {
-        name: [_end(flow, settings["longest"], settings["zero"]) for flow in flows]
+        name: [_end(flow, settings.longest, settings.zero) for flow in flows]
         for name, flows in _flows(settings).items()
     }
 
@@ -77,19 +92,19 @@ def _before(layer: DiagonalHeads) -> float:
     return abs(float(np.trace(heads)) / len(heads) * layer.row(len(layer.positions))[-2])
 
 
-def _minimiser(settings: Settings) -> Finding:
+def _minimiser(settings: _Ends) -> Finding:
     """Where flows of fewer heads than coordinates reach loss 0, heads and positions are those of the authors."""
     found = _ends(settings)["fewer_heads"]
     reached = [end for end in found if end.kind == "loss 0"]
     if not reached:
         raise UnsettledError("no flow reached loss 0; take more starts or another seed")
     worst = _errors(reached, [1.0] * len(reached))
-    parts = {name: within(error, settings["tolerance"]) for name, error in worst.items()}
-    return Finding(
+    parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
+    return Finding.of_parts(
         worst,
         dict.fromkeys(worst, 0.0),
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "flows_that_reach_loss_0": len(reached),
             "flows": len(found),
@@ -97,10 +112,9 @@ def _minimiser(settings: Settings) -> Finding:
         },
         {
             "rotations": picture(
-                f"Conjugate pairs, {settings['heads']} heads", reached[0].layer, settings["longest"]
+                f"Conjugate pairs, {settings.heads} heads", reached[0].layer, settings.longest
             )
         },
-        parts=parts,
     )
 
 
@@ -110,7 +124,7 @@ def _errors(ends: list[_End], swaps: list[float]) -> dict[str, float]:
     return {name: max(error[name] for error in errors) for name in errors[0]}
 
 
-def _ways(settings: Settings) -> Finding:
+def _ways(settings: _Ends) -> Finding:
     """How many flows end in which way, and where those of d heads are."""
     ends = _ends(settings)
     kinds = {name: [end.kind for end in found] for name, found in ends.items()}
@@ -121,18 +135,18 @@ def _ways(settings: Settings) -> Finding:
     worst = max(_errors(at_zero, [end.swap for end in at_zero]).values()) if at_zero else np.nan
     parts: dict[str, Decision] = {
         "d heads reach loss 0": _known(kinds["all_heads"], set(kinds["all_heads"]) == {"loss 0"}),
-        "d heads end in the family": within(worst, settings["tolerance"]),
+        "d heads end in the family": within(worst, settings.tolerance),
         "fewer heads do not always": _known(kinds["fewer_heads"], len(set(kinds["fewer_heads"])) > 1),
     }
-    return Finding(
+    return Finding.of_parts(
         {**counts, "distance_from_the_family": worst},
         {
             "fewer_heads": "loss 0, at rest at a positive loss, or creeping; not all loss 0",
             "all_heads": "loss 0",
             "distance_from_the_family": 0.0,
         },
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "losses": {name: [end.loss for end in found] for name, found in ends.items()},
             "s": {name: [end.swap for end in found] for name, found in ends.items()},
@@ -140,26 +154,14 @@ def _ways(settings: Settings) -> Finding:
             "kinds": kinds,
             "meaning": "creeping: |c p_{T−1}|, above 1, grows from the middle to the end of the time, and the loss still falls",
         },
-        parts=parts,
     )
 
 
 def _known(kinds: list[str], holds: bool) -> Decision:
     """Undecided where a flow was stopped too early."""
-    return "undecided" if "stopped too early" in kinds else decide(holds)
+    return "undecided" if "stopped too early" in kinds else verdict_if(holds)
 
 
-_FLOWS: dict[str, Any] = {
-    "dim": 4,
-    "longest": 4,
-    "heads": 3,
-    "starts": 6,
-    "scale": 0.3,
-    "steps": 40_000,
-    "seed": 0,
-    "zero": 1e-12,
-    "tolerance": 1e-4,
-}
 _FULL: dict[str, Any] = {
     "dim": DIM,
     "longest": LONGEST,
@@ -188,7 +190,7 @@ CLAIMS = (
             f"sander2024, authors' program {PROGRAM}, orthogonal.py (:7-9, :63-71) and tensors/{{A,B,P}}_orthogonal.npy; the "
             "paper's proposition second-hand"
         ),
-        settings=presets(_FLOWS, **_FULL),
+        settings=presets(_Ends(), **_FULL),
         check=_minimiser,
         criterion=f"{_REASON} Flows from six random starts, sixteen in the full preset.",
         history="Contexts in the full preset were 2 to 19 tokens; the authors have 2 to 20.",
@@ -204,7 +206,7 @@ CLAIMS = (
             "< d heads some do not."
         ),
         source="found here; sander2024 (its minimiser is s = 1; the authors' program has H = 8, d = 10, one start)",
-        settings=presets(_FLOWS, **_FULL),
+        settings=presets(_Ends(), **_FULL),
         check=_ways,
         criterion=(
             f"{_REASON} J exchanges partners. A flow that does not reach loss 0 has to be at rest above it, or to creep along "

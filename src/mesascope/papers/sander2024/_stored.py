@@ -8,17 +8,17 @@ import numpy as np
 
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
-from .._runs import settled
+from .._claim import Claim, Finding, Settings, presets, within
+from .._runs import require_finished
 from ._authors import LONGEST, PROGRAM, authors_descent, stored_weights
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, IndependentEigenvalues
 from ._ends import PAPER, distance, errors_of_positions, exact_loss, picture
 
 
-def _stored(settings: Settings) -> Finding:
+def _stored(settings: _Stored) -> Finding:
     """Heads and positions in units of their own c, and the loss that they leave."""
     unitary, pairs = stored_weights("unitary"), stored_weights("orthogonal")
-    rounding, unfinished = settings["rounding"], settings["unfinished"]
+    rounding, unfinished = settings.rounding, settings.unfinished
     rows = {
         "unitary": _row(unitary, theory.unitary_minimiser),
         "pairs": _row(pairs, theory.rotation_minimiser),
@@ -26,7 +26,7 @@ def _stored(settings: Settings) -> Finding:
     rows["unitary"]["loss"] = exact_loss(unitary, IndependentEigenvalues(unitary.a.shape[1]), LONGEST)
     rows["pairs"]["loss"] = exact_loss(pairs, ConjugatePairs(pairs.a.shape[1]), LONGEST)
     exact, near = rows["unitary"], rows["pairs"]
-    apart = max(near["error_of_C"], near["error_of_c_p_T-1"])
+    off_by = max(near["error_of_C"], near["error_of_c_p_T-1"])
     parts = {
         "independent eigenvalues: heads": within(exact["error_of_C"], rounding),
         "independent eigenvalues: p_T": within(exact["error_of_c_p_T"], rounding),
@@ -38,17 +38,17 @@ def _stored(settings: Settings) -> Finding:
         "conjugate pairs: p_{T-1}": within(near["error_of_c_p_T-1"], unfinished),
         "conjugate pairs: other positions": within(near["error_of_other_positions"], rounding),
     }
-    more = _further(pairs, settings["rate"], settings["steps"])
+    more = _further(pairs, settings.rate, settings.steps)
     difference = (
-        f"For conjugate pairs C/c is off by up to {_short(apart)}, at a loss of {_short(near['loss'])}"
+        f"For conjugate pairs C/c is off by up to {_short(off_by)}, at a loss of {_short(near['loss'])}"
     )
     if more["loss"] < near["loss"]:
-        difference += f", which {settings['steps']} further steps lower to {_short(more['loss'])}"
-    return Finding(
+        difference += f", which {settings.steps} further steps lower to {_short(more['loss'])}"
+    return Finding.of_parts(
         rows,
         {name: dict.fromkeys(row, 0.0) for name, row in rows.items()},
         rounding,
-        all_of(*parts.values()),
+        parts,
         {
             "c": {"unitary": _scale(unitary), "pairs": _scale(pairs)},
             "p_T": {"unitary": unitary.row(LONGEST)[-1], "pairs": pairs.row(LONGEST)[-1]},
@@ -66,8 +66,7 @@ def _stored(settings: Settings) -> Finding:
                 "The authors' stored weights, conjugate pairs", pairs, LONGEST, "As they are stored."
             )
         },
-        parts=parts,
-        difference=f"{difference}." if apart > rounding else "",
+        difference=f"{difference}." if off_by > rounding else "",
     )
 
 
@@ -102,12 +101,19 @@ def _outside(layer: DiagonalHeads) -> float:
 def _further(layer: DiagonalHeads, rate: float, steps: int) -> dict[str, Any]:
     """What further steps of their descent make of the weights for conjugate pairs."""
     process = ConjugatePairs(layer.a.shape[1])
-    end = settled(authors_descent(layer, process, rate, steps)).model
+    end = require_finished(authors_descent(layer, process, rate, steps)).model
     return {
         "further_steps": steps,
         "error_of_C": distance(end, 1.0)[1]["error_of_C"],
         "loss": exact_loss(end, process, LONGEST),
     }
+
+
+class _Stored(Settings):
+    rounding: float = 1e-6
+    unfinished: float = 2e-3
+    rate: float = 1e-3
+    steps: int = 20_000
 
 
 CLAIMS = (
@@ -121,9 +127,7 @@ CLAIMS = (
             "c·p_{T−1} = −1/2 for conjugate pairs, and 0 at all other positions."
         ),
         source=f"sander2024, authors' program {PROGRAM}, tensors/{{A,B,P}}_unitary.npy and tensors/{{A,B,P}}_orthogonal.npy",
-        settings=presets(
-            {"rounding": 1e-6, "unfinished": 2e-3, "rate": 1e-3, "steps": 20_000}, steps=200_000
-        ),
+        settings=presets(_Stored(), steps=200_000),
         check=_stored,
         criterion=(
             "All numbers come from the six files of the authors, for contexts of 2 to 20 tokens, in units of their c. 1e-6 is "

@@ -37,24 +37,12 @@ DIFFERENCES = (
         f"Adam, rate 1e-4, changed by hand where training is unstable; schedule and clipping not stated ({_PLACE})",
         "Adam, rate 0.1 (mixed-noise 0.05; full: 0.02), warm-up of a tenth, cosine schedule to 0, gradients clipped at 1",
     ),
-    Difference(
-        "steps",
-        f"200 000 ({_PLACE})",
-        "600, three layers at d = 10: 2000",
-        presets=("small",),
-    ),
+    Difference("steps", f"200 000 ({_PLACE})", "600, three layers at d = 10: 2000", presets=("small",)),
     Difference("steps", f"200 000 ({_PLACE})", "50 000", presets=("full",)),
     Difference("batch", f"2048 ({_PLACE})", "256", presets=("small",)),
+    Difference("precision", f"not stated ({_PLACE})", "float32 for training, float64 for judging"),
     Difference(
-        "precision",
-        f"not stated ({_PLACE})",
-        "float32 for training, float64 for judging",
-    ),
-    Difference(
-        "seeds",
-        f"the best of 5 ({_PLACE}, Table 1)",
-        "the best of 5",
-        ("two-layers", "three-layers"),
+        "seeds", f"the best of 5 ({_PLACE}, Table 1)", "the best of 5", ("two-layers", "three-layers")
     ),
     Difference(
         "seeds",

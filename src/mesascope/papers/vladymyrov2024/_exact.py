@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mesascope.core import named_key
@@ -10,23 +12,23 @@ from mesascope.records import Figure, Line, Panel, Points
 from mesascope.theory import Construction, vonoswald2023
 from mesascope.theory import vladymyrov2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if, within
 from .._identity import identity, relative_error
 from .._prompts import construction_model
 from .._rotations import rotation
 from ._ridge import Examples
 
 PAPER = "vladymyrov2024"
-_MOST_LAYERS = 98
+_MAX_LAYERS = 98
 
 
-def _row(settings: Settings) -> Finding:
+def _row(settings: _Row) -> Finding:
     """The closed form beside the paper's table."""
-    dim, examples, table = settings["dim"], settings["examples"], settings["table"]
+    dim, examples, table = settings.dim, settings.examples, settings.table
     found = {name: theory.one_layer_excess(dim, examples, float(name)) for name in table}
     errors = {name: found[name] / table[name] - 1 for name in table}
     allowed = {
-        name: settings["standard_errors"] * _standard_error(float(name), settings) + settings["rounding"]
+        name: settings.standard_errors * _standard_error(float(name), settings) + settings.rounding
         for name in table
     }
     worst = max(abs(found[name] - table[name]) / allowed[name] for name in table)
@@ -59,26 +61,26 @@ def _row(settings: Settings) -> Finding:
     )
 
 
-def _standard_error(largest: float, settings: Settings) -> float:
+def _standard_error(largest: float, settings: _Row) -> float:
     """Of a mean over as many prompts as the table's: of the step's loss minus the oracle's on the same prompts."""
-    dim, examples, prompts = settings["dim"], settings["examples"], settings["prompts"]
-    rng = np.random.default_rng([settings["seed"], int(largest)])
+    dim, examples, prompts = settings.dim, settings.examples, settings.prompts
+    rng = np.random.default_rng([settings.seed, int(largest)])
     noise = np.asarray(rng.random(prompts)) * largest
     x, w = rng.normal(size=(prompts, examples + 1, dim)), rng.normal(size=(prompts, dim))
     y = np.einsum("bnd,bd->bn", x, w) + noise[:, None] * rng.normal(size=(prompts, examples + 1))
     drawn = Examples.of(x, y[:, :-1], noise**2)
     step = (drawn.query * drawn.cross).sum(1) / (examples + dim + 1 + largest**2 / 3)
     gaps = ((step - y[:, -1]) ** 2 - (drawn.answers(drawn.noise) - y[:, -1]) ** 2) / 2
-    return float(gaps.std(ddof=1) / settings["sequences"] ** 0.5)
+    return float(gaps.std(ddof=1) / settings.sequences**0.5)
 
 
-def _linear_models(settings: Settings) -> Finding:
+def _linear_models(settings: _LinearModels) -> Finding:
     """Predictions of random networks beside the linear models that their layers keep."""
     errors = {}
-    for dim, examples, layers, heads in settings["cases"]:
-        key = named_key(settings["seed"], "linear models", str(dim), str(layers))
-        process = LinearRegression(dim, noise=NoiseRange(settings["largest_noise"]))
-        x, y = (np.asarray(part) for part in process.sample(key, examples, settings["prompts"]))
+    for dim, examples, layers, heads in settings.cases:
+        key = named_key(settings.seed, "linear models", str(dim), str(layers))
+        process = LinearRegression(dim, noise=NoiseRange(settings.largest_noise))
+        x, y = (np.asarray(part) for part in process.sample(key, examples, settings.prompts))
         construction = _random(dim, layers, heads, settings)
         answers = np.asarray(construction_model(construction)(x, y[:, :-1]))
         weights = [
@@ -87,19 +89,19 @@ def _linear_models(settings: Settings) -> Finding:
         linear = np.einsum("bd,bd->b", np.stack(weights), x[:, -1])
         name = f"d = {dim}, N = {examples}, {layers} layers, {heads} heads"
         errors[name] = relative_error(answers, linear)
-    return identity(errors, settings)
+    return identity(errors, settings.tolerance)
 
 
-def _random(dim: int, layers: int, heads: int, settings: Settings) -> Construction:
+def _random(dim: int, layers: int, heads: int, settings: _LinearModels) -> Construction:
     """Full matrices, no two alike."""
-    draw = np.random.default_rng([settings["seed"], dim, layers]).normal
+    draw = np.random.default_rng([settings.seed, dim, layers]).normal
     shape = (layers, heads, dim + 1, dim + 1)
-    return Construction(*(settings["scale"] * (dim + 1) ** -0.5 * draw(size=shape) for _ in range(2)))
+    return Construction(*(settings.scale * (dim + 1) ** -0.5 * draw(size=shape) for _ in range(2)))
 
 
-def _second_order(settings: Settings) -> Finding:
+def _second_order(settings: _SecondOrder) -> Finding:
     """Numbers of layers that GD++ needs, over condition numbers and errors."""
-    conditions, wanted = settings["conditions"], settings["errors"]
+    conditions, wanted = settings.conditions, settings.errors
     needed, ratios = [], []
     for condition in conditions:
         schedule = _schedule(condition, min(wanted))
@@ -109,9 +111,9 @@ def _second_order(settings: Settings) -> Finding:
     counts = np.array(needed)
     by_condition, by_error = int(np.diff(counts, axis=0).max()), int(np.diff(counts, axis=1).max())
     parts = {
-        "errors below the bound": decide(max(ratios) <= 1),
-        "layers for a tenfold condition number": decide(by_condition <= settings["most_by_condition"]),
-        "layers for a squared error": decide(by_error <= settings["most_by_error"]),
+        "errors below the bound": verdict_if(max(ratios) <= 1),
+        "layers for a tenfold condition number": verdict_if(by_condition <= settings.most_by_condition),
+        "layers for a squared error": verdict_if(by_error <= settings.most_by_error),
     }
     panel = Panel(
         title="Layers of GD++",
@@ -123,7 +125,7 @@ def _second_order(settings: Settings) -> Finding:
             for number, one in enumerate(wanted)
         ),
     )
-    return Finding(
+    return Finding.of_parts(
         {
             "largest_error_over_the_bound": max(ratios),
             "layers_more_for_a_tenfold_condition": by_condition,
@@ -131,11 +133,11 @@ def _second_order(settings: Settings) -> Finding:
         },
         {
             "largest_error_over_the_bound": "at most 1",
-            "layers_more_for_a_tenfold_condition": f"at most {settings['most_by_condition']}",
-            "layers_more_for_a_squared_error": f"at most {settings['most_by_error']}",
+            "layers_more_for_a_tenfold_condition": f"at most {settings.most_by_condition}",
+            "layers_more_for_a_squared_error": f"at most {settings.most_by_error}",
         },
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "conditions": conditions,
             "layers": {f"{one:g}": counts[:, number].tolist() for number, one in enumerate(wanted)},
@@ -143,23 +145,18 @@ def _second_order(settings: Settings) -> Finding:
             "meaning": "layers: by relative error, for every condition number",
         },
         {"second-order": Figure(title="GD++ is a second-order method", panels=(panel,))},
-        parts=parts,
     )
 
 
-def _rate(settings: Settings) -> Finding:
+def _rate(settings: _Rate) -> Finding:
     """Layers of GD++, and steps of descent, until the error is small."""
-    wanted, conditions, tolerance = (
-        settings["error"],
-        np.asarray(settings["conditions"]),
-        settings["tolerance"],
-    )
+    wanted, conditions, tolerance = (settings.error, np.asarray(settings.conditions), settings.tolerance)
     needed, steps = [], []
     for condition in conditions:
         prompts = _Prompts(condition, settings)
         needed.append(_first(prompts.errors_of_layers(_schedule(condition, wanted)), wanted))
-        if condition <= settings["largest_descended"]:
-            steps.append(prompts.steps_of_descent(wanted, settings["most_steps"]))
+        if condition <= settings.largest_descended:
+            steps.append(prompts.steps_of_descent(wanted, settings.most_steps))
     slope = float(np.polyfit(np.log(conditions), needed, 1)[0])
     power = float(np.polyfit(np.log(conditions[: len(steps)]), np.log(steps), 1)[0])
     expected = 1 / float(np.log(27 / 4))
@@ -178,19 +175,18 @@ def _rate(settings: Settings) -> Finding:
             Points(x=conditions[: len(steps)], y=steps, label="gradient descent, steps", series=1),
         ),
     )
-    return Finding(
+    return Finding.of_parts(
         {"layers_per_factor_e": slope, "power_of_the_steps_of_descent": power},
         {"layers_per_factor_e": expected, "power_of_the_steps_of_descent": 1.0},
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
-            "conditions": settings["conditions"],
+            "conditions": settings.conditions,
             "layers": needed,
             "gradient_steps": steps,
             "guaranteed_gradient_steps": [theory.gradient_steps(one, wanted) for one in conditions],
         },
         {"second-order-rate": Figure(title="Layers of GD++ and steps of gradient descent", panels=(panel,))},
-        parts=parts,
     )
 
 
@@ -204,13 +200,13 @@ def _schedule(condition: float, wanted: float) -> theory.Schedule:
     """With as many layers as the bound asks for.
 
     Raises:
-        UnsettledError: that would be more than `_MOST_LAYERS`.
+        UnsettledError: that would be more than `_MAX_LAYERS`.
     """
-    for layers in range(1, _MOST_LAYERS + 1):
+    for layers in range(1, _MAX_LAYERS + 1):
         tried = theory.second_order_schedule(1 / condition, 1.0, layers)
         if tried.bound <= wanted:
             return tried
-    raise UnsettledError(f"{_MOST_LAYERS} layers do not reach an error of {wanted:g} at κ = {condition:g}")
+    raise UnsettledError(f"{_MAX_LAYERS} layers do not reach an error of {wanted:g} at κ = {condition:g}")
 
 
 def _first(errors: np.ndarray, wanted: float) -> int:
@@ -221,9 +217,9 @@ def _first(errors: np.ndarray, wanted: float) -> int:
 class _Prompts:
     """N = d examples with S = Uᵀ diag(s) U, s from 1/κ to 1, and weights w*: errors are the largest |w − w*|/|w*|."""
 
-    def __init__(self, condition: float, settings: Settings):
-        dim, count = settings["dim"], settings["prompts"]
-        rng = np.random.default_rng([settings["seed"], round(condition)])
+    def __init__(self, condition: float, settings: _Conditioned):
+        dim, count = settings.dim, settings.prompts
+        rng = np.random.default_rng([settings.seed, round(condition)])
         self.condition = condition
         self.turns = np.stack([rotation(rng, dim) for _ in range(count)])
         inner = condition ** -rng.uniform(size=(count, dim - 2))
@@ -261,7 +257,45 @@ class _Prompts:
         return float(np.max(off / np.linalg.norm(self.right, axis=1)))
 
 
-_CONDITIONS = [1e2, 1e3, 1e4, 1e5, 1e6, 1e7]
+class _Row(Settings):
+    dim: int = 10
+    examples: int = 20
+    table: Mapping[str, float]
+    sequences: int = 100_000
+    standard_errors: int = 3
+    rounding: float = 0.0005
+    prompts: int = 20_000
+    seed: int = 0
+
+
+class _LinearModels(Settings):
+    cases: tuple[tuple[int, int, int, int], ...] = ((3, 6, 5, 2), (10, 20, 3, 4))
+    largest_noise: float = 2.0
+    scale: float = 0.4
+    prompts: int = 32
+    seed: int = 0
+    tolerance: float = 1e-12
+
+
+class _Conditioned(Settings):
+    dim: int = 6
+    conditions: tuple[float, ...] = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7)
+    prompts: int = 5
+    seed: int = 0
+
+
+class _SecondOrder(_Conditioned):
+    errors: tuple[float, ...] = (1e-3, 1e-6, 1e-12)
+    most_by_condition: int = 2
+    most_by_error: int = 1
+
+
+class _Rate(_Conditioned):
+    error: float = 1e-6
+    largest_descended: float = 1e4
+    most_steps: int = 200_000
+    tolerance: float = 0.05
+
 
 CLAIMS = (
     Claim(
@@ -275,19 +309,12 @@ CLAIMS = (
         origin="paper",
         evidence="exact",
         settings=presets(
-            {
-                "dim": 10,
-                "examples": 20,
-                "table": {
+            _Row(
+                table={
                     **{"0": 1.768, "1": 1.639, "2": 1.396, "3": 1.175},
                     **{"4": 1.015, "5": 0.907, "6": 0.841, "7": 0.806},
-                },
-                "sequences": 100_000,
-                "standard_errors": 3,
-                "rounding": 0.0005,
-                "prompts": 20_000,
-                "seed": 0,
-            }
+                }
+            )
         ),
         check=_row,
         criterion=(
@@ -310,16 +337,7 @@ CLAIMS = (
         source=f"{PAPER}, Theorem 4.1 and Lemma 4.3",
         origin="paper",
         evidence="exact",
-        settings=presets(
-            {
-                "cases": [[3, 6, 5, 2], [10, 20, 3, 4]],
-                "largest_noise": 2.0,
-                "scale": 0.4,
-                "prompts": 32,
-                "seed": 0,
-                "tolerance": 1e-12,
-            }
-        ),
+        settings=presets(_LinearModels()),
         check=_linear_models,
         criterion=(
             "An identity: predictions of networks with random full matrices differ from those of the recursion's weights by "
@@ -336,17 +354,7 @@ CLAIMS = (
         source=f"{PAPER}, Theorem 5.1; the parameters used here are derived here",
         origin="paper",
         evidence="exact",
-        settings=presets(
-            {
-                "dim": 6,
-                "errors": [1e-3, 1e-6, 1e-12],
-                "conditions": _CONDITIONS,
-                "most_by_condition": 2,
-                "most_by_error": 1,
-                "prompts": 5,
-                "seed": 0,
-            }
-        ),
+        settings=presets(_SecondOrder()),
         check=_second_order,
         criterion=(
             "Errors lie below the bound that is derived for these parameters. A tenfold κ costs at most 2 layers more at every "
@@ -365,18 +373,7 @@ CLAIMS = (
         source=f"parameters and rate are derived here; {PAPER}, Theorem 5.1 has the order of growth",
         origin="ours",
         evidence="exact",
-        settings=presets(
-            {
-                "dim": 6,
-                "error": 1e-6,
-                "conditions": _CONDITIONS,
-                "largest_descended": 1e4,
-                "most_steps": 200_000,
-                "prompts": 5,
-                "seed": 0,
-                "tolerance": 0.05,
-            }
-        ),
+        settings=presets(_Rate()),
         check=_rate,
         criterion=(
             "Both powers are met to a twentieth. Numbers of layers are whole, so that a line through six of them is known to "

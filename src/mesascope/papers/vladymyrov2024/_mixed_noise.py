@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,23 +12,16 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
-from mesascope.models import (
-    DiagonalSelfAttention,
-    LastEntry,
-    LinearAttentionStack,
-    PromptModel,
-    StackedPrompt,
-)
+from mesascope.models import DiagonalSelfAttention, LinearAttentionStack, PromptModel
 from mesascope.processes import FewShot, LinearRegression, NoiseRange
 from mesascope.records import Decision, Figure, Panel, Trace
 from mesascope.theory import vladymyrov2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
-from .._prompts import GD_PLUS_PLUS
-from .._recorded import recorded_models
+from .._prompts import GD_PLUS_PLUS, prompt_model
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves, unless_falling
@@ -46,16 +39,42 @@ _NAMES = {
 }
 
 
-def _unit(settings: Settings) -> float:
+class Training(Trainings):
+    """Prompts of mixed noise, layers and how these are trained."""
+
+    dim: int = 4
+    examples: int = 8
+    largest_noise: float = 5.0
+    layers: int = 4
+    rate: float = 0.1
+    scale: float = 0.05
+    steps: int = 600
+    batch: int = 256
+
+
+class Judging(Training):
+    """Levels of noise, and prompts over all of them."""
+
+    levels: int = 10
+    prompts: int = 20_000
+
+
+class Rivals(Judging):
+    """What trained layers are compared with."""
+
+    rivals: tuple[str, ...]
+
+
+def _unit(settings: Training) -> float:
     """In units of this size labels have variance 1: couplings that read labels are then as large as the others."""
-    return float((settings["dim"] + settings["largest_noise"] ** 2 / 3) ** 0.5)
+    return float((settings.dim + settings.largest_noise**2 / 3) ** 0.5)
 
 
-def data(settings: Settings) -> tuple[LinearRegression, FewShot]:
+def data(settings: Training) -> tuple[LinearRegression, FewShot]:
     """Prompts of mixed noise in the units of training."""
-    dim, unit = settings["dim"], _unit(settings)
-    noise = NoiseRange(settings["largest_noise"] / unit)
-    return LinearRegression(dim, prior=np.eye(dim) / unit**2, noise=noise), FewShot(settings["examples"])
+    dim, unit = settings.dim, _unit(settings)
+    noise = NoiseRange(settings.largest_noise / unit)
+    return LinearRegression(dim, prior=np.eye(dim) / unit**2, noise=noise), FewShot(settings.examples)
 
 
 def _start(dim: int, layers: int, pairs: Any, scale: float, key: Array) -> PromptModel:
@@ -63,61 +82,46 @@ def _start(dim: int, layers: int, pairs: Any, scale: float, key: Array) -> Promp
         DiagonalSelfAttention.gaussian((dim, 1), scale, key=one, pairs=pairs, context="examples")
         for one in jax.random.split(key, layers)
     )
-    return PromptModel(StackedPrompt(dim), stack, LastEntry(-1))
+    return prompt_model(stack)
 
 
-@shared(
-    *(
-        "dim",
-        "examples",
-        "largest_noise",
-        "layers",
-        "heads",
-        "scale",
-        "rate",
-        "steps",
-        "batch",
-        "seed",
-        "seeds",
-    )
-)
-def trained(settings: Settings) -> dict[int, list[PromptModel]]:
+@shared(Training)
+def trained(settings: Training, heads: str) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one model per seed of layers with diagonal heads, of the kind `heads` in `PAIRS`."""
-    return recorded_models(
-        partial(_start, settings["dim"], settings["layers"], PAIRS[settings["heads"]], settings["scale"]),
+    return recorded_trainings(
+        partial(_start, settings.dim, settings.layers, PAIRS[heads], settings.scale),
         *data(settings),
-        seeds_of(settings),
-        halves(settings["steps"]),
-        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=settings["steps"] // 10, clip=1.0),
-        batch=settings["batch"],
-        held_out=2,
+        halves(settings.steps),
+        settings,
+        warmup=settings.steps // 10,
+        clip=1.0,
     )
 
 
-def drawn(settings: Settings, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drawn(settings: Judging, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Prompts of every noise level σ in turn, the midpoints of equal parts of [0, σ_max]: x, y and σ², level by level."""
     parts = []
     for number, sigma in enumerate(_levels(settings)):
-        key = named_key(settings["seed"], name, str(number))
-        process = LinearRegression(settings["dim"], noise=float(sigma))
-        count = settings["prompts"] // settings["levels"]
-        x, y = (np.asarray(part) for part in process.sample(key, settings["examples"], count))
+        key = named_key(settings.seed, name, str(number))
+        process = LinearRegression(settings.dim, noise=float(sigma))
+        count = settings.prompts // settings.levels
+        x, y = (np.asarray(part) for part in process.sample(key, settings.examples, count))
         parts.append((x, y[:, :-1], np.full(count, sigma**2)))
     inputs, labels, noise = (np.concatenate(part) for part in zip(*parts, strict=True))
     return inputs, labels, noise
 
 
-def test_prompts(settings: Settings, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def test_prompts(settings: Judging, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Prompts of its own for every seed: intervals over seeds then hold what the choice of prompts does, too."""
     return drawn(settings, f"test prompts {seed}")
 
 
-def _levels(settings: Settings) -> np.ndarray:
-    count = settings["levels"]
-    return (np.arange(count) + 0.5) / count * settings["largest_noise"]
+def _levels(settings: Judging) -> np.ndarray:
+    count = settings.levels
+    return (np.arange(count) + 0.5) / count * settings.largest_noise
 
 
-def answers(model: PromptModel, x: np.ndarray, y: np.ndarray, settings: Settings) -> np.ndarray:
+def answers(model: PromptModel, x: np.ndarray, y: np.ndarray, settings: Training) -> np.ndarray:
     """Of a model that was trained in other units."""
     unit = _unit(settings)
     return unit * np.asarray(eqx.filter_jit(model)(x, y / unit), float)
@@ -138,10 +142,10 @@ class Judged(NamedTuple):
     falling: float
 
 
-def judged(settings: Settings) -> Judged:
+def judged(settings: Judging, heads: str) -> Judged:
     """Models with heads of the kind `heads`."""
     intervals, falls = [], []
-    for seed, *models in zip(seeds_of(settings), *trained(settings).values(), strict=True):
+    for seed, *models in zip(seeds_of(settings), *trained(settings, heads).values(), strict=True):
         x, y, noise = test_prompts(settings, seed)
         known = Examples.of(x, y, noise)
         losses = [known.excess(answers(model, x, y, settings)) for model in models]
@@ -151,7 +155,7 @@ def judged(settings: Settings) -> Judged:
     return Judged(np.array(means), np.array(ends), fall(*np.array(falls).T))
 
 
-def _capped(losses: list[np.ndarray], settings: Settings) -> list[float]:
+def _capped(losses: list[np.ndarray], settings: Training) -> list[float]:
     """Means of losses of prompts, where none counts more than the variance of labels."""
     return [float(np.minimum(one, _unit(settings) ** 2).mean()) for one in losses]
 
@@ -172,7 +176,7 @@ class Profiles(NamedTuple):
         return {name: values.mean(1) for name, values in self.losses.items()}
 
 
-def profiles(settings: Settings) -> Profiles:
+def profiles(settings: Rivals) -> Profiles:
     """Diagonal heads and what `rivals` names, each on its own or tuned on prompts of its own."""
     known = Examples.of(*drawn(settings, "tuning prompts"))
     rules: dict[str, Callable[[], Penalties]] = {
@@ -180,10 +184,10 @@ def profiles(settings: Settings) -> Profiles:
         "adaptive": lambda: adaptive,
         "tuned": lambda: tuned(known),
     }
-    penalties = {name: rules[name]() for name in settings["rivals"] if name in rules}
-    kinds = ["diagonal", *(name for name in settings["rivals"] if name not in rules)]
-    recorded = {name: trained({**settings, "heads": name}) for name in kinds}
-    half, end = halves(settings["steps"])
+    penalties = {name: rules[name]() for name in settings.rivals if name in rules}
+    kinds = ["diagonal", *(name for name in settings.rivals if name not in rules)]
+    recorded = {name: trained(settings, name) for name in kinds}
+    half, end = halves(settings.steps)
     found: dict[str, list[np.ndarray]] = {name: [] for name in (*kinds, *penalties)}
     falls = []
     for number, seed in enumerate(seeds_of(settings)):
@@ -193,19 +197,19 @@ def profiles(settings: Settings) -> Profiles:
         given |= {name: prompts.answers(rule(prompts)) for name, rule in penalties.items()}
         losses = {name: prompts.excess(answer) for name, answer in given.items()}
         for name, loss in losses.items():
-            found[name].append(loss.reshape(settings["levels"], -1).mean(1))
+            found[name].append(loss.reshape(settings.levels, -1).mean(1))
         middle = prompts.excess(answers(recorded["diagonal"][half][number], *test[:2], settings))
         falls.append(_capped([middle, losses["diagonal"]], settings))
     return Profiles({name: np.array(rows) for name, rows in found.items()}, fall(*np.array(falls).T))
 
 
-def _tuned_rival(settings: Settings) -> Finding:
+def _tuned_rival(settings: _Tuned) -> Finding:
     """Trained layers beside all baselines, and at most a little above the tuned estimate."""
     found = profiles(settings)
-    means, most = found.means(), 1 + settings["tolerance"]
+    means, most = found.means(), 1 + settings.tolerance
     ratio, interval = mean_interval(means["diagonal"] / means["tuned"])
     parts = {_NAMES["tuned"]: unless_falling(below(interval, most), found.falling)}
-    parts |= _better(found, [name for name in settings["rivals"] if name != "tuned"])
+    parts |= _better(found, [name for name in settings.rivals if name != "tuned"])
     return _beside(
         settings,
         "mixed-noise",
@@ -216,20 +220,21 @@ def _tuned_rival(settings: Settings) -> Finding:
             "others": "diagonal heads below, beyond 95 % intervals over seeds",
         },
         {"over_the_tuned_estimate": {"mean": ratio, "interval_95": interval}},
+        settings.tolerance,
     )
 
 
-def _untuned_rivals(settings: Settings) -> Finding:
+def _untuned_rivals(settings: Rivals) -> Finding:
     """Trained layers beside all but the tuned estimate, and beside one layer."""
-    found, rivals = profiles(settings), settings["rivals"]
-    one = theory.one_layer_excess(settings["dim"], settings["examples"], settings["largest_noise"])
+    found, rivals = profiles(settings), settings.rivals
+    one = theory.one_layer_excess(settings.dim, settings.examples, settings.largest_noise)
     _, interval = mean_interval(found.means()["diagonal"])
     parts = _better(found, rivals) | {"one layer": unless_falling(below(interval, one), found.falling)}
     expected = f"diagonal heads below {', '.join(rivals)} and one layer ({one:.4g}), beyond 95 % intervals over seeds"
     return _beside(settings, "untuned-rivals", found, parts, expected, {"one_layer": one})
 
 
-def _better(found: Profiles, rivals: list[str]) -> dict[str, Decision]:
+def _better(found: Profiles, rivals: Sequence[str]) -> dict[str, Decision]:
     """Rival → whether the diagonal heads lose less, by the interval of the difference on the same prompts."""
     means = found.means()
     return {
@@ -241,44 +246,44 @@ def _better(found: Profiles, rivals: list[str]) -> dict[str, Decision]:
 
 
 def _beside(
-    settings: Settings,
+    settings: Rivals,
     name: str,
     found: Profiles,
     parts: dict[str, Decision],
     expected: Any,
     details: dict[str, Any],
+    tolerance: float | None = None,
 ) -> Finding:
     means = found.means()
-    margins = {one: mean_interval(means[one] - means["diagonal"]) for one in settings["rivals"]}
-    return Finding(
+    margins = {one: mean_interval(means[one] - means["diagonal"]) for one in settings.rivals}
+    return Finding.of_parts(
         {one: float(values.mean()) for one, values in means.items()},
         expected,
-        settings.get("tolerance"),
-        all_of(*parts.values()),
+        tolerance,
+        parts,
         {
             "interval_95": mean_interval(means["diagonal"])[1],
             "margins": {one: {"mean": mean, "interval_95": ends} for one, (mean, ends) in margins.items()},
             "each_seed": means,
             "fall_of_the_loss_in_the_second_half": found.falling,
-            "oracle": theory.oracle_loss(settings["dim"], settings["examples"], settings["largest_noise"]),
+            "oracle": theory.oracle_loss(settings.dim, settings.examples, settings.largest_noise),
             "meaning": "losses minus that of ridge regression that knows σ, on the same prompts, drawn for every seed",
             **details,
         },
         {name: _figure(settings, found.losses)},
-        parts=parts,
     )
 
 
-def _figure(settings: Settings, profiles: dict[str, np.ndarray]) -> Figure:
+def _figure(settings: Judging, profiles: dict[str, np.ndarray]) -> Figure:
     traces: list[Trace] = []
     levels = _levels(settings)
     for series, (name, label) in enumerate(_NAMES.items()):
         if name not in profiles:
             continue
-        named = f"{label}, {settings['layers']} layers" if name in PAIRS else label
+        named = f"{label}, {settings.layers} layers" if name in PAIRS else label
         traces += curve(levels, profiles[name], named, series, f"{label}, all seeds")
     panel = Panel(
-        title=f"d = {settings['dim']}, N = {settings['examples']}, $\\sigma$ uniform up to {settings['largest_noise']:g}",
+        title=f"d = {settings.dim}, N = {settings.examples}, $\\sigma$ uniform up to {settings.largest_noise:g}",
         xlabel="noise level $\\sigma$ of the prompt",
         ylabel="loss above the oracle's",
         yscale="log",
@@ -291,20 +296,10 @@ def _figure(settings: Settings, profiles: dict[str, np.ndarray]) -> Figure:
     )
 
 
-SETTINGS: dict[str, Any] = {
-    "dim": 4,
-    "examples": 8,
-    "largest_noise": 5.0,
-    "layers": 4,
-    "rate": 0.1,
-    "scale": 0.05,
-    "steps": 600,
-    "batch": 256,
-    "seed": 0,
-    "seeds": 5,
-    "levels": 10,
-    "prompts": 20_000,
-}
+class _Tuned(Rivals):
+    tolerance: float = 0.05
+
+
 FULL_SIZES: dict[str, Any] = {
     "dim": 10,
     "examples": 20,
@@ -330,15 +325,7 @@ CLAIMS = (
         origin="paper",
         evidence="measured, another model",
         settings=presets(
-            {
-                **SETTINGS,
-                "layers": 5,
-                "rate": 0.05,
-                "rivals": ["constant", "adaptive", "tuned"],
-                "tolerance": 0.05,
-            },
-            **FULL_SIZES,
-            layers=6,
+            _Tuned(layers=5, rate=0.05, rivals=("constant", "adaptive", "tuned")), **FULL_SIZES, layers=6
         ),
         check=_tuned_rival,
         criterion=(
@@ -364,7 +351,7 @@ CLAIMS = (
         source=f"{PAPER}, section 6 (uniform noise variance) and Table 1 (four layers)",
         origin="paper",
         evidence="measured, another model",
-        settings=presets({**SETTINGS, "rivals": ["gd++", "constant", "adaptive"]}, **FULL_SIZES),
+        settings=presets(Rivals(rivals=("gd++", "constant", "adaptive")), **FULL_SIZES),
         check=_untuned_rivals,
         criterion=(
             "The 95 % intervals over five seeds of the differences of losses on the same prompts must not reach 0, and that of "

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from mesascope.probes import Identification, identify
+from mesascope.probes import Identification
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, mean_interval
-from .._names import answer_of, name_of, named, nameless
+from .._names import Asking, answer_of, identified_as, identify_all, name_of, unidentified
 from .._still_falling import unless_falling
 from ._exact import PAPER
-from ._mixed_noise import FULL_SIZES, REST, SETTINGS, data, judged, trained
+from ._mixed_noise import FULL_SIZES, REST, Judging, data, judged, trained
 
 
-def _gd_plus_plus(settings: Settings) -> Finding:
+def _gd_plus_plus(settings: _Asked) -> Finding:
     """Layers whose heads read no labels."""
     found = _asked(settings, "gd++")
-    falling = judged({**settings, "heads": "gd++"}).falling
-    names = all_of(*(named(one, _NAME) for one in found))
+    falling = judged(settings, "gd++").falling
+    names = identified_as(_NAME, *found)
     return _finding(found, _NAME, {"name": unless_falling(names, falling)}, falling)
 
 
-def _diagonal(settings: Settings) -> Finding:
+def _diagonal(settings: _Asked) -> Finding:
     """Layers with all four numbers, which must also be better than those."""
     found = _asked(settings, "diagonal")
-    (losses, _, falling), (others, *_) = (
-        judged({**settings, "heads": heads}) for heads in ("diagonal", "gd++")
-    )
+    (losses, _, falling), (others, *_) = (judged(settings, heads) for heads in ("diagonal", "gd++"))
     margin, interval = mean_interval(others - losses)
     parts = {
-        "no name": all_of(*(nameless(one) for one in found)),
+        "no name": unidentified(*found),
         "closer than GD++": unless_falling(above(interval, 0.0), falling),
     }
     return _finding(
@@ -39,13 +37,9 @@ def _diagonal(settings: Settings) -> Finding:
     )
 
 
-def _asked(settings: Settings, heads: str) -> list[Identification]:
-    process, task = data(settings)
-    models = trained({**settings, "heads": heads})[settings["steps"]][: settings["asked"]]
-    return [
-        identify(model, process, task, tasks=settings["tasks"], learners=settings["learners"])
-        for model in models
-    ]
+def _asked(settings: _Asked, heads: str) -> list[Identification]:
+    models = trained(settings, heads)[settings.steps][: settings.asked]
+    return identify_all(models, *data(settings), settings)
 
 
 def _finding(
@@ -67,22 +61,13 @@ def _finding(
 
 
 _NAME = "gradient-descent++"
-_ASKED: dict[str, Any] = {
-    **SETTINGS,
-    "asked": 3,
-    "tasks": 400,
-    "learners": [
-        "zero",
-        "average",
-        "gradient-descent",
-        "momentum",
-        "preconditioned-gradient-descent",
-        _NAME,
-        "newton",
-        "least-squares",
-        "ridge",
-    ],
-}
+
+
+class _Asked(Judging, Asking):
+    asked: int = 3
+    tasks: int = 400
+
+
 _REASON = (
     "Asked are the first three of the five layers, in the full preset all five. `identify` calls a learner what the layers do "
     "if it lies within a hundredth of their squared answers, and takes another one for farther only where 95 % intervals over "
@@ -100,7 +85,7 @@ CLAIMS = (
         source=f"{PAPER}, section 5.1 (GD++: q_y = 0); that it has a name is asked here",
         origin="ours",
         evidence="measured, reduced",
-        settings=presets(_ASKED, **FULL_SIZES, asked=5),
+        settings=presets(_Asked(), **FULL_SIZES, asked=5),
         check=_gd_plus_plus,
         criterion=f"{_REASON} {REST}",
         history="Three seeds were trained before.",
@@ -116,7 +101,7 @@ CLAIMS = (
         source=f"{PAPER}, sections 5.2 and 5.3 (heads that read labels adapt to the noise); asking for a name is ours",
         origin="ours",
         evidence="measured, another model",
-        settings=presets(_ASKED, **FULL_SIZES, asked=5),
+        settings=presets(_Asked(), **FULL_SIZES, asked=5),
         check=_diagonal,
         criterion=(
             f"{_REASON} The layers are closer to the oracle where the 95 % interval over five seeds of the difference, on the "

@@ -16,16 +16,16 @@ from .._exact_search import best_layer
 from ._exact import PAPER
 
 
-def _searched(settings: Settings) -> Finding:
+def _searched(settings: _Search) -> Finding:
     """The least loss of one layer for several σ_max, above the oracle's, beside the closed form."""
-    dim, examples, task = settings["dim"], settings["examples"], FewShot(settings["examples"])
+    dim, examples, task = settings.dim, settings.examples, FewShot(settings.examples)
     found, expected, reached, ends = {}, {}, {}, {}
-    for largest in settings["largest_noises"]:
+    for largest in settings.largest_noises:
         name = f"{largest:g}"
         unit = (dim + largest**2 / 3) ** 0.5  # labels of variance 1
         noise: Any = NoiseRange(largest / unit) if largest else 0.0
         process = LinearRegression(dim, prior=np.eye(dim) / unit**2, noise=noise)
-        best = best_layer(_starts(settings), process, task, settings["tolerance"], settings["rest"]).best
+        best = best_layer(_starts(settings), process, task, settings.tolerance, settings.rest).best
         # the query's label has noise too, which nobody predicts
         common = largest**2 / 6 + theory.oracle_loss(dim, examples, largest)
         found[name] = best.value * unit**2 - common
@@ -36,8 +36,8 @@ def _searched(settings: Settings) -> Finding:
     return Finding(
         found,
         expected,
-        settings["tolerance"],
-        within(max(errors.values()), settings["tolerance"]),
+        settings.tolerance,
+        within(max(errors.values()), settings.tolerance),
         {
             "relative_errors": errors,
             "starts_that_reach_the_best": reached,
@@ -47,10 +47,21 @@ def _searched(settings: Settings) -> Finding:
     )
 
 
-def _starts(settings: Settings) -> list[PromptModel]:
+def _starts(settings: _Search) -> list[PromptModel]:
     """One head with random weights in all entries, the same for every σ_max."""
-    keys = [named_key(settings["seed"], "one layer", str(number)) for number in range(settings["starts"])]
-    return [prompt_linear_transformer(settings["dim"], 1, 1, settings["scale"], key=key) for key in keys]
+    keys = [named_key(settings.seed, "one layer", str(number)) for number in range(settings.starts)]
+    return [prompt_linear_transformer(settings.dim, 1, 1, settings.scale, key=key) for key in keys]
+
+
+class _Search(Settings):
+    dim: int = 3
+    examples: int = 6
+    largest_noises: tuple[float, ...] = (0.0, 5.0)
+    starts: int = 12
+    scale: float = 0.3
+    rest: float = 1e-6
+    seed: int = 0
+    tolerance: float = 1e-6
 
 
 CLAIMS = (
@@ -65,20 +76,7 @@ CLAIMS = (
         origin="ours",
         evidence="exact",
         settings=presets(
-            {
-                "dim": 3,
-                "examples": 6,
-                "largest_noises": [0.0, 5.0],
-                "starts": 12,
-                "scale": 0.3,
-                "rest": 1e-6,
-                "seed": 0,
-                "tolerance": 1e-6,
-            },
-            dim=10,
-            examples=20,
-            largest_noises=[float(one) for one in range(8)],
-            scale=0.1,
+            _Search(), dim=10, examples=20, largest_noises=tuple(float(one) for one in range(8)), scale=0.1
         ),
         check=_searched,
         criterion=(

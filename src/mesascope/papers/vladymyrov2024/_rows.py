@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from mesascope.records import Decision, Figure, Panel, Points
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, below, mean_interval
+from .._runs import Seeds
 from .._still_falling import loss_between
 from ._exact import PAPER
-from ._mixed_noise import FULL_SIZES, REST, Judged, judged, profiles
+from ._mixed_noise import FULL_SIZES, REST, Judged, Judging, Rivals, judged, profiles
 
 
-def _row(settings: Settings) -> Finding:
+def _row(settings: _Row) -> Finding:
     """Trained layers with diagonal heads for every σ_max: the best seed's loss above the oracle's over the table's."""
-    table, tolerance = settings["table"], settings["tolerance"]
-    found = {name: judged({**settings, "largest_noise": float(name), "heads": "diagonal"}) for name in table}
+    table, tolerance = settings.table, settings.tolerance
+    found = {name: judged(Judging.of(settings, largest_noise=float(name)), "diagonal") for name in table}
     chosen = {name: int(np.argmin(one.losses)) for name, one in found.items()}
     ratios = {name: one.intervals[chosen[name]] / table[name] for name, one in found.items()}
     parts = {
@@ -39,18 +41,18 @@ def _row(settings: Settings) -> Finding:
             "fall_of_the_loss_in_the_second_half": {name: one.falling for name, one in found.items()},
             "meaning": "by σ_max: loss minus that of ridge regression that knows σ, on the same prompts",
         },
-        {f"{settings['layers']}-layers": _figure(settings, found)},
+        {f"{settings.layers}-layers": _figure(settings, found)},
         parts=parts if len(parts) > 1 else {},
     )
 
 
-def _beside_ridge(settings: Settings) -> Finding:
+def _beside_ridge(settings: _BesideRidge) -> Finding:
     """Two and three layers between ridge regression with one penalty and with the estimated noise."""
     parts: dict[str, Decision] = {}
     measured: dict[str, float] = {}
     details: dict[str, Any] = {}
-    for layers, steps in zip(settings["layers"], settings["steps"], strict=True):
-        found = profiles({**settings, "layers": layers, "steps": steps})
+    for layers, steps in zip(settings.layers, settings.steps, strict=True):
+        found = profiles(Rivals.of(settings, layers=layers, steps=steps))
         means, name = found.means(), f"{layers} layers"
         # were they trained as long again, they would fall by less
         later = means["diagonal"] * (1 - max(found.falling, 0.0))
@@ -72,26 +74,25 @@ def _beside_ridge(settings: Settings) -> Finding:
             "each_seed": means,
             "fall_of_the_loss_in_the_second_half": found.falling,
         }
-    return Finding(
+    return Finding.of_parts(
         measured,
         "both numbers of layers below one penalty, and above the noise estimate, plain and tuned",
         None,
-        all_of(*parts.values()),
+        parts,
         {
             **details,
             "meaning": "losses minus that of ridge regression that knows σ, on the same prompts, drawn for every seed",
         },
-        parts=parts,
     )
 
 
-def _figure(settings: Settings, found: dict[str, Judged]) -> Figure:
-    table = settings["table"]
+def _figure(settings: _Row, found: dict[str, Judged]) -> Figure:
+    table = settings.table
     return Figure(
-        title=f"Trained layers with diagonal heads, {settings['layers']} of them",
+        title=f"Trained layers with diagonal heads, {settings.layers} of them",
         panels=(
             Panel(
-                title=f"d = {settings['dim']}, N = {settings['examples']}",
+                title=f"d = {settings.dim}, N = {settings.examples}",
                 xlabel="$\\sigma_{max}$",
                 ylabel="loss above the oracle's",
                 traces=(
@@ -113,17 +114,30 @@ def _figure(settings: Settings, found: dict[str, Judged]) -> Figure:
     )
 
 
-_SETTINGS: dict[str, Any] = {
-    "dim": 10,
-    "examples": 20,
-    "rate": 0.1,
-    "scale": 0.05,
-    "batch": 256,
-    "seed": 0,
-    "seeds": 5,
-    "levels": 10,
-    "prompts": 20_000,
-}
+class _Rows(Seeds):
+    dim: int = 10
+    examples: int = 20
+    rate: float = 0.1
+    scale: float = 0.05
+    batch: int = 256
+    levels: int = 10
+    prompts: int = 20_000
+
+
+class _Row(_Rows):
+    layers: int
+    steps: int
+    table: Mapping[str, float]
+    tolerance: float = 0.1
+
+
+class _BesideRidge(_Rows):
+    layers: tuple[int, ...] = (2, 3)
+    steps: tuple[int, ...] = (600, 2000)
+    largest_noise: float = 5.0
+    rivals: tuple[str, ...] = ("constant", "adaptive", "tuned")
+
+
 _REASON = (
     "The lowest loss of five seeds, as in the table, lies within a tenth of the table's with its 95 % interval over prompts. "
     "Under another restriction of the heads, FULL, the paper's own losses of the same depth differ by up to 14 %; heads here "
@@ -142,7 +156,7 @@ CLAIMS = (
         origin="paper",
         evidence="measured, another model",
         settings=presets(
-            {**_SETTINGS, "layers": 2, "steps": 600, "table": {"5": 0.242}, "tolerance": 0.1},
+            _Row(layers=2, steps=600, table={"5": 0.242}),
             **FULL_SIZES,
             table={
                 **{"0": 0.265, "1": 0.214, "2": 0.173, "3": 0.188},
@@ -164,7 +178,7 @@ CLAIMS = (
         origin="paper",
         evidence="measured, another model",
         settings=presets(
-            {**_SETTINGS, "layers": 3, "steps": 2000, "table": {"5": 0.118}, "tolerance": 0.1},
+            _Row(layers=3, steps=2000, table={"5": 0.118}),
             **FULL_SIZES,
             table={
                 **{"0": 0.013, "1": 0.015, "2": 0.048, "3": 0.087},
@@ -186,16 +200,7 @@ CLAIMS = (
         source=f"{PAPER}, Table 1 (σ_max = 5: DIAG of two and three layers, CONSTRR, ADARR, TUNEDRR)",
         origin="paper",
         evidence="measured, another model",
-        settings=presets(
-            {
-                **_SETTINGS,
-                "layers": [2, 3],
-                "steps": [600, 2000],
-                "largest_noise": 5.0,
-                "rivals": ["constant", "adaptive", "tuned"],
-            },
-            **{**FULL_SIZES, "steps": [50_000, 50_000]},
-        ),
+        settings=presets(_BesideRidge(), **{**FULL_SIZES, "steps": (50_000, 50_000)}),
         check=_beside_ridge,
         criterion=(
             "The 95 % intervals over five seeds of the differences on the same prompts must not reach 0. Against the estimates "

@@ -18,24 +18,32 @@ from .._claim import Settings
 PAPER = "vonoswald2023"
 
 
-def data(settings: Settings) -> tuple[LinearRegression, FewShot]:
+class Data(Settings):
+    """Inputs of this dimension with coordinates uniform on [−h, h], and how many examples there are."""
+
+    dim: int = 10
+    examples: int = 10
+    half_width: float = 0.5
+
+
+def data(settings: Data) -> tuple[LinearRegression, FewShot]:
     """Inputs with coordinates uniform on [−h, h], w ~ N(0, I), no noise."""
-    return LinearRegression(settings["dim"], Uniform(settings["half_width"])), FewShot(settings["examples"])
+    return LinearRegression(settings.dim, Uniform(settings.half_width)), FewShot(settings.examples)
 
 
-def _law(settings: Settings) -> dict[str, Fraction]:
+def _law(settings: Data) -> dict[str, Fraction]:
     """Variance and kurtosis of a coordinate."""
-    return {"variance": Fraction(settings["half_width"]) ** 2 / 3, "kurtosis": Fraction(9, 5)}
+    return {"variance": Fraction(settings.half_width) ** 2 / 3, "kurtosis": Fraction(9, 5)}
 
 
-def best_step_size(settings: Settings) -> float:
+def best_step_size(settings: Data) -> float:
     """The step with which one step of gradient descent predicts best, in closed form."""
-    return float(theory.best_step_size(settings["dim"], settings["examples"], **_law(settings)))
+    return float(theory.best_step_size(settings.dim, settings.examples, **_law(settings)))
 
 
-def best_loss(settings: Settings) -> float:
+def best_loss(settings: Data) -> float:
     """Its loss ½E(ŷ − y)², in closed form."""
-    return float(theory.best_one_step_loss(settings["dim"], settings["examples"], **_law(settings)))
+    return float(theory.best_one_step_loss(settings.dim, settings.examples, **_law(settings)))
 
 
 @eqx.filter_jit

@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.learners import (
-    GradientDescent,
-    GradientDescentPlusPlus,
-    Learner,
-    predictions,
-    prompt_examples,
-)
+from mesascope.learners import GradientDescent, GradientDescentPlusPlus, Learner, predictions, prompt_examples
 from mesascope.processes import LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
@@ -24,9 +18,9 @@ from .._prompts import construction_model
 from ._common import PAPER
 
 
-def _gradient_descent(settings: Settings) -> Finding:
+def _gradient_descent(settings: _Cases) -> Finding:
     """Layers beside the learner."""
-    step = settings["step_size"]
+    step = settings.step_size
     return _compared(
         settings,
         lambda dim, layers: theory.gradient_descent(dim, [step] * layers),
@@ -34,9 +28,9 @@ def _gradient_descent(settings: Settings) -> Finding:
     )
 
 
-def _plus_plus(settings: Settings) -> Finding:
+def _plus_plus(settings: _PlusPlus) -> Finding:
     """Layers beside the learner."""
-    step, curvature = settings["step_size"], settings["curvature"]
+    step, curvature = settings.step_size, settings.curvature
     return _compared(
         settings,
         lambda dim, layers: theory.gradient_descent_plus_plus(dim, [step] * layers, [curvature] * layers),
@@ -44,33 +38,42 @@ def _plus_plus(settings: Settings) -> Finding:
     )
 
 
-def _compared(settings: Settings, construct: Any, learner: Any) -> Finding:
+def _compared(settings: _Cases, construct: Any, learner: Any) -> Finding:
     errors = {
         f"d = {dim}, N = {examples}, {layers} layers": _error(
             construct(dim, layers), learner(layers), dim, examples, settings
         )
-        for dim, examples, layers in settings["cases"]
+        for dim, examples, layers in settings.cases
     }
-    return identity(errors, settings)
+    return identity(errors, settings.tolerance)
 
 
-def _error(
-    construction: Construction, learner: Learner, dim: int, examples: int, settings: Settings
-) -> float:
+def _error(construction: Construction, learner: Learner, dim: int, examples: int, settings: _Cases) -> float:
     """The largest difference of their predictions, in units of the largest prediction."""
-    key = named_key(settings["seed"], "identity", str(dim), str(examples))
-    x, y = LinearRegression(dim, noise=0.5).sample(key, examples, settings["prompts"])
+    key = named_key(settings.seed, "identity", str(dim), str(examples))
+    x, y = LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts)
     answers = np.asarray(predictions(learner, *prompt_examples(x, y)))[:, -1, 0]
     return relative_error(np.asarray(construction_model(construction)(x, y[:, :-1])), answers)
 
 
-_CASES: dict[str, Any] = {
-    "cases": [[1, 1, 1], [3, 6, 2], [10, 10, 1], [10, 10, 5], [10, 25, 12], [20, 40, 3]],
-    "step_size": 0.2,
-    "prompts": 64,
-    "seed": 0,
-    "tolerance": 1e-12,
-}
+class _Cases(Settings):
+    cases: tuple[tuple[int, int, int], ...] = (
+        (1, 1, 1),
+        (3, 6, 2),
+        (10, 10, 1),
+        (10, 10, 5),
+        (10, 25, 12),
+        (20, 40, 3),
+    )
+    step_size: float = 0.2
+    prompts: int = 64
+    seed: int = 0
+    tolerance: float = 1e-12
+
+
+class _PlusPlus(_Cases):
+    curvature: float = 0.1
+
 
 CLAIMS = (
     Claim(
@@ -83,7 +86,7 @@ CLAIMS = (
             "descent on the in-context least-squares problem do."
         ),
         source="vonoswald2023, Proposition 1 (section 2; construction in A.1)",
-        settings=presets(_CASES),
+        settings=presets(_Cases()),
         check=_gradient_descent,
         criterion=(
             "An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of double "
@@ -100,7 +103,7 @@ CLAIMS = (
             "multiplied by I − γXXᵀ beside each gradient step."
         ),
         source="vonoswald2023, section 3 and A.10; their γ is not divided by N, ours is N times as large",
-        settings=presets({**_CASES, "curvature": 0.1}),
+        settings=presets(_PlusPlus()),
         check=_plus_plus,
         criterion=(
             "An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of double "

@@ -59,11 +59,7 @@ DIFFERENCES = (
         _INTERLEAVED,
     ),
     Difference(
-        "batch",
-        "2048 (`constructed_token_setup.ipynb`, cell 4)",
-        "512; named 2048",
-        _TRAINED,
-        ("small",),
+        "batch", "2048 (`constructed_token_setup.ipynb`, cell 4)", "512; named 2048", _TRAINED, ("small",)
     ),
     Difference("batch", "2048 (`normal_token_construct.ipynb`, cell 4)", "96", _INTERLEAVED, ("small",)),
     Difference(

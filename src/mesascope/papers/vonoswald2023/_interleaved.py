@@ -27,15 +27,15 @@ from mesascope.processes import Prompts
 from mesascope.records import Figure, Panel, Rule
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, Settings, presets
+from .._claim import Claim, Finding, presets
 from .._figures import curve
 from .._intervals import above, mean_interval
 from .._prompts import construction_model
 from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._runs import Seeds, seeds_of
 from .._shared import shared
 from .._still_falling import fall, loss_between, unless_falling
-from ._common import PAPER, best_loss, best_step_size, data
+from ._common import PAPER, Data, best_loss, best_step_size, data
 
 if TYPE_CHECKING:
     import optax
@@ -81,11 +81,26 @@ class PlacedPrompt(Embedding):
         return jnp.concatenate([tokens, SinusoidalPositions(self.places)(empty)], -1)
 
 
-def _start(settings: Settings, key: Array) -> PromptModel:
+class _Training(Data, Seeds):
+    dim: int = 3
+    examples: int = 4
+    places: int = 10
+    scale: float = 0.3
+    rate: float = 0.01
+    schedule: str = "cosine"
+    batch: int = 96
+    recorded: tuple[int, ...] = (250, 500, 1000, 1500, 3000, 6000)
+
+
+class _Judged(_Training):
+    tasks: int = 10_000
+
+
+def _start(settings: _Training, key: Array) -> PromptModel:
     """One head of softmax attention, then one of linear attention, all entries of a truncated normal law."""
-    embedding = PlacedPrompt(settings["dim"], settings["places"])
+    embedding = PlacedPrompt(settings.dim, settings.places)
     width = embedding.width
-    size = (settings["scale"] / width) ** 0.5 / _TRUNCATED
+    size = (settings.scale / width) ** 0.5 / _TRUNCATED
     names = ("w_k", "w_q", "w_p", "w_v")
     drawn = [size * jax.random.truncated_normal(one, -2, 2, (1, width, width)) for one in split_keys(key, 8)]
     first, second = (dict(zip(names, group, strict=True)) for group in (drawn[:4], drawn[4:]))
@@ -103,39 +118,36 @@ def _optimizer(rate: float, cosine_over: int) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(schedule, b2=0.98))
 
 
-@shared(
-    *("dim", "examples", "half_width", "places", "scale", "rate", "schedule", "batch", "recorded"),
-    *("seed", "seeds"),
-)
-def trained(settings: Settings) -> dict[int, list[PromptModel]]:
+@shared(_Training)
+def trained(settings: _Training) -> dict[int, list[PromptModel]]:
     """Number of training steps → one transformer per seed; the claims about it share the training."""
     process, task = data(settings)
-    last = settings["recorded"][-1]
+    last = settings.recorded[-1]
     return recorded_models(
         partial(_start, settings),
         process,
         task,
         seeds_of(settings),
-        settings["recorded"],
-        optimizer=_optimizer(settings["rate"], last if settings["schedule"] == "cosine" else 0),
-        batch=settings["batch"],
+        settings.recorded,
+        optimizer=_optimizer(settings.rate, last if settings.schedule == "cosine" else 0),
+        batch=settings.batch,
         held_out=2,
     )
 
 
-def _prompts(settings: Settings) -> list[Prompts]:
+def _prompts(settings: _Judged) -> list[Prompts]:
     """Prompts to ask each transformer, of its own: the intervals over seeds are those of prompts, too."""
     process, _ = data(settings)
     return [
-        process.sample(named_key(seed, "interleaved"), settings["examples"], settings["tasks"])
+        process.sample(named_key(seed, "interleaved"), settings.examples, settings.tasks)
         for seed in seeds_of(settings)
     ]
 
 
-_Measure = Callable[[PromptModel, Prompts, Settings], float]
+_Measure = Callable[[PromptModel, Prompts, _Judged], float]
 
 
-def _measured(settings: Settings, *measures: _Measure) -> list[np.ndarray]:
+def _measured(settings: _Judged, *measures: _Measure) -> list[np.ndarray]:
     """Numbers of every transformer at every recorded step, each of shape (recorded, seeds)."""
     prompts = _prompts(settings)
     return [
@@ -149,21 +161,21 @@ def _measured(settings: Settings, *measures: _Measure) -> list[np.ndarray]:
     ]
 
 
-def _loss(model: PromptModel, drawn: Prompts, settings: Settings) -> float:
+def _loss(model: PromptModel, drawn: Prompts, settings: _Judged) -> float:
     """In units of that of the best single step, by the difference on the same prompts."""
     made, one, wanted = _answer(model, drawn), _step(drawn, settings), drawn.y[:, -1]
     above_one = float(np.mean((made - wanted) ** 2 - (one - wanted) ** 2)) / 2
     return above_one / best_loss(settings) + 1
 
 
-def _correlation(model: PromptModel, drawn: Prompts, settings: Settings) -> float:
+def _correlation(model: PromptModel, drawn: Prompts, settings: _Judged) -> float:
     """Of the answers with those of the best step."""
     return float(np.corrcoef(_answer(model, drawn), _step(drawn, settings))[0, 1])
 
 
-def _copied(model: PromptModel, drawn: Prompts, settings: Settings) -> float:
+def _copied(model: PromptModel, drawn: Prompts, settings: _Judged) -> float:
     """How much more the first layer's tokens depend on the next token than on all others but themselves."""
-    x, y = (np.asarray(part)[: settings["tasks"] // 10] for part in drawn)  # one number of many tokens
+    x, y = (np.asarray(part)[: settings.tasks // 10] for part in drawn)  # one number of many tokens
     sizes = np.asarray(_sensitivities(model, x, y[:, :-1]))
     rows = np.arange(len(sizes) - 2)  # as the authors: every token whose next one is not the query
     following = sizes[rows, rows + 1]
@@ -183,9 +195,9 @@ def _sensitivities(model: PromptModel, x: Any, y: Any) -> Array:
     return jnp.linalg.norm(gradients.mean(0), axis=-1)
 
 
-def _step(drawn: Prompts, settings: Settings) -> np.ndarray:
+def _step(drawn: Prompts, settings: Data) -> np.ndarray:
     """What the best single step answers."""
-    step = construction_model(theory.gradient_descent(settings["dim"], [best_step_size(settings)]))
+    step = construction_model(theory.gradient_descent(settings.dim, [best_step_size(settings)]))
     return _answer(step, drawn)
 
 
@@ -196,16 +208,16 @@ def _answer(model: PromptModel, drawn: Prompts) -> np.ndarray:
 _asked = eqx.filter_jit(lambda model, x, y: model(x, y))
 
 
-def _half(settings: Settings) -> int:
-    return int(settings["recorded"].index(settings["recorded"][-1] // 2))
+def _half(settings: _Judged) -> int:
+    return int(settings.recorded.index(settings.recorded[-1] // 2))
 
 
-def _as_one_step(settings: Settings) -> Finding:
+def _as_one_step(settings: _OneStep) -> Finding:
     """The loss beside that of one step, on both sides."""
     losses, correlations = _measured(settings, _loss, _correlation)
     middle = _half(settings)
     loss, interval = mean_interval(losses[-1])
-    falling, tolerance = fall(losses[middle], losses[-1]), settings["tolerance"]
+    falling, tolerance = fall(losses[middle], losses[-1]), settings.tolerance
     return Finding(
         {"loss_over_that_of_one_step": loss},
         {"loss_over_that_of_one_step": 1.0},
@@ -213,7 +225,7 @@ def _as_one_step(settings: Settings) -> Finding:
         loss_between(interval, 1 - tolerance, 1 + tolerance, falling),
         {
             "interval_95": interval,
-            "steps": settings["recorded"],
+            "steps": settings.recorded,
             "each_seed": losses.tolist(),
             "correlations_with_one_step": correlations[-1].tolist(),
             "fall_of_the_loss_in_the_second_half": falling,
@@ -225,19 +237,19 @@ def _as_one_step(settings: Settings) -> Finding:
     )
 
 
-def _copying(settings: Settings) -> Finding:
+def _copying(settings: _Copying) -> Finding:
     """What tokens depend on behind the first layer."""
     losses, ratios = _measured(settings, _loss, _copied)
     typical, interval = (np.exp(one).tolist() for one in mean_interval(np.log(ratios[-1])))
     falling = fall(losses[_half(settings)], losses[-1])
     return Finding(
         {"next_over_others": typical},
-        {"next_over_others": f"above {settings['copied']:g}"},
+        {"next_over_others": f"above {settings.copied:g}"},
         None,
-        unless_falling(above(interval, settings["copied"]), falling),
+        unless_falling(above(interval, settings.copied), falling),
         {
             "interval_95": interval,
-            "steps": settings["recorded"],
+            "steps": settings.recorded,
             "each_seed": ratios.tolist(),
             "fall_of_the_loss_in_the_second_half": falling,
             "meaning": (
@@ -249,14 +261,14 @@ def _copying(settings: Settings) -> Finding:
     )
 
 
-def _figure(losses: np.ndarray, ratios: np.ndarray, settings: Settings) -> Figure:
-    steps = settings["recorded"]
+def _figure(losses: np.ndarray, ratios: np.ndarray, settings: _Judged) -> Figure:
+    steps = settings.recorded
     axes: dict[str, Any] = {"xlabel": "training step", "yscale": "log"}
     return Figure(
         title="A softmax and a linear layer on separate tokens",
         panels=(
             Panel(
-                title=f"Loss, d = {settings['dim']}, N = {settings['examples']}",
+                title=f"Loss, d = {settings.dim}, N = {settings.examples}",
                 ylabel="loss / loss of the best step",
                 traces=(
                     *curve(steps, losses.T, "two trained layers", 0),
@@ -267,10 +279,7 @@ def _figure(losses: np.ndarray, ratios: np.ndarray, settings: Settings) -> Figur
             Panel(
                 title="What tokens depend on behind the first layer",
                 ylabel="the next token / all others",
-                traces=(
-                    *curve(steps, ratios.T, "two trained layers", 0),
-                    Rule(value=1.0, label="all alike"),
-                ),
+                traces=(*curve(steps, ratios.T, "two trained layers", 0), Rule(value=1.0, label="all alike")),
                 **axes,
             ),
         ),
@@ -280,20 +289,14 @@ def _figure(losses: np.ndarray, ratios: np.ndarray, settings: Settings) -> Figur
     )
 
 
-_TRAINING: dict[str, Any] = {
-    "dim": 3,
-    "examples": 4,
-    "half_width": 0.5,
-    "places": 10,
-    "scale": 0.3,
-    "rate": 0.01,
-    "schedule": "cosine",
-    "batch": 96,
-    "recorded": [250, 500, 1000, 1500, 3000, 6000],
-    "seed": 0,
-    "seeds": 5,
-    "tasks": 10_000,
-}
+class _OneStep(_Judged):
+    tolerance: float = 0.1
+
+
+class _Copying(_Judged):
+    copied: float = 5.0
+
+
 _AUTHORS: dict[str, Any] = {
     "dim": 10,
     "examples": 10,
@@ -301,7 +304,7 @@ _AUTHORS: dict[str, Any] = {
     "rate": 0.001,
     "schedule": "constant",
     "batch": 2048,
-    "recorded": [500, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000],
+    "recorded": (500, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000),
 }
 _HISTORY = (
     "Until the authors' program was read, another network was trained here: learned embedding and positions, two heads, "
@@ -323,7 +326,7 @@ CLAIMS = (
             "vonoswald2023, section 4, Figure 5 (left); model and training: authors' notebook `normal_token_construct.ipynb`, "
             "cell 4"
         ),
-        settings=presets({**_TRAINING, "tolerance": 0.1}, **_AUTHORS),
+        settings=presets(_OneStep(), **_AUTHORS),
         check=_as_one_step,
         criterion=(
             "The 95 % interval over five seeds of the loss, on the same prompts, lies within 10 % of that of the best step "
@@ -346,7 +349,7 @@ CLAIMS = (
             "token and, beside themselves, to no other."
         ),
         source="vonoswald2023, section 4, Figure 5 (right) and Proposition 3; measure: authors' program, `train.py:308-323`",
-        settings=presets({**_TRAINING, "copied": 5.0}, **_AUTHORS),
+        settings=presets(_Copying(), **_AUTHORS),
         check=_copying,
         criterion=(
             "The 95 % interval over five seeds lies above 5: the norm of the mean gradient in the next token, over the mean of "

@@ -10,65 +10,60 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel, prompt_linear_transformer
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Settings
 from .._prompts import construction_model, fresh_losses
-from .._recorded import recorded_models
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall
-from ._common import best_loss, best_step_size, data
+from ._common import Data, best_loss, best_step_size, data
 
-TRAINING: dict[str, Any] = {
-    "dim": 10,
-    "examples": 10,
-    "half_width": 0.5,
-    "rate": 0.03,
-    "batch": 512,
-    "recorded": [20, 40, 60, 100, 200, 500, 1000],
-    "seed": 0,
-    "seeds": 5,
-    "prompts": 20_000,
-}
+
+class Training(Data, Trainings):
+    """One layer, trained; how often it is recorded."""
+
+    rate: float = 0.03
+    batch: int = 512
+    recorded: tuple[int, ...] = (20, 40, 60, 100, 200, 500, 1000)
+
+
+class Judged(Training):
+    """On how many prompts trained layers are compared with the step."""
+
+    prompts: int = 20_000
+
+
 PAPER_SIZES: dict[str, Any] = {
     "batch": 2048,
-    "recorded": [50, 100, 150, 200, 500, 1000, 2500, 5000],
+    "recorded": (50, 100, 150, 200, 500, 1000, 2500, 5000),
     "rate": 0.01,
     "seeds": 10,
     "prompts": 100_000,
 }
 
 
-@shared("dim", "examples", "half_width", "rate", "batch", "recorded", "seed", "seeds")
-def trained_layers(settings: Settings) -> dict[int, list[PromptModel]]:
+@shared(Training)
+def trained_layers(settings: Training) -> dict[int, list[PromptModel]]:
     """Number of training steps → one layer of linear attention per seed."""
     process, task = data(settings)
-    return recorded_models(
-        partial(_start, settings["dim"]),
-        process,
-        task,
-        seeds_of(settings),
-        settings["recorded"],
-        optimizer=Optimizer("adam", settings["rate"], "cosine", clip=1.0),
-        batch=settings["batch"],
-        held_out=2,
+    return recorded_trainings(
+        partial(_start, settings.dim), process, task, settings.recorded, settings, clip=1.0
     )
 
 
-def at_the_end(settings: Settings) -> list[PromptModel]:
+def at_the_end(settings: Training) -> list[PromptModel]:
     """The layers at the end of their training."""
-    return trained_layers(settings)[settings["recorded"][-1]]
+    return trained_layers(settings)[settings.recorded[-1]]
 
 
-def half_way(settings: Settings) -> list[PromptModel]:
+def half_way(settings: Training) -> list[PromptModel]:
     """The layers after half of their steps."""
-    return trained_layers(settings)[settings["recorded"][-1] // 2]
+    return trained_layers(settings)[settings.recorded[-1] // 2]
 
 
-def fall_of_the_loss(settings: Settings) -> float:
+def fall_of_the_loss(settings: Judged) -> float:
     """The share of the loss that the second half of the training took off."""
     middle, end = (
         [over + 1 for over in loss_above_the_step(models, settings)]
@@ -81,28 +76,28 @@ def _start(dim: int, key: Array) -> PromptModel:
     return prompt_linear_transformer(dim, 1, key=key)
 
 
-def best_step(settings: Settings) -> PromptModel:
+def best_step(settings: Data) -> PromptModel:
     """The layer that is one step of gradient descent, with the best step size."""
-    return construction_model(theory.gradient_descent(settings["dim"], [best_step_size(settings)]))
+    return construction_model(theory.gradient_descent(settings.dim, [best_step_size(settings)]))
 
 
-def distances_from_the_step(models: list[PromptModel], settings: Settings) -> list[float]:
+def distances_from_the_step(models: list[PromptModel], settings: Judged) -> list[float]:
     """E(ŷ − ŷ_step)² of the answers of every model, on prompts of its own."""
     process, _ = data(settings)
     step, found = best_step(settings), []
     for seed, model in zip(seeds_of(settings), models, strict=True):
         key = named_key(seed, "test prompts")
-        x, y = process.sample(key, settings["examples"], settings["prompts"])
+        x, y = process.sample(key, settings.examples, settings.prompts)
         found.append(float(jnp.mean((model(x, y[:, :-1]) - step(x, y[:, :-1])) ** 2)))
     return found
 
 
-def loss_above_the_step(models: list[PromptModel], settings: Settings) -> list[float]:
+def loss_above_the_step(models: list[PromptModel], settings: Judged) -> list[float]:
     """(L(model) − L(step))/L* of every model on prompts of its own."""
     process, task = data(settings)
     best, above = best_loss(settings), []
     for number, model in enumerate(models):
         pair = {"model": model, "step": best_step(settings)}
-        found = fresh_losses(pair, process, task, settings["prompts"], settings["seed"] + number)
+        found = fresh_losses(pair, process, task, settings.prompts, settings.seed + number)
         above.append(float(np.mean(found["model"] - found["step"])) / best)
     return above

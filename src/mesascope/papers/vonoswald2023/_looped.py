@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,23 +10,22 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import PromptModel, looped_linear_transformer
 from mesascope.probes import sensitivity_cosine
 from mesascope.records import Figure, Panel, Rule
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._minimized import best_of, minimized_by_values
 from .._prompts import construction_model, fresh_losses
-from .._recorded import recorded_models
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._spectral_steps import loss_of_steps, spectra
 from .._still_falling import fall, loss_between, unless_falling
-from ._common import PAPER, data, query_sensitivities
+from ._common import PAPER, Data, data, query_sensitivities
 
 
 class _Best(NamedTuple):
@@ -49,53 +49,59 @@ def _loss(eigenvalues: np.ndarray, loops: int, step_size: float, curvature: floa
 _NEARNESS = 1e-3  # of losses that count as the same: a fiftieth of the tolerance of the claims
 
 
-def _starts(eigenvalues: np.ndarray, settings: Settings) -> np.ndarray:
+class _Loops(Settings):
+    loops: int = 2
+    seed: int = 0
+
+
+class _Search(_Loops):
+    chosen_on: int = 4000
+    starts: int = 6
+
+
+class _Training(_Loops, Data, Trainings):
+    rate: float = 0.01
+    batch: int = 512
+    recorded: tuple[int, ...] = (50, 100, 200, 300, 500, 750, 1500)
+
+
+def _starts(eigenvalues: np.ndarray, settings: _Search) -> np.ndarray:
     """Random step sizes and curvatures, shape (starts, 2)."""
-    drawn = np.random.default_rng(settings["seed"]).uniform(0.0, 2.0, (settings["starts"], 2))
+    drawn = np.random.default_rng(settings.seed).uniform(0.0, 2.0, (settings.starts, 2))
     return np.asarray(drawn / eigenvalues.max(-1).mean())
 
 
-def _best_plain(eigenvalues: np.ndarray, settings: Settings) -> _Best:
+def _best_plain(eigenvalues: np.ndarray, settings: _Search) -> _Best:
     """The best equal steps of gradient descent."""
     found = best_of(
-        lambda start: minimized_by_values(lambda v: _loss(eigenvalues, settings["loops"], v[0], 0.0), start),
+        lambda start: minimized_by_values(lambda v: _loss(eigenvalues, settings.loops, v[0], 0.0), start),
         _starts(eigenvalues, settings)[:, :1],
         _NEARNESS,
     )
     return _Best(float(found.point[0]), 0.0, found.value)
 
 
-def _best_plus_plus(eigenvalues: np.ndarray, settings: Settings) -> _Best:
+def _best_plus_plus(eigenvalues: np.ndarray, settings: _Search) -> _Best:
     """The best equal steps of GD++."""
     found = best_of(
-        lambda start: minimized_by_values(lambda v: _loss(eigenvalues, settings["loops"], *v), start),
+        lambda start: minimized_by_values(lambda v: _loss(eigenvalues, settings.loops, *v), start),
         _starts(eigenvalues, settings),
         _NEARNESS,
     )
     return _Best(float(found.point[0]), float(found.point[1]), found.value)
 
 
-def _best(eigenvalues: np.ndarray, settings: Settings) -> dict[str, _Best]:
+def _best(eigenvalues: np.ndarray, settings: _Search) -> dict[str, _Best]:
     """The best equal steps of either algorithm, each from random starts."""
-    return {
-        "GD": _best_plain(eigenvalues, settings),
-        "GD++": _best_plus_plus(eigenvalues, settings),
-    }
+    return {"GD": _best_plain(eigenvalues, settings), "GD++": _best_plus_plus(eigenvalues, settings)}
 
 
-@shared("dim", "examples", "half_width", "loops", "rate", "batch", "recorded", "seed", "seeds")
-def _trained(settings: Settings) -> dict[int, list[PromptModel]]:
+@shared(_Training)
+def _trained(settings: _Training) -> dict[int, list[PromptModel]]:
     """Number of training steps → one looped layer per seed."""
     process, task = data(settings)
-    return recorded_models(
-        partial(_start, settings["dim"], settings["loops"]),
-        process,
-        task,
-        seeds_of(settings),
-        settings["recorded"],
-        optimizer=Optimizer("adam", settings["rate"], "cosine", clip=1.0),
-        batch=settings["batch"],
-        held_out=2,
+    return recorded_trainings(
+        partial(_start, settings.dim, settings.loops), process, task, settings.recorded, settings, clip=1.0
     )
 
 
@@ -103,26 +109,26 @@ def _start(dim: int, loops: int, key: Array) -> PromptModel:
     return looped_linear_transformer(dim, loops, key=key)
 
 
-def _looped(settings: Settings) -> Finding:
+def _looped(settings: _Looped) -> Finding:
     """Losses and sensitivities of trained loops beside those of the two algorithms."""
     process, _ = data(settings)
-    loops, dim = settings["loops"], settings["dim"]
-    eigenvalues = spectra(process, settings["examples"], settings["chosen_on"], settings["seed"])
+    loops, dim = settings.loops, settings.dim
+    eigenvalues = spectra(process, settings.examples, settings.chosen_on, settings.seed)
     best = _best(eigenvalues, settings)
     rivals = {name: found.model(dim, loops) for name, found in best.items()}
     recorded = [_beside(models, rivals, settings) for models in _trained(settings).values()]
     table = np.array(recorded)  # (recorded, measure, rival, seed)
     (over_gd, over_plus), (cosine_gd, cosine_plus) = (map(mean_interval, row) for row in table[-1])
-    middle = settings["recorded"].index(settings["recorded"][-1] // 2)
-    tolerance, falling = settings["tolerance"], fall(1 + table[middle, 0, 1], 1 + table[-1, 0, 1])
+    middle = settings.recorded.index(settings.recorded[-1] // 2)
+    tolerance, falling = settings.tolerance, fall(1 + table[middle, 0, 1], 1 + table[-1, 0, 1])
     beyond = mean_interval(table[-1, 1, 1] - table[-1, 1, 0])[1]
     parts = {
         "the loss of GD++": loss_between(over_plus[1], -tolerance, tolerance, falling),
-        "better than gradient descent": unless_falling(below(over_gd[1], -settings["gain"]), falling),
-        "the sensitivities of GD++": unless_falling(above(cosine_plus[1], settings["cosine"]), falling),
+        "better than gradient descent": unless_falling(below(over_gd[1], -settings.gain), falling),
+        "the sensitivities of GD++": unless_falling(above(cosine_plus[1], settings.cosine), falling),
         "nearer to them than to those of gradient descent": unless_falling(above(beyond, 0.0), falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss_above_gd++": over_plus[0],
             "loss_above_gd": over_gd[0],
@@ -131,11 +137,11 @@ def _looped(settings: Settings) -> Finding:
         },
         {
             "loss_above_gd++": 0.0,
-            "loss_above_gd": f"below −{settings['gain']}",
-            "cosine_with_gd++": f"above {settings['cosine']}, and above that with GD",
+            "loss_above_gd": f"below −{settings.gain}",
+            "cosine_with_gd++": f"above {settings.cosine}, and above that with GD",
         },
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {
@@ -144,40 +150,37 @@ def _looped(settings: Settings) -> Finding:
                 "cosine_with_gd++": cosine_plus[1],
                 "cosine_with_gd": cosine_gd[1],
             },
-            "steps": settings["recorded"],
+            "steps": settings.recorded,
             "loss_above": dict(zip(rivals, table[:, 0].transpose(1, 0, 2).tolist(), strict=True)),
             "cosines": dict(zip(rivals, table[:, 1].transpose(1, 0, 2).tolist(), strict=True)),
             "best": {name: found._asdict() for name, found in best.items()},
             "meaning": "losses relative to those of the best steps, on the same prompts, minus 1; by step, one entry per seed",
         },
         {"loops": _figure(table, best, settings)},
-        parts=parts,
     )
 
 
-def _curvatures(settings: Settings) -> Finding:
+def _curvatures(settings: _Curvatures) -> Finding:
     """The best γ of two equal steps of GD++ beside those that the paper reads off trained layers."""
     found = {}
-    for examples in map(int, settings["printed"]):
-        process, _ = data({**settings, "examples": examples})
-        best = _best_plus_plus(spectra(process, examples, settings["chosen_on"], settings["seed"]), settings)
+    for examples in map(int, settings.printed):
+        process, _ = data(Data.of(settings, examples=examples))
+        best = _best_plus_plus(spectra(process, examples, settings.chosen_on, settings.seed), settings)
         found[f"N = {examples}"] = best.curvature / examples  # theirs is that of XXᵀ, not of XXᵀ/N
-    printed = dict(zip(found, settings["printed"].values(), strict=True))
+    printed = dict(zip(found, settings.printed.values(), strict=True))
     errors = {name: abs(value / printed[name] - 1) for name, value in found.items()}
-    parts = {name: within(error, settings["tolerance"]) for name, error in errors.items()}
-    return Finding(
-        found, printed, settings["tolerance"], all_of(*parts.values()), {"errors": errors}, parts=parts
-    )
+    parts = {name: within(error, settings.tolerance) for name, error in errors.items()}
+    return Finding.of_parts(found, printed, settings.tolerance, parts, {"errors": errors})
 
 
-def _beside(models: list[PromptModel], rivals: dict[str, PromptModel], settings: Settings) -> np.ndarray:
+def _beside(models: list[PromptModel], rivals: dict[str, PromptModel], settings: _Looped) -> np.ndarray:
     """Losses above those of the rivals and cosines with their ∂ŷ/∂x_q, shape (2, rivals, seeds)."""
     process, task = data(settings)
     found = np.empty((2, len(rivals), len(models)))
     for number, (seed, model) in enumerate(zip(seeds_of(settings), models, strict=True)):
-        losses = fresh_losses({"model": model, **rivals}, process, task, settings["prompts"], seed)
+        losses = fresh_losses({"model": model, **rivals}, process, task, settings.prompts, seed)
         found[0, :, number] = [losses["model"].mean() / losses[name].mean() - 1 for name in rivals]
-        x, y = process.sample(named_key(seed, "loops"), settings["examples"], settings["tasks"])
+        x, y = process.sample(named_key(seed, "loops"), settings.examples, settings.tasks)
         made, *wanted = (
             np.asarray(query_sensitivities(one, x, y), float) for one in (model, *rivals.values())
         )
@@ -185,14 +188,14 @@ def _beside(models: list[PromptModel], rivals: dict[str, PromptModel], settings:
     return found
 
 
-def _figure(table: np.ndarray, best: dict[str, _Best], settings: Settings) -> Figure:
-    steps, ratio = settings["recorded"], best["GD++"].loss / best["GD"].loss
+def _figure(table: np.ndarray, best: dict[str, _Best], settings: _Looped) -> Figure:
+    steps, ratio = settings.recorded, best["GD++"].loss / best["GD"].loss
     axes: dict[str, Any] = {"xlabel": "training step", "xscale": "log"}
     return Figure(
-        title=f"One layer of linear attention, applied {settings['loops']} times",
+        title=f"One layer of linear attention, applied {settings.loops} times",
         panels=(
             Panel(
-                title=f"Loss, d = {settings['dim']}, N = {settings['examples']}",
+                title=f"Loss, d = {settings.dim}, N = {settings.examples}",
                 ylabel="loss / loss of the best steps of GD",
                 traces=(
                     *curve(steps, 1 + table[:, 0, 0].T, "trained loops", 0),
@@ -217,6 +220,21 @@ def _figure(table: np.ndarray, best: dict[str, _Best], settings: Settings) -> Fi
     )
 
 
+class _Looped(_Training, _Search):
+    prompts: int = 10_000
+    tasks: int = 1000
+    tolerance: float = 0.1
+    gain: float = 0.2
+    cosine: float = 0.99
+
+
+class _Curvatures(_Search):
+    dim: int = 10
+    half_width: float = 0.5
+    printed: Mapping[str, float]
+    tolerance: float = 0.05
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/looped-gd-plus-plus",
@@ -229,26 +247,9 @@ CLAIMS = (
         ),
         source="vonoswald2023, section 3, Figure 3(a) (recurrent two layers)",
         settings=presets(
-            {
-                "dim": 10,
-                "examples": 10,
-                "half_width": 0.5,
-                "loops": 2,
-                "rate": 0.01,
-                "batch": 512,
-                "recorded": [50, 100, 200, 300, 500, 750, 1500],
-                "seed": 0,
-                "seeds": 5,
-                "prompts": 10_000,
-                "tasks": 1000,
-                "chosen_on": 4000,
-                "starts": 6,
-                "tolerance": 0.1,
-                "gain": 0.2,
-                "cosine": 0.99,
-            },
+            _Looped(),
             batch=2048,
-            recorded=[50, 100, 200, 500, 1000, 2000, 5000, 10_000],
+            recorded=(50, 100, 200, 500, 1000, 2000, 5000, 10_000),
             prompts=100_000,
             chosen_on=100_000,
             tolerance=0.02,
@@ -276,18 +277,7 @@ CLAIMS = (
             "equal steps of GD++."
         ),
         source="vonoswald2023, A.10: 0.179, 0.099, 0.056 and 0.029 for N = 10, 25, 50 and 100",
-        settings=presets(
-            {
-                "dim": 10,
-                "half_width": 0.5,
-                "loops": 2,
-                "printed": {"10": 0.179, "25": 0.099, "50": 0.056, "100": 0.029},
-                "seed": 0,
-                "chosen_on": 4000,
-                "starts": 6,
-                "tolerance": 0.05,
-            }
-        ),
+        settings=presets(_Curvatures(printed={"10": 0.179, "25": 0.099, "50": 0.056, "100": 0.029})),
         check=_curvatures,
         criterion=(
             "Within 5 % for every N: the printed numbers are rounded to 2 %, and training leaves the rest where the loss "

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from mesascope.probes import Identification, identify
-from mesascope.records import Decision
+from collections.abc import Sequence
+from dataclasses import replace
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
-from .._names import answer_of, name_of, named
+from mesascope.probes import Identification
+
+from .._claim import Claim, Finding, presets, within
+from .._names import Asking, answer_of, identified_as, identify_all, name_of
 from .._still_falling import fall, unless_falling
 from ._common import PAPER, best_step_size, data
-from ._layers import PAPER_SIZES, TRAINING, at_the_end, distances_from_the_step, half_way
+from ._layers import PAPER_SIZES, Judged, at_the_end, distances_from_the_step, half_way
 
 
-def _named(settings: Settings) -> Finding:
+def _named(settings: _Named) -> Finding:
     """`identify` on trained layers: name and step size without matrices to fit, and the name beside preconditioners."""
-    learners = settings["learners"]
+    learners = settings.learners
     plain = _asked(settings, [one for one in learners if one not in _MATRICES])
     every = _asked(settings, learners)
     best = best_step_size(settings)
@@ -24,11 +26,11 @@ def _named(settings: Settings) -> Finding:
         *(distances_from_the_step(models, settings) for models in (half_way(settings), at_the_end(settings)))
     )
     parts = {
-        "named": _one_step(plain),
-        "with the best step size": within(max(abs(size - 1) for size in sizes), settings["tolerance"]),
-        "named beside preconditioners": unless_falling(_one_step(every), falling),
+        "named": identified_as(_NAME, *plain, steps=1),
+        "with the best step size": within(max(abs(size - 1) for size in sizes), settings.tolerance),
+        "named beside preconditioners": unless_falling(identified_as(_NAME, *every, steps=1), falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "names": [name_of(one) for one in plain],
             "step_sizes_over_the_best": sizes,
@@ -39,42 +41,33 @@ def _named(settings: Settings) -> Finding:
             "step_sizes_over_the_best": 1.0,
             "names_beside_preconditioners": f"{_NAME}, one step",
         },
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "seeds": [answer_of(one, _NAME) for one in plain],
             "seeds_beside_preconditioners": [answer_of(one, _NAME) for one in every],
             "fall_of_the_distance_from_the_step_in_the_second_half": falling,
         },
-        parts=parts,
     )
 
 
-def _asked(settings: Settings, learners: list[str]) -> list[Identification]:
+def _asked(settings: _Named, learners: Sequence[str]) -> list[Identification]:
     """What `identify` says about the layer of every seed that is asked."""
-    process, task = data(settings)
-    return [
-        identify(model, process, task, tasks=settings["tasks"], learners=learners)
-        for model in at_the_end(settings)[: settings["asked"]]
-    ]
-
-
-def _one_step(found: list[Identification]) -> Decision:
-    """Whether that is one step of gradient descent for all of them."""
-    return all_of(*(named(one, _NAME, 1) for one in found))
+    models = at_the_end(settings)[: settings.asked]
+    return identify_all(models, *data(settings), replace(settings, learners=tuple(learners)))
 
 
 _NAME = "gradient-descent"
-_ALGORITHMS = [
-    "zero",
-    "average",
-    _NAME,
-    "gradient-descent++",
-    "newton",
-    "least-squares",
-    "ridge",
-]
-_MATRICES = ["preconditioned-gradient-descent"]
+_ALGORITHMS = ("zero", "average", _NAME, "gradient-descent++", "newton", "least-squares", "ridge")
+_MATRICES = ("preconditioned-gradient-descent",)
+
+
+class _Named(Judged, Asking):
+    asked: int = 2
+    tasks: int = 1000
+    learners: tuple[str, ...] = (*_ALGORITHMS, *_MATRICES)
+    tolerance: float = 0.02
+
 
 CLAIMS = (
     Claim(
@@ -91,17 +84,7 @@ CLAIMS = (
             "another"
         ),
         settings=presets(
-            {
-                **TRAINING,
-                "rate": 0.01,
-                "batch": 2048,
-                "recorded": [1000, 2000],
-                "seeds": 2,
-                "asked": 2,
-                "tasks": 1000,
-                "learners": [*_ALGORITHMS, *_MATRICES],
-                "tolerance": 0.02,
-            },
+            _Named(rate=0.01, batch=2048, recorded=(1000, 2000), seeds=2),
             **{**PAPER_SIZES, "seeds": 5},
             asked=5,
         ),

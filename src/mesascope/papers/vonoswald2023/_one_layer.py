@@ -12,16 +12,16 @@ from mesascope.records import Figure, Panel, Rule
 from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, presets, within
 from .._figures import curve
 from .._intervals import above, below, mean_interval
 from .._prompts import construction_model, fresh_losses, layer_weights
 from .._runs import seeds_of
 from .._still_falling import loss_between, unless_falling
-from ._common import PAPER, best_loss, best_step_size, data, query_sensitivities
+from ._common import PAPER, Data, best_loss, best_step_size, data, query_sensitivities
 from ._layers import (
     PAPER_SIZES,
-    TRAINING,
+    Judged,
     at_the_end,
     best_step,
     fall_of_the_loss,
@@ -30,11 +30,11 @@ from ._layers import (
 )
 
 
-def _loss(settings: Settings) -> Finding:
+def _loss(settings: _Loss) -> Finding:
     """Trained layers have the loss of the best step."""
     over = loss_above_the_step(at_the_end(settings), settings)
     center, interval = mean_interval(over)
-    tolerance, falling = settings["tolerance"], fall_of_the_loss(settings)
+    tolerance, falling = settings.tolerance, fall_of_the_loss(settings)
     return Finding(
         {"loss_above_the_best_step": center},
         {"loss_above_the_best_step": 0.0},
@@ -50,46 +50,45 @@ def _loss(settings: Settings) -> Finding:
     )
 
 
-def _printed(settings: Settings) -> Finding:
+def _printed(settings: _Printed) -> Finding:
     """The number in the authors' notebook, and samples of the same size, beside the closed form."""
     process, task = data(settings)
     model, exact = best_step(settings), best_loss(settings)
     means = np.array(
         [
-            fresh_losses({"step": model}, process, task, settings["tasks"], settings["seed"] + number)[
+            fresh_losses({"step": model}, process, task, settings.tasks, settings.seed + number)[
                 "step"
             ].mean()
-            for number in range(settings["samples"])
+            for number in range(settings.samples)
         ]
     )
     spread = float(means.std(ddof=1))
-    z = (settings["printed"] - exact) / spread
-    z_of_samples = (float(means.mean()) - exact) / (spread / settings["samples"] ** 0.5)
+    z = (settings.printed - exact) / spread
+    z_of_samples = (float(means.mean()) - exact) / (spread / settings.samples**0.5)
     parts = {
-        "the printed number": within(abs(z), settings["largest_z"]),
-        "samples of our own": within(abs(z_of_samples), settings["largest_z"]),
+        "the printed number": within(abs(z), settings.largest_z),
+        "samples of our own": within(abs(z_of_samples), settings.largest_z),
     }
-    return Finding(
+    return Finding.of_parts(
         {"z_of_the_printed_number": z, "z_of_all_samples": z_of_samples},
-        dict.fromkeys(("z_of_the_printed_number", "z_of_all_samples"), f"|z| ≤ {settings['largest_z']}"),
-        settings["largest_z"],
-        all_of(*parts.values()),
+        dict.fromkeys(("z_of_the_printed_number", "z_of_all_samples"), f"|z| ≤ {settings.largest_z}"),
+        settings.largest_z,
+        parts,
         {
-            "printed": settings["printed"],
+            "printed": settings.printed,
             "closed_form": exact,
             "mean_of_all_samples": float(means.mean()),
             "standard_deviation_of_a_sample": spread,
             "lowest_and_highest_sample": [float(means.min()), float(means.max())],
         },
-        parts=parts,
     )
 
 
-def _alignment(settings: Settings) -> Finding:
+def _alignment(settings: _Sensitivities) -> Finding:
     """Loss and sensitivities beside those of the best step, through training."""
     process, _ = data(settings)
     keys = [named_key(seed, "alignment") for seed in seeds_of(settings)]  # prompts of its own for every layer
-    prompts = [process.sample(key, settings["examples"], settings["tasks"]) for key in keys]
+    prompts = [process.sample(key, settings.examples, settings.tasks) for key in keys]
     wanted = [np.asarray(query_sensitivities(best_step(settings), x, y)) for x, y in prompts]
     losses, cosines, distances = [], [], []
     for models in trained_layers(settings).values():
@@ -104,30 +103,29 @@ def _alignment(settings: Settings) -> Finding:
         mean_interval(values[-1]) for values in (cosines, distances)
     )
     parts = {
-        "direction": unless_falling(above(cosine_interval, settings["cosine"]), falling),
-        "direction and size": unless_falling(below(distance_interval, settings["distance"]), falling),
+        "direction": unless_falling(above(cosine_interval, settings.cosine), falling),
+        "direction and size": unless_falling(below(distance_interval, settings.distance), falling),
     }
-    return Finding(
+    return Finding.of_parts(
         {"cosine": cosine, "relative_distance": distance},
-        {"cosine": f"above {settings['cosine']}", "relative_distance": f"below {settings['distance']}"},
+        {"cosine": f"above {settings.cosine}", "relative_distance": f"below {settings.distance}"},
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {"cosine": cosine_interval, "relative_distance": distance_interval},
-            "steps": settings["recorded"],
+            "steps": settings.recorded,
             "cosines": cosines,
             "distances": distances,
             "losses_over_that_of_the_best_step": losses,
             "meaning": "one entry per seed; distance: E|J − J'|²/E|J|² of the sensitivities J = ∂ŷ/∂x_q",
         },
         {"one-layer": _figure(settings, losses, cosines, distances)},
-        parts=parts,
     )
 
 
-def _figure(settings: Settings, losses: Any, cosines: Any, distances: Any) -> Figure:
-    steps = settings["recorded"]
+def _figure(settings: _Sensitivities, losses: Any, cosines: Any, distances: Any) -> Figure:
+    steps = settings.recorded
     shown = {
         "loss": curve(steps, np.transpose(losses), "trained layer", 0),
         "cosine": curve(steps, np.transpose(cosines), "trained layer", 0),
@@ -139,7 +137,7 @@ def _figure(settings: Settings, losses: Any, cosines: Any, distances: Any) -> Fi
         title="One trained layer of linear attention becomes one step of gradient descent",
         panels=(
             Panel(
-                title=f"Loss, d = {settings['dim']}, N = {settings['examples']}",
+                title=f"Loss, d = {settings.dim}, N = {settings.examples}",
                 ylabel="loss / loss of the best step",
                 traces=(*shown["loss"], rule),
                 **axes,
@@ -164,23 +162,23 @@ def _figure(settings: Settings, losses: Any, cosines: Any, distances: Any) -> Fi
     )
 
 
-def _interpolation(settings: Settings) -> Finding:
+def _interpolation(settings: _Loss) -> Finding:
     """The loss half way between trained and constructed weights."""
     models = at_the_end(settings)
-    construction = theory.gradient_descent(settings["dim"], [best_step_size(settings)])
+    construction = theory.gradient_descent(settings.dim, [best_step_size(settings)])
     half_way = [construction_model(_half_way(layer_weights(model), construction)) for model in models]
     ends, middle = (loss_above_the_step(group, settings) for group in (models, half_way))
     (trained, trained_interval), (halved, halved_interval) = mean_interval(ends), mean_interval(middle)
-    tolerance, falling = settings["tolerance"], fall_of_the_loss(settings)
+    tolerance, falling = settings.tolerance, fall_of_the_loss(settings)
     parts = {
         name: loss_between(ends_of, -tolerance, tolerance, falling)
         for name, ends_of in (("half way", halved_interval), ("trained", trained_interval))
     }
-    return Finding(
+    return Finding.of_parts(
         {"half_way_above_the_step": halved, "trained_above_the_step": trained},
         {"half_way_above_the_step": 0.0, "trained_above_the_step": 0.0},
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
             "intervals_95": {"half_way": halved_interval, "trained": trained_interval},
@@ -188,7 +186,6 @@ def _interpolation(settings: Settings) -> Finding:
             "trained": ends,
             "meaning": "losses minus that of the best step on the same prompts, in units of the closed form",
         },
-        parts=parts,
     )
 
 
@@ -203,6 +200,24 @@ def _half_way(trained: Construction, construction: Construction) -> Construction
     )
 
 
+class _Loss(Judged):
+    tolerance: float = 0.01
+
+
+class _Printed(Data):
+    printed: float = 0.20468888
+    tasks: int = 10_000
+    samples: int = 40
+    seed: int = 0
+    largest_z: float = 4.0
+
+
+class _Sensitivities(Judged):
+    tasks: int = 1000
+    cosine: float = 0.99
+    distance: float = 0.02
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/trained-loss",
@@ -213,7 +228,7 @@ CLAIMS = (
             "One trained layer of linear attention has the loss of one step of gradient descent with the best step size."
         ),
         source="vonoswald2023, section 3, Figure 2 (outer left)",
-        settings=presets({**TRAINING, "tolerance": 0.01}, **PAPER_SIZES),
+        settings=presets(_Loss(), **PAPER_SIZES),
         check=_loss,
         criterion=(
             "The 95 % interval over seeds of the difference, on the same prompts, lies within 1 % of the step's loss: what "
@@ -236,18 +251,7 @@ CLAIMS = (
             "authors' notebook `normal_token_construct.ipynb`, cell 8, of vonoswald2023: a number in the source, drawn as "
             "'GD 1 step'; that it comes from 10⁴ tasks is inferred from `train.py:477`"
         ),
-        settings=presets(
-            {
-                "dim": 10,
-                "examples": 10,
-                "half_width": 0.5,
-                "printed": 0.20468888,
-                "tasks": 10_000,
-                "samples": 40,
-                "seed": 0,
-                "largest_z": 4.0,
-            }
-        ),
+        settings=presets(_Printed()),
         check=_printed,
         criterion=(
             "Within 4 standard deviations of a mean over 10⁴ tasks, known to a ninth from 40 samples; the mean of all samples "
@@ -265,9 +269,7 @@ CLAIMS = (
             "the best step of gradient descent."
         ),
         source="vonoswald2023, section 3, Figure 2 (center left)",
-        settings=presets(
-            {**TRAINING, "tasks": 1000, "cosine": 0.99, "distance": 0.02}, **PAPER_SIZES, tasks=10_000
-        ),
+        settings=presets(_Sensitivities(), **PAPER_SIZES, tasks=10_000),
         check=_alignment,
         criterion=(
             "The 95 % intervals over seeds lie above 0.99 for the mean cosine and below 0.02 for the relative squared "
@@ -286,7 +288,7 @@ CLAIMS = (
             "descent, as both ends have."
         ),
         source="vonoswald2023, section 3, Figure 2, A.3 (interpolation); authors' `constructed_token_setup.ipynb`, cell 7",
-        settings=presets({**TRAINING, "tolerance": 0.01}, **PAPER_SIZES),
+        settings=presets(_Loss(), **PAPER_SIZES),
         check=_interpolation,
         criterion=(
             "The 95 % intervals over seeds of both differences, on the same prompts, lie within 1 % of the step's loss, as for "

@@ -10,11 +10,10 @@ import numpy as np
 from mesascope.core import named_key
 from mesascope.models import LinearAttention
 
-from .._claim import Settings
 from .._runs import seeds_of
 from .._shared import shared
 from ._common import errors_by_length
-from ._layer import sequences, trained_layers
+from ._layer import Drawn, LayerTraining, sequences, trained_layers
 
 
 def block_layer(dim: int, normalizer: str, step: float, other: float, old: float = 0.0) -> LinearAttention:
@@ -25,11 +24,11 @@ def block_layer(dim: int, normalizer: str, step: float, other: float, old: float
     return LinearAttention(w_kq, w_pv, normalizer)
 
 
-def _moments(settings: Settings, key: Any) -> np.ndarray:
+def _moments(settings: Drawn, key: Any) -> np.ndarray:
     """Products of the answers of both blocks, of what a start Φ₀ = cI adds, and of s_{t+1}, shape (5, 5)."""
     tokens = sequences(settings, key)
     step, other, shifted = (
-        np.asarray(block_layer(settings["dim"], settings["normalizer"], *numbers).predictions(tokens[:, :-1]))
+        np.asarray(block_layer(settings.dim, settings.normalizer, *numbers).predictions(tokens[:, :-1]))
         for numbers in ((1.0, 0.0), (0.0, 1.0), (1.0, 0.0, 1.0))
     )
     rows = np.stack([step, other, step - shifted, tokens[:, 1:-1], tokens[:, 2:]]).reshape(5, -1)
@@ -52,15 +51,26 @@ def _loss(moments: np.ndarray, numbers: np.ndarray) -> float:
     return float(numbers @ moments @ numbers)
 
 
-@shared("law", "dim", "horizon", "noise", "normalizer", "sequences", "samples", "seed")
-def fits(settings: Settings) -> dict[str, Any]:
+class Fits(Drawn):
+    """How often sequences are drawn for moments."""
+
+    samples: int = 20
+    seed: int = 0
+
+
+class Layer(LayerTraining, Fits):
+    """A trained layer beside what moments say."""
+
+
+@shared(Fits)
+def fits(settings: Fits) -> dict[str, Any]:
     """The best numbers on the first half of the draws, what more than the step is worth on the others, and every draw's own.
 
     Returns:
         `step`, `pair` and `started`: shape (5,). `gains` and `started_gains`: 1 less the ratio of the losses, one per draw.
         `others`: the second number of every draw's own best pair.
     """
-    keys = (named_key(settings["seed"], "moments", str(number)) for number in range(settings["samples"]))
+    keys = (named_key(settings.seed, "moments", str(number)) for number in range(settings.samples))
     moments = [_moments(settings, key) for key in keys]
     half = len(moments) // 2
     mean = np.mean(moments[:half], 0)
@@ -75,12 +85,11 @@ def fits(settings: Settings) -> dict[str, Any]:
     }
 
 
-def beside(settings: Settings, names: Iterable[str] = ("step", "pair")) -> dict[str, list[list[float]]]:
+def beside(settings: Layer, names: Iterable[str] = ("step", "pair")) -> dict[str, list[list[float]]]:
     """By rival: mean squared errors of the layers relative to the rival's, minus 1, half way and at the end, by seed."""
     found = fits(settings)
     rivals = {
-        name: block_layer(settings["dim"], settings["normalizer"], *map(float, found[name][:2]))
-        for name in names
+        name: block_layer(settings.dim, settings.normalizer, *map(float, found[name][:2])) for name in names
     }
     over: dict[str, list[list[float]]] = {name: [] for name in rivals}
     tests = [sequences(settings, named_key(seed, "test sequences")) for seed in seeds_of(settings)]

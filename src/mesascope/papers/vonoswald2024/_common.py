@@ -13,6 +13,7 @@ from mesascope.core import named_key
 from mesascope.processes import Gaussian, NextToken, OrthogonalAR, Rademacher, Uniform
 
 from .._claim import Settings
+from .._runs import Seeds
 
 PAPER = "vonoswald2024"
 LAWS = {"gaussian": Gaussian(1.0), "rademacher": Rademacher(1.0), "uniform": Uniform(1.0)}
@@ -20,16 +21,31 @@ LAWS = {"gaussian": Gaussian(1.0), "rademacher": Rademacher(1.0), "uniform": Uni
 _AT_ONCE = 1000  # sequences whose streams are in memory at the same time
 
 
-def data(settings: Settings) -> tuple[OrthogonalAR, NextToken]:
+class Sequences(Settings):
+    """Sequences of the paper: the law of the first token, their sizes, and the noise of transitions."""
+
+    law: str = "rademacher"
+    dim: int = 4
+    horizon: int = 20
+    noise: float = 0.01
+
+
+class Tested(Sequences, Seeds):
+    """On how many sequences the models of all seeds are compared."""
+
+    sequences: int = 4000
+
+
+def data(settings: Sequences) -> tuple[OrthogonalAR, NextToken]:
     """Sequences s_{t+1} = W s_t + ε with W orthogonal, drawn for every sequence."""
-    process = OrthogonalAR(LAWS[settings["law"]], settings["dim"], noise=settings["noise"])
-    return process, NextToken(settings["horizon"])
+    process = OrthogonalAR(LAWS[settings.law], settings.dim, noise=settings.noise)
+    return process, NextToken(settings.horizon)
 
 
-def fresh_sequences(settings: Settings, seed: int) -> Array:
+def fresh_sequences(settings: Tested, seed: int) -> Array:
     """Test sequences, shape (sequences, T, d)."""
     process, task = data(settings)
-    return drawn(process, named_key(seed, "test sequences"), task.horizon, settings["sequences"])
+    return drawn(process, named_key(seed, "test sequences"), task.horizon, settings.sequences)
 
 
 @eqx.filter_jit

@@ -8,60 +8,52 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import SequenceModel, transformer
 from mesascope.probes import CopyAttention, copy_attention, draw_problems
 from mesascope.records import Figure, Line, Panel
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import above
-from .._recorded import recorded_models
+from .._recorded import recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import halves, unless_falling
-from ._common import PAPER, data, errors_by_length, fresh_sequences
-from ._models import fall_of_errors
+from ._common import PAPER, Tested, data, errors_by_length, fresh_sequences
+from ._models import Training, fall_of_errors
 
 
-def _start(settings: Settings, key: Array) -> SequenceModel:
+class _Training(Training):
+    width: int = 32
+    layers: int = 2
+    heads: int = 4
+    seeds: int = 3
+
+
+def _start(settings: _Training, key: Array) -> SequenceModel:
     return transformer(
-        settings["dim"],
-        settings["width"],
-        settings["layers"],
-        settings["heads"],
-        settings["horizon"],
-        key=key,
+        settings.dim, settings.width, settings.layers, settings.heads, settings.horizon, key=key
     )
 
 
-@shared(
-    *("law", "dim", "horizon", "noise", "width", "layers", "heads", "rate", "batch", "steps", "seed", "seeds")
-)
-def _trained(settings: Settings) -> dict[int, list[SequenceModel]]:
+@shared(_Training)
+def _trained(settings: _Training) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one softmax transformer per seed."""
     process, task = data(settings)
-    return recorded_models(
-        partial(_start, settings),
-        process,
-        task,
-        seeds_of(settings),
-        halves(settings["steps"]),
-        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=100, clip=1.0),
-        batch=settings["batch"],
-        held_out=2,
+    return recorded_trainings(
+        partial(_start, settings), process, task, halves(settings.steps), settings, warmup=100, clip=1.0
     )
 
 
-def _copying(settings: Settings) -> Finding:
+def _copying(settings: _Copying) -> Finding:
     """Attention of the first layer to the token before, trained and at the start."""
-    problems = draw_problems(*data(settings), settings["tasks"], named_key(settings["seed"], "copying"))
+    problems = draw_problems(*data(settings), settings.tasks, named_key(settings.seed, "copying"))
     seeds = seeds_of(settings)
     starts = [_start(settings, named_key(seed, "model")) for seed in seeds]
     recorded = _trained(settings)
-    models, falling = recorded[settings["steps"]], fall_of_errors(recorded, settings)
+    models, falling = recorded[settings.steps], fall_of_errors(recorded, settings)
     before, after = ([copy_attention(model, problems) for model in group] for group in (starts, models))
-    threshold = settings["factor"] * after[0].baseline
+    threshold = settings.factor * after[0].baseline
     intervals = [[float(found.score.low), float(found.score.high)] for found in after]
     errors = [
         float(errors_by_length(model, fresh_sequences(settings, seed)).mean())
@@ -69,7 +61,7 @@ def _copying(settings: Settings) -> Finding:
     ]
     return Finding(
         {"least_attention_to_the_token_before": min(float(found.score.value) for found in after)},
-        {"least_attention_to_the_token_before": f"above {settings['factor']:g} × {after[0].baseline:.3g}"},
+        {"least_attention_to_the_token_before": f"above {settings.factor:g} × {after[0].baseline:.3g}"},
         None,
         all_of(*(unless_falling(above(interval, threshold), falling) for interval in intervals)),
         {
@@ -85,14 +77,14 @@ def _copying(settings: Settings) -> Finding:
     )
 
 
-def _figure(before: list[CopyAttention], after: list[CopyAttention], settings: Settings) -> Figure:
+def _figure(before: list[CopyAttention], after: list[CopyAttention], settings: _Copying) -> Figure:
     positions = after[0].positions
     heads = [[one.each.value[int(np.argmax(one.heads.value))] for one in group] for group in (after, before)]
     return Figure(
         title="The first softmax layer looks at the token before",
         panels=(
             Panel(
-                title=f"d = {settings['dim']}, T = {settings['horizon']}",
+                title=f"d = {settings.dim}, T = {settings.horizon}",
                 xlabel="token $t$",
                 ylabel="attention to token $t − 1$",
                 traces=(
@@ -104,6 +96,12 @@ def _figure(before: list[CopyAttention], after: list[CopyAttention], settings: S
         ),
         caption="The head that copies most; lines: median over the seeds, bands: all seeds.",
     )
+
+
+class _Copying(_Training, Tested):
+    sequences: int = 2000
+    tasks: int = 500
+    factor: float = 2.0
 
 
 CLAIMS = (
@@ -121,23 +119,7 @@ CLAIMS = (
             "14, 16 and 17; authors' `run_sensitivity_experiments.ipynb`, cells 7 and 9"
         ),
         settings=presets(
-            {
-                "law": "rademacher",
-                "dim": 4,
-                "horizon": 20,
-                "noise": 0.01,
-                "width": 32,
-                "layers": 2,
-                "heads": 4,
-                "rate": 0.01,
-                "batch": 64,
-                "steps": 600,
-                "seed": 0,
-                "seeds": 3,
-                "sequences": 2000,
-                "tasks": 500,
-                "factor": 2.0,
-            },
+            _Copying(),
             dim=10,
             horizon=50,
             width=128,

@@ -8,14 +8,14 @@ import numpy as np
 
 from mesascope.records import Figure, Panel, Trace
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
 from .._still_falling import unless_falling
 from ._common import PAPER, errors_by_length, fresh_sequences
 from ._models import (
     PAPER_SIZES,
-    TRAINING,
+    Trained,
     fall_of_linear_layers,
     fall_of_mesa_layers,
     linear_layers,
@@ -25,14 +25,14 @@ from ._models import (
 _MESA = "1 mesa"
 
 
-def _depth(settings: Settings) -> Finding:
+def _depth(settings: _Depth) -> Finding:
     """Losses of one, several and mesa layers, and their errors by context length."""
-    models = {f"{layers} linear": linear_layers(settings, layers) for layers in settings["layers"]}
+    models = {f"{layers} linear": linear_layers(settings, layers) for layers in settings.layers}
     models[_MESA] = mesa_layers(settings)
     curves = {
         name: np.array(
             [
-                errors_by_length(model, fresh_sequences(settings, settings["seed"] + number)).mean(0)
+                errors_by_length(model, fresh_sequences(settings, settings.seed + number)).mean(0)
                 for number, model in enumerate(trained)
             ]
         )
@@ -44,17 +44,17 @@ def _depth(settings: Settings) -> Finding:
         (before, after): mean_interval(curves[after].mean(1) - curves[before].mean(1))
         for before, after in [*pairwise(linear), *((name, _MESA) for name in linear)]
     }
-    falls = {f"{layers} linear": fall_of_linear_layers(settings, layers) for layers in settings["layers"]}
+    falls = {f"{layers} linear": fall_of_linear_layers(settings, layers) for layers in settings.layers}
     falls[_MESA] = fall_of_mesa_layers(settings)
     parts = {
         f"{after} below {before}": unless_falling(below(ends, 0.0), falls[after])
         for (before, after), (_, ends) in steps.items()
     }
-    return Finding(
+    return Finding.of_parts(
         {name: center for name, (center, _) in means.items()},
         "each below the one before, one mesa layer below all",
         None,
-        all_of(*parts.values()),
+        parts,
         {
             "intervals_95": {name: interval for name, (_, interval) in means.items()},
             "intervals_95_of_the_differences": {
@@ -65,12 +65,11 @@ def _depth(settings: Settings) -> Finding:
             "meaning": "mean squared error per coordinate, over context lengths 2 … T − 1; predicting 0 has 1",
         },
         {"depth-and-mesa": _figure(curves, settings)},
-        parts=parts,
     )
 
 
-def _figure(curves: dict[str, np.ndarray], settings: Settings) -> Figure:
-    lengths = np.arange(2, settings["horizon"])
+def _figure(curves: dict[str, np.ndarray], settings: _Depth) -> Figure:
+    lengths = np.arange(2, settings.horizon)
     traces: list[Trace] = []
     for series, (name, found) in enumerate(curves.items()):
         traces += curve(lengths, found, f"{name} layer{'' if name.startswith('1 ') else 's'}", series)
@@ -78,7 +77,7 @@ def _figure(curves: dict[str, np.ndarray], settings: Settings) -> Figure:
         title="Linear attention layers and a mesa layer",
         panels=(
             Panel(
-                title=f"Orthogonal transitions, d = {settings['dim']}, T = {settings['horizon']}",
+                title=f"Orthogonal transitions, d = {settings.dim}, T = {settings.horizon}",
                 xlabel="context length $t$",
                 ylabel="mean squared error per coordinate",
                 yscale="log",
@@ -87,6 +86,10 @@ def _figure(curves: dict[str, np.ndarray], settings: Settings) -> Figure:
         ),
         caption="Lines: median over the seeds; bands: all seeds. Predicting 0 has the error 1.",
     )
+
+
+class _Depth(Trained):
+    layers: tuple[int, ...] = (1, 2, 4)
 
 
 CLAIMS = (
@@ -103,7 +106,7 @@ CLAIMS = (
             "vonoswald2024, Figure 4A, B and D; authors' stored losses `experiment_results/linear_seq_fully/"
             "seqperf_results_constr_multi.pkl` and `mesa_test_loss.pkl` at commit c8c1e37"
         ),
-        settings=presets({**TRAINING, "layers": [1, 2, 4]}, **PAPER_SIZES, layers=[1, 2, 4, 6]),
+        settings=presets(_Depth(), **PAPER_SIZES, layers=(1, 2, 4, 6)),
         check=_depth,
         criterion=(
             "The 95 % intervals over seeds of all differences lie below 0, on the same sequences: from one to two to four "

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.models import LinearAttentionStack, LinearSelfAttention, Looped, MesaLayer
+from mesascope.models import LinearAttentionStack, Looped, MesaLayer
 from mesascope.processes import Gaussian, OrthogonalAR
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import vonoswald2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity, relative_error
+from .._prompts import construction_stack
 from ._common import PAPER, drawn
 
 
-def _sequences(dim: int, horizon: int, settings: Settings) -> np.ndarray:
+def _sequences(dim: int, horizon: int, settings: _Drawn) -> np.ndarray:
     process = OrthogonalAR(Gaussian(1.0), dim, noise=0.1)
-    key = named_key(settings["seed"], "identity", str(dim), str(horizon))
-    return np.asarray(drawn(process, key, horizon, settings["sequences"]))
+    key = named_key(settings.seed, "identity", str(dim), str(horizon))
+    return np.asarray(drawn(process, key, horizon, settings.sequences))
 
 
 def _moments(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -41,35 +40,35 @@ def _ridge(s: np.ndarray, regularization: float) -> np.ndarray:
 _streams = eqx.filter_jit(lambda network, tokens: network(tokens))
 
 
-def _gradient_step(settings: Settings) -> Finding:
+def _gradient_step(settings: _GradientStep) -> Finding:
     """One layer against Φ₀ − η∇L_t(Φ₀)."""
     errors: dict[str, float] = {}
-    for dim, horizon in settings["cases"]:
+    for dim, horizon in settings.cases:
         s = _sequences(dim, horizon, settings)
-        phi = np.random.default_rng([settings["seed"], dim]).normal(size=(dim, dim))
-        eta = settings["step_size"]
-        layer = LinearSelfAttention(*theory.gradient_step(phi, eta), "1", "causal")
-        stream = _streams(LinearAttentionStack([layer]), theory.gradient_step_tokens(s, phi))
+        phi = np.random.default_rng([settings.seed, dim]).normal(size=(dim, dim))
+        eta = settings.step_size
+        layer = construction_stack(theory.gradient_step(phi, eta), "1", "causal")
+        stream = _streams(layer, theory.gradient_step_tokens(s, phi))
         cross, gram = _moments(s)
         stepped = phi - eta * (phi @ gram - cross)
         expected = (stepped @ s[..., None])[..., 0]
         errors[f"d = {dim}, T = {horizon}"] = relative_error(stream[..., :dim], expected)
-    return identity(errors, settings)
+    return identity(errors, settings.tolerance)
 
 
-def _mesa_layer(settings: Settings) -> Finding:
+def _mesa_layer(settings: _MesaLayer) -> Finding:
     """One mesa layer against ridge regression."""
     errors: dict[str, float] = {}
-    for dim, horizon in settings["cases"]:
+    for dim, horizon in settings.cases:
         s = _sequences(dim, horizon, settings)
-        for regularization in settings["regularizations"]:
+        for regularization in settings.regularizations:
             stream = _streams(
                 _mesa(dim, regularization), theory.gradient_step_tokens(s, np.zeros((dim, dim)))
             )
             errors[f"d = {dim}, T = {horizon}, λ = {regularization:g}"] = relative_error(
                 stream[..., :dim], _ridge(s, regularization)
             )
-    return identity(errors, settings)
+    return identity(errors, settings.tolerance)
 
 
 def _mesa(dim: int, regularization: float) -> LinearAttentionStack:
@@ -77,77 +76,74 @@ def _mesa(dim: int, regularization: float) -> LinearAttentionStack:
     return LinearAttentionStack([MesaLayer(**factors._asdict(), regularization=regularization)])
 
 
-def _linear_limit(settings: Settings) -> Finding:
+def _linear_limit(settings: _LinearLimit) -> Finding:
     """The mesa layer divided by λ against linear attention, as λ → 0."""
-    dim, horizon = settings["dim"], settings["horizon"]
+    dim, horizon = settings.dim, settings.horizon
     s = _sequences(dim, horizon, settings)
     zero = np.zeros((dim, dim))
     tokens = theory.gradient_step_tokens(s, zero)
-    layer = LinearSelfAttention(*theory.gradient_step(zero, 1.0), "1", "causal")
-    linear = np.asarray(_streams(LinearAttentionStack([layer]), tokens))[..., :dim]
+    layer = construction_stack(theory.gradient_step(zero, 1.0), "1", "causal")
+    linear = np.asarray(_streams(layer, tokens))[..., :dim]
     gaps = [
         relative_error(_streams(_mesa(dim, value), tokens)[..., :dim] / value, linear)
-        for value in settings["regularizations"]
+        for value in settings.regularizations
     ]
-    slopes = np.diff(np.log(gaps)) / np.diff(np.log(settings["regularizations"]))
+    slopes = np.diff(np.log(gaps)) / np.diff(np.log(settings.regularizations))
     worst = float(np.max(np.abs(slopes - 1)))
     parts = {
-        "in proportion to λ": within(worst, settings["tolerance"]),
-        "no difference at the end": within(gaps[-1], settings["end_tolerance"]),
+        "in proportion to λ": within(worst, settings.tolerance),
+        "no difference at the end": within(gaps[-1], settings.end_tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         {"largest_deviation_of_the_order": worst, "difference_at_the_smallest": gaps[-1]},
         {"largest_deviation_of_the_order": 0.0, "difference_at_the_smallest": 0.0},
-        settings["tolerance"],
-        all_of(*parts.values()),
-        {"regularizations": settings["regularizations"], "differences": gaps, "orders": slopes.tolist()},
-        parts=parts,
+        settings.tolerance,
+        parts,
+        {"regularizations": settings.regularizations, "differences": gaps, "orders": slopes.tolist()},
     )
 
 
-def _stack_limit(settings: Settings) -> Finding:
+def _stack_limit(settings: _StackLimit) -> Finding:
     """The same layer again and again against the truncated series, and against ridge regression."""
-    dim, horizon, ridge = settings["dim"], settings["horizon"], settings["regularization"]
+    dim, horizon, ridge = settings.dim, settings.horizon, settings.regularization
     s = _sequences(dim, horizon, settings)
     cross, gram = _moments(s)
     system = gram + np.eye(dim) / ridge
     largest, smallest = (float(pick(np.linalg.eigvalsh(system))) for pick in (np.max, np.min))
     eta = 1 / largest
-    (layer,) = zip(*theory.ridge_by_layers(dim, 1, eta), strict=True)
-    network = Looped(LinearAttentionStack([LinearSelfAttention(*layer, "1", "causal")]), 1)
+    network = Looped(construction_stack(theory.ridge_by_layers(dim, 1, eta), "1", "causal"), 1)
     tokens, wanted = theory.ridge_tokens(s, ridge), _ridge(s, ridge)
     series, left, bounds = [], [], []
-    for layers in settings["layers"]:
+    for layers in settings.layers:
         answer = np.asarray(network(tokens, loops=layers))[..., dim:, :dim]
-        kept = np.linalg.matrix_power(np.eye(dim) - eta * system, layers)
-        truncated = cross @ np.linalg.solve(system, (np.eye(dim) - kept) @ s[..., None])
+        power = np.linalg.matrix_power(np.eye(dim) - eta * system, layers)
+        truncated = cross @ np.linalg.solve(system, (np.eye(dim) - power) @ s[..., None])
         series.append(relative_error(answer, truncated[..., 0]))
         left.append(relative_error(answer, wanted))
         bounds.append((1 - eta * smallest) ** layers)
     worst = max(series)
     parts = {
-        "the truncated series": within(worst, settings["tolerance"]),
-        "ridge regression at the end": within(left[-1], settings["tolerance"]),
+        "the truncated series": within(worst, settings.tolerance),
+        "ridge regression at the end": within(left[-1], settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         {"from_the_truncated_series": worst, "from_ridge_at_the_end": left[-1]},
         {"from_the_truncated_series": 0.0, "from_ridge_at_the_end": 0.0},
-        settings["tolerance"],
-        all_of(*parts.values()),
-        {"layers": settings["layers"], "from_the_series": series, "from_ridge": left, "rate": bounds},
+        settings.tolerance,
+        parts,
+        {"layers": settings.layers, "from_the_series": series, "from_ridge": left, "rate": bounds},
         {"layers-approach-ridge": _figure(settings, left, bounds)},
-        parts=parts,
     )
 
 
-def _figure(settings: Settings, left: list[float], bounds: list[float]) -> Figure:
-    layers = np.asarray(settings["layers"])
+def _figure(settings: _StackLimit, left: list[float], bounds: list[float]) -> Figure:
+    layers = np.asarray(settings.layers)
     shown = np.asarray(left) > 1e-12  # what lies below is rounding
     return Figure(
         title="Layers of linear attention approach ridge regression",
         panels=(
             Panel(
-                title=f"d = {settings['dim']}, T = {settings['horizon']}, λ = {settings['regularization']:g}",
+                title=f"d = {settings.dim}, T = {settings.horizon}, λ = {settings.regularization:g}",
                 xlabel="layers",
                 ylabel="relative distance from ridge regression",
                 yscale="log",
@@ -161,9 +157,43 @@ def _figure(settings: Settings, left: list[float], bounds: list[float]) -> Figur
     )
 
 
-_CASES: dict[str, Any] = {"cases": [[1, 4], [4, 20], [10, 50]], "sequences": 16, "seed": 0}
+class _Drawn(Settings):
+    sequences: int = 16
+    seed: int = 0
+
+
+class _Cases(_Drawn):
+    cases: tuple[tuple[int, int], ...] = ((1, 4), (4, 20), (10, 50))
+    tolerance: float = 1e-12
+
 
 _ROUNDING = "An identity: within 10⁻¹² of the largest entry, for the rounding of double precision"
+
+
+class _GradientStep(_Cases):
+    step_size: float = 0.1
+
+
+class _MesaLayer(_Cases):
+    regularizations: tuple[float, ...] = (0.1, 1.0, 10.0)
+
+
+class _LinearLimit(_Drawn):
+    dim: int = 4
+    horizon: int = 20
+    regularizations: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+    tolerance: float = 0.05
+    end_tolerance: float = 1e-4
+
+
+class _StackLimit(_Drawn):
+    dim: int = 4
+    horizon: int = 20
+    sequences: int = 8
+    regularization: float = 1.0
+    layers: tuple[int, ...] = (1, 4, 16, 64, 250, 1000, 5000)
+    tolerance: float = 1e-12
+
 
 CLAIMS = (
     Claim(
@@ -176,7 +206,7 @@ CLAIMS = (
             "token by (Φ₀ − η∇L_t(Φ₀)) s_t, for any Φ₀."
         ),
         source="vonoswald2024, Proposition 1 (proof in Methods)",
-        settings=presets({**_CASES, "step_size": 0.1, "tolerance": 1e-12}),
+        settings=presets(_GradientStep()),
         check=_gradient_step,
         criterion=f"{_ROUNDING}.",
     ),
@@ -190,7 +220,7 @@ CLAIMS = (
             "tokens so far."
         ),
         source="vonoswald2024, equations (4) to (8)",
-        settings=presets({**_CASES, "regularizations": [0.1, 1.0, 10.0], "tolerance": 1e-12}),
+        settings=presets(_MesaLayer()),
         check=_mesa_layer,
         criterion=f"{_ROUNDING}; the ridge problems have condition numbers up to a thousand.",
     ),
@@ -201,17 +231,7 @@ CLAIMS = (
         origin="paper",
         statement="As λ → 0 the mesa layer, divided by λ, becomes linear attention.",
         source="vonoswald2024, after equation (6), where the factor is left out",
-        settings=presets(
-            {
-                "dim": 4,
-                "horizon": 20,
-                "sequences": 16,
-                "seed": 0,
-                "regularizations": [1e-3, 1e-4, 1e-5, 1e-6, 1e-7],
-                "tolerance": 0.05,
-                "end_tolerance": 1e-4,
-            }
-        ),
+        settings=presets(_LinearLimit()),
         check=_linear_limit,
         criterion=(
             "The difference is below 10⁻⁴ of the answers at λ = 10⁻⁷ and falls in proportion to λ: its order lies within "
@@ -229,17 +249,7 @@ CLAIMS = (
             "number, approach ridge regression."
         ),
         source="vonoswald2024, Proposition 2 (proof in Methods); our layers are equal and hold the ridge in tokens",
-        settings=presets(
-            {
-                "dim": 4,
-                "horizon": 20,
-                "sequences": 8,
-                "seed": 0,
-                "regularization": 1.0,
-                "layers": [1, 4, 16, 64, 250, 1000, 5000],
-                "tolerance": 1e-12,
-            }
-        ),
+        settings=presets(_StackLimit()),
         check=_stack_limit,
         criterion=(
             f"{_ROUNDING}, from the series for every number of layers and from ridge regression after 5000, when e⁻⁴² of the "

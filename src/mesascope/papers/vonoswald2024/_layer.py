@@ -18,12 +18,11 @@ from mesascope.models import (
 )
 from mesascope.processes import NextToken, OrthogonalAR
 
-from .._claim import Settings
 from .._recorded import recorded_models
-from .._runs import seeds_of
+from .._runs import Seeds, seeds_of
 from .._shared import shared
 from .._still_falling import halves
-from ._common import LAWS, drawn
+from ._common import LAWS, Sequences, drawn
 
 if TYPE_CHECKING:
     import optax
@@ -49,33 +48,61 @@ class Clipped(FirstBlock):
         return jnp.clip(super().__call__(stream), -4.0, 4.0)
 
 
-def layer_data(settings: Settings) -> tuple[OrthogonalAR, NextToken]:
+class LayerData(Sequences):
+    """As in the authors' program, with attention as a sum or a mean."""
+
+    law: str = "uniform"
+    dim: int = 10
+    horizon: int = 51
+    normalizer: str = SUM
+
+
+class Drawn(LayerData):
+    """How many sequences are drawn at once."""
+
+    sequences: int = 1000
+
+
+class LayerTraining(LayerData, Seeds):
+    """The layer, and how it is trained."""
+
+    heads: int = 2
+    key_size: int = 20
+    scale: float = 0.1
+    rate: float = 0.003
+    decay: float = 0
+    schedule: str = "cosine"
+    batch: int = 64
+    steps: int = 600
+
+
+def layer_data(settings: LayerData) -> tuple[OrthogonalAR, NextToken]:
     """Sequences of `horizon` tokens, and the mean of the losses of all predictions that the layer makes.
 
     Where attention is a sum these begin with that of s_2. The mean over t − 1 tokens needs two.
     """
-    kind = FromRest if settings["normalizer"] == SUM else OrthogonalAR
-    process = kind(LAWS[settings["law"]], settings["dim"], noise=settings["noise"])
-    tokens = settings["horizon"] + (settings["normalizer"] == SUM)
+    kind = FromRest if settings.normalizer == SUM else OrthogonalAR
+    process = kind(LAWS[settings.law], settings.dim, noise=settings.noise)
+    tokens = settings.horizon + (settings.normalizer == SUM)
     return process, NextToken(tokens, dict.fromkeys(range(2, tokens), 1 / (tokens - 2)))
 
 
-def sequences(settings: Settings, key: Any) -> Array:
+def sequences(settings: Drawn, key: Any) -> Array:
     process, task = layer_data(settings)
-    return drawn(process, key, task.horizon, settings["sequences"])
+    return drawn(process, key, task.horizon, settings.sequences)
 
 
-def _start(settings: Settings, key: Array) -> SequenceModel:
+def _start(settings: LayerTraining, key: Array) -> SequenceModel:
     """The authors' layer: heads with W_K, W_Q, W_V and P of their own."""
-    dim, size = settings["dim"], settings["key_size"]
+    dim, size = settings.dim, settings.key_size
     layer = FactoredLinearSelfAttention.gaussian(
         3 * dim,
-        settings["heads"],
-        settings["scale"],
+        settings.heads,
+        settings.scale,
         key=key,
         key_size=size,
         value_size=size,
-        normalizer=settings["normalizer"],
+        normalizer=settings.normalizer,
     )
     return SequenceModel(PairedTokens(dim), LinearAttentionStack([layer]), Clipped(dim))
 
@@ -91,14 +118,8 @@ def _optimizer(rate: float, decay: float, cosine_over: int) -> optax.GradientTra
     return optax.chain(optax.clip(1.0), optax.adamw(schedule, weight_decay=decay))
 
 
-_TRAINED = (
-    *("law", "dim", "horizon", "noise", "normalizer", "heads", "key_size", "scale", "rate", "decay"),
-    *("schedule", "batch", "steps", "seed", "seeds"),
-)
-
-
-@shared(*_TRAINED)
-def trained_layers(settings: Settings) -> dict[int, list[SequenceModel]]:
+@shared(LayerTraining)
+def trained_layers(settings: LayerTraining) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one layer per seed."""
     process, task = layer_data(settings)
     return recorded_models(
@@ -106,13 +127,11 @@ def trained_layers(settings: Settings) -> dict[int, list[SequenceModel]]:
         process,
         task,
         seeds_of(settings),
-        halves(settings["steps"]),
+        halves(settings.steps),
         optimizer=_optimizer(
-            settings["rate"],
-            settings["decay"],
-            settings["steps"] if settings["schedule"] == "cosine" else 0,
+            settings.rate, settings.decay, settings.steps if settings.schedule == "cosine" else 0
         ),
-        batch=settings["batch"],
+        batch=settings.batch,
         held_out=2,
     )
 
@@ -133,25 +152,6 @@ def numbers_of(model: SequenceModel) -> tuple[float, float]:
     return float(step), float(other)
 
 
-LAYER: dict[str, Any] = {
-    "law": "uniform",
-    "dim": 10,
-    "horizon": 51,
-    "noise": 0.01,
-    "normalizer": SUM,
-    "heads": 2,
-    "key_size": 20,
-    "scale": 0.1,
-    "rate": 0.003,
-    "decay": 0,
-    "schedule": "cosine",
-    "batch": 64,
-    "steps": 600,
-    "seed": 0,
-    "seeds": 5,
-    "sequences": 1000,
-    "samples": 20,
-}
 AUTHORS_TRAINING: dict[str, Any] = {
     "scale": 0.0002,
     "rate": 1e-4,

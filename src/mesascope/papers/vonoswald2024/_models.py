@@ -8,60 +8,57 @@ from typing import Any
 
 from jax import Array
 
-from mesascope.dynamics import Optimizer
 from mesascope.models import SequenceModel, linear_transformer, mesa_transformer
 
-from .._claim import Settings
-from .._recorded import recorded_models
+from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves
-from ._common import data, errors_by_length, fresh_sequences
-
-TRAINING: dict[str, Any] = {
-    "law": "rademacher",
-    "dim": 4,
-    "horizon": 20,
-    "noise": 0.01,
-    "scale": 0.05,
-    "rate": 0.01,
-    "batch": 64,
-    "steps": 600,
-    "seed": 0,
-    "seeds": 5,
-    "sequences": 4000,
-}
-PAPER_SIZES: dict[str, Any] = {
-    "dim": 10,
-    "horizon": 50,
-    "batch": 256,
-    "steps": 20_000,
-    "rate": 0.003,
-}
-_NAMES = ("law", "dim", "horizon", "noise", "rate", "batch", "steps", "seed", "seeds")
+from ._common import Sequences, Tested, data, errors_by_length, fresh_sequences
 
 
-def linear_layers(settings: Settings, layers: int) -> list[SequenceModel]:
+class Training(Sequences, Trainings):
+    """How networks are trained."""
+
+    rate: float = 0.01
+    batch: int = 64
+    steps: int = 600
+
+
+class LinearTraining(Training):
+    """The size of the weights at which linear attention starts."""
+
+    scale: float = 0.05
+
+
+class Trained(LinearTraining, Tested):
+    """Trained networks, and how these are compared."""
+
+
+PAPER_SIZES: dict[str, Any] = {"dim": 10, "horizon": 50, "batch": 256, "steps": 20_000, "rate": 0.003}
+
+
+def linear_layers(settings: LinearTraining, layers: int) -> list[SequenceModel]:
     """One trained stack of this many layers of linear attention per seed."""
-    return _linear({**settings, "layers": layers})[settings["steps"]]
+    return _linear(settings, layers)[settings.steps]
 
 
-def mesa_layers(settings: Settings) -> list[SequenceModel]:
+def mesa_layers(settings: Training) -> list[SequenceModel]:
     """One trained mesa layer per seed; λ starts at 1 and is trained as well."""
-    return _mesa(settings)[settings["steps"]]
+    return _mesa(settings)[settings.steps]
 
 
-def fall_of_linear_layers(settings: Settings, layers: int) -> float:
+def fall_of_linear_layers(settings: Trained, layers: int) -> float:
     """The share of their mean squared error that the second half of the training took off."""
-    return fall_of_errors(_linear({**settings, "layers": layers}), settings)
+    return fall_of_errors(_linear(settings, layers), settings)
 
 
-def fall_of_mesa_layers(settings: Settings) -> float:
+def fall_of_mesa_layers(settings: Trained) -> float:
     """The share of their mean squared error that the second half of the training took off."""
     return fall_of_errors(_mesa(settings), settings)
 
 
-def fall_of_errors(recorded: dict[int, list[SequenceModel]], settings: Settings) -> float:
+def fall_of_errors(recorded: dict[int, list[SequenceModel]], settings: Tested) -> float:
     """`fall` of the mean squared error of models half way and at the end, seed by seed on the same sequences."""
     middle, end = (
         [
@@ -73,34 +70,25 @@ def fall_of_errors(recorded: dict[int, list[SequenceModel]], settings: Settings)
     return fall(middle, end)
 
 
-@shared(*_NAMES, "scale", "layers")
-def _linear(settings: Settings) -> dict[int, list[SequenceModel]]:
-    return _trained(partial(_linear_start, settings), settings)
+@shared(LinearTraining)
+def _linear(settings: LinearTraining, layers: int) -> dict[int, list[SequenceModel]]:
+    return _trained(partial(_linear_start, settings, layers), settings)
 
 
-def _linear_start(settings: Settings, key: Array) -> SequenceModel:
-    return linear_transformer(settings["dim"], settings["layers"], scale=settings["scale"], key=key)
+def _linear_start(settings: LinearTraining, layers: int, key: Array) -> SequenceModel:
+    return linear_transformer(settings.dim, layers, scale=settings.scale, key=key)
 
 
-@shared(*_NAMES)
-def _mesa(settings: Settings) -> dict[int, list[SequenceModel]]:
-    return _trained(partial(_mesa_start, settings["dim"]), settings)
+@shared(Training)
+def _mesa(settings: Training) -> dict[int, list[SequenceModel]]:
+    return _trained(partial(_mesa_start, settings.dim), settings)
 
 
 def _mesa_start(dim: int, key: Array) -> SequenceModel:
     return mesa_transformer(dim, 1, key=key, key_size=dim, value_size=dim)
 
 
-def _trained(make: Callable[[Array], SequenceModel], settings: Settings) -> dict[int, list[SequenceModel]]:
+def _trained(make: Callable[[Array], SequenceModel], settings: Training) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one model per seed."""
     process, task = data(settings)
-    return recorded_models(
-        make,
-        process,
-        task,
-        seeds_of(settings),
-        halves(settings["steps"]),
-        optimizer=Optimizer("adam", settings["rate"], "cosine", warmup=100, clip=1.0),
-        batch=settings["batch"],
-        held_out=2,
-    )
+    return recorded_trainings(make, process, task, halves(settings.steps), settings, warmup=100, clip=1.0)

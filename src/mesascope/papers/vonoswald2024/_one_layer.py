@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._claim import Claim, Finding, Settings, presets
+from .._claim import Claim, Finding, presets
 from .._intervals import mean_interval
 from .._still_falling import fall, loss_between
-from ._blocks import beside, fits
+from ._blocks import Layer, beside, fits
 from ._common import PAPER
-from ._layer import AUTHORS_TRAINING, LAYER
+from ._layer import AUTHORS_TRAINING
 
 
-def _as_constructed(settings: Settings) -> Finding:
+def _as_constructed(settings: _OneLayer) -> Finding:
     """The loss of one trained layer beside that of the best gradient step."""
     middle, end = beside(settings)["step"]
     center, interval = mean_interval(end)
-    tolerance, falling = settings["tolerance"], fall(1 + np.array(middle), 1 + np.array(end))
+    tolerance, falling = settings.tolerance, fall(1 + np.array(middle), 1 + np.array(end))
     lower = interval[1] < 0
     return Finding(
         {"loss_above_the_step": center},
@@ -39,6 +39,10 @@ def _as_constructed(settings: Settings) -> Finding:
     )
 
 
+class _OneLayer(Layer):
+    tolerance: float = 0.02
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/one-layer",
@@ -54,7 +58,7 @@ CLAIMS = (
             "vonoswald2024, Figure 4A and C, section on linear attention; authors' `run_construction_experiments.ipynb`, "
             "cells 18, 19 and 26 at commit c8c1e37"
         ),
-        settings=presets({**LAYER, "tolerance": 0.02}, **AUTHORS_TRAINING),
+        settings=presets(_OneLayer(), **AUTHORS_TRAINING),
         check=_as_constructed,
         criterion=(
             "The 95 % interval over five seeds of the difference, on the same sequences, lies within 2 % of the step's "

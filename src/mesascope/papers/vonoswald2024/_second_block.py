@@ -2,80 +2,78 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mesascope.core import named_key
 from mesascope.models import FirstBlock, SequenceModel
-from mesascope.probes import identify
 from mesascope.records import Figure, Line, Panel, Points, Rule
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
-from .._names import answer_of, name_of, nameless
+from .._names import Asking, answer_of, identify_all, name_of, unidentified
 from .._still_falling import fall, loss_between, unless_falling
-from ._blocks import beside, block_layer, fits
+from ._blocks import Layer, beside, block_layer, fits
 from ._common import PAPER, errors_by_length
-from ._layer import AUTHORS_TRAINING, LAYER, MEAN, SUM, layer_data, numbers_of, sequences, trained_layers
+from ._layer import AUTHORS_TRAINING, MEAN, SUM, layer_data, numbers_of, sequences, trained_layers
 
 
-def _second_block(settings: Settings) -> Finding:
+def _second_block(settings: _SecondBlock) -> Finding:
     """What the second block is worth by closed form, and that trained layers have it."""
     found = {
         f"{law}, d = {dim}, T = {horizon - 1}": {
-            name: fits({**settings, "law": law, "dim": dim, "horizon": horizon, "normalizer": normalizer})
+            name: fits(replace(settings, law=law, dim=dim, horizon=horizon, normalizer=normalizer))
             for name, normalizer in (("sum", SUM), ("mean", MEAN))
         }
-        for law, dim, horizon in settings["cases"]
+        for law, dim, horizon in settings.cases
     }
     gains = {
-        case: {name: mean_interval(one["gains"]) for name, one in both.items()}
-        for case, both in found.items()
+        case: {name: mean_interval(one["gains"]) for name, one in each.items()}
+        for case, each in found.items()
     }
     others = {
-        case: {name: mean_interval(one["others"]) for name, one in both.items()}
-        for case, both in found.items()
+        case: {name: mean_interval(one["others"]) for name, one in each.items()}
+        for case, each in found.items()
     }
     over = beside(settings)
     falling = fall(1 + np.array(over["pair"][0]), 1 + np.array(over["pair"][1]))
-    numbers = [numbers_of(model) for model in trained_layers(settings)[settings["steps"]]]
+    numbers = [numbers_of(model) for model in trained_layers(settings)[settings.steps]]
     (from_step, step_ends), (from_pair, pair_ends) = (
         mean_interval(over[name][1]) for name in ("step", "pair")
     )
     second, second_ends = mean_interval([other for _, other in numbers])
-    law, dim, horizon = settings["cases"][-1]  # the quickest
-    small = {"law": law, "dim": dim, "horizon": horizon}
-    with_mean = {**settings, **small, "normalizer": MEAN, "seeds": settings["asked"]}
-    asked = [
-        identify(
-            SequenceModel(model.embedding, model.network, FirstBlock(dim)),
-            *layer_data(with_mean),
-            tasks=settings["tasks"],
-            learners=settings["learners"],
-        )
-        for model in trained_layers(with_mean)[settings["steps"]]
-    ]
+    law, dim, horizon = settings.cases[-1]  # the quickest
+    with_mean = replace(settings, law=law, dim=dim, horizon=horizon, normalizer=MEAN, seeds=settings.asked)
+    asked = identify_all(
+        [
+            SequenceModel(model.embedding, model.network, FirstBlock(dim))
+            for model in trained_layers(with_mean)[settings.steps]
+        ],
+        *layer_data(with_mean),
+        settings,
+    )
     parts = {
         f"a lower loss, {name}": all_of(
-            *(below([-end for end in both[name][1][::-1]], 0.0) for both in gains.values())
+            *(below([-end for end in each[name][1][::-1]], 0.0) for each in gains.values())
         )
         for name in ("sum", "mean")
     }
     parts["a negative number"] = all_of(
-        *(below(one[1], 0.0) for both in others.values() for one in both.values())
+        *(below(one[1], 0.0) for each in others.values() for one in each.values())
     )
     parts["trained layers: a negative number"] = unless_falling(below(second_ends, 0.0), falling)
     parts["trained layers: below the best step"] = unless_falling(below(step_ends, 0.0), falling)
     parts["trained layers: the loss of the best pair"] = loss_between(
-        pair_ends, -settings["tolerance"], settings["tolerance"], falling
+        pair_ends, -settings.tolerance, settings.tolerance, falling
     )
-    parts["no name, with the mean"] = all_of(*(nameless(one) for one in asked))
-    return Finding(
+    parts["no name, with the mean"] = unidentified(*asked)
+    return Finding.of_parts(
         {
             "second_block_takes_off": {
-                case: {n: one[0] for n, one in both.items()} for case, both in gains.items()
+                case: {n: one[0] for n, one in each.items()} for case, each in gains.items()
             },
             "trained_above_the_step": from_step,
             "trained_above_the_pair": from_pair,
@@ -89,22 +87,22 @@ def _second_block(settings: Settings) -> Finding:
             "trained_second_number": "below 0",
             "names_with_the_mean": "none",
         },
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "intervals_95": {
                 "second_block_takes_off": {
-                    case: {n: one[1] for n, one in both.items()} for case, both in gains.items()
+                    case: {n: one[1] for n, one in each.items()} for case, each in gains.items()
                 },
                 "trained_above_the_step": step_ends,
                 "trained_above_the_pair": pair_ends,
                 "trained_second_number": second_ends,
             },
             "best_step": {
-                case: {n: float(one["step"][0]) for n, one in both.items()} for case, both in found.items()
+                case: {n: float(one["step"][0]) for n, one in each.items()} for case, each in found.items()
             },
             "best_pair": {
-                case: {n: one["pair"][:2].tolist() for n, one in both.items()} for case, both in found.items()
+                case: {n: one["pair"][:2].tolist() for n, one in each.items()} for case, each in found.items()
             },
             "trained_numbers": [list(pair) for pair in numbers],
             "each_seed": {name: values[1] for name, values in over.items()},
@@ -116,19 +114,16 @@ def _second_block(settings: Settings) -> Finding:
             ),
         },
         {"second-block": _figure(gains, numbers, settings)},
-        parts=parts,
     )
 
 
-def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings: Settings) -> Figure:
+def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings: _SecondBlock) -> Figure:
     cases = np.arange(1, len(gains) + 1)
     best = fits(settings)
-    tokens = sequences(settings, named_key(settings["seed"], "figure"))
-    layers = {
-        name: block_layer(settings["dim"], SUM, *map(float, best[name][:2])) for name in ("step", "pair")
-    }
+    tokens = sequences(settings, named_key(settings.seed, "figure"))
+    layers = {name: block_layer(settings.dim, SUM, *map(float, best[name][:2])) for name in ("step", "pair")}
     step, pair = (errors_by_length(layer, tokens).mean(0) for layer in layers.values())
-    models = trained_layers(settings)[settings["steps"]]
+    models = trained_layers(settings)[settings.steps]
     made = np.array([errors_by_length(model, tokens).mean(0) for model in models])
     lengths = np.arange(1, len(step) + 1)
     shown = step > 0
@@ -142,15 +137,15 @@ def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings:
                 traces=tuple(
                     Points(
                         x=cases,
-                        y=[100 * both[name][0] for both in gains.values()],
-                        yerr=[50 * (both[name][1][1] - both[name][1][0]) for both in gains.values()],
+                        y=[100 * each[name][0] for each in gains.values()],
+                        yerr=[50 * (each[name][1][1] - each[name][1][0]) for each in gains.values()],
                         label=label,
                     )
                     for name, label in (("sum", "attention sums (the paper)"), ("mean", "mean over t − 1"))
                 ),
             ),
             Panel(
-                title=f"Weights, d = {settings['dim']}",
+                title=f"Weights, d = {settings.dim}",
                 xlabel=r"weight of $s_{i-1} \cdot s_t$",
                 ylabel=r"weight of $s_i \cdot s_{t-1}$",
                 traces=(
@@ -184,6 +179,20 @@ def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings:
 
 _AUTHORS = (0.0334, -0.0025)  # of the model stored for their Figure 4C, sums over heads of mean diagonals
 
+
+class _SecondBlock(Layer, Asking):
+    cases: tuple[tuple[str, int, int], ...] = (
+        ("uniform", 10, 51),
+        ("gaussian", 10, 51),
+        ("uniform", 4, 21),
+        ("rademacher", 4, 21),
+    )
+    tolerance: float = 0.01
+    asked: int = 2
+    tasks: int = 300
+    learners: tuple[str, ...] = ("gradient-descent", "gradient-descent++", "least-squares", "ridge")
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/second-block",
@@ -198,22 +207,7 @@ CLAIMS = (
             "found here; in agreement with vonoswald2024, caption of Figure 13 ('faint additional structure'), and with "
             "the authors' twelve numbers for Figure 4A, which contain the block (`interpol_helpers.py:174-206`)"
         ),
-        settings=presets(
-            {
-                **LAYER,
-                "cases": [
-                    ["uniform", 10, 51],
-                    ["gaussian", 10, 51],
-                    ["uniform", 4, 21],
-                    ["rademacher", 4, 21],
-                ],
-                "tolerance": 0.01,
-                "asked": 2,
-                "tasks": 300,
-                "learners": ["gradient-descent", "gradient-descent++", "least-squares", "ridge"],
-            },
-            **AUTHORS_TRAINING,
-        ),
+        settings=presets(_SecondBlock(), **AUTHORS_TRAINING),
         check=_second_block,
         criterion=(
             "The best numbers are closed forms of moments. What the block takes off, on draws other than those it was "

@@ -15,9 +15,10 @@ from mesascope.records import Decision, Figure, Line, Panel, Points, Rule
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
 from ._layer import (
     PAPER,
+    Trained,
     covariance,
     exact_risk,
     flow_of,
@@ -29,11 +30,11 @@ from ._layer import (
 )
 
 
-def _reduced(settings: Settings) -> Finding:
+def _reduced(settings: _Reduced) -> Finding:
     """The flow of all weights against the ordinary differential equation of U and u, and what stays zero."""
-    lam, examples = covariance(settings["eigenvalues"], settings["seed"]), settings["examples"]
+    lam, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
     dim = len(lam)
-    start = small_start(dim, settings["scale"], settings["seed"])
+    start = small_start(dim, settings.scale, settings.seed)
     flow = flow_of(start, LinearRegression(dim, None, lam), examples)
     w_kq, w_pv = weights_of(flow.trajectory)
     u_matrix, scalar = _solved(start, lam, examples, flow.times)
@@ -43,23 +44,22 @@ def _reduced(settings: Settings) -> Finding:
         "u": float(np.abs(w_pv[:, dim, dim] - scalar).max() / sizes[1]),
     }
     others = _others(w_kq, w_pv)
-    tolerance = settings["tolerance"]
+    tolerance = settings.tolerance
     limit_matrix, limit_scalar = theory.flow_limit(lam, examples)
     errors["limit_of_U"] = float(np.abs(w_kq[-1, :dim, :dim] - limit_matrix).max() / sizes[0])
     errors["limit_of_u"] = float(abs(w_pv[-1, dim, dim] / limit_scalar - 1))
     parts = {
         "the reduced flow at all times": within(max(errors["U"], errors["u"]), tolerance),
-        "other entries stay 0": within(others, settings["zero"]),
+        "other entries stay 0": within(others, settings.zero),
         "its end": within(max(errors["limit_of_U"], errors["limit_of_u"]), tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         {**errors, "other_entries": others},
         {**dict.fromkeys(errors, 0.0), "other_entries": 0.0},
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {"time": flow.time, "limit_u": limit_scalar, "condition": _condition(settings, lam)},
         {"reduced-flow": _flow_figure(flow, lam, examples, (u_matrix, scalar))},
-        parts=parts,
     )
 
 
@@ -86,10 +86,10 @@ def _others(w_kq: np.ndarray, w_pv: np.ndarray) -> float:
     return float(max(np.abs(w_kq).max(), np.abs(w_pv).max()) / size)
 
 
-def _condition(settings: Settings, lam: np.ndarray) -> dict[str, float]:
+def _condition(settings: Trained, lam: np.ndarray) -> dict[str, float]:
     """Theorem 4.1 asks for σ²‖Γ‖√d < 2."""
-    norm = float(np.linalg.norm(theory.gamma(lam, settings["examples"]), 2))
-    return {"σ²‖Γ‖√d": settings["scale"] ** 2 * norm * len(lam) ** 0.5, "below": 2.0}
+    norm = float(np.linalg.norm(theory.gamma(lam, settings.examples), 2))
+    return {"σ²‖Γ‖√d": settings.scale**2 * norm * len(lam) ** 0.5, "below": 2.0}
 
 
 def _flow_figure(flow: Any, lam: np.ndarray, examples: int, reduced: Any) -> Figure:
@@ -131,15 +131,13 @@ def _flow_figure(flow: Any, lam: np.ndarray, examples: int, reduced: Any) -> Fig
     )
 
 
-def _limit(settings: Settings) -> Finding:
+def _limit(settings: _Limit) -> Finding:
     """Ends of flows over covariances and prompt lengths: weights, preconditioner and risk."""
     errors: dict[str, list[float]] = {"weights": [], "risk": []}
-    for number, (eigenvalues, examples) in enumerate(settings["cases"]):
+    for number, (eigenvalues, examples) in enumerate(settings.cases):
         lam = covariance(eigenvalues, number)
         process = LinearRegression(len(lam), None, lam)
-        end = trained(
-            {"eigenvalues": eigenvalues, "examples": examples, "scale": settings["scale"], "seed": number}
-        )
+        end = trained(Trained(eigenvalues=eigenvalues, examples=examples, scale=settings.scale, seed=number))
         w_kq, w_pv = weights_of(end)
         matrix, scalar = theory.flow_limit(lam, examples)
         wanted = theory.layer(matrix, scalar)
@@ -149,14 +147,13 @@ def _limit(settings: Settings) -> Finding:
         closed_form = float(np.trace(lam - lam @ lam @ inverse))  # (4.6) at M = N, averaged over w
         errors["risk"].append(abs(exact_risk(end, process, examples) / closed_form - 1))
     worst = {name: max(found) for name, found in errors.items()}
-    parts = {name: within(error, settings["tolerance"]) for name, error in worst.items()}
-    return Finding(
+    parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
+    return Finding.of_parts(
         worst,
         dict.fromkeys(worst, 0.0),
-        settings["tolerance"],
-        all_of(*parts.values()),
-        {"errors": errors, "cases": settings["cases"]},
-        parts=parts,
+        settings.tolerance,
+        parts,
+        {"errors": errors, "cases": settings.cases},
     )
 
 
@@ -168,15 +165,15 @@ class _Ending(NamedTuple):
     trapped: bool
 
 
-def _other_starts(settings: Settings) -> Finding:
+def _other_starts(settings: _OtherStarts) -> Finding:
     """From random entries everywhere: the global minimum, or a local one of rank one."""
-    lam, examples = covariance(settings["eigenvalues"], settings["seed"]), settings["examples"]
+    lam, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
     process: Any = LinearRegression(len(lam), None, lam)
     task: Any = FewShot(examples)  # the annotations of critical_point and stability name sequences only
     best, trap = _risks(lam, examples)
     ends = []
-    for number in range(settings["starts"]):
-        start = _random_start(len(lam), settings["scale"], settings["seed"], number)
+    for number in range(settings.starts):
+        start = _random_start(len(lam), settings.scale, settings.seed, number)
         flow = flow_of(start, process, examples)
         risk = 2 * float(flow.loss[-1])
         ends.append(_Ending(flow, risk, abs(risk - trap) < abs(risk - best)))
@@ -187,12 +184,12 @@ def _other_starts(settings: Settings) -> Finding:
     left = [float(abs(preconditioner_of(end.flow.model)).max()) for end in trapped]
     counts = {"global": len(ends) - len(trapped), "rank one": len(trapped)}
     parts: dict[str, Decision] = {
-        "every flow ends at one of two risks": within(max(gaps), settings["tolerance"]),
-        "both occur": decide(min(counts.values()) > 0),
-        "the upper one is a local minimum": decide(set(kinds) == {"minimum"}),
-        "it answers through the labels alone": within(max(left, default=np.nan), settings["unused"]),
+        "every flow ends at one of two risks": within(max(gaps), settings.tolerance),
+        "both occur": verdict_if(min(counts.values()) > 0),
+        "the upper one is a local minimum": verdict_if(set(kinds) == {"minimum"}),
+        "it answers through the labels alone": within(max(left, default=np.nan), settings.unused),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "largest_error_of_the_risk": max(gaps),
             **counts,
@@ -204,8 +201,8 @@ def _other_starts(settings: Settings) -> Finding:
             "rank one": "at least one",
             "largest_entry_of_uU_in_traps": 0.0,
         },
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "risks": [end.risk for end in ends],
             "trapped": [end.trapped for end in ends],
@@ -215,7 +212,6 @@ def _other_starts(settings: Settings) -> Finding:
             "meaning": "a minimum: no direction lowers the loss, and symmetries explain all flat ones",
         },
         {"other-starts": _starts_figure(settings, lam, ends)},
-        parts=parts,
     )
 
 
@@ -226,8 +222,8 @@ def _risks(lam: np.ndarray, examples: int) -> tuple[float, float]:
     return theory.risk(np.linalg.inv(g), lam, examples), float(np.trace(lam) - first**2 / largest)
 
 
-def _starts_figure(settings: Settings, lam: np.ndarray, ends: list[_Ending]) -> Figure:
-    total, examples = np.trace(lam), settings["examples"]
+def _starts_figure(settings: _OtherStarts, lam: np.ndarray, ends: list[_Ending]) -> Figure:
+    total, examples = np.trace(lam), settings.examples
     best, trap = _risks(lam, examples)
     lengths = np.unique(np.geomspace(1, 1000, 40).astype(int))
     curves = np.array([_risks(lam, int(n)) for n in lengths]) / total
@@ -292,6 +288,27 @@ def _random_start(dim: int, scale: float, seed: int, number: int) -> Any:
     return model_of(Construction(np.asarray(layer.w_kq), np.asarray(layer.w_pv)))
 
 
+class _Reduced(Trained):
+    eigenvalues: tuple[float, ...] = (2.0, 1.0, 0.4)
+    examples: int = 8
+    zero: float = 1e-9
+    tolerance: float = 1e-6
+
+
+class _Limit(Settings):
+    cases: tuple[tuple[tuple[float, ...], int], ...] = (((1.0, 0.3), 2), ((1.0, 0.3), 100))
+    scale: float = 0.3
+    tolerance: float = 1e-6
+
+
+class _OtherStarts(Trained):
+    eigenvalues: tuple[float, ...] = (1.1, 0.4)
+    examples: int = 6
+    starts: int = 8
+    tolerance: float = 1e-6
+    unused: float = 1e-6
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/reduced-flow",
@@ -303,18 +320,7 @@ CLAIMS = (
             "entries stay 0, and it ends as Theorem 4.1 says."
         ),
         source="zhang2024, Lemma 5.2, eq. (5.4), and Theorem 4.1, eq. (4.1) (arXiv v3)",
-        settings=presets(
-            {
-                "eigenvalues": [2.0, 1.0, 0.4],
-                "examples": 8,
-                "scale": 0.3,
-                "seed": 0,
-                "zero": 1e-9,
-                "tolerance": 1e-6,
-            },
-            eigenvalues=[2.0, 1.6, 1.3, 1.0, 0.8, 0.6, 0.4, 0.2],
-            examples=40,
-        ),
+        settings=presets(_Reduced(), eigenvalues=(2.0, 1.6, 1.3, 1.0, 0.8, 0.6, 0.4, 0.2), examples=40),
         check=_reduced,
         criterion=(
             "Both solvers keep local errors below 1e-9, and the flow stops where the gradient is 1e-9 of its scale: 1e-6 of "
@@ -332,8 +338,8 @@ CLAIMS = (
         ),
         source="zhang2024, Theorem 4.1; the risk is Theorem 4.2, eq. (4.6), at M = N, averaged over w (arXiv v3)",
         settings=presets(
-            {"cases": [[[1.0, 0.3], 2], [[1.0, 0.3], 100]], "scale": 0.3, "tolerance": 1e-6},
-            cases=[[[1.0, 0.3], 2], [[1.0] * 5, 20], [[3.0, 1.0, 0.5, 0.2, 0.1], 1000], [[1.0] * 10, 40]],
+            _Limit(),
+            cases=(((1.0, 0.3), 2), ((1.0,) * 5, 20), ((3.0, 1.0, 0.5, 0.2, 0.1), 1000), ((1.0,) * 10, 40)),
         ),
         check=_limit,
         criterion="Flows stop where the gradient is 1e-9 of its scale; the flattest direction is 100 times flatter.",
@@ -348,18 +354,7 @@ CLAIMS = (
         ),
         source="found here; zhang2024, section 3.3, leaves starts other than Assumption 3.3 to future work",
         origin="ours",
-        settings=presets(
-            {
-                "eigenvalues": [1.1, 0.4],
-                "examples": 6,
-                "starts": 8,
-                "scale": 0.3,
-                "seed": 0,
-                "tolerance": 1e-6,
-                "unused": 1e-6,
-            },
-            starts=40,
-        ),
+        settings=presets(_OtherStarts(), starts=40),
         check=_other_starts,
         criterion=(
             "Eight starts, forty in the full preset, all entries N(0, 0.3²). Flows stop where the gradient is 1e-9 of its "

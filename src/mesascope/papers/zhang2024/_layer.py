@@ -8,15 +8,16 @@ import numpy as np
 from diffrax import AbstractSolver, Kvaerno5
 
 from mesascope.dynamics import Flow, gradient_flow
-from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.models import PromptModel
 from mesascope.objectives import ExactMoments, population_loss
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
 from .._claim import Settings
-from .._rotations import rotation
-from .._runs import settled
+from .._prompts import construction_stack, prompt_model
+from .._rotations import rotated
+from .._runs import require_finished
 from .._shared import shared
 
 PAPER = "zhang2024"
@@ -24,15 +25,12 @@ PAPER = "zhang2024"
 
 def covariance(eigenvalues: Any, seed: int) -> np.ndarray:
     """A covariance with these eigenvalues, in random axes."""
-    values = np.asarray(eigenvalues, float)
-    axes = rotation(np.random.default_rng(seed), len(values))
-    return (axes * values) @ axes.T
+    return rotated(np.asarray(eigenvalues, float), np.random.default_rng(seed))
 
 
 def model_of(construction: Construction) -> PromptModel:
     """One layer over all tokens, the query included, with ρ = N; ŷ is plus the last entry of the query token."""
-    layer = LinearSelfAttention(*construction, "t-1", "all")
-    return PromptModel(StackedPrompt(layer.width - 1), LinearAttentionStack([layer]), LastEntry(1))
+    return prompt_model(construction_stack(construction, context="all"), sign=1)
 
 
 def small_start(dim: int, scale: float, seed: int) -> PromptModel:
@@ -47,18 +45,34 @@ def flow_of(
 ) -> Flow[PromptModel]:
     """The gradient flow of the exact population loss."""
     task = FewShot(examples)
-    return settled(gradient_flow(start, process, task, solver=solver, rtol=1e-9, tolerance=1e-9, saves=256))
+    return require_finished(
+        gradient_flow(start, process, task, solver=solver, rtol=1e-9, tolerance=1e-9, saves=256)
+    )
 
 
-@shared("eigenvalues", "examples", "scale", "seed")
-def trained(settings: Settings) -> PromptModel:
+class Inputs(Settings):
+    """The eigenvalues of the covariance, the size of the start, and the seed of both."""
+
+    eigenvalues: tuple[float, ...] = (1.0, 0.3)
+    scale: float = 0.3
+    seed: int = 0
+
+
+class Trained(Inputs):
+    """The number of examples of the flow."""
+
+    examples: int
+
+
+@shared(Trained)
+def trained(settings: Trained) -> PromptModel:
     """The layer at which the flow from the paper's start ends."""
-    lam = covariance(settings["eigenvalues"], settings["seed"])
-    start = small_start(len(lam), settings["scale"], settings["seed"])
+    lam = covariance(settings.eigenvalues, settings.seed)
+    start = small_start(len(lam), settings.scale, settings.seed)
     # the slowest rates fall with the cube of the smallest eigenvalue: explicit steps would be too many
-    stiff = max(settings["eigenvalues"]) > 10 * min(settings["eigenvalues"])
+    stiff = max(settings.eigenvalues) > 10 * min(settings.eigenvalues)
     process = LinearRegression(len(lam), None, lam)
-    return flow_of(start, process, settings["examples"], Kvaerno5() if stiff else None).model
+    return flow_of(start, process, settings.examples, Kvaerno5() if stiff else None).model
 
 
 def weights_of(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:

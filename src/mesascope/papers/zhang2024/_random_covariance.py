@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.integrate import quad
@@ -12,7 +12,7 @@ from mesascope.processes import Gaussian, Law, LinearRegression, Moments, Random
 from mesascope.records import Figure, Line, Panel, Points
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._identity import identity
 from .._shared import shared
 from ._layer import PAPER, exact_risk, factors, flow_of, preconditioner_of, small_start, weights_of
@@ -34,24 +34,34 @@ class _End(NamedTuple):
     moments: tuple[float, float, float]
 
 
-@shared("dim", "examples", "scale", "seed")
-def _ends(settings: Settings) -> dict[str, _End]:
+class _Start(Settings):
+    dim: int = 2
+    scale: float = 0.05
+    seed: int = 0
+
+
+class _Flows(_Start):
+    examples: int = 10**6
+
+
+@shared(_Flows)
+def _ends(settings: _Flows) -> dict[str, _End]:
     """By the law of the covariances."""
-    dim, found = settings["dim"], {}
+    dim, found = settings.dim, {}
     for name, law in _SPREADS.items():
         process = LinearRegression(dim, None, RandomDiagonal(law))
-        start = small_start(dim, settings["scale"], settings["seed"])
+        start = small_start(dim, settings.scale, settings.seed)
         moments = float(law.moment(2)), float(law.moment(4)), float(law.moment(6))
-        found[name] = _End(flow_of(start, process, settings["examples"]).model, process, moments)
+        found[name] = _End(flow_of(start, process, settings.examples).model, process, moments)
     return found
 
 
-def _limit(settings: Settings) -> Finding:
+def _limit(settings: _Limit) -> Finding:
     """The weights of (4.12), at every length of the training prompts."""
-    dim = settings["dim"]
+    dim = settings.dim
     errors, rows = {}, {}
-    for examples in settings["lengths"]:
-        for name, (model, _, moments) in _ends({**settings, "examples": examples}).items():
+    for examples in settings.lengths:
+        for name, (model, _, moments) in _ends(_Flows.of(settings, examples=examples)).items():
             step = theory.random_covariance_step(*moments, dim, examples)
             wanted = theory.layer(*theory.balanced(step * np.eye(dim)))
             w_kq, w_pv = weights_of(model)
@@ -61,11 +71,11 @@ def _limit(settings: Settings) -> Finding:
             rows[case] = {
                 "diagonal_of_A": np.diag(preconditioner_of(model)).tolist(),
                 "closed_form": step,
-                "start_relative_to_its_bound": _condition(settings["scale"], moments, dim, examples),
+                "start_relative_to_its_bound": _condition(settings.scale, moments, dim, examples),
             }
     return identity(
         errors,
-        settings,
+        settings.tolerance,
         cases=rows,
         bound="eq. (4.11) asks for less than 1; the norm of Γ is taken to be its trace, and ‖Θ‖_F to be 1: it is less",
     )
@@ -102,31 +112,31 @@ def _integral(x: float, power: int) -> float:
     )
 
 
-def _queries(settings: Settings) -> list[tuple[np.ndarray, np.ndarray]]:
+def _queries(settings: _Answers) -> list[tuple[np.ndarray, np.ndarray]]:
     """Queries and w: one coordinate at a time, and all at once."""
-    dim = settings["dim"]
-    single = [(size * np.eye(dim)[0], np.eye(dim)[0]) for size in settings["inputs"]]
+    dim = settings.dim
+    single = [(size * np.eye(dim)[0], np.eye(dim)[0]) for size in settings.inputs]
     return [*single, (np.linspace(0.3, 2.0, dim), np.linspace(1.0, -0.4, dim))]
 
 
-def _factor(settings: Settings) -> Finding:
+def _factor(settings: _Answers) -> Finding:
     """Mean answers for queries with the prompt's covariance and with another, and the risk that stays."""
-    examples, tolerance = settings["examples"], settings["tolerance"]
+    examples, tolerance = settings.examples, settings.tolerance
     errors: dict[str, dict[str, float]] = {
         name: {} for name in ("risk", "other_queries", "own_queries", "best_multiple")
     }
     rows = {}
     for name, (model, process, moments) in _ends(settings).items():
-        apart, same = theory.random_covariance_factors(*moments)
-        stays = theory.random_covariance_risk(*moments, settings["dim"])
+        other, same = theory.random_covariance_factors(*moments)
+        stays = theory.random_covariance_risk(*moments, settings.dim)
         risk, (own, _) = exact_risk(model, process, examples), factors(model, process, examples)
-        mean = moments[0] * np.eye(settings["dim"])
+        mean = moments[0] * np.eye(settings.dim)
         others = [_mean_answer(model, w, x, mean, examples) / float(w @ x) for x, w in _queries(settings)]
         errors["risk"][name] = abs(risk / stays - 1)
         errors["best_multiple"][name] = abs(own / same - 1)
-        errors["other_queries"][name] = max(abs(one / apart - 1) for one in others)
+        errors["other_queries"][name] = max(abs(one / other - 1) for one in others)
         rows[name] = {
-            "risk_relative_to_predicting_0": risk / (settings["dim"] * moments[0]),
+            "risk_relative_to_predicting_0": risk / (settings.dim * moments[0]),
             "best_multiple_own_queries": own,
             "multiple_other_queries": others[0],
         }
@@ -136,18 +146,17 @@ def _factor(settings: Settings) -> Finding:
         found = _mean_answer(layer, w, x, _given(x), examples)
         errors["own_queries"][f"query {number}"] = abs(found / wanted - 1)
     parts = {name: within(max(found.values()), tolerance) for name, found in errors.items()}
-    return Finding(
+    return Finding.of_parts(
         {**{f"error_of_{name}": max(found.values()) for name, found in errors.items()}, **rows[_PAPERS]},
         {f"error_of_{name}": 0.0 for name in errors},
         tolerance,
-        all_of(*parts.values()),
+        parts,
         {
             "errors": errors,
             "by_law": rows,
             "meaning": "other queries do not depend on the prompt's Λ; own queries are N(0, Λ) with the prompt's Λ",
         },
         {"random-covariance-factor": _figure(layer, settings)},
-        parts=parts,
     )
 
 
@@ -156,8 +165,8 @@ def _share(query: np.ndarray) -> np.ndarray:
     return theory.variance_given_query(query) / 3
 
 
-def _figure(layer: PromptModel, settings: Settings) -> Figure:
-    dim, examples = settings["dim"], settings["examples"]
+def _figure(layer: PromptModel, settings: _Answers) -> Figure:
+    dim, examples = settings.dim, settings.examples
     first = np.eye(dim)[0]
     grid = np.linspace(-3, 3, 121)
     places = np.linspace(-3, 3, 13)
@@ -187,17 +196,17 @@ def _figure(layer: PromptModel, settings: Settings) -> Figure:
     )
 
 
-def _reported(settings: Settings) -> Finding:
+def _reported(settings: _Answers) -> Finding:
     """The reported mean: for queries that do not depend on Λ, and for the prompts' own."""
     model, process, moments = _ends(settings)[_PAPERS]
     wanted, _ = theory.random_covariance_factors(*moments)
-    best, _ = factors(model, process, settings["examples"])
-    dim, examples = settings["dim"], settings["examples"]
+    best, _ = factors(model, process, settings.examples)
+    dim, examples = settings.dim, settings.examples
     first, mean = np.eye(dim)[0], moments[0] * np.eye(dim)
     own, others = (
         {
             f"x = {size:g}": _mean_answer(model, first, size * first, second(size * first), examples) / size
-            for size in settings["inputs"]
+            for size in settings.inputs
         }
         for second in (_given, lambda query: mean)
     )
@@ -206,20 +215,28 @@ def _reported(settings: Settings) -> Finding:
     return Finding(
         {"best_multiple": best, "given_the_query": own, "given_another_query": others},
         wanted,
-        settings["tolerance"],
-        within(error, settings["tolerance"]),
+        settings.tolerance,
+        within(error, settings.tolerance),
         {"meaning": "multiples of wᵀx_q in the mean answer; another query does not depend on the prompt's Λ"},
         difference=(
             f"This is so for a query that does not depend on Λ; for the prompts' own, x_q ~ N(0, Λ), the best multiple is "
             f"{best:.3f}, and the mean answer is no multiple of wᵀx_q."
-            if departs > settings["tolerance"]
+            if departs > settings.tolerance
             else ""
         ),
     )
 
 
-_SETTINGS: dict[str, Any] = {"dim": 2, "examples": 10**6, "scale": 0.05, "seed": 0, "tolerance": 1e-4}
-_INPUTS = {"inputs": [0.1, 0.5, 1.0, 2.0, 3.0]}
+class _Limit(_Start):
+    lengths: tuple[int, ...] = (10, 10**6)
+    tolerance: float = 1e-5
+
+
+class _Answers(_Flows):
+    inputs: tuple[float, ...] = (0.1, 0.5, 1.0, 2.0, 3.0)
+    tolerance: float = 1e-4
+
+
 _LONG = "Training and test prompts have a million examples: finite ones add terms of order d/N times ratios of moments."
 
 CLAIMS = (
@@ -233,9 +250,7 @@ CLAIMS = (
             "Exponential(1) and two other laws of its entries."
         ),
         source="zhang2024, Theorem 4.5, eq. (4.12) (arXiv v3)",
-        settings=presets(
-            {"dim": 2, "lengths": [10, 10**6], "scale": 0.05, "seed": 0, "tolerance": 1e-5}, dim=4
-        ),
+        settings=presets(_Limit(), dim=4),
         check=_limit,
         criterion=(
             "Flows of the exact loss from the paper's start, with σ below the bound (4.11), stop where the gradient is 1e-9 of "
@@ -253,7 +268,7 @@ CLAIMS = (
             "best multiple of wᵀx is 2/3, and a third of the risk stays."
         ),
         source="found here; zhang2024, section 4.3, example after eq. (4.13)",
-        settings=presets({**_SETTINGS, **_INPUTS}, dim=4),
+        settings=presets(_Answers(), dim=4),
         check=_factor,
         origin="ours",
         criterion=(
@@ -273,7 +288,7 @@ CLAIMS = (
             "Λ are Exponential(1)."
         ),
         source="zhang2024, section 4.3, display after eq. (4.13) (arXiv v3, page 15)",
-        settings=presets({**_SETTINGS, **_INPUTS}, dim=4),
+        settings=presets(_Answers(), dim=4),
         check=_reported,
         criterion=(
             f"{_LONG} The mean answer has to be 1/3 of wᵀx_q at every query tried, for queries that do not depend on Λ: the "

@@ -8,20 +8,20 @@ from mesascope.processes import Gaussian, LinearRegression
 from mesascope.records import Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zhang2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
-from ._layer import PAPER, covariance, exact_risk, factors, trained
+from .._claim import Claim, Finding, presets, within
+from ._layer import PAPER, Inputs, Trained, covariance, exact_risk, factors, trained
 
 
-def _test_risk(settings: Settings) -> Finding:
+def _test_risk(settings: _TestRisk) -> Finding:
     """Risks on prompts of other lengths: exact, falling to a floor of order 1/N²."""
-    lam = covariance(settings["eigenvalues"], settings["seed"])
+    lam = covariance(settings.eigenvalues, settings.seed)
     process = LinearRegression(len(lam), None, lam)
-    lengths = np.unique(np.geomspace(1, 10**5, settings["lengths"]).astype(int))
+    lengths = np.unique(np.geomspace(1, 10**5, settings.lengths).astype(int))
     errors, floors, far_errors = [], [], []
     curves: list[Trace] = []
     ends: list[Trace] = []
-    for series, examples in enumerate(settings["examples"]):
-        layer = trained({**settings, "examples": examples})
+    for series, examples in enumerate(settings.examples):
+        layer = trained(Trained.of(settings, examples=examples))
         closed_forms = np.array([theory.prediction_error(lam, examples, int(m)) for m in lengths])
         measured = np.array([exact_risk(layer, process, int(m)) for m in lengths])
         errors.append(float(np.abs(measured / closed_forms - 1).max()))
@@ -32,20 +32,17 @@ def _test_risk(settings: Settings) -> Finding:
             Line(x=lengths, y=measured / np.trace(lam), label=f"trained on N = {examples}", series=series)
         )
         ends.append(Rule(value=far / np.trace(lam), label="$M \\to \\infty$", series=series))
-    orders = -np.diff(np.log(floors)) / np.diff(np.log(settings["examples"]))
+    orders = -np.diff(np.log(floors)) / np.diff(np.log(settings.examples))
     parts = {
-        "the risk at every length": within(max(errors), settings["tolerance"]),
-        "the floor": within(max(far_errors), settings["tolerance"]),
-        "its order": within(abs(float(orders[-1]) - 2), settings["order"]),
+        "the risk at every length": within(max(errors), settings.tolerance),
+        "the floor": within(max(far_errors), settings.tolerance),
+        "its order": within(abs(float(orders[-1]) - 2), settings.order),
     }
-    return Finding(
-        {
-            "largest_relative_error": max(*errors, *far_errors),
-            "order_of_the_floor": float(orders[-1]),
-        },
+    return Finding.of_parts(
+        {"largest_relative_error": max(*errors, *far_errors), "order_of_the_floor": float(orders[-1])},
         {"largest_relative_error": 0.0, "order_of_the_floor": 2.0},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {"floors": floors, "orders": [float(order) for order in orders]},
         {
             "test-risk": Figure(
@@ -62,18 +59,17 @@ def _test_risk(settings: Settings) -> Finding:
                 ),
             )
         },
-        parts=parts,
     )
 
 
-def _covariate_shift(settings: Settings) -> Finding:
+def _covariate_shift(settings: _CovariateShift) -> Finding:
     """Inputs c times as large are answered with c² times the truth."""
-    lam, examples = covariance(settings["eigenvalues"], settings["seed"]), settings["examples"]
-    layer = trained({**settings, "examples": examples})
+    lam, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
+    layer = trained(settings)
     rows, off, correlations = {}, [], []
     curves: list[Trace] = []
     ends: list[Trace] = []
-    for series, c in enumerate(settings["scales"]):
+    for series, c in enumerate(settings.scales):
         process = LinearRegression(len(lam), Gaussian(c), lam)
         factor, correlation = factors(layer, process, examples)
         rows[c] = {"factor": factor, "squared_correlation": correlation}
@@ -85,12 +81,12 @@ def _covariate_shift(settings: Settings) -> Finding:
         if c != 1:  # 0 has no place on a logarithmic axis
             ends.append(Rule(value=(c**2 - 1) ** 2, label="$(c^2 - 1)^2$", series=series))
     errors = {"factor": max(off), "correlation": max(correlations)}
-    parts = {name: within(error, settings["tolerance"]) for name, error in errors.items()}
-    return Finding(
+    parts = {name: within(error, settings.tolerance) for name, error in errors.items()}
+    return Finding.of_parts(
         {"largest_error": max(errors.values())},
         {"largest_error": 0.0},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "by_scale": rows,
             "largest_errors": errors,
@@ -111,8 +107,20 @@ def _covariate_shift(settings: Settings) -> Finding:
                 ),
             )
         },
-        parts=parts,
     )
+
+
+class _TestRisk(Inputs):
+    examples: tuple[int, ...] = (10, 100, 1000)
+    lengths: int = 20
+    order: float = 0.1
+    tolerance: float = 1e-4
+
+
+class _CovariateShift(Trained):
+    examples: int = 10**6
+    scales: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
+    tolerance: float = 1e-4
 
 
 CLAIMS = (
@@ -126,19 +134,7 @@ CLAIMS = (
             "with M to a floor of order 1/N²."
         ),
         source="zhang2024, Theorem 4.2, eq. (4.6), averaged over w ~ N(0, I), and the text after it (arXiv v3)",
-        settings=presets(
-            {
-                "eigenvalues": [1.0, 0.3],
-                "examples": [10, 100, 1000],
-                "lengths": 20,
-                "scale": 0.3,
-                "seed": 0,
-                "order": 0.1,
-                "tolerance": 1e-4,
-            },
-            eigenvalues=[2.0, 1.0, 0.4],
-            lengths=60,
-        ),
+        settings=presets(_TestRisk(), eigenvalues=(2.0, 1.0, 0.4), lengths=60),
         check=_test_risk,
         criterion=(
             "Exact risks of the layer at the end of the flow, M from 1 to 10⁵. Flows stop where the gradient is 1e-9 of its "
@@ -157,17 +153,7 @@ CLAIMS = (
             "instead of wᵀx_q."
         ),
         source="zhang2024, section 4.2 (covariate shifts), after eq. (4.8) (arXiv v3)",
-        settings=presets(
-            {
-                "eigenvalues": [1.0, 0.3],
-                "examples": 10**6,
-                "scales": [0.5, 1.0, 1.5, 2.0],
-                "scale": 0.3,
-                "seed": 0,
-                "tolerance": 1e-4,
-            },
-            eigenvalues=[2.0, 1.0, 0.4],
-        ),
+        settings=presets(_CovariateShift(), eigenvalues=(2.0, 1.0, 0.4)),
         check=_covariate_shift,
         criterion=(
             "The best multiple of wᵀx_q is c² and the squared correlation with it 1, from exact losses at a million examples "

@@ -26,22 +26,22 @@ from mesascope.processes import (
 from mesascope.records import Decision, Figure, Line, Panel, Points, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from ._common import PAPER, PROGRAM, VARIED_LAWS, diagonal_run
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from ._common import PAPER, PROGRAM, VARIED_LAWS, Sizes, diagonal_run
 
 
-def _expected_ratio(settings: Settings) -> Finding:
+def _expected_ratio(settings: _ExpectedRatio) -> Finding:
     """E[ŷ_j/x_j] of the flow's end for growing training horizons: exact, and its limit."""
-    process = DiagonalUnitary(Gaussian(settings["scale"]), settings["dim"])
+    process = DiagonalUnitary(Gaussian(settings.scale), settings.dim)
     limit = float(theory.expected_ratio(process))
     ratios = []
-    for horizon in settings["horizons"]:
+    for horizon in settings.horizons:
         flow = diagonal_run(process, NextToken(horizon), (0.1, 0.1))
         ratios.append(float(theory.expected_ratio(process, float(flow.model.products()[0]))))
     # c* of the flow times E x², against the closed form of c* at every horizon
     exact = [
         float(theory.expected_ratio(process, theory.limit_product(process, NextToken(horizon))))
-        for horizon in settings["horizons"]
+        for horizon in settings.horizons
     ]
     error = max(abs(r / e - 1) for r, e in zip(ratios, exact, strict=True))
     shrinking = all(abs(b - 0.2) < abs(a - 0.2) for a, b in pairwise(ratios))
@@ -49,26 +49,22 @@ def _expected_ratio(settings: Settings) -> Finding:
     expected = {"last_ratio": 0.2, "error_at_every_horizon": 0.0, "limit": 0.2}
     near = max(abs(ratios[-1] - 0.2), abs(limit - 0.2))
     parts = {
-        "one fifth at the longest horizon": within(near, settings["tolerance"]),
-        "nearer with every horizon": decide(shrinking),
-        "flow and formula agree": within(error, settings["flow_tolerance"]),
+        "one fifth at the longest horizon": within(near, settings.tolerance),
+        "nearer with every horizon": verdict_if(shrinking),
+        "flow and formula agree": within(error, settings.flow_tolerance),
     }
-    details = {"ratios": dict(zip(map(str, settings["horizons"]), ratios, strict=True))}
-    decision = all_of(*parts.values())
-    return Finding(measured, expected, settings["tolerance"], decision, details, parts=parts)
+    details = {"ratios": dict(zip(map(str, settings.horizons), ratios, strict=True))}
+    return Finding.of_parts(measured, expected, settings.tolerance, parts, details)
 
 
-def _sampled_ratio(settings: Settings) -> Finding:
+def _sampled_ratio(settings: _SampledRatio) -> Finding:
     """Mean quotient and regression coefficient of predictions on test sequences, against the exact expectations."""
-    process, task = (
-        DiagonalUnitary(Gaussian(settings["scale"]), settings["dim"]),
-        NextToken(settings["horizon"]),
-    )
+    process, task = (DiagonalUnitary(Gaussian(settings.scale), settings.dim), NextToken(settings.horizon))
     model = diagonal_run(process, task, (0.1, 0.1)).model
     product = float(model.products()[0])
-    lengths = settings["context_lengths"]
+    lengths = settings.context_lengths
     chunk = 2000
-    blocks = -(-settings["samples"] // chunk)
+    blocks = -(-settings.samples // chunk)
     sums: list[np.ndarray] = []
 
     @jax.jit
@@ -81,7 +77,7 @@ def _sampled_ratio(settings: Settings) -> Finding:
         return jnp.stack([quotient, overlap, (jnp.abs(truth) ** 2).mean(-1)])
 
     for i in range(blocks):
-        sums.append(np.asarray(block(named_key(settings["seed"], PAPER, "ratio", str(i)))))
+        sums.append(np.asarray(block(named_key(settings.seed, PAPER, "ratio", str(i)))))
     quotient, overlap, square = np.concatenate(sums, 1)
     mean, error = quotient.mean(0), quotient.std(0, ddof=1) / np.sqrt(len(quotient))
     exact = float(theory.expected_ratio(process, product))
@@ -131,71 +127,71 @@ def _sampled_ratio(settings: Settings) -> Finding:
         "exact_regression": slope_exact,
         "meaning": "measured is the largest |z| over both ratios and all context lengths",
     }
-    decision = within(worst, settings["tolerance"])
-    return Finding(worst, 0.0, settings["tolerance"], decision, details, {"ratio-by-context": figure})
+    decision = within(worst, settings.tolerance)
+    return Finding(worst, 0.0, settings.tolerance, decision, details, {"ratio-by-context": figure})
 
 
-def _recovers(law: Law, settings: Settings) -> bool:
+def _recovers(law: Law, settings: _Recovery) -> bool:
     """Whether the condition of recovery holds for every token that is drawn: endless context returns x_j as it is.
 
     After t tokens a layer with the product c predicts x_{t+1,j} as c Σ_r x_{1r}² (…)/(t − 1) times the truth; endless context
     leaves c x_{1j}², with c the limit E x⁴/E x⁶ of Theorem 4.1, here that of the very tokens that are drawn.
     """
-    key = named_key(settings["seed"], PAPER, "recovery", law.describe())
-    tokens = np.asarray(law.sample(key, settings["dim"], (settings["samples"],)), float)
+    key = named_key(settings.seed, PAPER, "recovery", law.describe())
+    tokens = np.asarray(law.sample(key, settings.dim, (settings.samples,)), float)
     limit = (tokens**4).sum() / (tokens**6).sum()
     missed = np.abs(limit * tokens**3 - tokens).max() / np.abs(tokens).max()
-    return bool(missed <= settings["rounding"])
+    return bool(missed <= settings.rounding)
 
 
-def _recovery(settings: Settings) -> Finding:
+def _recovery(settings: _Recovery) -> Finding:
     """The exact risk of the trained layer at two long horizons, for laws that satisfy the condition and laws that do not."""
-    dim = settings["dim"]
+    dim = settings.dim
     cases: list[dict[str, Any]] = []
     kinds: dict[bool, list[Decision]] = {True: [], False: []}
     for name, law in VARIED_LAWS.items():
         process = DiagonalUnitary(law, dim)
         variance = float(law.moment(2, dim))
         risks = []
-        for horizon in settings["horizons"]:
+        for horizon in settings.horizons:
             product = float(theory.limit_product(process, NextToken(horizon)))
             model = LinearAttention.diagonal(dim, 1.0, product)
             risks.append(2 * float(population_loss(model, process, NextToken.last(horizon))) / dim / variance)
         short, long = risks
         recovers = _recovers(law, settings)
         if recovers:
-            falls = short > 10 * long or short <= settings["rounding"]  # zero at every horizon
-            as_said = long <= settings["tolerance"] and falls
+            falls = short > 10 * long or short <= settings.rounding  # zero at every horizon
+            as_said = long <= settings.tolerance and falls
         else:
-            as_said = abs(short - long) <= settings["steady"] * long and long > settings["tolerance"]
-        kinds[recovers].append(decide(as_said))
+            as_said = abs(short - long) <= settings.steady * long and long > settings.tolerance
+        kinds[recovers].append(verdict_if(as_said))
         cases.append({"law": name, "recovers": recovers, "risk": risks})
-    told = [(one["risk"][1], one["recovers"]) for one in cases]
+    pairs = [(one["risk"][1], one["recovers"]) for one in cases]
     parts: dict[str, Decision] = {
         "sufficient": all_of(*kinds[True]) if kinds[True] else "undecided",
         "necessary": all_of(*kinds[False]) if kinds[False] else "undecided",
     }
     measured = {
-        "largest_risk_with_the_condition": max((r for r, holds in told if holds), default=None),
-        "least_risk_without_it": min((r for r, holds in told if not holds), default=None),
+        "largest_risk_with_the_condition": max((r for r, holds in pairs if holds), default=None),
+        "least_risk_without_it": min((r for r, holds in pairs if not holds), default=None),
         "laws_with_it": [one["law"] for one in cases if one["recovers"]],
     }
     expected = {"largest_risk_with_the_condition": 0.0, "least_risk_without_it": "> 0"}
-    tolerance = settings["tolerance"]
-    return Finding(measured, expected, tolerance, all_of(*parts.values()), {"cases": cases}, parts=parts)
+    tolerance = settings.tolerance
+    return Finding.of_parts(measured, expected, tolerance, parts, {"cases": cases})
 
 
-def _moments(settings: Settings) -> Finding:
+def _moments(settings: _Finite) -> Finding:
     """Losses of Student tokens cut off at ever larger values, against what the exact loss says of the whole law."""
-    dim, task = settings["dim"], NextToken(settings["horizon"])
+    dim, task = settings.dim, NextToken(settings.horizon)
     model = LinearAttention.diagonal(dim, 0.1, 0.1)
     cases: list[dict[str, Any]] = []
     worst, finite, infinite = 0.0, [], []
-    for df in [*settings["finite"], *settings["infinite"]]:
+    for df in [*settings.finite, *settings.infinite]:
         law = StudentT(df, 1.0)
         cut = [
             float(population_loss(model, DiagonalUnitary(_cut(float(df), at), dim), task))
-            for at in settings["cut_at"]
+            for at in settings.cut_at
         ]
         before, last = cut[-2] - cut[-3], cut[-1] - cut[-2]
         settles = last <= before / 2 or abs(last) <= 1e-12 * cut[-1]
@@ -203,22 +199,21 @@ def _moments(settings: Settings) -> Finding:
             loss, refused = float(population_loss(model, DiagonalUnitary(law, dim), task)), ""
         except MomentError as lacking:
             loss, refused = float("inf"), str(lacking)
-        if df in settings["finite"]:
+        if df in settings.finite:
             # cut-off losses approach their limit geometrically, as the tail's part of E x⁶ does
             shrink = last / before if abs(before) > 1e-12 * cut[-1] else 0.0
             error = abs((cut[-1] + last * shrink / (1 - shrink)) / loss - 1)
             worst = max(worst, error)
-            finite.append(all_of(decide(settles), within(error, settings["tolerance"])))
+            finite.append(all_of(verdict_if(settles), within(error, settings.tolerance)))
         else:
-            infinite.append(decide(not settles and bool(refused)))
+            infinite.append(verdict_if(not settles and bool(refused)))
         cases.append({"df": str(df), "cut_off_losses": cut, "loss": loss, "refused": refused})
     parts = {
         "with the moments the loss is finite": all_of(*finite),
         "without them it is not": all_of(*infinite),
     }
     measured, expected = {"error_of_finite_losses": worst}, {"error_of_finite_losses": 0.0}
-    decision = all_of(*parts.values())
-    return Finding(measured, expected, settings["tolerance"], decision, {"cases": cases}, parts=parts)
+    return Finding.of_parts(measured, expected, settings.tolerance, parts, {"cases": cases})
 
 
 def _cut(df: float, at: float) -> Moments:
@@ -231,17 +226,55 @@ def _cut(df: float, at: float) -> Moments:
     return Moments([1, 0, second, 0, fourth, 0, sixth])
 
 
-def _one_hot(settings: Settings) -> Finding:
+def _one_hot(settings: _OneHot) -> Finding:
     """The population loss of the flow's end on one-hot tokens, against zero, in units of the loss at the start."""
     worst, cases = 0.0, []
-    for scale in settings["scales"]:
-        process, task = DiagonalUnitary(Sparse(scale), settings["dim"]), NextToken(settings["horizon"])
+    for scale in settings.scales:
+        process, task = DiagonalUnitary(Sparse(scale), settings.dim), NextToken(settings.horizon)
         flow = diagonal_run(process, task, (0.1, 0.1))
         left = abs(float(flow.loss[-1])) / float(flow.loss[0])
         worst = max(worst, left)
         cases.append({"scale": scale, "relative_loss": left})
-    tolerance = settings["tolerance"]
+    tolerance = settings.tolerance
     return Finding(worst, 0.0, tolerance, within(worst, tolerance), {"cases": cases})
+
+
+class _Finite(Sizes):
+    finite: tuple[str | int, ...] = ("6.5", 7, 30)
+    infinite: tuple[int, ...] = (2, 4, 6)
+    cut_at: tuple[int, ...] = (10**4, 10**6, 10**8)
+    tolerance: float = 1e-6
+
+
+class _ExpectedRatio(Settings):
+    scale: float = 1.0
+    dim: int = 5
+    horizons: tuple[int, ...] = (10, 100, 1000, 10_000, 1_000_000)
+    tolerance: float = 1e-5
+    flow_tolerance: float = 1e-8
+
+
+class _SampledRatio(Sizes):
+    scale: float = 1.0
+    context_lengths: tuple[int, ...] = (2, 5, 10, 20, 50, 99)
+    samples: int = 20_000
+    seed: int = 0
+    tolerance: float = 4.0
+
+
+class _Recovery(Settings):
+    dim: int = 5
+    horizons: tuple[int, ...] = (100_000, 10_000_000)
+    samples: int = 1000
+    seed: int = 0
+    rounding: float = 1e-9
+    steady: float = 1e-3
+    tolerance: float = 1e-5
+
+
+class _OneHot(Sizes):
+    scales: tuple[float, ...] = (0.5, 1.0, 2.0)
+    tolerance: float = 1e-12
 
 
 CLAIMS = (
@@ -255,16 +288,7 @@ CLAIMS = (
             "Assumption 4.1 asks."
         ),
         source="zheng2024, Assumption 4.1 and the rebuttal on moments (second-hand); the Student laws are chosen here",
-        settings=presets(
-            {
-                "dim": 5,
-                "horizon": 100,
-                "finite": ["6.5", 7, 30],
-                "infinite": [2, 4, 6],
-                "cut_at": [10**4, 10**6, 10**8],
-                "tolerance": 1e-6,
-            }
-        ),
+        settings=presets(_Finite()),
         check=_moments,
         criterion=(
             "Tokens are cut off at 10⁴, 10⁶ and 10⁸, with moments from numerical integrals. Where df ≤ 6, the loss grows "
@@ -287,15 +311,7 @@ CLAIMS = (
             "training sequences grow."
         ),
         source=f"zheng2024, Proposition 4.1 (second-hand); the line 1/5 in {PROGRAM}, plot.py:69",
-        settings=presets(
-            {
-                "scale": 1.0,
-                "dim": 5,
-                "horizons": [10, 100, 1000, 10_000, 1_000_000],
-                "tolerance": 1e-5,
-                "flow_tolerance": 1e-8,
-            }
-        ),
+        settings=presets(_ExpectedRatio()),
         check=_expected_ratio,
         criterion=(
             "At the ends of exact flows, the ratio comes nearer to 1/5 with every horizon; it is within 1e-5 at the longest, "
@@ -312,18 +328,7 @@ CLAIMS = (
             "are the same at every context length."
         ),
         source="zheng2024: found here, beside Proposition 4.1",
-        settings=presets(
-            {
-                "scale": 1.0,
-                "dim": 5,
-                "horizon": 100,
-                "context_lengths": [2, 5, 10, 20, 50, 99],
-                "samples": 20_000,
-                "seed": 0,
-                "tolerance": 4.0,
-            },
-            samples=200_000,
-        ),
+        settings=presets(_SampledRatio(), samples=200_000),
         check=_sampled_ratio,
         criterion=(
             "On drawn test sequences both are within 4 standard errors of their exact expectations, at six lengths: the "
@@ -343,17 +348,7 @@ CLAIMS = (
         source=(
             "zheng2024, abstract (a moment condition is necessary and sufficient); Theorem 4.2 and Assumption 4.2 (second-hand)"
         ),
-        settings=presets(
-            {
-                "dim": 5,
-                "horizons": [100_000, 10_000_000],
-                "samples": 1000,
-                "seed": 0,
-                "rounding": 1e-9,
-                "steady": 1e-3,
-                "tolerance": 1e-5,
-            }
-        ),
+        settings=presets(_Recovery()),
         check=_recovery,
         criterion=(
             "Whether a law satisfies the condition is read off a thousand drawn tokens, to rounding. With it, the exact risk "
@@ -375,7 +370,7 @@ CLAIMS = (
             "zheng2024, Example 4.1 (second-hand) and Figure 1 (caption, second-hand); the law: "
             f"{PROGRAM}, data/generate_data.py:8-11"
         ),
-        settings=presets({"dim": 5, "horizon": 100, "scales": [0.5, 1.0, 2.0], "tolerance": 1e-12}),
+        settings=presets(_OneHot()),
         check=_one_hot,
         criterion=(
             "The loss at the end of the exact flow is below 1e-12 of that at the start: the rounding of the latter, and a "

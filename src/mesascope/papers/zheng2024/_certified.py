@@ -26,9 +26,9 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Decision
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, UnsettledError, all_of, decide, presets
+from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if
 from .._minimized import REACHED
-from ._common import LAWS, PAPER, diagonal_run
+from ._common import LAWS, PAPER, LawAndSizes, Sizes, diagonal_run
 
 _EXACT = "nothing is rounded, rational numbers are equal or not, and bounds are proved"
 
@@ -49,19 +49,20 @@ def _near(question: Question, point: Sequence[Fraction], digits: int) -> Certifi
         raise UnsettledError(f"not proved: {error}") from None
 
 
-def _theorem_41(settings: Settings) -> Finding:
+def _theorem_41(settings: _Theorem41) -> Finding:
     """The limit of Theorem 4.1: exactly critical among all weights, and where it is isolated, alone in a printed ball."""
-    cases, minima = [], True
-    for law, dim, horizon in settings["cases"]:
+    cases: list[dict[str, Any]] = []
+    minima = True
+    for law, dim, horizon in settings.cases:
         question = _question(law, dim, horizon)
         product = Fraction(theory.limit_product(question.process, question.task))
         point = diagonal_point(product, [1] * dim)
         if any(exact_gradient(question, point)):
-            told = f"not at {law} tokens, d = {dim}, T = {horizon}"
-            expected = {"exactly_critical": len(settings["cases"])}
+            where = f"not at {law} tokens, d = {dim}, T = {horizon}"
+            expected = {"exactly_critical": len(settings.cases)}
             parts: dict[str, Decision] = {"critical": "not met"}
-            return Finding({"exactly_critical": told}, expected, None, "not met", parts=parts)
-        proved = _near(question, point, settings["digits"]).proved
+            return Finding({"exactly_critical": where}, expected, None, "not met", parts=parts)
+        proved = _near(question, point, settings.digits).proved
         minima = minima and proved.inertia.negative == 0 and proved.theorem == product
         cases.append(
             {
@@ -74,26 +75,23 @@ def _theorem_41(settings: Settings) -> Finding:
             }
         )
     isolated = [case["hessian"]["zero"] == 1 for case in cases if case["alone_within"]]
-    measured = {
-        "exactly_critical": len(cases),
-        "isolated": len(isolated),
-    }
-    expected = {"exactly_critical": len(cases), "isolated": settings["isolated"]}
+    measured = {"exactly_critical": len(cases), "isolated": len(isolated)}
+    expected = {"exactly_critical": len(cases), "isolated": settings.isolated}
     parts = {
         "critical": "met",
-        "no direction of descent": decide(minima),
-        "alone but for one-hot": decide(all(isolated) and len(isolated) == settings["isolated"]),
+        "no direction of descent": verdict_if(minima),
+        "alone but for one-hot": verdict_if(all(isolated) and len(isolated) == settings.isolated),
     }
-    return Finding(measured, expected, None, all_of(*parts.values()), {"cases": cases}, parts=parts)
+    return Finding.of_parts(measured, expected, None, parts, {"cases": cases})
 
 
-def _masked_limit(settings: Settings) -> Finding:
+def _masked_limit(settings: _MaskedLimit) -> Finding:
     """Critical with the mask, and not without it, on the whole curve ab = c*.
 
     Along the curve W^KQ is multiplied by some s and W^PV divided by it, which leaves the loss as it is: ∂L/∂W^KQ is divided by
     s and ∂L/∂W^PV multiplied. The product of their largest entries is the same everywhere on the curve, and not 0.
     """
-    dim, horizon = settings["dim"], settings["horizon"]
+    dim, horizon = settings.dim, settings.horizon
     masked, free = (
         _question("full-one", dim, horizon, mask="off-diagonal"),
         _question("full-one", dim, horizon),
@@ -106,34 +104,29 @@ def _masked_limit(settings: Settings) -> Finding:
     sizes = [max(map(abs, part)) for part in (slope[:cut], slope[cut:])]
     least = sizes[0] * sizes[1]
     parts = {
-        "critical with the mask": decide(critical),
-        "nowhere without": decide(least > Fraction(settings["threshold"])),
+        "critical with the mask": verdict_if(critical),
+        "nowhere without": verdict_if(least > Fraction(settings.threshold)),
     }
-    return Finding(
-        float(least),
-        f"> {settings['threshold']}",
-        None,
-        all_of(*parts.values()),
-        {"product_of_largest_entries": str(least)},
-        parts=parts,
+    return Finding.of_parts(
+        float(least), f"> {settings.threshold}", None, parts, {"product_of_largest_entries": str(least)}
     )
 
 
-def _full_one(settings: Settings) -> Finding:
+def _full_one(settings: _FullOne) -> Finding:
     """The end of the unmasked flow, enclosed."""
-    question = _question("full-one", settings["dim"], settings["horizon"])
-    flow = diagonal_run(question.process, question.task, settings["start"])
+    question = _question("full-one", settings.dim, settings.horizon)
+    flow = diagonal_run(question.process, question.task, settings.start)
     point = [
         Fraction(float(x)) for x in np.concatenate([np.ravel(flow.model.w_kq), np.ravel(flow.model.w_pv)])
     ]
-    proved = _near(question, point, settings["digits"]).proved
-    (low, high), size = proved.products[0], 6 * settings["dim"] ** 2
+    proved = _near(question, point, settings.digits).proved
+    (low, high), size = proved.products[0], 6 * settings.dim**2
     holds = proved.unique_within is not None and proved.inertia == Inertia(size - 1, 0, 1)
     return Finding(
         {"radius": float(proved.radius), "hessian": list(proved.inertia)},
-        {"radius": f"≤ 1e-{settings['digits']}", "hessian": [size - 1, 0, 1]},
+        {"radius": f"≤ 1e-{settings.digits}", "hessian": [size - 1, 0, 1]},
         None,
-        decide(holds and proved.theorem is None),
+        verdict_if(holds and proved.theorem is None),
         {
             "loss": [str(end) for end in map(float, proved.loss)],
             "product": [f"{float(low):.17g}", f"{float(high):.17g}"],
@@ -142,27 +135,27 @@ def _full_one(settings: Settings) -> Finding:
     )
 
 
-def _signed(settings: Settings) -> Finding:
+def _signed(settings: LawAndSizes) -> Finding:
     """Every choice of signs, at rational weights."""
-    question = _question(settings["law"], settings["dim"], settings["horizon"])
+    question = _question(settings.law, settings.dim, settings.horizon)
     product = Fraction(theory.limit_product(question.process, question.task))
     found = []
-    for signs in signs_of((1, -1), repeat=settings["dim"]):
+    for signs in signs_of((1, -1), repeat=settings.dim):
         try:
             found.append(prove_exactly(question, diagonal_point(product, signs)))
         except NotProvedError as error:
             return Finding(str(error), "critical for every choice of signs", None, "not met")
     losses, kinds = {one.loss[0] for one in found}, {one.inertia for one in found}
-    size = 6 * settings["dim"] ** 2
-    expected = {"points": 2 ** settings["dim"], "losses": 1, "hessians": [[size - 1, 0, 1]]}
+    size = 6 * settings.dim**2
+    expected = {"points": 2**settings.dim, "losses": 1, "hessians": [[size - 1, 0, 1]]}
     measured = {"points": len(found), "losses": len(losses), "hessians": [list(kind) for kind in kinds]}
-    return Finding(measured, expected, None, decide(measured == expected), {"loss": str(min(losses))})
+    return Finding(measured, expected, None, verdict_if(measured == expected), {"loss": str(min(losses))})
 
 
-def _gaps(settings: Settings) -> Finding:
+def _gaps(settings: _Gaps) -> Finding:
     """The limit's loss below that of every other critical point: exactly where some coordinates are learned, else as found."""
-    dim, law = settings["dim"], settings["law"]
-    question = _question(law, dim, settings["horizon"])
+    dim, law = settings.dim, settings.law
+    question = _question(law, dim, settings.horizon)
     cases = []
     for learned in range(dim + 1):
         product = Fraction(0)
@@ -178,40 +171,68 @@ def _gaps(settings: Settings) -> Finding:
     gaps = [one - other for one, other in pairwise(losses)]
     saddles = all(inertia.negative > 0 for _, inertia in cases[:-1])
     lowest, found = float(losses[-1]), _found_losses(question, settings)
-    reached = sum(count for loss, count in found if abs(loss / lowest - 1) <= settings["tolerance"])
+    reached = sum(count for loss, count in found if abs(loss / lowest - 1) <= settings.tolerance)
     others = [
         loss
         for loss, _ in found
-        if not min(abs(loss / float(one) - 1) for one in losses) <= settings["tolerance"]  # NaN is another
+        if not min(abs(loss / float(one) - 1) for one in losses) <= settings.tolerance  # NaN is another
     ]
     if reached < REACHED and not others:
-        raise UnsettledError(f"{reached} of {settings['starts']} searches reach the limit; {REACHED} have to")
+        raise UnsettledError(f"{reached} of {settings.starts} searches reach the limit; {REACHED} have to")
     parts = {
-        "the loss falls with every learned coordinate": decide(min(gaps) > 0),
-        "only the limit is no saddle": decide(saddles and cases[-1][1].negative == 0),
-        "no other loss is found": decide(not others),
+        "the loss falls with every learned coordinate": verdict_if(min(gaps) > 0),
+        "only the limit is no saddle": verdict_if(saddles and cases[-1][1].negative == 0),
+        "no other loss is found": verdict_if(not others),
     }
-    return Finding(
+    return Finding.of_parts(
         {"least_gap": float(min(gaps)), "other_losses": others, "starts_that_reach_the_limit": reached},
         {"least_gap": "> 0", "other_losses": [], "starts_that_reach_the_limit": f"≥ {REACHED}"},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "loss_by_learned_coordinates": [str(loss) for loss in losses],
             "hessian": [inertia._asdict() for _, inertia in cases],
             "losses_found": [loss for loss, _ in found],
             "found_by": [count for _, count in found],
         },
-        parts=parts,
     )
 
 
-def _found_losses(question: Question, settings: Settings) -> list[tuple[float, int]]:
+def _found_losses(question: Question, settings: _Gaps) -> list[tuple[float, int]]:
     """The losses of all critical points that Newton's method finds from random starts, and from how many of them."""
-    model = LinearAttention.diagonal(settings["dim"], 1.0, 1.0)
-    starts, seed = settings["starts"], settings["seed"]
+    model = LinearAttention.diagonal(settings.dim, 1.0, 1.0)
+    starts, seed = settings.starts, settings.seed
     points = critical_points(model, question.process, question.task, starts=starts, seed=seed).points
     return [(float(point.stability.loss), point.found) for point in points]
+
+
+class _Theorem41(Settings):
+    cases: tuple[tuple[str, int, int], ...] = (
+        ("gaussian", 2, 10),
+        ("gaussian", 5, 20),
+        ("rademacher", 3, 10),
+        ("uniform", 3, 10),
+        ("one-hot", 3, 10),
+    )
+    isolated: int = 4
+    digits: int = 30
+
+
+class _MaskedLimit(Sizes):
+    threshold: str = "1/100"
+
+
+class _FullOne(Sizes):
+    start: tuple[float, float] = (0.1, 0.1)
+    digits: int = 40
+
+
+class _Gaps(LawAndSizes):
+    dim: int = 2
+    horizon: int = 20
+    starts: int = 32
+    seed: int = 0
+    tolerance: float = 1e-8
 
 
 CLAIMS = (
@@ -226,24 +247,14 @@ CLAIMS = (
         ),
         source="zheng2024: proved here, beyond Theorem 4.1 (second-hand), which is about the flow from diagonal starts",
         settings=presets(
-            {
-                "cases": [
-                    ["gaussian", 2, 10],
-                    ["gaussian", 5, 20],
-                    ["rademacher", 3, 10],
-                    ["uniform", 3, 10],
-                    ["one-hot", 3, 10],
-                ],
-                "isolated": 4,
-                "digits": 30,
-            },
-            cases=[
-                ["gaussian", 2, 100],
-                ["gaussian", 5, 100],
-                ["rademacher", 5, 100],
-                ["uniform", 5, 100],
-                ["one-hot", 5, 100],
-            ],
+            _Theorem41(),
+            cases=(
+                ("gaussian", 2, 100),
+                ("gaussian", 5, 100),
+                ("rademacher", 5, 100),
+                ("uniform", 5, 100),
+                ("one-hot", 5, 100),
+            ),
         ),
         check=_theorem_41,
         criterion=(
@@ -261,7 +272,7 @@ CLAIMS = (
             "its curve ab = c*, whatever start led there."
         ),
         source="zheng2024, Theorem 4.3, Proposition 4.2 and the rebuttal, for every initialization (all second-hand)",
-        settings=presets({"dim": 5, "horizon": 100, "threshold": "1/100"}),
+        settings=presets(_MaskedLimit()),
         check=_masked_limit,
         criterion=(
             "The product of the largest entries of ∂L/∂W^KQ and ∂L/∂W^PV, the same on the whole curve, is a rational number "
@@ -278,7 +289,7 @@ CLAIMS = (
         ),
         source="zheng2024: proved here, beside Proposition 4.2 (second-hand)",
         origin="ours",
-        settings=presets({"dim": 5, "horizon": 100, "start": [0.1, 0.1], "digits": 40}),
+        settings=presets(_FullOne()),
         check=_full_one,
         criterion=(
             "Newton's method leads from the end of the flow to a centre within whose 1e-40 the point lies, and it is alone "
@@ -295,7 +306,7 @@ CLAIMS = (
         ),
         source="zheng2024: found here",
         origin="ours",
-        settings=presets({"law": "gaussian", "dim": 3, "horizon": 20}, dim=5, horizon=100),
+        settings=presets(LawAndSizes(dim=3, horizon=20), dim=5, horizon=100),
         check=_signed,
         criterion=f"All choices are proved, for d = 3, T = 20 (small) and d = 5, T = 100 (full); {_EXACT}.",
     ),
@@ -309,11 +320,7 @@ CLAIMS = (
         ),
         source="zheng2024: asked here",
         origin="ours",
-        settings=presets(
-            {"law": "gaussian", "dim": 2, "horizon": 20, "starts": 32, "seed": 0, "tolerance": 1e-8},
-            dim=3,
-            starts=400,
-        ),
+        settings=presets(_Gaps(), dim=3, starts=400),
         check=_gaps,
         criterion=(
             f"Gaps and saddles: {_EXACT}. Newton's method from 32 (small) or 400 (full) random starts finds minima and "

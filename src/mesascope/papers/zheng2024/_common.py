@@ -21,7 +21,8 @@ from mesascope.processes import (
     Uniform,
 )
 
-from .._runs import settled
+from .._claim import Settings
+from .._runs import require_finished
 
 PAPER = "zheng2024"
 PROGRAM = "authors' program ML-GSAI/MesaOpt-AR-Transformer@1e0a19d"
@@ -46,11 +47,31 @@ VARIED_LAWS: Mapping[str, Law] = {
 """Laws of which some let the trained layer recover the data and some do not."""
 
 
+class Sizes(Settings):
+    """Sizes of sequences, by default the paper's."""
+
+    dim: int = 5
+    horizon: int = 100
+
+
+class LawAndSizes(Sizes):
+    """Sequences of a law in `LAWS`, of scale 1."""
+
+    law: str = "gaussian"
+
+
+def process_and_task(settings: LawAndSizes) -> tuple[DiagonalUnitary, NextToken]:
+    """The process and the task."""
+    return DiagonalUnitary(LAWS[settings.law](1.0), settings.dim), NextToken(settings.horizon)
+
+
 def diagonal_run(
     process: DiagonalUnitary, task: NextToken, start: Any, **settings: Any
 ) -> Flow[LinearAttention]:
     """The gradient flow from a0 I, b0 I."""
-    return settled(gradient_flow(LinearAttention.diagonal(process.dim, *start), process, task, **settings))
+    return require_finished(
+        gradient_flow(LinearAttention.diagonal(process.dim, *start), process, task, **settings)
+    )
 
 
 def diagonals(model: LinearAttention) -> tuple[np.ndarray, np.ndarray]:

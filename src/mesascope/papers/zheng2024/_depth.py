@@ -20,20 +20,20 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Band, Decision, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets
+from .._claim import Claim, Finding, all_of, presets
 from .._intervals import below, mean_interval
-from .._runs import seeds_of, trained_models
+from .._runs import Seeds, seeds_of, trained_models
 from ._common import PAPER
 
 _LEVELS = np.linspace(0.01, 0.999, 100)
 _NORMAL_95 = 1.96
 
 
-def _data(settings: Settings) -> tuple[DiagonalUnitary, NextToken]:
-    return DiagonalUnitary(Gaussian(1.0), settings["dim"]), NextToken(settings["horizon"])
+def _data(settings: _Training) -> tuple[DiagonalUnitary, NextToken]:
+    return DiagonalUnitary(Gaussian(1.0), settings.dim), NextToken(settings.horizon)
 
 
-def _trained(make: Callable[[Array], SequenceModel], settings: Settings, rate: float) -> list[SequenceModel]:
+def _trained(make: Callable[[Array], SequenceModel], settings: _Training, rate: float) -> list[SequenceModel]:
     process, task = _data(settings)
     seeds = seeds_of(settings)
     optimizer = Optimizer("adam", rate, "cosine", warmup=100, clip=1.0)
@@ -43,16 +43,16 @@ def _trained(make: Callable[[Array], SequenceModel], settings: Settings, rate: f
         task,
         seeds,
         optimizer=optimizer,
-        steps=settings["steps"],
-        batch=settings["batch"],
+        steps=settings.steps,
+        batch=settings.batch,
         held_out=2,
     )
 
 
-def _errors(model: Any, settings: Settings) -> np.ndarray:
+def _errors(model: Any, settings: _Training) -> np.ndarray:
     """Squared error per coordinate and context length of every test sequence, in units of E x_j²: sorted."""
     process, task = _data(settings)
-    tokens = process.sample(named_key(settings["seed"], "test"), task.horizon, settings["sequences"])
+    tokens = process.sample(named_key(settings.seed, "test"), task.horizon, settings.sequences)
     losses = _losses(model, tokens, task)
     return np.sort(np.asarray(losses, float)) * 2 / (process.dim * float(task.total_weight))
 
@@ -85,18 +85,18 @@ def _share(ordered: np.ndarray) -> float:
     return float(ordered[-(len(ordered) // 100) :].sum() / ordered.sum())
 
 
-def _optimum(settings: Settings) -> LinearAttention:
+def _optimum(settings: _Training) -> LinearAttention:
     """One layer at the product where its flow ends."""
     product = float(theory.limit_product(*_data(settings)))
-    return LinearAttention.diagonal(settings["dim"], product, 1.0)
+    return LinearAttention.diagonal(settings.dim, product, 1.0)
 
 
-def _several_layers(settings: Settings) -> Finding:
+def _several_layers(settings: _Layers) -> Finding:
     """Median errors of one, two and four layers, and who makes up the mean."""
     errors = {"1 layer": [_errors(_optimum(settings), settings)]}
     for layers in (2, 4):
-        make = partial(_linear, settings["dim"], layers, settings["scale"])
-        models = _trained(make, settings, settings["rate"])
+        make = partial(_linear, settings.dim, layers, settings.scale)
+        models = _trained(make, settings, settings.rate)
         errors[f"{layers} layers"] = [_errors(model, settings) for model in models]
     medians = {name: [_median(ordered) for ordered in found] for name, found in errors.items()}
     shares = {name: [_worst_share(ordered) for ordered in found] for name, found in errors.items()}
@@ -138,17 +138,17 @@ def _linear(dim: int, layers: int, scale: float, key: Array) -> SequenceModel:
     return linear_transformer(dim, layers, scale=scale, key=key)
 
 
-def _softmax(settings: Settings) -> Finding:
+def _softmax(settings: _Softmax) -> Finding:
     """A softmax transformer against the best linear layer."""
     process, task = _data(settings)
     best = 2 * float(theory.limit_loss(process, task)) / (process.dim * float(task.total_weight))
 
     def make(key: Array) -> SequenceModel:
         return transformer(
-            process.dim, settings["width"], 2, settings["heads"], task.horizon, key=key, complex_tokens=True
+            process.dim, settings.width, 2, settings.heads, task.horizon, key=key, complex_tokens=True
         )
 
-    errors = [_errors(model, settings) for model in _trained(make, settings, settings["rate"])]
+    errors = [_errors(model, settings) for model in _trained(make, settings, settings.rate)]
     means = [mean_interval(ordered) for ordered in errors]
     linear = _errors(_optimum(settings), settings)
     shares, linear_share = [_worst_share(ordered) for ordered in errors], _worst_share(linear)
@@ -158,11 +158,9 @@ def _softmax(settings: Settings) -> Finding:
             "mean_error": [center for center, _ in means],
             "relative_to_one_linear_layer": [c / best for c, _ in means],
         },
-        {
-            "mean_error": f"below {settings['fraction']:.3g} × {best:.6g}, the exact minimum of one linear layer"
-        },
+        {"mean_error": f"below {settings.fraction:.3g} × {best:.6g}, the exact minimum of one linear layer"},
         None,
-        all_of(*(below(interval, settings["fraction"] * best) for _, interval in means)),
+        all_of(*(below(interval, settings.fraction * best) for _, interval in means)),
         {
             "intervals_95": [interval for _, interval in means],
             "share_of_worst_hundredth": shares,
@@ -173,7 +171,7 @@ def _softmax(settings: Settings) -> Finding:
     )
 
 
-def _quantiles(title: str, errors: dict[str, list[np.ndarray]], settings: Settings) -> Figure:
+def _quantiles(title: str, errors: dict[str, list[np.ndarray]], settings: _Training) -> Figure:
     """The error that a fraction of the sequences stays below."""
     traces: list[Trace] = []
     for series, (name, found) in enumerate(errors.items()):
@@ -193,7 +191,7 @@ def _quantiles(title: str, errors: dict[str, list[np.ndarray]], settings: Settin
         title=title,
         panels=(
             Panel(
-                title=f"Gaussian law, d = {settings['dim']}, T = {settings['horizon']}",
+                title=f"Gaussian law, d = {settings.dim}, T = {settings.horizon}",
                 xlabel="fraction of the test sequences",
                 ylabel="largest squared error among them / $E\\,x_j^2$",
                 yscale="log",
@@ -204,15 +202,26 @@ def _quantiles(title: str, errors: dict[str, list[np.ndarray]], settings: Settin
     )
 
 
-_TRAINING = {
-    "dim": 3,
-    "horizon": 20,
-    "batch": 128,
-    "steps": 800,
-    "seed": 0,
-    "seeds": 3,
-    "sequences": 20_000,
-}
+class _Training(Seeds):
+    dim: int = 3
+    horizon: int = 20
+    batch: int = 128
+    steps: int = 800
+    seeds: int = 3
+    sequences: int = 20_000
+
+
+class _Layers(_Training):
+    scale: float = 0.05
+    rate: float = 0.01
+
+
+class _Softmax(_Training):
+    width: int = 32
+    heads: int = 4
+    rate: float = 0.005
+    fraction: float = 1 / 3
+
 
 CLAIMS = (
     Claim(
@@ -225,13 +234,7 @@ CLAIMS = (
         ),
         source="zheng2024, reviews: two or more layers (second-hand)",
         settings=presets(
-            {**_TRAINING, "batch": 64, "scale": 0.05, "rate": 0.01},
-            dim=5,
-            horizon=50,
-            batch=128,
-            steps=5000,
-            seeds=5,
-            sequences=50_000,
+            _Layers(batch=64), dim=5, horizon=50, batch=128, steps=5000, seeds=5, sequences=50_000
         ),
         check=_several_layers,
         criterion=(
@@ -250,14 +253,7 @@ CLAIMS = (
             "On Gaussian tokens two trained softmax layers end below a third of the mean error of one linear layer."
         ),
         source="zheng2024, reviews: softmax attention (second-hand)",
-        settings=presets(
-            {**_TRAINING, "steps": 600, "width": 32, "heads": 4, "rate": 0.005, "fraction": 1 / 3},
-            dim=5,
-            horizon=50,
-            steps=5000,
-            seeds=5,
-            sequences=50_000,
-        ),
+        settings=presets(_Softmax(steps=600), dim=5, horizon=50, steps=5000, seeds=5, sequences=50_000),
         check=_softmax,
         criterion=(
             "For each of three (small) or five (full) seeds the 95 % interval of the mean over test sequences lies below a "

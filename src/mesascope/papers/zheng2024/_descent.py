@@ -12,20 +12,13 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Band, Decision, Figure, Line, Panel, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._intervals import mean_interval
-from .._runs import settled
+from .._runs import require_finished
 from .._shared import shared
-from ._common import LAWS, PAPER, PROGRAM, STARTS, diagonals
+from ._common import LAWS, PAPER, PROGRAM, STARTS, LawAndSizes, diagonals
 from ._sampled import Curves, Sequences, descent, drawn, drawn_by_the_program, one_hot_descent
 
-_SCHEDULES = {
-    "gaussian": [[0.5, 1e-3, 200], [1.0, 1e-4, 150], [2.0, 2e-6, 201]],
-    "one-hot": [[0.5, 3e-2, 200], [1.0, 1e-3, 201], [2.0, 1e-4, 121]],
-}
-"""(scale, learning rate, epochs) of the authors' runs."""
-
-_SMALL_BATCH = {"gaussian": 500, "one-hot": 1000}  # sequences
 _EVERY = 10  # epochs from one evaluation on test sequences to the next
 _PRINTED_START = (0.1, 0.1)
 _PROGRAM_SEED = 1  # the one of all paths in plot.py
@@ -37,21 +30,21 @@ def _mean_products(run: Descent[LinearAttention]) -> np.ndarray:
     return (a * b).mean(-1)
 
 
-def _printed(settings: Settings) -> Finding:
+def _printed(settings: _Printed) -> Finding:
     """What the authors' program printed, from its own draws and from exact descent."""
-    epochs = settings["epochs"]
+    epochs = settings.epochs
     own, replicas = _own_products(settings), _replicas(settings)
     process, task = DiagonalUnitary(Gaussian(1.0), 5), NextToken(100)
-    run = _descent(process, task, _PRINTED_START, settings["learning_rate"], max(epochs))
-    exact = _mean_products(run)[epochs]
+    run = _descent(process, task, _PRINTED_START, settings.learning_rate, max(epochs))
+    exact = _mean_products(run)[list(epochs)]
     # the spread of ab over samples of n sequences falls as 1/√n: this small run times √(n/10 000) is theirs
-    spread = np.std(replicas, axis=0, ddof=1) * np.sqrt(settings["samples"] / settings["authors_samples"])
-    printed = np.array(settings["printed"])
+    spread = np.std(replicas, axis=0, ddof=1) * np.sqrt(settings.samples / settings.authors_samples)
+    printed = np.array(settings.printed)
     error = float(np.abs(own - printed).max())
     worst = float(np.abs((printed - exact) / spread).max())
     parts = {
-        "its own draws give what it printed": within(error, settings["digits"]),
-        "exact descent agrees": within(worst, settings["tolerance"]),
+        "its own draws give what it printed": within(error, settings.digits),
+        "exact descent agrees": within(worst, settings.tolerance),
     }
     details = {
         "epochs": epochs,
@@ -61,75 +54,108 @@ def _printed(settings: Settings) -> Finding:
         "standard_error_of_10000_sequences": spread,
         "replicas": np.array(replicas),
     }
-    return Finding(
+    return Finding.of_parts(
         {"error_from_its_draws": error, "standard_errors": worst},
         {"error_from_its_draws": 0.0, "standard_errors": 0.0},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         details,
-        parts=parts,
     )
 
 
-@shared("learning_rate", "epochs", "authors_samples")
-def _own_products(settings: Settings) -> np.ndarray:
+class _Descents(Settings):
+    learning_rate: float = 1e-4
+    epochs: tuple[int, ...] = (4, 8)
+
+
+class _OwnDraws(_Descents):
+    authors_samples: int = 10_000
+
+
+class _OtherDraws(_Descents):
+    samples: int = 1000
+    replicas: int = 10
+    seed: int = 1
+
+
+class _Printed(_OwnDraws, _OtherDraws):
+    printed: tuple[float, ...] = (0.0124260, 0.0153935)
+    digits: float = 5e-8
+    tolerance: float = 4.0
+
+
+@shared(_OwnDraws)
+def _own_products(settings: _OwnDraws) -> np.ndarray:
     """The products after some epochs of descent on the program's own sequences."""
-    return _products(drawn_by_the_program(1.0, 5, settings["authors_samples"], _PROGRAM_SEED), settings)
+    return _products(drawn_by_the_program(1.0, 5, settings.authors_samples, _PROGRAM_SEED), settings)
 
 
-@shared("learning_rate", "epochs", "samples", "replicas", "seed")
-def _replicas(settings: Settings) -> list[np.ndarray]:
+@shared(_OtherDraws)
+def _replicas(settings: _OtherDraws) -> list[np.ndarray]:
     """The same on other sequences."""
-    seeds = range(settings["seed"], settings["seed"] + settings["replicas"])
-    return [_products(drawn("gaussian", 1.0, 5, settings["samples"], seed), settings) for seed in seeds]
+    seeds = range(settings.seed, settings.seed + settings.replicas)
+    return [_products(drawn("gaussian", 1.0, 5, settings.samples, seed), settings) for seed in seeds]
 
 
-def _products(training: Sequences, settings: Settings) -> np.ndarray:
+def _products(training: Sequences, settings: _Descents) -> np.ndarray:
     few = Sequences(*(part[:1] for part in training))  # no test is asked for
-    epochs = settings["epochs"]
+    epochs = settings.epochs
     last = max(epochs)
-    return descent(training, few, 100, _PRINTED_START, settings["learning_rate"], last, last).products[epochs]
+    return descent(training, few, 100, _PRINTED_START, settings.learning_rate, last, last).products[
+        list(epochs)
+    ]
 
 
-@shared("law", "dim", "horizon", "schedules", "starts")
-def _exact_runs(settings: Settings) -> dict[tuple[float, int], Descent[LinearAttention]]:
+class _Runs(LawAndSizes):
+    starts: tuple[tuple[float, float], ...] = STARTS
+    schedules: tuple[tuple[float, float, int], ...]
+
+
+class _Sampled(_Runs):
+    sampled: tuple[float, ...] = (1.0,)  # the scales at which there are descents on batches
+    sampled_starts: int = 1  # and how many of the starts
+    samples: int
+    batches: int = 5
+    of_the_program: int = 0
+    seed: int = 1
+
+
+@shared(_Runs)
+def _exact_runs(settings: _Runs) -> dict[tuple[float, int], Descent[LinearAttention]]:
     """Exact descent of every schedule from every start."""
-    task, runs = NextToken(settings["horizon"]), {}
-    for scale, rate, epochs in settings["schedules"]:
-        process = DiagonalUnitary(LAWS[settings["law"]](scale), settings["dim"])
-        for number, start in enumerate(settings["starts"]):
+    task, runs = NextToken(settings.horizon), {}
+    for scale, rate, epochs in settings.schedules:
+        process = DiagonalUnitary(LAWS[settings.law](scale), settings.dim)
+        for number, start in enumerate(settings.starts):
             runs[scale, number] = _descent(process, task, start, rate, epochs)
     return runs
 
 
-@shared(
-    *("law", "dim", "horizon", "schedules", "starts", "sampled", "sampled_starts"),
-    *("samples", "batches", "of_the_program", "seed"),
-)
-def _sampled_runs(settings: Settings) -> dict[tuple[float, int], list[Curves]]:
+@shared(_Sampled)
+def _sampled_runs(settings: _Sampled) -> dict[tuple[float, int], list[Curves]]:
     """Descents on batches, all with other sequences: for one batch after the other, and the program's own first where asked."""
     runs: dict[tuple[float, int], list[Curves]] = {}
-    law, dim, count = settings["law"], settings["dim"], settings["samples"]
+    law, dim, count = settings.law, settings.dim, settings.samples
     run = one_hot_descent if law == "one-hot" else descent
-    for scale, rate, epochs in settings["schedules"]:
-        if scale not in settings["sampled"]:
+    for scale, rate, epochs in settings.schedules:
+        if scale not in settings.sampled:
             continue
-        both = []  # training and test sequences of every batch
-        if settings["of_the_program"]:
-            both.append(drawn_by_the_program(scale, dim, 2 * count, _PROGRAM_SEED))
-        both += [drawn(law, scale, dim, 2 * count, settings["seed"] + k) for k in range(settings["batches"])]
-        for number, start in enumerate(settings["starts"][: settings["sampled_starts"]]):
+        batches = []  # training and test sequences of every batch
+        if settings.of_the_program:
+            batches.append(drawn_by_the_program(scale, dim, 2 * count, _PROGRAM_SEED))
+        batches += [drawn(law, scale, dim, 2 * count, settings.seed + k) for k in range(settings.batches)]
+        for number, start in enumerate(settings.starts[: settings.sampled_starts]):
             runs[scale, number] = [
                 run(
                     Sequences(*(part[:count] for part in one)),
                     Sequences(*(part[count:] for part in one)),
-                    settings["horizon"],
+                    settings.horizon,
                     start,
                     rate,
                     epochs,
                     _EVERY,
                 )
-                for one in both
+                for one in batches
             ]
     return runs
 
@@ -148,19 +174,19 @@ def _outside(exact: np.ndarray, curves: list[np.ndarray], width: float) -> float
     return float((np.abs(exact - center) / np.maximum(half, width)).max())
 
 
-def _curves(settings: Settings) -> Finding:
+def _curves(settings: _Curves) -> Finding:
     """Product and test loss along the published runs: exact descent against descents on batches."""
-    dim, task = settings["dim"], NextToken(settings["horizon"])
+    dim, task = settings.dim, NextToken(settings.horizon)
     runs, sampled = _exact_runs(settings), _sampled_runs(settings)
     panels, loss_panels, cases = [], [], []
     data: dict[str, tuple[tuple[str, ...], Any]] = {}
-    for scale, rate, epochs in settings["schedules"]:
-        process = DiagonalUnitary(LAWS[settings["law"]](scale), dim)
+    for scale, rate, epochs in settings.schedules:
+        process = DiagonalUnitary(LAWS[settings.law](scale), dim)
         limit = float(theory.limit_product(process, task))
         traces: list[Trace] = []
         losses: list[Trace] = []
-        highest = max(float(runs[scale, number].loss[0]) for number in range(len(settings["starts"])))
-        for number, start in enumerate(settings["starts"]):
+        highest = max(float(runs[scale, number].loss[0]) for number in range(len(settings.starts)))
+        for number, start in enumerate(settings.starts):
             run = runs[scale, number]
             product, loss = _mean_products(run), np.maximum(run.loss, 1e-16)  # which stands for rounding
             label = f"$a_0={start[0]:g},\\ b_0={start[1]:g}$"
@@ -173,7 +199,7 @@ def _curves(settings: Settings) -> Finding:
             if batches := sampled.get((scale, number)):
                 found = [one.products for one in batches]
                 tested = [one.losses for one in batches]
-                width = settings["line"]
+                width = settings.line
                 case["product_outside"] = _outside(product, found, width * limit)
                 case["loss_outside"] = _outside(run.loss[::_EVERY], tested, width * highest)
                 traces.append(_band(run.steps, found, label, number))
@@ -192,37 +218,31 @@ def _curves(settings: Settings) -> Finding:
         "loss_outside": max(case.get("loss_outside", 0.0) for case in cases),
     }
     parts: dict[str, Decision] = {
-        "exact descent, computed twice": within(measured["error_of_recursion"], settings["tolerance"]),
+        "exact descent, computed twice": within(measured["error_of_recursion"], settings.tolerance),
         "curves of ab": within(measured["product_outside"], 1.0),
         "curves of the test loss": within(measured["loss_outside"], 1.0),
     }
     expected = {"error_of_recursion": 0.0, "product_outside": "≤ 1", "loss_outside": "≤ 1"}
-    where = f"{settings['law']} tokens, d = {dim}, T = {task.horizon}"
+    where = f"{settings.law} tokens, d = {dim}, T = {task.horizon}"
     figures = {
-        settings["figure"]: _page(f"Gradient descent on {where}", panels),
-        settings["loss_figure"]: _page(f"Test loss on {where}", loss_panels),
+        settings.figure: _page(f"Gradient descent on {where}", panels),
+        settings.loss_figure: _page(f"Test loss on {where}", loss_panels),
     }
-    return Finding(
-        measured,
-        expected,
-        settings["tolerance"],
-        all_of(*parts.values()),
-        {"cases": cases},
-        figures,
-        {settings["figure"]: data},
-        parts=parts,
+    return Finding.of_parts(
+        measured, expected, settings.tolerance, parts, {"cases": cases}, figures, {settings.figure: data}
     )
 
 
-def _quotients(settings: Settings) -> Finding:
+def _quotients(settings: _Quotients) -> Finding:
     """Mean quotient of prediction and truth at the longest context along the published runs: exact, and on test sequences."""
     runs, sampled = _exact_runs(settings), _sampled_runs(settings)
-    panels, cases = [], []
-    for scale, rate, _ in settings["schedules"]:
-        process = DiagonalUnitary(LAWS[settings["law"]](scale), settings["dim"])
+    panels: list[Panel] = []
+    cases: list[dict[str, Any]] = []
+    for scale, rate, _ in settings.schedules:
+        process = DiagonalUnitary(LAWS[settings.law](scale), settings.dim)
         each = float(theory.expected_ratio(process, 1))  # of the product 1
         traces: list[Trace] = []
-        for number, start in enumerate(settings["starts"]):
+        for number, start in enumerate(settings.starts):
             run = runs[scale, number]
             exact, epochs = each * _mean_products(run)[::_EVERY], run.steps[::_EVERY]
             label = f"$a_0={start[0]:g},\\ b_0={start[1]:g}$"
@@ -230,12 +250,12 @@ def _quotients(settings: Settings) -> Finding:
             if batches := sampled.get((scale, number)):
                 found = [one.quotients for one in batches]
                 case = {"scale": scale, "start": start, "exact": exact, "batches": np.array(found)}
-                cases.append({**case, "outside": _outside(exact, found, settings["line"] * 0.2)})
+                cases.append({**case, "outside": _outside(exact, found, settings.line * 0.2)})
                 traces.append(_band(epochs, found, label, number))
         traces.append(Rule(value=0.2, label="1/5"))
         panels.append(_panel(f"scale {scale:g}, rate {rate:g}", "mean of $\\hat y_j/x_j$", traces, "linear"))
     worst = max(case["outside"] for case in cases)
-    figure = _page(f"Ratio of prediction to truth at context {settings['horizon'] - 1}", panels)
+    figure = _page(f"Ratio of prediction to truth at context {settings.horizon - 1}", panels)
     return Finding(worst, "≤ 1", 1.0, within(worst, 1.0), {"cases": cases}, {"figure-1b": figure})
 
 
@@ -249,7 +269,7 @@ def _descent(
     process: DiagonalUnitary, task: NextToken, start: Any, rate: float, epochs: int
 ) -> Descent[LinearAttention]:
     model = LinearAttention.diagonal(process.dim, *start)
-    return settled(descend(model, process, task, learning_rate=rate, steps=epochs, saves=epochs + 1))
+    return require_finished(descend(model, process, task, learning_rate=rate, steps=epochs, saves=epochs + 1))
 
 
 def _recursion(process: DiagonalUnitary, task: NextToken, start: Any, rate: float, epochs: int) -> np.ndarray:
@@ -272,25 +292,29 @@ def _page(title: str, panels: list[Panel]) -> Figure:
     return Figure(title=title, panels=tuple(panels), width="page", across=3, caption=caption)
 
 
-def _curve_settings(law: str, **more: Any) -> dict[str, Any]:
-    return {
-        "law": law,
-        "dim": 5,
-        "horizon": 100,
-        "starts": [list(s) for s in STARTS],
-        "schedules": _SCHEDULES[law],
-        "sampled": [1.0],  # the scales at which there are descents on batches
-        "sampled_starts": 1,  # and how many of the starts
-        "samples": _SMALL_BATCH[law],
-        "batches": 5,
-        "of_the_program": 0,
-        "seed": 1,
-        "line": 0.01,
-        **more,
-    }
+class _Quotients(_Sampled):
+    line: float = 0.01
 
 
-_FULL: dict[str, Any] = {"samples": 10_000, "sampled": [0.5, 1.0, 2.0], "sampled_starts": 3}
+class _Curves(_Quotients):
+    figure: str
+    loss_figure: str
+    tolerance: float = 1e-9
+
+
+_GAUSSIAN: dict[str, Any] = {
+    "schedules": ((0.5, 1e-3, 200), (1.0, 1e-4, 150), (2.0, 2e-6, 201)),
+    "samples": 500,
+}
+_ONE_HOT: dict[str, Any] = {
+    "law": "one-hot",
+    "schedules": ((0.5, 3e-2, 200), (1.0, 1e-3, 201), (2.0, 1e-4, 121)),
+    "samples": 1000,
+}
+"""(scale, learning rate, epochs) of the authors' runs, and fewer sequences in a batch than theirs."""
+
+
+_FULL: dict[str, Any] = {"samples": 10_000, "sampled": (0.5, 1.0, 2.0), "sampled_starts": 3}
 
 _CRITERION = (
     "At every epoch the exact curve lies within the 95 % interval of the curve of one more batch, computed from the batches "
@@ -316,20 +340,7 @@ CLAIMS = (
             f"zheng2024, {PROGRAM}, main_train_ar.py:66-70 with --dim 5 --isotropic 1 --scale 1 --a 0.1 --b 0.1 --lr 1e-4 "
             "(defaults T 100, m 10000, seed 1): its printed ab; no log is stored by the authors"
         ),
-        settings=presets(
-            {
-                "learning_rate": 1e-4,
-                "epochs": [4, 8],
-                "printed": [0.0124260, 0.0153935],
-                "authors_samples": 10_000,
-                "samples": 1000,
-                "replicas": 10,
-                "seed": 1,
-                "digits": 5e-8,
-                "tolerance": 4.0,
-            },
-            samples=10_000,
-        ),
+        settings=presets(_Printed(), samples=10_000),
         check=_printed,
         criterion=(
             "The program's own 10 000 sequences, rebuilt from its random number generator, give the printed numbers to "
@@ -350,7 +361,7 @@ CLAIMS = (
         ),
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, plot.py:4-40, main_train_ar.py:66-70, 132-151",
         settings=presets(
-            _curve_settings("gaussian", figure="figure-1a", loss_figure="gaussian-test-loss", tolerance=1e-9),
+            _Curves(**_GAUSSIAN, figure="figure-1a", loss_figure="gaussian-test-loss"),
             **_FULL,
             of_the_program=1,
         ),
@@ -375,11 +386,7 @@ CLAIMS = (
             "expectation ab·E x², which ends near 1/5."
         ),
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, main_train_ar.py:76-80, plot.py:42-78",
-        settings=presets(
-            _curve_settings("gaussian"),
-            **_FULL,
-            of_the_program=1,
-        ),
+        settings=presets(_Quotients(**_GAUSSIAN), **_FULL, of_the_program=1),
         check=_quotients,
         criterion=_CRITERION.format(small=500, full="five and the program's own", line="1 % of 1/5")
         + " As there, 10⁻⁵ is added to x; weights are those of the batch's own descent.",
@@ -397,10 +404,7 @@ CLAIMS = (
             "descent are those along descent on sampled batches, as Figures 1c and 1d plot them."
         ),
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, plot.py:80-154, main_train_ar.py:62, 66-70, 82-83",
-        settings=presets(
-            _curve_settings("one-hot", figure="figure-1c", loss_figure="figure-1d", tolerance=1e-9),
-            **_FULL,
-        ),
+        settings=presets(_Curves(**_ONE_HOT, figure="figure-1c", loss_figure="figure-1d"), **_FULL),
         check=_curves,
         criterion=_CRITERION.format(
             small=1000, full="five", line="1 % of the limit, or of the largest loss in the panel,"

@@ -67,10 +67,7 @@ DIFFERENCES = (
         ("ratio-by-context",),
     ),
     Difference(
-        "steps",
-        "120 to 201 epochs (`plot.py:6-16, 82-92`)",
-        "600 (softmax) and 800 steps, full 5000",
-        _DEPTH,
+        "steps", "120 to 201 epochs (`plot.py:6-16, 82-92`)", "600 (softmax) and 800 steps, full 5000", _DEPTH
     ),
     Difference(
         "batch",

@@ -14,40 +14,34 @@ from mesascope.processes import DiagonalUnitary, Empirical, NextToken
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
-from ._common import PAPER, VARIED_LAWS, diagonals
+from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._runs import require_finished
+from ._common import PAPER, VARIED_LAWS, Sizes, diagonals
 
 
-def _gap(settings: Settings) -> Finding:
+def _gap(settings: _Gap) -> Finding:
     """Exact risk of the trained layer at two long horizons against E x² − κ1²/κ2, which is zero or not exactly."""
-    dim = settings["dim"]
-    cases, errors = [], {horizon: 0.0 for horizon in settings["horizons"]}
+    dim = settings.dim
+    cases, errors = [], {horizon: 0.0 for horizon in settings.horizons}
     zero = True
     for name, law in VARIED_LAWS.items():
         process = DiagonalUnitary(law, dim)
         gap = theory.capability_gap(process)
-        for horizon in settings["horizons"]:
+        for horizon in settings.horizons:
             risk = _risk(process, horizon)
             errors[horizon] = max(errors[horizon], abs(risk - float(gap)))
             cases.append({"law": name, "horizon": horizon, "gap": float(gap), "risk": risk})
         # the risk at the longest horizon, and the formula
-        zero &= (risk <= settings["tolerance"]) == (name in settings["of_one_size"]) == (gap == 0)
-    short, long = (errors[horizon] for horizon in settings["horizons"])
+        zero &= (risk <= settings.tolerance) == (name in settings.of_one_size) == (gap == 0)
+    short, long = (errors[horizon] for horizon in settings.horizons)
     parts = {
-        "the risk tends to the formula": decide(long <= settings["tolerance"] and short > 10 * long),
-        "zero for one size of |x| alone": decide(zero),
+        "the risk tends to the formula": verdict_if(long <= settings.tolerance and short > 10 * long),
+        "zero for one size of |x| alone": verdict_if(zero),
     }
     measured = {"distance_at_the_longer_horizon": long, "distance_at_the_shorter": short}
     expected = {"distance_at_the_longer_horizon": 0.0, "distance_at_the_shorter": "> 10 × longer"}
-    return Finding(
-        measured,
-        expected,
-        settings["tolerance"],
-        all_of(*parts.values()),
-        {"cases": cases},
-        {"recovery-gap": _gap_figure(dim)},
-        parts=parts,
+    return Finding.of_parts(
+        measured, expected, settings.tolerance, parts, {"cases": cases}, {"recovery-gap": _gap_figure(dim)}
     )
 
 
@@ -93,9 +87,9 @@ def _gap_figure(dim: int) -> Figure:
     )
 
 
-def _skewed(settings: Settings) -> Finding:
+def _skewed(settings: _Skewed) -> Finding:
     """Moments of a skewed law, the gradient at the limit of Theorem 4.1 by two exact engines, and where training goes."""
-    law, dim, task = Empirical(settings["values"]), settings["dim"], NextToken(settings["horizon"])
+    law, dim, task = Empirical(settings.values), settings.dim, NextToken(settings.horizon)
     process = DiagonalUnitary(law, dim)
     first, third = float(law.moment(1)), float(law.joint_moment((3, 3), dim))
     # κ1/(κ2 + κ3 …) is a number for this law, too; `mask` keeps theory from refusing it
@@ -104,29 +98,28 @@ def _skewed(settings: Settings) -> Finding:
     slopes = [_off_diagonal_slope(at, process, task, engine) for engine in (ExactMoments(), Enumeration())]
     error = max(abs(one - other) for one, other in zip(*slopes, strict=True))
     start = LinearAttention.diagonal(dim, 0.1, 0.1)
-    run = descend(start, process, task, learning_rate=settings["learning_rate"], steps=settings["steps"])
+    run = descend(start, process, task, learning_rate=settings.learning_rate, steps=settings.steps)
     limit_loss = float(theory.diagonal_loss(process, task, product))
-    fallen = 1 - float(settled(run).loss[-1]) / limit_loss
+    fallen = 1 - float(require_finished(run).loss[-1]) / limit_loss
     parts = {
-        "what Assumption 4.1 asks for vanishes": decide(first == 0),
-        "E x_p³ x_q³ = 4": decide(third == settings["moment"]),
+        "what Assumption 4.1 asks for vanishes": verdict_if(first == 0),
+        "E x_p³ x_q³ = 4": verdict_if(third == settings.moment),
         "the gradient at the limit is not 0": all_of(
-            within(error, settings["tolerance"]), decide(min(slopes[0]) > settings["least_slope"])
+            within(error, settings.tolerance), verdict_if(min(slopes[0]) > settings.least_slope)
         ),
-        "training goes elsewhere, lower": decide(fallen > settings["least_fall"]),
+        "training goes elsewhere, lower": verdict_if(fallen > settings.least_fall),
     }
-    return Finding(
+    return Finding.of_parts(
         {"off_diagonal_slopes": slopes[0], "error": error, "loss_below_the_limit": fallen, "moment": third},
         {"off_diagonal_slopes": "not 0", "error": 0.0, "loss_below_the_limit": "> 0", "moment": 4},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "product_of_theorem_41": product,
             "slopes_by_enumeration": slopes[1],
             "meaning": "slopes are the largest off-diagonal entries of ∂L/∂W^KQ and ∂L/∂W^PV at a = 1, b = the product",
         },
         {"skewed-tokens": _skewed_figure(run, process, task, limit_loss)},
-        parts=parts,
     )
 
 
@@ -182,6 +175,23 @@ def _skewed_figure(
     )
 
 
+class _Gap(Settings):
+    dim: int = 5
+    horizons: tuple[int, ...] = (100_000, 10_000_000)
+    of_one_size: tuple[str, ...] = ("rademacher", "one-hot")
+    tolerance: float = 1e-5
+
+
+class _Skewed(Sizes):
+    values: tuple[int, ...] = (2, -1, -1)
+    learning_rate: float = 0.001
+    steps: int = 3000
+    moment: float = 4.0
+    tolerance: float = 1e-12
+    least_slope: float = 0.1
+    least_fall: float = 1e-3
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/recovery-gap",
@@ -193,14 +203,7 @@ CLAIMS = (
             "exactly if |x_j| takes a single value besides 0."
         ),
         source="zheng2024: derived here; Assumption 4.2 (second-hand) is a limit along test sequences",
-        settings=presets(
-            {
-                "dim": 5,
-                "horizons": [100_000, 10_000_000],
-                "of_one_size": ["rademacher", "one-hot"],
-                "tolerance": 1e-5,
-            }
-        ),
+        settings=presets(_Gap()),
         check=_gap,
         criterion=(
             "For six laws the exact risk of the layer at T = 10⁷ is within 1e-5 of the formula, more than ten times nearer "
@@ -222,19 +225,7 @@ CLAIMS = (
             "zheng2024: found here; the wording of Assumption 4.1 (products with one coordinate to the first power have "
             "mean zero) is second-hand"
         ),
-        settings=presets(
-            {
-                "values": [2, -1, -1],
-                "dim": 2,
-                "horizon": 5,
-                "learning_rate": 0.001,
-                "steps": 3000,
-                "moment": 4.0,
-                "tolerance": 1e-12,
-                "least_slope": 0.1,
-                "least_fall": 1e-3,
-            }
-        ),
+        settings=presets(_Skewed(dim=2, horizon=5)),
         check=_skewed,
         criterion=(
             "E x = 0, so all products with a coordinate to the first power vanish. Off the diagonal the gradient at a = 1, "

@@ -15,31 +15,31 @@ from mesascope.processes import Constant, DiagonalUnitary, NextToken
 from mesascope.records import Figure, Heatmap, Panel
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
-from ._common import PAPER, PROGRAM, STARTS, diagonal_run
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
+from .._runs import require_finished
+from ._common import PAPER, PROGRAM, STARTS, Sizes, diagonal_run
 
 
-def _masked(settings: Settings) -> Finding:
+def _masked(settings: _Masked) -> Finding:
     """Masked flows against the formula of Theorem 4.3."""
     cases, worst = [], 0.0
-    for dim, horizon in settings["cases"]:
+    for dim, horizon in settings.cases:
         process, task = DiagonalUnitary(Constant(1.0), dim), NextToken(horizon)
         expected = float(theory.masked_full_one_limit(dim, task))
-        for start in settings["starts"]:
+        for start in settings.starts:
             flow = diagonal_run(process, task, start, mask="off-diagonal")
             error = float(np.max(np.abs(np.asarray(flow.model.products()) / expected - 1)))
             cases.append(
                 {"dim": dim, "horizon": horizon, "start": start, "expected": expected, "error": error}
             )
             worst = max(worst, error)
-    decision = within(worst, settings["tolerance"])
-    return Finding(worst, 0.0, settings["tolerance"], decision, {"cases": cases})
+    decision = within(worst, settings.tolerance)
+    return Finding(worst, 0.0, settings.tolerance, decision, {"cases": cases})
 
 
-def _not_critical(settings: Settings) -> Finding:
+def _not_critical(settings: _NotCritical) -> Finding:
     """The gradient of all weights where masked flows end, relative to its size at a0 = b0 = 0.1."""
-    dim, task = settings["dim"], NextToken(settings["horizon"])
+    dim, task = settings.dim, NextToken(settings.horizon)
     process = DiagonalUnitary(Constant(1.0), dim)
     objective = ExactMoments().objective(process, task)
     gradient = jax.jit(jax.grad(lambda model: objective(model).value))
@@ -49,20 +49,20 @@ def _not_critical(settings: Settings) -> Finding:
         return math.hypot(float(np.linalg.norm(slope.w_kq)), float(np.linalg.norm(slope.w_pv)))
 
     usual = norm(LinearAttention.diagonal(dim, 0.1, 0.1))
-    ends = [diagonal_run(process, task, start, mask="off-diagonal") for start in settings["starts"]]
+    ends = [diagonal_run(process, task, start, mask="off-diagonal") for start in settings.starts]
     ratios = [norm(flow.model) / usual for flow in ends]
     least = min(ratios)
-    decision = decide(least > settings["threshold"])
-    return Finding(least, f"> {settings['threshold']:g}", None, decision, {"ratios": ratios})
+    decision = verdict_if(least > settings.threshold)
+    return Finding(least, f"> {settings.threshold:g}", None, decision, {"ratios": ratios})
 
 
-def _unmasked(settings: Settings) -> Finding:
+def _unmasked(settings: _Unmasked) -> Finding:
     """Where free flows end: αI + β11ᵀ in both blocks, nothing elsewhere, below the masked loss."""
-    dim, task = settings["dim"], NextToken(settings["horizon"])
+    dim, task = settings.dim, NextToken(settings.horizon)
     process = DiagonalUnitary(Constant(1.0), dim)
     masked = float(theory.diagonal_loss(process, task, theory.masked_full_one_limit(dim, task)))
     cases, ends, worst, losses = [], [], 0.0, []
-    for start in settings["starts"]:
+    for start in settings.starts:
         flow = diagonal_run(process, task, start)
         blocks, residue = _alpha_beta(flow.model)
         loss = float(flow.loss[-1])
@@ -70,29 +70,22 @@ def _unmasked(settings: Settings) -> Finding:
         worst = max(worst, residue)
         ends.append(flow.model)
         cases.append({"start": start, **blocks, "loss": loss, "masked_loss": masked, "residue": residue})
-    error_of_loss = max(abs(loss / settings["expected_loss"] - 1) for loss in losses)
+    error_of_loss = max(abs(loss / settings.expected_loss - 1) for loss in losses)
     measured = {"residue": worst, "error_of_loss": error_of_loss, "loss_below_masked": masked - max(losses)}
     expected = {"residue": 0.0, "error_of_loss": 0.0, "loss_below_masked": "> 0"}
-    tolerance = settings["tolerance"]
+    tolerance = settings.tolerance
     parts = {
         "both blocks are αI + β11ᵀ": within(worst, tolerance),
         "one loss": within(error_of_loss, tolerance),
-        "below the masked loss": decide(max(losses) < masked),
+        "below the masked loss": verdict_if(max(losses) < masked),
     }
     data = {
         "w_kq": (("start", "row", "column"), np.stack([np.asarray(end.w_kq) for end in ends])),
         "w_pv": (("start", "output", "column"), np.stack([np.asarray(end.w_pv) for end in ends])),
     }
     figures = {"full-one-heatmaps": _heatmaps(settings, process, task)}
-    return Finding(
-        measured,
-        expected,
-        tolerance,
-        all_of(*parts.values()),
-        {"cases": cases},
-        figures,
-        {"full-one": data},
-        parts=parts,
+    return Finding.of_parts(
+        measured, expected, tolerance, parts, {"cases": cases}, figures, {"full-one": data}
     )
 
 
@@ -117,13 +110,13 @@ def _on_and_off(matrix: Any, dim: int) -> str:
     return f"{block[0, 0]:.3f} on, {block[0, 1]:.3f} off the diagonal"
 
 
-def _heatmaps(settings: Settings, process: DiagonalUnitary, task: NextToken) -> Figure:
+def _heatmaps(settings: _Unmasked, process: DiagonalUnitary, task: NextToken) -> Figure:
     """W^KQ and W^PV after the schedule of the authors' program, for its three starts."""
     panels: list[Panel] = []
-    for start in settings["starts"]:
+    for start in settings.starts:
         model = LinearAttention.diagonal(process.dim, *start)
-        end = settled(
-            descend(model, process, task, learning_rate=settings["learning_rate"], steps=settings["epochs"])
+        end = require_finished(
+            descend(model, process, task, learning_rate=settings.learning_rate, steps=settings.epochs)
         ).model
         for name, matrix in (("W^{KQ}", end.w_kq), ("W^{PV}", end.w_pv)):
             panels.append(
@@ -137,15 +130,33 @@ def _heatmaps(settings: Settings, process: DiagonalUnitary, task: NextToken) -> 
                 )
             )
     return Figure(
-        title=f"Full-one token after {settings['epochs']} epochs, d = {process.dim}, T = {task.horizon}",
+        title=f"Full-one token after {settings.epochs} epochs, d = {process.dim}, T = {task.horizon}",
         panels=tuple(panels),
         width="page",
         across=2,
     )
 
 
-_STARTS = [list(s) for s in STARTS]
-_SETTING: dict[str, Any] = {"dim": 5, "horizon": 100, "starts": _STARTS}
+class _Masked(Settings):
+    cases: tuple[tuple[int, int], ...] = ((5, 100), (5, 10), (5, 10_000))
+    starts: tuple[tuple[float, float], ...] = STARTS
+    tolerance: float = 1e-8
+
+
+class _PaperSizes(Sizes):
+    starts: tuple[tuple[float, float], ...] = STARTS
+
+
+class _NotCritical(_PaperSizes):
+    threshold: float = 1.0
+
+
+class _Unmasked(_PaperSizes):
+    learning_rate: float = 5e-4
+    epochs: int = 200
+    expected_loss: float = 38.17957874025589
+    tolerance: float = 1e-9
+
 
 CLAIMS = (
     Claim(
@@ -158,7 +169,7 @@ CLAIMS = (
             "ab = 1/(1 + (d−1)/(T−2) Σ 1/(t−1))."
         ),
         source=f"zheng2024, Theorem 4.3 (second-hand); the mask: {PROGRAM}, main_train_ar.py:153-162",
-        settings=presets({"cases": [[5, 100], [5, 10], [5, 10_000]], "starts": _STARTS, "tolerance": 1e-8}),
+        settings=presets(_Masked()),
         check=_masked,
         criterion=(
             "The products of all flows are within 1e-8 of the formula: a flow rests at 1e-11 of the curvature, in "
@@ -177,7 +188,7 @@ CLAIMS = (
             "zheng2024, abstract (beyond the condition the layer is in general no gradient descent); Proposition 4.2 "
             "(second-hand)"
         ),
-        settings=presets({**_SETTING, "threshold": 1.0}),
+        settings=presets(_NotCritical()),
         check=_not_critical,
         criterion=(
             "At the ends of masked flows from the program's three starts the gradient is larger than at a0 = b0 = 0.1, far "
@@ -198,15 +209,7 @@ CLAIMS = (
         source=(
             f"zheng2024, Figure 7 (heat-maps, caption second-hand) and {PROGRAM}, plot.py:156-177; the limit is derived here"
         ),
-        settings=presets(
-            {
-                **_SETTING,
-                "learning_rate": 5e-4,
-                "epochs": 200,
-                "expected_loss": 38.17957874025589,
-                "tolerance": 1e-9,
-            }
-        ),
+        settings=presets(_Unmasked()),
         check=_unmasked,
         origin="ours",
         criterion=(

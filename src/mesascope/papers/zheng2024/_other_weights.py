@@ -16,9 +16,9 @@ from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
 from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
-from ._common import PAPER, off_diagonal_size
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
+from .._runs import require_finished
+from ._common import PAPER, Sizes, off_diagonal_size
 
 
 def _products(model: FactoredLinearAttention) -> np.ndarray:
@@ -27,19 +27,19 @@ def _products(model: FactoredLinearAttention) -> np.ndarray:
     return np.asarray(LinearAttention(w_kq, w_pv).products())
 
 
-def _factored(settings: Settings) -> Finding:
+def _factored(settings: _Factored) -> Finding:
     """From random factors, every flow ends at Theorem 4.1 on the coordinates that it learns."""
-    law, dim, horizon = Gaussian(1.0), settings["dim"], settings["horizon"]
+    law, dim, horizon = Gaussian(1.0), settings.dim, settings.horizon
     process, task = DiagonalUnitary(law, dim), NextToken(horizon)
     variance = (
         float(law.moment(2)) * float(task.total_weight) / 2
     )  # the loss of a coordinate that is not learned
     losses, errors, learned, paths = [], [], [], []
-    for number in range(settings["starts"]):
-        key = named_key(settings["seed"], "factored", str(number))
-        start = FactoredLinearAttention.gaussian(dim, 1, settings["scale"], key=key)
-        flow = settled(gradient_flow(start, process, task, tolerance=settings["rest"]))
-        count = int((np.abs(_products(flow.model)) > settings["unlearned"]).sum())
+    for number in range(settings.starts):
+        key = named_key(settings.seed, "factored", str(number))
+        start = FactoredLinearAttention.gaussian(dim, 1, settings.scale, key=key)
+        flow = require_finished(gradient_flow(start, process, task, tolerance=settings.rest))
+        count = int((np.abs(_products(flow.model)) > settings.unlearned).sum())
         expected = variance * (dim - count)
         if count:
             expected += float(theory.limit_loss(DiagonalUnitary(law, count), task))
@@ -57,15 +57,15 @@ def _factored(settings: Settings) -> Finding:
     best = float(theory.limit_loss(process, task))
     complete = [count == dim for count in learned]
     parts = {
-        "Theorem 4.1 on the learned coordinates": within(max(errors), settings["tolerance"]),
-        "most starts learn all of them": decide(2 * sum(complete) > len(complete)),
-        "not every start does": decide(not all(complete)),
+        "Theorem 4.1 on the learned coordinates": within(max(errors), settings.tolerance),
+        "most starts learn all of them": verdict_if(2 * sum(complete) > len(complete)),
+        "not every start does": verdict_if(not all(complete)),
     }
     figure = Figure(
         title="Gradient flow of factored weights",
         panels=(
             Panel(
-                title=f"Gaussian law, d = {dim}, T = {horizon}, σ_w = {settings['scale']}",
+                title=f"Gaussian law, d = {dim}, T = {horizon}, σ_w = {settings.scale}",
                 xlabel="time",
                 xscale="log",
                 ylabel="loss / loss of predicting 0",
@@ -73,18 +73,17 @@ def _factored(settings: Settings) -> Finding:
             ),
         ),
     )
-    return Finding(
+    return Finding.of_parts(
         {
             "largest_error_of_the_loss": max(errors),
             "starts": len(errors),
             "all_coordinates_learned": sum(complete),
         },
         {"largest_error_of_the_loss": 0.0, "all_coordinates_learned": "most of the starts, not all"},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {"coordinates_learned": learned, "losses": losses, "errors": errors},
         {"factored-weights": figure},
-        parts=parts,
     )
 
 
@@ -98,19 +97,19 @@ class _Shifted:
         return np.asarray(lengths) - 1.0 + self.shift
 
 
-def _normalizers(settings: Settings) -> Finding:
+def _normalizers(settings: _Normalizers) -> Finding:
     """Ends of flows under several normalizers, and at every length the best that the exact loss leaves to any normalizer."""
-    process, task = DiagonalUnitary(Gaussian(1.0), settings["dim"]), NextToken(settings["horizon"])
+    process, task = DiagonalUnitary(Gaussian(1.0), settings.dim), NextToken(settings.horizon)
     shift = float(theory.best_normalizer_shift(process))
     zero = float(process.law.moment(2)) * float(task.total_weight) * process.dim / 2
     measured, expected, risks = {}, {}, {}
     normalizers: dict[str, Any] = {"t-1": "t-1", "t": "t", "1": "1", "best": _Shifted(shift)}
-    lengths = np.arange(2, settings["horizon"])
+    lengths = np.arange(2, settings.horizon)
     steps = 0.0
     for name, normalizer in normalizers.items():
-        a, b = settings["start"]
+        a, b = settings.start
         start = LinearAttention.diagonal(process.dim, a, b, normalizer)
-        flow = settled(gradient_flow(start, process, task))
+        flow = require_finished(gradient_flow(start, process, task))
         measured[name] = float(flow.loss[-1])
         expected[name] = float(
             theory.best_normalized_loss(process, task)
@@ -120,19 +119,19 @@ def _normalizers(settings: Settings) -> Finding:
         risks[name] = _risk_by_length(flow.model, process, lengths, normalizer)
         steps = float(np.mean(flow.model.products()))
     # the step at length t of the last of them, against the best step there for any normalizer
-    found = [steps * (t - 1) / (t - 1 + shift) for t in settings["context_lengths"]]
-    optimal = [_best_step(process, t) for t in settings["context_lengths"]]
+    found = [steps * (t - 1) / (t - 1 + shift) for t in settings.context_lengths]
+    optimal = [_best_step(process, t) for t in settings.context_lengths]
     from_best = max(abs(one / other - 1) for one, other in zip(found, optimal, strict=True))
     errors = {name: abs(measured[name] / expected[name] - 1) for name in measured}
     ranked = sorted(measured, key=lambda name: measured[name])
     given_up = {name: (measured[name] - measured["best"]) / (zero - measured["best"]) for name in measured}
     parts = {
-        "no other is better at any length": within(from_best, settings["tolerance"]),
-        "t − 1 gives up less than a hundredth": decide(given_up["t-1"] < settings["given_up"]),
-        "order": decide(ranked == ["best", "t", "t-1", "1"]),
-        "flows end at the closed forms": within(max(errors.values()), settings["tolerance"]),
+        "no other is better at any length": within(from_best, settings.tolerance),
+        "t − 1 gives up less than a hundredth": verdict_if(given_up["t-1"] < settings.given_up),
+        "order": verdict_if(ranked == ["best", "t", "t-1", "1"]),
+        "flows end at the closed forms": within(max(errors.values()), settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         {
             "loss": {name: value / zero for name, value in measured.items()},
             "given_up": given_up,
@@ -142,12 +141,12 @@ def _normalizers(settings: Settings) -> Finding:
         },
         {
             "loss": {name: value / zero for name, value in expected.items()},
-            "given_up": {"t-1": f"< {settings['given_up']}"},
+            "given_up": {"t-1": f"< {settings.given_up}"},
             "distance_to_the_best_step": 0.0,
             "order": ["best", "t", "t-1", "1"],
         },
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {
             "relative_errors": errors,
             "steps": found,
@@ -155,7 +154,6 @@ def _normalizers(settings: Settings) -> Finding:
             "meaning": "losses are relative to the loss of predicting 0; given up: part of what the best one gains over it",
         },
         {"normalizers": _normalizer_figure(lengths, risks, settings)},
-        parts=parts,
     )
 
 
@@ -170,7 +168,7 @@ def _best_step(process: DiagonalUnitary, length: int) -> float:
     return -slope / (2 * curvature)
 
 
-def _normalizer_figure(lengths: np.ndarray, risks: dict[str, np.ndarray], settings: Settings) -> Figure:
+def _normalizer_figure(lengths: np.ndarray, risks: dict[str, np.ndarray], settings: _Normalizers) -> Figure:
     """Risks by context length, and what they lie above those of the best normalizer, which is the best at every length."""
     labels = {
         "t-1": "$t - 1$ (paper)",
@@ -195,7 +193,7 @@ def _normalizer_figure(lengths: np.ndarray, risks: dict[str, np.ndarray], settin
         title="The normalizer of linear attention",
         panels=(
             Panel(
-                title=f"Gaussian law, d = {settings['dim']}, T = {settings['horizon']}",
+                title=f"Gaussian law, d = {settings.dim}, T = {settings.horizon}",
                 xlabel="context length $t$",
                 ylabel="risk / risk of predicting 0",
                 xscale="log",
@@ -226,20 +224,20 @@ def _risk_by_length(
     return np.array(risks) / zero
 
 
-def _other_starts(settings: Settings) -> Finding:
+def _other_starts(settings: _OtherStarts) -> Finding:
     """Starts whose gradient-descent blocks are zero, and a start that only copies."""
-    dim, task = settings["dim"], NextToken(settings["horizon"])
+    dim, task = settings.dim, NextToken(settings.horizon)
     process = DiagonalUnitary(Gaussian(1.0), dim)
     best, zero = float(theory.limit_loss(process, task)), float(task.total_weight) * dim / 2
     limit = float(theory.limit_product(process, task))
     errors, strays, losses = [], [], []
-    for number in range(settings["starts"]):
-        start = _without_descent(named_key(settings["seed"], "start", str(number)), dim, settings["scale"])
-        flow = settled(gradient_flow(start, process, task))
+    for number in range(settings.starts):
+        start = _without_descent(named_key(settings.seed, "start", str(number)), dim, settings.scale)
+        flow = require_finished(gradient_flow(start, process, task))
         errors.append(float(np.max(np.abs(flow.model.products() / limit - 1))))
         strays.append(off_diagonal_size(flow.model))
         losses.append(float(flow.loss[-1]) / best)
-    copying = settled(gradient_flow(_copying(dim, settings["scale"]), process, task))
+    copying = require_finished(gradient_flow(_copying(dim, settings.scale), process, task))
     copied = float(copying.loss[-1]) / zero
     measured = {
         "largest_error_of_products": max(errors),
@@ -247,20 +245,19 @@ def _other_starts(settings: Settings) -> Finding:
         "loss_of_the_copying_start_relative_to_zero": copied,
     }
     parts = {
-        "random other weights end at Theorem 4.1": within(max(*errors, *strays), settings["tolerance"]),
-        "the copying start ends at predicting 0": within(abs(copied - 1), settings["tolerance"]),
+        "random other weights end at Theorem 4.1": within(max(*errors, *strays), settings.tolerance),
+        "the copying start ends at predicting 0": within(abs(copied - 1), settings.tolerance),
     }
-    return Finding(
+    return Finding.of_parts(
         measured,
         {
             "largest_error_of_products": 0.0,
             "largest_other_entry": 0.0,
             "loss_of_the_copying_start_relative_to_zero": 1.0,
         },
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {"errors": errors, "loss_relative_to_theorem_41": losses, "limit_product": limit},
-        parts=parts,
     )
 
 
@@ -279,6 +276,33 @@ def _copying(dim: int, scale: float) -> LinearAttention:
     return LinearAttention(np.block([[one, zero], [zero, zero]]), np.hstack([zero, one]))
 
 
+class _Factored(Settings):
+    dim: int = 3
+    horizon: int = 10
+    scale: float = 0.3
+    starts: int = 8
+    seed: int = 0
+    unlearned: float = 1e-3
+    rest: float = 1e-6
+    tolerance: float = 1e-6
+
+
+class _Normalizers(Sizes):
+    start: tuple[float, float] = (0.1, 0.1)
+    context_lengths: tuple[int, ...] = (2, 3, 5, 10, 20, 50, 99)
+    given_up: float = 0.01
+    tolerance: float = 1e-8
+
+
+class _OtherStarts(Settings):
+    dim: int = 3
+    horizon: int = 20
+    scale: float = 0.3
+    starts: int = 3
+    seed: int = 0
+    tolerance: float = 1e-6
+
+
 CLAIMS = (
     Claim(
         id=f"{PAPER}/factored-weights",
@@ -289,20 +313,7 @@ CLAIMS = (
             "predicts 0 on the others; most starts, not all, learn every coordinate."
         ),
         source="zheng2024, reviews: unmerged weights (second-hand)",
-        settings=presets(
-            {
-                "dim": 3,
-                "horizon": 10,
-                "scale": 0.3,
-                "starts": 8,
-                "seed": 0,
-                "unlearned": 1e-3,
-                "rest": 1e-6,
-                "tolerance": 1e-6,
-            },
-            horizon=20,
-            starts=16,
-        ),
+        settings=presets(_Factored(), horizon=20, starts=16),
         check=_factored,
         criterion=(
             "Of eight (small) or sixteen (full) random starts on Gaussian tokens every flow ends within 1e-6 of the loss "
@@ -324,16 +335,7 @@ CLAIMS = (
             "zheng2024, reviews, reviewer 1 (TrustAIRLab/PeerCheck, human_written/neurips_accept/E2BYPreuU8.json): what is "
             "ρ_t, why t − 1; the comparison is ours"
         ),
-        settings=presets(
-            {
-                "dim": 5,
-                "horizon": 100,
-                "start": [0.1, 0.1],
-                "context_lengths": [2, 3, 5, 10, 20, 50, 99],
-                "given_up": 0.01,
-                "tolerance": 1e-8,
-            }
-        ),
+        settings=presets(_Normalizers()),
         check=_normalizers,
         criterion=(
             "At seven context lengths the step of the flow under that normalizer is within 1e-8 of the best step for any "
@@ -357,9 +359,7 @@ CLAIMS = (
         source=(
             "zheng2024, reviews (second-hand): does a start that is not a gradient-descent construction become one"
         ),
-        settings=presets(
-            {"dim": 3, "horizon": 20, "scale": 0.3, "starts": 3, "seed": 0, "tolerance": 1e-6}, starts=12
-        ),
+        settings=presets(_OtherStarts(), starts=12),
         check=_other_starts,
         criterion=(
             "Products and other entries of three (small) or twelve (full) ends are within 1e-6: they are read off where "

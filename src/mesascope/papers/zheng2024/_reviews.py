@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from mesascope.objectives import population_loss
-from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.processes import NextToken
 from mesascope.records import Figure, Panel, Points, Rule
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from ._common import LAWS, PAPER, diagonal_run, diagonals
+from .._claim import Claim, Finding, all_of, presets, verdict_if, within
+from ._common import PAPER, LawAndSizes, diagonal_run, diagonals, process_and_task
 
 
-def _last_only(settings: Settings) -> Finding:
+def _last_only(settings: _LastOnly) -> Finding:
     """The same data trained autoregressively and with the last term only, at equal total weight."""
-    process, horizon = DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]), settings["horizon"]
+    (process, _), horizon = process_and_task(settings), settings.horizon
     total = horizon - 2
     every, last = NextToken(horizon), NextToken(horizon, {horizon - 1: total})
-    start = settings["start"]
+    start = settings.start
     errors, times, expected_times, at_last, on_average, data = [], [], [], [], [], {}
     for name, task in (("autoregressive", every), ("last_term", last)):
         flow = diagonal_run(process, task, start)
@@ -46,15 +46,14 @@ def _last_only(settings: Settings) -> Finding:
         "risk_averaged": "first < second",
     }
     parts = {
-        "both end at their Theorem 4.1": within(max(errors), settings["tolerance"]),
+        "both end at their Theorem 4.1": within(max(errors), settings.tolerance),
         "time to learn, by flow and by formula": all_of(
-            within(abs(ratio / expected_ratio - 1), settings["time_tolerance"]),
-            within(abs(expected_ratio - settings["ratio"]), settings["ratio_digits"]),
+            within(abs(ratio / expected_ratio - 1), settings.time_tolerance),
+            within(abs(expected_ratio - settings.ratio), settings.ratio_digits),
         ),
-        "better at the last context": decide(at_last[1] < at_last[0]),
-        "worse on average": decide(on_average[0] < on_average[1]),
+        "better at the last context": verdict_if(at_last[1] < at_last[0]),
+        "worse on average": verdict_if(on_average[0] < on_average[1]),
     }
-    decision = all_of(*parts.values())
     details = {"meaning": "pairs are (autoregressive, last term); times are to 99 % of the own limit"}
     lengths = np.unique(np.geomspace(2, horizon - 1, 40).astype(int))
     risks = [
@@ -76,15 +75,8 @@ def _last_only(settings: Settings) -> Finding:
             ),
         ),
     )
-    return Finding(
-        measured,
-        expected,
-        settings["tolerance"],
-        decision,
-        details,
-        {"last-term": figure},
-        {"last-term": data},
-        parts=parts,
+    return Finding.of_parts(
+        measured, expected, settings.tolerance, parts, details, {"last-term": figure}, {"last-term": data}
     )
 
 
@@ -94,9 +86,17 @@ def _time_to(level: float, limit: float, product: np.ndarray, times: np.ndarray)
     From a0 = b0 the odds c/(c* − c) grow exponentially, so that their logarithm is interpolated without error. Points within a
     millionth of the limit are left out: their odds are rounding.
     """
-    kept = (product > 0) & (product < limit * (1 - 1e-6))
-    odds = np.log(product[kept] / (limit - product[kept]))
-    return float(np.interp(np.log(level / (limit - level)), odds, times[kept]))
+    usable = (product > 0) & (product < limit * (1 - 1e-6))
+    odds = np.log(product[usable] / (limit - product[usable]))
+    return float(np.interp(np.log(level / (limit - level)), odds, times[usable]))
+
+
+class _LastOnly(LawAndSizes):
+    start: tuple[float, float] = (0.1, 0.1)
+    tolerance: float = 1e-8
+    ratio: float = 1.0047
+    ratio_digits: float = 5e-5
+    time_tolerance: float = 1e-6
 
 
 CLAIMS = (
@@ -112,18 +112,7 @@ CLAIMS = (
             "zheng2024, reviews (paperhub.cn/paper/E2BYPreuU8, excerpt): the objection that a comparison with few-shot "
             "learning compares two different tasks; the question in this form is second-hand"
         ),
-        settings=presets(
-            {
-                "law": "gaussian",
-                "dim": 5,
-                "horizon": 100,
-                "start": [0.1, 0.1],
-                "tolerance": 1e-8,
-                "ratio": 1.0047,
-                "ratio_digits": 5e-5,
-                "time_tolerance": 1e-6,
-            }
-        ),
+        settings=presets(_LastOnly()),
         check=_last_only,
         criterion=(
             "Times are those to 99 % of the own limit. The solver's path and the closed form of the flow, which shares no "

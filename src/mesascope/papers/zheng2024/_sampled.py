@@ -60,8 +60,7 @@ def drawn_by_the_program(scale: float, dim: int, count: int, seed: int) -> Seque
     radius, angle = np.sqrt(-2 * np.log1p(-uniform[..., 1])), 2 * np.pi * uniform[..., 0]
     normal = np.stack([radius * np.cos(angle), radius * np.sin(angle)], -1)
     return Sequences(
-        scale * normal.reshape(count, dim).astype(np.float32),
-        np.exp(2j * np.pi * angles.reshape(count, dim)),
+        scale * normal.reshape(count, dim).astype(np.float32), np.exp(2j * np.pi * angles.reshape(count, dim))
     )
 
 
@@ -91,8 +90,8 @@ class _Contexts(NamedTuple):
         """
         d = len(self.first)
         upper, lower = vectors[:d] * self.rates, vectors[d:] * self.rates
-        both = self.factors.conj() * upper + lower
-        z = (self.grams * both).sum(1)
+        factors = self.factors.conj() * upper + lower
+        z = (self.grams * factors).sum(1)
         return np.concatenate([self.factors * z + self.first * (self.first * upper).sum(0), z])
 
 

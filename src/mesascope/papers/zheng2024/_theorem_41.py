@@ -13,23 +13,30 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import Figure, Line, Panel, Points, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, decide, presets, within
-from .._runs import settled
+from .._claim import Claim, Finding, Settings, presets, verdict_if, within
+from .._runs import require_finished
 from .._shared import shared
-from ._common import LAWS, PAPER, STARTS, diagonal_run, diagonals, off_diagonal_size
+from ._common import (
+    LAWS,
+    PAPER,
+    STARTS,
+    LawAndSizes,
+    diagonal_run,
+    diagonals,
+    off_diagonal_size,
+    process_and_task,
+)
 
-_CASES = [[2, 20, 0.5], [5, 100, 0.5], [5, 100, 1.0], [5, 100, 2.0], [5, 1000, 1.0]]
 
-
-def _limit(settings: Settings) -> Finding:
+def _limit(settings: _Limit) -> Finding:
     """Flows of every law from every start in every case against the formula."""
     cases: list[dict[str, Any]] = []
-    worst = dict.fromkeys(settings["laws"], 0.0)
-    for law in settings["laws"]:
-        for dim, horizon, scale in settings["cases"]:
+    worst = dict.fromkeys(settings.laws, 0.0)
+    for law in settings.laws:
+        for dim, horizon, scale in settings.cases:
             process, task = DiagonalUnitary(LAWS[law](scale), dim), NextToken(horizon)
             expected = float(theory.limit_product(process, task))
-            for start in settings["starts"]:
+            for start in settings.starts:
                 flow = diagonal_run(process, task, start)
                 error = float(np.max(np.abs(np.asarray(flow.model.products()) / expected - 1)))
                 error = max(error, off_diagonal_size(flow.model))
@@ -37,40 +44,30 @@ def _limit(settings: Settings) -> Finding:
                 case = {"law": law, "dim": dim, "horizon": horizon, "scale": scale, "start": start}
                 case |= {"expected": expected, "error": error}
                 cases.append({**case, "flow_time": flow.time, "steps": flow.stats["steps"]})
-    tolerance = settings["tolerance"]
-    parts = {law: within(error, tolerance) for law, error in worst.items()}
-    decision = all_of(*parts.values())
-    return Finding(worst, 0.0, tolerance, decision, {"cases": cases}, parts=parts)
+    parts = {law: within(error, settings.tolerance) for law, error in worst.items()}
+    return Finding.of_parts(worst, 0.0, settings.tolerance, parts, {"cases": cases})
 
 
-def _conserved(settings: Settings) -> Finding:
+def _conserved(settings: _Paths) -> Finding:
     """Largest drift of a² − b² along flows, relative to a0² + b0²."""
-    process, task = (
-        DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
-        NextToken(settings["horizon"]),
-    )
+    process, task = process_and_task(settings)
     drifts = []
-    for start in settings["starts"]:
+    for start in settings.starts:
         a, b = diagonals(diagonal_run(process, task, start).trajectory)
         invariant = a**2 - b**2
         drifts.append(float(np.abs(invariant - invariant[0]).max() / (a[0] ** 2 + b[0] ** 2).max()))
     worst = max(drifts)
-    return Finding(
-        worst, 0.0, settings["tolerance"], within(worst, settings["tolerance"]), {"drifts": drifts}
-    )
+    return Finding(worst, 0.0, settings.tolerance, within(worst, settings.tolerance), {"drifts": drifts})
 
 
-def _trajectory(settings: Settings) -> Finding:
+def _trajectory(settings: _Paths) -> Finding:
     """The whole path of the flow, all d² · 6 weights free, against the elementary solution."""
-    process, task = (
-        DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
-        NextToken(settings["horizon"]),
-    )
+    process, task = process_and_task(settings)
     errors: list[float] = []
     traces: list[Trace] = []
     points: list[Trace] = []
     data: dict[str, tuple[tuple[str, ...], Any]] = {}
-    for number, start in enumerate(settings["starts"]):
+    for number, start in enumerate(settings.starts):
         flow = diagonal_run(process, task, start)
         closed = theory.diagonal_flow(process, task, *start)
         a, b = diagonals(flow.trajectory)
@@ -109,11 +106,11 @@ def _trajectory(settings: Settings) -> Finding:
         ),
     )
     worst = max(errors)
-    decision = within(worst, settings["tolerance"])
+    decision = within(worst, settings.tolerance)
     return Finding(
         worst,
         0.0,
-        settings["tolerance"],
+        settings.tolerance,
         decision,
         {"errors": errors},
         {"trajectory": figure},
@@ -121,53 +118,52 @@ def _trajectory(settings: Settings) -> Finding:
     )
 
 
-def _one_product(settings: Settings) -> Finding:
+def _one_product(settings: _OneProduct) -> Finding:
     """Limits (a, b) of several starts: distinct points, one product."""
-    process, task = (
-        DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
-        NextToken(settings["horizon"]),
-    )
+    process, task = process_and_task(settings)
     ends = []
-    for start in settings["starts"]:
+    for start in settings.starts:
         a, b = diagonals(diagonal_run(process, task, start).model)
         ends.append((float(a.mean()), float(b.mean())))
     products = [a * b for a, b in ends]
     spread = max(products) / min(products) - 1
-    apart = min(abs(p[0] - q[0]) for i, p in enumerate(ends) for q in ends[:i])
+    distance = min(abs(p[0] - q[0]) for i, p in enumerate(ends) for q in ends[:i])
     parts = {
-        "one product": within(spread, settings["tolerance"]),
-        "different a": decide(apart >= settings["distinct"]),
+        "one product": within(spread, settings.tolerance),
+        "different a": verdict_if(distance >= settings.distinct),
     }
-    measured = {"spread_of_product": spread, "smallest_distance_of_a": apart}
-    expected = {"spread_of_product": 0.0, "smallest_distance_of_a": f">= {settings['distinct']:g}"}
+    measured = {"spread_of_product": spread, "smallest_distance_of_a": distance}
+    expected = {"spread_of_product": 0.0, "smallest_distance_of_a": f">= {settings.distinct:g}"}
     details = {"ends": ends, "products": products}
-    return Finding(measured, expected, settings["tolerance"], all_of(*parts.values()), details, parts=parts)
+    return Finding.of_parts(measured, expected, settings.tolerance, parts, details)
 
 
-@shared("law", "dim", "horizon", "scales", "starts_per_scale", "seed", "rest", "max_steps")
-def _random_ends(settings: Settings) -> list[tuple[dict[str, Any], LinearAttention, float]]:
+class _Random(LawAndSizes):
+    scales: tuple[float, ...] = (0.01, 0.1, 0.2)
+    starts_per_scale: int = 3
+    seed: int = 0
+    rest: float = 1e-10
+    max_steps: int = 200_000
+
+
+@shared(_Random)
+def _random_ends(settings: _Random) -> list[tuple[dict[str, Any], LinearAttention, float]]:
     """Where flows from Gaussian weights end: scale and number of the start, weights, loss."""
-    process, task = (
-        DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
-        NextToken(settings["horizon"]),
-    )
-    rest, steps = settings["rest"], settings["max_steps"]
+    process, task = process_and_task(settings)
+    rest, steps = settings.rest, settings.max_steps
     ends = []
-    for scale in settings["scales"]:
-        for index in range(settings["starts_per_scale"]):
-            model = _gaussian_start(process.dim, scale, settings["seed"], index)
-            flow = settled(gradient_flow(model, process, task, tolerance=rest, max_steps=steps))
+    for scale in settings.scales:
+        for index in range(settings.starts_per_scale):
+            model = _gaussian_start(process.dim, scale, settings.seed, index)
+            flow = require_finished(gradient_flow(model, process, task, tolerance=rest, max_steps=steps))
             case = {"scale": scale, "index": index, "flow_time": flow.time}
             ends.append((case, flow.model, float(flow.loss[-1])))
     return ends
 
 
-def _standard_start(settings: Settings) -> Finding:
+def _standard_start(settings: _StandardStart) -> Finding:
     """The structure and the loss where flows from Gaussian weights end, against those of diagonal starts."""
-    process, task = (
-        DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
-        NextToken(settings["horizon"]),
-    )
+    process, task = process_and_task(settings)
     lowest = float(theory.limit_loss(process, task))
     ends = _random_ends(settings)
     off = [off_diagonal_size(model) for _, model, _ in ends]
@@ -177,30 +173,26 @@ def _standard_start(settings: Settings) -> Finding:
         for (case, *_), other, error in zip(ends, off, excess, strict=True)
     ]
     parts = {
-        "only the two diagonals are left": within(max(off), settings["off_diagonal_tolerance"]),
-        "loss of the diagonal start": within(max(excess), settings["tolerance"]),
+        "only the two diagonals are left": within(max(off), settings.off_diagonal_tolerance),
+        "loss of the diagonal start": within(max(excess), settings.tolerance),
     }
     data = {
         "w_kq": (("flow", "row", "column"), np.stack([np.asarray(end.w_kq) for _, end, _ in ends])),
         "w_pv": (("flow", "output", "column"), np.stack([np.asarray(end.w_pv) for _, end, _ in ends])),
     }
-    return Finding(
+    return Finding.of_parts(
         {"error_of_loss": max(excess), "largest_other_weight": max(off)},
         {"error_of_loss": 0.0, "largest_other_weight": 0.0},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {"cases": cases, "expected_loss": lowest},
         data={"standard-initialization": data},
-        parts=parts,
     )
 
 
-def _signs(settings: Settings) -> Finding:
+def _signs(settings: _Signs) -> Finding:
     """The products where flows from Gaussian weights end, and the signs of their coordinates."""
-    process, task = (
-        DiagonalUnitary(LAWS[settings["law"]](1.0), settings["dim"]),
-        NextToken(settings["horizon"]),
-    )
+    process, task = process_and_task(settings)
     expected = float(theory.limit_product(process, task))
     ends = _random_ends(settings)
     products = np.array([np.asarray(model.products()) for _, model, _ in ends])
@@ -208,8 +200,8 @@ def _signs(settings: Settings) -> Finding:
     error = float(np.abs(products / expected - 1).max())
     mixed = sum(len(set(one)) > 1 for one in signs)
     parts = {
-        "product of Theorem 4.1 in every coordinate": within(error, settings["tolerance"]),
-        "signs differ within one layer": decide(mixed > 0),
+        "product of Theorem 4.1 in every coordinate": within(error, settings.tolerance),
+        "signs differ within one layer": verdict_if(mixed > 0),
     }
     mixed_end = next(
         (model for (_, model, _), one in zip(ends, signs, strict=True) if len(set(one)) > 1), None
@@ -217,14 +209,13 @@ def _signs(settings: Settings) -> Finding:
     figures = (
         {} if mixed_end is None else {"random-starts": _signed_figure(mixed_end, process, task, expected)}
     )
-    return Finding(
+    return Finding.of_parts(
         {"error_of_products": error, "ends_with_both_signs": mixed, "ends": len(ends)},
         {"error_of_products": 0.0, "ends_with_both_signs": "at least one"},
-        settings["tolerance"],
-        all_of(*parts.values()),
+        settings.tolerance,
+        parts,
         {"signs": signs, "products": products, "expected_product": expected},
         figures,
-        parts=parts,
     )
 
 
@@ -260,23 +251,37 @@ def _gaussian_start(dim: int, scale: float, seed: int, index: int) -> LinearAtte
     )
 
 
-def _limit_settings(**more: Any) -> dict[str, Any]:
-    return {"starts": [list(s) for s in STARTS], "cases": _CASES, "tolerance": 1e-8, **more}
+class _Limit(Settings):
+    laws: tuple[str, ...]
+    cases: tuple[tuple[int, int, float], ...] = (
+        (2, 20, 0.5),
+        (5, 100, 0.5),
+        (5, 100, 1.0),
+        (5, 100, 2.0),
+        (5, 1000, 1.0),
+    )
+    starts: tuple[tuple[float, float], ...] = STARTS
+    tolerance: float = 1e-8
 
 
-_PATH = {"law": "gaussian", "dim": 5, "horizon": 100, "starts": [list(s) for s in STARTS]}
-_RANDOM = {
-    "law": "gaussian",
-    "dim": 5,
-    "horizon": 100,
-    "scales": [0.01, 0.1, 0.2],
-    "starts_per_scale": 3,
-    "seed": 0,
-    "rest": 1e-10,
-    "max_steps": 200_000,
-    "tolerance": 1e-8,
-}
-_RANDOM_FULL: dict[str, Any] = {"scales": [0.01, 0.1, 0.5], "starts_per_scale": 5, "max_steps": 2_000_000}
+class _Paths(LawAndSizes):
+    starts: tuple[tuple[float, float], ...] = STARTS
+    tolerance: float
+
+
+class _OneProduct(_Paths):
+    distinct: float = 0.01
+
+
+class _Signs(_Random):
+    tolerance: float = 1e-8
+
+
+class _StandardStart(_Signs):
+    off_diagonal_tolerance: float = 1e-5
+
+
+_RANDOM_FULL: dict[str, Any] = {"scales": (0.01, 0.1, 0.5), "starts_per_scale": 5, "max_steps": 2_000_000}
 
 _FLOW_ERROR = (
     "The flow rests at 1e-11 of the curvature, in landscapes with condition numbers up to a thousand, so its end is known "
@@ -297,7 +302,7 @@ CLAIMS = (
             "zheng2024, Theorem 4.1 (second-hand; the abstract says that one step of gradient descent emerges). Starts and the "
             "Gaussian and one-hot cases: authors' program ML-GSAI/MesaOpt-AR-Transformer@1e0a19d, plot.py:6-18, 82-94"
         ),
-        settings=presets(_limit_settings(laws=["gaussian", "one-hot", "rademacher", "uniform"])),
+        settings=presets(_Limit(laws=("gaussian", "one-hot", "rademacher", "uniform"))),
         check=_limit,
         criterion=(
             "For every law the relative error of all products and the size of all other weights are at most 1e-8. "
@@ -314,7 +319,7 @@ CLAIMS = (
         ),
         source="zheng2024, rebuttal on small contexts (second-hand: the rebuttal was not found)",
         origin="review",
-        settings=presets(_limit_settings(laws=["gaussian"], cases=[[5, 3, 1.0], [5, 10, 1.0]])),
+        settings=presets(_Limit(laws=("gaussian",), cases=((5, 3, 1.0), (5, 10, 1.0)))),
         check=_limit,
         criterion=f"Relative error of the products and size of all other weights at most 1e-8. {_FLOW_ERROR}",
     ),
@@ -325,7 +330,7 @@ CLAIMS = (
         origin="paper, second-hand",
         statement="a² − b² is conserved along gradient flow from diagonal starts on Gaussian tokens.",
         source="zheng2024, proof of Theorem 4.1 (second-hand)",
-        settings=presets({**_PATH, "starts": [[0.1, 0.3], [0.5, 1.5], [2.0, 1.0]], "tolerance": 1e-9}),
+        settings=presets(_Paths(starts=((0.1, 0.3), (0.5, 1.5), (2.0, 1.0)), tolerance=1e-9)),
         check=_conserved,
         criterion=(
             "The largest drift, relative to a0² + b0², is at most 1e-9: the solver keeps 1e-12 per step, over up to some "
@@ -342,7 +347,7 @@ CLAIMS = (
         ),
         source="zheng2024: derived here; the proof of Theorem 4.1 (second-hand) has the two equations that it solves",
         origin="ours",
-        settings=presets({**_PATH, "tolerance": 1e-7}),
+        settings=presets(_Paths(tolerance=1e-7)),
         check=_trajectory,
         criterion=(
             "The largest error of a and b, relative to their largest value, and all other weights are at most 1e-7: the solver "
@@ -360,12 +365,7 @@ CLAIMS = (
         ),
         source="zheng2024, Theorem 4.1 and rebuttal on initialization (second-hand); starts chosen here",
         settings=presets(
-            {
-                **_PATH,
-                "starts": [[0.1, 0.1], [0.5, 1.5], [1.5, 0.5], [2.0, 3.0]],
-                "distinct": 0.01,
-                "tolerance": 1e-8,
-            }
+            _OneProduct(starts=((0.1, 0.1), (0.5, 1.5), (1.5, 0.5), (2.0, 3.0)), tolerance=1e-8)
         ),
         check=_one_product,
         criterion=(
@@ -385,7 +385,7 @@ CLAIMS = (
             "content/posters/E2BYPreuU8/index.md)"
         ),
         origin="paper, second-hand",
-        settings=presets({**_RANDOM, "off_diagonal_tolerance": 1e-5}, **_RANDOM_FULL),
+        settings=presets(_StandardStart(), **_RANDOM_FULL),
         check=_standard_start,
         criterion=(
             "Losses agree within 1e-8, and all other weights are at most 1e-5: a flow at rest to 1e-10 of the largest "
@@ -403,7 +403,7 @@ CLAIMS = (
         ),
         source="zheng2024: found here, beside Figure 5 (standard initialization)",
         origin="ours",
-        settings=presets(_RANDOM, **_RANDOM_FULL),
+        settings=presets(_Signs(), **_RANDOM_FULL),
         check=_signs,
         criterion=(
             "All products are within 1e-8: they lie in steep directions, where a flow at rest to 1e-10 of the largest "

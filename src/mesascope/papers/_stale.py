@@ -1,4 +1,4 @@
-"""Why a claim that has a record is checked again."""
+"""Why the record of a claim is stale."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from mesascope.records import ClaimRecord, Provenance, RecordError, RunDirectory
 from ._claim import Settings
 
 
-def why_again(run: RunDirectory, claim: str, settings: Settings, rerun: bool = False) -> str | None:
+def why_stale(run: RunDirectory, claim: str, settings: Settings, rerun: bool = False) -> str | None:
     """What makes the stored record of a claim no answer for the claim as it is now; None where there is no record.
 
     Args:
         run: where the record lies; without `rerun` it is known not to be reusable.
         claim: the claim's id.
         settings: those of now.
-        rerun: whether everything is checked anew, whatever the record says.
+        rerun: whether everything is checked again, whatever the record says.
     """
     if not (run.path / "claims" / f"{claim}.json").exists():
         return None
@@ -29,7 +29,7 @@ def why_again(run: RunDirectory, claim: str, settings: Settings, rerun: bool = F
 
 def _difference(record: ClaimRecord, settings: Settings) -> str | None:
     then, now = record.provenance, provenance()
-    if record.setting != plain(dict(settings)):
+    if record.setting != plain(settings.as_table()):
         return "its settings changed"
     if then.code == now.code:
         return None
