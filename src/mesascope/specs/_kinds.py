@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache, wraps
 from importlib import import_module
 from pkgutil import iter_modules
