@@ -73,17 +73,12 @@ def _numpy_unless_traced(values: Any) -> Any:
 
 def in_state_precision(model: Model, precision: str) -> Model:
     """The model with its weights in float64, or float32 for all other precisions."""
-    wide = precision == "float64"
+    real, both = ("float64", "complex128") if precision == "float64" else ("float32", "complex64")
 
     def one(leaf: Any) -> Any:
         if not eqx.is_inexact_array(leaf):
             return leaf
-        kind = (
-            ("complex128" if wide else "complex64")
-            if jnp.iscomplexobj(leaf)
-            else ("float64" if wide else "float32")
-        )
-        return jnp.asarray(np.asarray(leaf, kind))
+        return jnp.asarray(np.asarray(leaf, both if jnp.iscomplexobj(leaf) else real))
 
     return jax.tree.map(one, model)
 
