@@ -156,12 +156,13 @@ def gradient_flow(
             atol = 1e-3 * rtol * here.smallest_matrix
         while not path.ended:
             bound = tolerance * float(here.rate) if limit == math.inf else -1.0
-            bounds = np.array([path.end, limit, step, bound, rtol * sharpness, atol * sharpness], float)
+            bounds = Bounds(path.end, limit, step, bound, rtol * sharpness, atol * sharpness)
+            bounds = Bounds(*map(np.asarray, bounds))
             left = np.asarray(min(rows, max_steps - path.taken))
             solved = _segment(objective, model, path.last, allowed, bounds, slope, steep, solver, left, rows)
             solved, before = jax.device_get(solved), path.gradient_norm
             path.extend(solved, max_steps)
-            slope, steep, step = solved.slope, solved.steepness, solved.step
+            slope, steep, step = solved.slope, np.asarray(np.inf), path.last_step or step
             if limit == math.inf and path.gradient_norm > before / 2 and sharpness > _SHARPEST:
                 sharpness /= 100
             if path.result is Outcome.CONVERGED:
@@ -185,7 +186,7 @@ class Path:
     def __init__(self, first: np.ndarray, saves: int):
         self._times, self._points, self._saves = [0.0], [first], saves
         self._stride = 1
-        self.end, self.last = 0.0, first
+        self.end, self.last, self.last_step = 0.0, first, 0.0
         self.steps, self.rejected = 0, 0
         self.gradient_norm = math.inf
         self.result: Outcome | None = None
@@ -213,7 +214,7 @@ class Path:
         self.result = self._outcome(int(segment.code), max_steps)
 
     def _add(self, time: float, point: np.ndarray) -> None:
-        self.end, self.last = time, point
+        self.end, self.last, self.last_step = time, point, time - self.end
         if self.steps % self._stride == 0:
             self._times.append(time)
             self._points.append(point)
@@ -261,7 +262,7 @@ def segment(
     model: eqx.Module,
     start: Any,
     allowed: Array,
-    bounds: Any,
+    bounds: Bounds,
     slope: Any,
     steep: Any,
     solver: diffrax.AbstractSolver,
@@ -277,7 +278,7 @@ def segment(
         start,
         slope,
         steep,
-        Bounds(*bounds),
+        bounds,
         solver,
         max_steps,
         record=lambda time, point, slope: (time, point),

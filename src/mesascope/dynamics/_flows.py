@@ -96,12 +96,13 @@ def gradient_flows(
         bounds = Bounds(now, ends, steps, np.full_like(now, -1), np.full_like(now, rtol), atols)
         left = np.array([min(rows, max_steps - path.taken) for path in paths])
         points = np.stack([path.last for path in paths])
-        lanes = points, np.stack(bounds, axis=1), slopes, steeps, left
+        lanes = points, bounds, slopes, steeps, left
         solved = jax.device_get(_segments(together, models[0], allowed, lanes, solver, rows))
-        slopes, steeps, steps = solved.slope, solved.steepness, solved.step
+        slopes = solved.slope
         for i, path in enumerate(paths):
             if not path.ended:
                 path.extend(jax.tree.map(lambda all_, i=i: all_[i], solved), max_steps)
+        steps = np.array([path.last_step or step for path, step in zip(paths, steps, strict=True)])
     return [
         path.flow(model, objective) for path, model, objective in zip(paths, models, objectives, strict=True)
     ]
@@ -145,7 +146,7 @@ def _segments(
     """A segment of every flow, stacked."""
     arrays, static = eqx.partition(objectives, eqx.is_array)
 
-    def one(own: Any, start: Array, *more: Array) -> Segment:
+    def one(own: Any, start: Array, *more: Any) -> Segment:
         bounds, slope, steep, left = more
         whole = eqx.combine(own, static)
         return segment(whole, model, start, allowed, bounds, slope, steep, solver, left, rows)

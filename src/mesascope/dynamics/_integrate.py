@@ -49,8 +49,7 @@ class Segment(NamedTuple):
     """A piece of a flow.
 
     Attributes:
-        time, point, slope, steepness: at the end; slope is ∇L.
-        step: size of the last accepted step.
+        time, point, slope: at the end; slope is ∇L.
         code: RUNNING (out of steps), STEADY, AT_TIME or FAILED.
         accepted, rejected: steps.
         records: of accepted steps, one after another; what follows them has no meaning.
@@ -59,8 +58,6 @@ class Segment(NamedTuple):
     time: Array
     point: Array
     slope: Array
-    steepness: Array
-    step: Array
     code: Array
     accepted: Array
     rejected: Array
@@ -107,6 +104,8 @@ def integrate(
     controller = diffrax.PIDController(bounds.rtol, bounds.atol)  # as it is used, without a memory
     solver = _as_in_diffeqsolve(solver, controller)
     order: Any = solver.error_order(term)
+    # the last stage of a step is the first of the next: the state (whether there is no such stage, the stage) is known
+    reuses = isinstance(solver, diffrax.AbstractERK) and bool(getattr(solver.tableau, "fsal", False))
     ahead, memory = controller.init(
         term, begin, bounds.end, start, bounds.first_step, None, solver.func, order
     )
@@ -121,8 +120,9 @@ def integrate(
 
     def step(state: _State) -> _State:
         old, going = state.segment, is_going(state.segment)
+        inner = (jnp.asarray(False), -old.slope) if reuses else state.solver
         point, error, _, inner, result = solver.step(
-            term, old.time, state.ahead, old.point, None, state.solver, made_jump=False
+            term, old.time, state.ahead, old.point, None, inner, made_jump=False
         )
         error = None if error is None else jnp.where(jnp.isnan(error), jnp.inf, error)
         keep, _, ahead, *_ = controller.adapt_step_size(
@@ -130,11 +130,11 @@ def integrate(
         )
         # without a barrier the compiler would compute these anew for everything that follows from them
         keep, ahead = jax.lax.optimization_barrier((keep & going, ahead))
-        time, slope = state.ahead, _slope(solver, inner, gradient, point)
+        time, slope = state.ahead, -inner[1] if reuses else gradient(point)
         steep = steepness(rebuild, slope, point)
         failed = jnp.asarray(result != diffrax.RESULTS.successful)
-        moved = time, point, slope, steep, time - old.time, ended(time, steep, failed)
-        time, point, slope, steep, width, code = _where(keep, moved, old[: len(moved)])
+        moved = time, point, slope, ended(time, steep, failed)
+        time, point, slope, code = _where(keep, moved, old[: len(moved)])
         records = jax.tree.map(
             lambda all_, one: jax.lax.dynamic_update_index_in_dim(all_, one, old.accepted, 0),
             old.records,
@@ -144,30 +144,23 @@ def integrate(
         last = jnp.where(keep, bounds.end, (time + bounds.end) / 2)
         ahead = jnp.where(ahead > bounds.end * (1 - _ROUNDING), last, ahead)
         return _State(
-            Segment(time, point, slope, steep, width, code, accepted, rejected, records),
+            Segment(time, point, slope, code, accepted, rejected, records),
             jnp.where(going, ahead, state.ahead),
-            _where(keep, inner, state.solver),
+            None if reuses else _where(keep, inner, state.solver),
         )
 
     shapes = jax.eval_shape(record, begin, start, slope)
     # a row more than needed, for steps that are not kept
     records = jax.tree.map(lambda one: jnp.full((rows + 1, *one.shape), jnp.inf, one.dtype), shapes)
     code, none = ended(begin, steep, jnp.asarray(False)), jnp.asarray(0)
-    first = Segment(begin, start, slope, steep, bounds.first_step, code, none, none, records)
-    state = _State(first, ahead, solver.init(term, begin, ahead, start, None))
+    first = Segment(begin, start, slope, code, none, none, records)
+    inner = None if reuses else solver.init(term, begin, ahead, start, None)
+    state = _State(first, ahead, inner)
     return jax.lax.while_loop(lambda state: eqxi.unvmap_any(is_going(state.segment)), step, state).segment
 
 
 def _where(chosen: Any, new: Any, old: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(chosen, a, b), new, old)
-
-
-def _slope(solver: diffrax.AbstractSolver, state: Any, gradient: Gradient, point: Array) -> Array:
-    """∇L at the end of a step: many explicit solvers have it, as the first stage of the next step."""
-    if isinstance(solver, diffrax.AbstractERK) and getattr(solver.tableau, "fsal", False):
-        _, field = state
-        return -field
-    return gradient(point)
 
 
 def _as_in_diffeqsolve(

@@ -44,7 +44,7 @@ def survey(gradient: Gradient, rebuild: Rebuild, vector: Array) -> Survey:
     width = 1e-4 * jnp.where(size(vector) > 0, size(vector), 1.0)
 
     def step(_: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        unit, *_ = carry
+        unit = carry[0]
         points = jnp.stack([vector, vector + width * unit, vector - width * unit])
         around = jax.lax.map(gradient, points)  # one copy of ∇L to compile
         turned = (around[1] - around[2]) / (2 * width)
