@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 import mesascope as ms
 from mesascope.core import named_key
 from mesascope.dynamics import TrainingSettings
-from mesascope.dynamics._train_together import train_together
+from mesascope.dynamics._train import train_together
 
 SEEDS, STEPS, BATCH = range(8), 1000, 64
 PROCESS, TASK = ms.DiagonalUnitary(ms.Gaussian(0.5), dim=5), ms.NextToken(horizon=20)

@@ -183,7 +183,7 @@ def test_flows_converge_at_the_rate_of_the_least_curvature(start):
 
 def test_a_rate_needs_a_flow_at_rest():
     flow = gradient_flow(LinearAttention.diagonal(2, 0.1, 0.1), PROCESS, TASK, until=0.01)
-    with pytest.raises(ValueError, match="not at rest"):
+    with pytest.raises(ValueError, match="not in a steady state"):
         observed_rate(flow)
 
 

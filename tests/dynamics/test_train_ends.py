@@ -86,7 +86,7 @@ def test_a_loss_that_is_not_finite_from_the_start_ends_the_run_there(tmp_path, r
     settings = {**SMALL, "record_every": record_every}
     run = train(start, PROCESS, TASK, optimizer=slow, checkpoint=tmp_path, **settings)
     assert run.result is Outcome.NOT_FINITE
-    assert "at the start, before any step; no learning rate mends that" in run.result.message
+    assert "at the start, before any step; no learning rate fixes that" in run.result.message
     assert len(run.steps) == len(run.losses) == 0 and run.evaluations.value.shape == (0,)
     assert run.checkpoint.name == "step-000000000.checkpoint" and not np.isfinite(float(run.loss.value))
     wide = train(start, PROCESS, TASK, optimizer=Optimizer("adam", 1e10), precision="float64", **settings)

@@ -9,7 +9,7 @@ from mesascope import DiagonalUnitary, Gaussian, LinearAttention, NextToken, tra
 from mesascope.core import named_key
 from mesascope.dynamics import Optimizer, Outcome, TrainingSettings, train_many
 from mesascope.dynamics import _train_many as module
-from mesascope.dynamics._train_together import train_together
+from mesascope.dynamics._train import train_together
 
 PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
 SEEDS = [5, 3, 11]

@@ -15,7 +15,7 @@ from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 
-from ._flow import masked_gradient
+from ._integrate import masked_gradient
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
 

@@ -21,7 +21,7 @@ _AXIS = "batch"
 
 
 def devices_to_share() -> int:
-    """How many devices there are for a run: one, where somebody has chosen a default device."""
+    """How many devices there are for a run: one, where a default device is set."""
     chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # defined at run time
     return len(jax.local_devices()) if chosen is None else 1
 
@@ -31,8 +31,8 @@ def number_of_devices(loss: Loss, most: int, weights: Any, sample: Any) -> int:
     if most == 1:
         return 1
     batch = batch_of(sample)
-    busy = max(1, min(most, bytes_of(loss, weights, sample) // _WORTHWHILE_BYTES))
-    return max(n for n in range(1, busy + 1) if batch % n == 0)
+    worthwhile = max(1, min(most, bytes_of(loss, weights, sample) // _WORTHWHILE_BYTES))
+    return max(n for n in range(1, worthwhile + 1) if batch % n == 0)
 
 
 def on_devices(function: Callable[[Any, Any], Any], devices: int) -> Callable[[Any, Any], Any]:

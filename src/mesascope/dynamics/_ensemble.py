@@ -8,15 +8,16 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 
-from ._flow import checked_until, masked_gradient
+from ._integrate import AT_TIME, STEADY, Bounds, checked_solver, checked_until, integrate, masked_gradient
 from ._parameters import Mask, mask_vector, real_vector
-from ._rest import curvature, matrix_sizes, rest_event
+from ._steady_state import survey
 
 Model = TypeVar("Model", bound=eqx.Module)
 _ACCELERATOR_BATCH = 1024
@@ -29,7 +30,7 @@ class FlowEnds(eqx.Module, Generic[Model]):
         models: a model whose weights carry the n ends on their first axis.
         loss, gradient_norm, time: shape (n,).
         steps: solver steps, accepted and rejected, shape (n,).
-        converged: which flows came to rest (or reached the time asked for), shape (n,).
+        converged: which flows came to a steady state (or reached the time asked for), shape (n,).
     """
 
     models: Model
@@ -80,66 +81,46 @@ def flow_ends(
     for name, value in (("rtol", rtol), ("tolerance", tolerance)):
         finite_positive(name, value)
     objective = objective_of(models, process, task, engine)
-    if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
-        raise TypeError(f"solver: must be a diffrax solver such as diffrax.Tsit5(), got {solver!r}")
+    solver = checked_solver(solver, diffrax.Tsit5())
     weights, rest = eqx.partition(models, eqx.is_inexact_array)
     lengths = {jnp.shape(w)[:1] for w in jax.tree.leaves(weights)}
     if len(lengths) != 1 or () in lengths:
         raise ValueError("models: weights must be stacked along one first axis, e.g. by jax.vmap over keys")
     first = eqx.combine(jax.tree.map(lambda w: w[0], weights), rest)
-    allowed = mask_vector(first, mask)
-    stepper = solver or diffrax.Tsit5()
-    bounds = jnp.asarray((limit, tolerance, rtol), float)
-    ends = _solve(objective, models, allowed, bounds, stepper, max_steps)
-    return FlowEnds(*ends)
+    bounds = np.array([limit, tolerance, rtol], float)
+    return _ends(objective, models, mask_vector(first, mask), bounds, solver, np.asarray(max_steps))
 
 
 @eqx.filter_jit
-def _solve(
+def _ends(
     objective: Objective,
     models: eqx.Module,
     allowed: Array,
-    bounds: Array,
+    bounds: Any,
     solver: diffrax.AbstractSolver,
-    max_steps: int,
-) -> tuple[Any, ...]:
+    max_steps: Any,
+) -> FlowEnds[Any]:
     limit, tolerance, rtol = bounds
     weights, static = eqx.partition(models, eqx.is_inexact_array)
 
-    def one(start: eqx.Module) -> tuple[Any, ...]:
+    def one(start: eqx.Module) -> FlowEnds[Any]:
         vector, rebuild = real_vector(eqx.combine(start, static))
-        gradient = masked_gradient(objective, rebuild, allowed)
-        rate = curvature(gradient, vector)
-        bound = jnp.where(jnp.isfinite(limit), -1.0, tolerance * rate)
-        sizes = matrix_sizes(start)
-        smallest = jnp.min(jnp.where(sizes > 0, sizes, jnp.inf))
-        atol = 1e-3 * rtol * jnp.where(jnp.isfinite(smallest), smallest, 1.0)
-        solution = diffrax.diffeqsolve(
-            diffrax.ODETerm(lambda t, y, args: -gradient(y)),
-            solver,
-            0.0,
-            limit,
-            jnp.where(rate > 0, 0.01 / rate, 1.0),
-            vector,
-            stepsize_controller=diffrax.PIDController(rtol, atol),
-            max_steps=max_steps,
-            event=diffrax.Event(rest_event(gradient, rebuild, bound)),
-            throw=False,
-        )
-        end = solution.ys[-1]
-        model = rebuild(end)
-        good = (solution.result == diffrax.RESULTS.event_occurred) | (
-            solution.result == diffrax.RESULTS.successful
-        )
-        return (
+        gradient = jax.jit(masked_gradient(objective, rebuild, allowed))
+        here = survey(gradient, rebuild, vector)
+        steady = jnp.where(jnp.isfinite(limit), -1.0, tolerance * here.rate)
+        own = Bounds(0.0, limit, here.first_step, steady, rtol, 1e-3 * rtol * here.smallest_matrix)
+        end = integrate(gradient, rebuild, vector, here.slope, here.steepness, own, solver, max_steps)
+        model = rebuild(end.point)
+        good = (end.code == STEADY) | (end.code == AT_TIME)
+        return FlowEnds(
             eqx.filter(model, eqx.is_inexact_array),
             objective(model).value,
-            jnp.linalg.norm(gradient(end)),
-            solution.ts[-1],
-            solution.stats["num_steps"],
-            good & jnp.isfinite(end).all(),
+            jnp.linalg.norm(end.slope),
+            end.time,
+            end.accepted + end.rejected,
+            good & jnp.isfinite(end.point).all(),
         )
 
     batch = None if jax.default_backend() == "cpu" else _ACCELERATOR_BATCH
     ends = jax.lax.map(one, weights, batch_size=batch)
-    return (eqx.combine(ends[0], static), *ends[1:])
+    return eqx.tree_at(lambda it: it.models, ends, eqx.combine(ends.models, static))

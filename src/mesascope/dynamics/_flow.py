@@ -9,21 +9,32 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import diffrax
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine, Objective, Task, losses, objective_of
 
+from ._integrate import (
+    AT_TIME,
+    FAILED,
+    STEADY,
+    Bounds,
+    Segment,
+    checked_solver,
+    checked_until,
+    integrate,
+    masked_gradient,
+)
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
-from ._rest import curvature, matrix_sizes, rest_event, smallest_matrix
+from ._steady_state import Survey, survey
 
 Model = TypeVar("Model", bound=eqx.Module)
 SEGMENT_BYTES = 2**25
 LONGEST_SEGMENT = 2048
 _SHARPEST = 1e-4
+_ENDS = {STEADY: Outcome.CONVERGED, AT_TIME: Outcome.FINISHED}
 
 
 class Flow(eqx.Module, Generic[Model]):
@@ -69,7 +80,8 @@ class FlowProgress(NamedTuple):
         time: flow time.
         steps: accepted steps.
         gradient_norm: ‖∇L‖.
-        bound: the flow rests when ‖∂L/∂W‖/‖W‖ is below this for every matrix; negative when it runs for a given time.
+        bound: the flow is in a steady state when ‖∂L/∂W‖/‖W‖ is below this for every matrix; negative when it runs for a
+            given time.
     """
 
     time: float
@@ -96,11 +108,10 @@ def gradient_flow(
 ) -> Flow[Model]:
     """Solve θ' = −∇L(θ) from the weights of `model`, for a given time or until the gradient vanishes.
 
-    The flow is at rest when ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for every weight matrix W, λ being the largest curvature
-    (norms are largest entries): a test in units of the landscape, the same for data of every scale. A saddle is at
-    rest too, for a flow that starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the
-    gradient above any bound: when a whole segment of steps of a flow to rest does not bring it down, rtol and atol are
-    tightened a hundredfold.
+    The flow is in a steady state when ‖∂L/∂W‖ ≤ tolerance · λ · ‖W‖ for every weight matrix W, λ being the largest curvature
+    (norms are largest entries): a test in units of the landscape, the same for data of every scale. A saddle is one too, for
+    a flow that starts exactly on it. Near a stiff minimum the errors of an explicit solver keep the gradient above any bound:
+    when a whole segment of steps towards a steady state does not bring it down, rtol and atol are tightened a hundredfold.
 
     Args:
         model: the start, e.g. `LinearAttention.diagonal(5, 0.1, 0.1)`.
@@ -128,180 +139,151 @@ def gradient_flow(
     finite_positive("rtol", rtol)
     if atol is not None:
         finite_positive("atol", atol)
-    if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
-        raise TypeError(f"solver: must be a diffrax solver such as diffrax.Tsit5(), got {solver!r}")
+    solver = checked_solver(solver, diffrax.Tsit5())
     finite_positive("tolerance", tolerance)
     integer_at_least("max_steps", max_steps, 1)
     integer_at_least("saves", saves, 2)
     objective = objective_of(model, process, task, engine)
     allowed = mask_vector(model, mask)
-    vector, rebuild = real_vector(model)
-    if atol is None:
-        atol = 1e-3 * rtol * smallest_matrix(model)
-    longest = max(1, min(LONGEST_SEGMENT, SEGMENT_BYTES // (8 * vector.size)))
-    path = SavedPath(np.asarray(vector), saves)
-    stats = {"steps": 0, "rejected": 0}
-    start, stepper, sharpness = jnp.asarray(vector), solver or diffrax.Tsit5(), 1.0
-    norm, result = math.inf, None
+    start = np.asarray(real_vector(model)[0])
+    path, sharpness = Path(start, saves), 1.0
+    rows = segment_rows(start.size)
+    here = None
     try:
-        rate = float(_rate(objective, model, start, allowed))
-        step = 0.01 / rate if rate > 0 else 1.0
-        while result is None:
-            bound = tolerance * rate if limit == math.inf else -1.0
-            numbers = (path.end, limit, step, bound, rtol * sharpness, atol * sharpness)
-            length = min(longest, max_steps - sum(stats.values()))
-            solved = _segment(objective, model, start, allowed, jnp.asarray(numbers, float), stepper, length)
-            before = norm
-            times, points, norm, step, code, accepted, rejected = jax.device_get(solved)
-            stats = {"steps": stats["steps"] + int(accepted), "rejected": stats["rejected"] + int(rejected)}
-            path.extend(times, points)
-            start = jnp.asarray(path.last)
-            if limit == math.inf and norm > before / 2 and sharpness > _SHARPEST:
+        here = jax.device_get(_survey(objective, model, start, allowed))
+        slope, steep, step = here.slope, here.steepness, here.first_step
+        if atol is None:
+            atol = 1e-3 * rtol * here.smallest_matrix
+        while not path.ended:
+            bound = tolerance * float(here.rate) if limit == math.inf else -1.0
+            bounds = Bounds(path.end, limit, step, bound, rtol * sharpness, atol * sharpness)
+            bounds = Bounds(*map(np.asarray, bounds))
+            left = np.asarray(min(rows, max_steps - path.taken))
+            solved = _segment(objective, model, path.last, allowed, bounds, slope, steep, solver, left, rows)
+            solved, before = jax.device_get(solved), path.gradient_norm
+            path.extend(solved, max_steps)
+            slope, steep, step = solved.slope, np.asarray(np.inf), path.last_step or step
+            if limit == math.inf and path.gradient_norm > before / 2 and sharpness > _SHARPEST:
                 sharpness /= 100
-            result = outcome_of(int(code), float(norm), path.last, sum(stats.values()) >= max_steps)
-            if result is Outcome.CONVERGED:
-                # the landscape may be flatter here than where the flow came from: rest in its own units counts
-                rate = float(_rate(objective, model, start, allowed))
-                slopes, weights = _sizes(objective, model, start, allowed)
-                if np.any(np.asarray(slopes) > 2 * tolerance * rate * np.asarray(weights)):
-                    result = None
+            if path.result is Outcome.CONVERGED:
+                # the landscape may be flatter here than at the start: steady in its own units counts
+                here = jax.device_get(_survey(objective, model, path.last, allowed))
+                if here.steepness > 2 * tolerance * here.rate:
+                    path.result = None
             if progress is not None:
-                progress(FlowProgress(path.end, stats["steps"], float(norm), bound))
+                progress(FlowProgress(path.end, path.steps, path.gradient_norm, bound))
     except KeyboardInterrupt:
-        result = Outcome.INTERRUPTED
-        if not stats["steps"]:  # before the first segment had ended, which tells its gradient
-            norm = float(_norm(objective, model, start, allowed))
-    trajectory = rebuild(path.points())
-    return Flow(rebuild(path.last), path.times(), trajectory, float(norm), result, stats, objective)
+        path.result = Outcome.INTERRUPTED
+        if not path.taken:  # before the first segment had ended, which tells its gradient
+            here = _survey(objective, model, start, allowed) if here is None else here
+            path.gradient_norm = float(np.linalg.norm(here.slope))
+    return path.flow(model, objective)
 
 
-class SavedPath:
-    """Saved points of a path of unknown length: when there are too many, every second one is dropped."""
+class Path:
+    """A flow while it is solved: its saved points, and how it ended. Of too many points every second one is dropped."""
 
-    def __init__(self, first: np.ndarray, most: int):
-        self._times, self._points, self._most = [0.0], [first], most
-        self._stride, self._seen = 1, 0
-        self.end, self.last = 0.0, first
+    def __init__(self, first: np.ndarray, saves: int):
+        self._times, self._points, self._saves = [0.0], [first], saves
+        self._stride = 1
+        self.end, self.last, self.last_step = 0.0, first, 0.0
+        self.steps, self.rejected = 0, 0
+        self.gradient_norm = math.inf
+        self.result: Outcome | None = None
 
-    def extend(self, times: np.ndarray, points: np.ndarray) -> None:
-        """Add the steps of a segment; what is not finite stands for steps that were not taken."""
-        for time, point in zip(times, points, strict=True):
+    @property
+    def ended(self) -> bool:
+        """Whether there is a result."""
+        return self.result is not None
+
+    @property
+    def taken(self) -> int:
+        """Solver steps, accepted and rejected."""
+        return self.steps + self.rejected
+
+    def extend(self, segment: Segment, max_steps: int) -> None:
+        """Add a segment; `result` says how the flow ended with it, None where it goes on."""
+        count = int(segment.accepted)
+        for time, point in zip(*(record[:count] for record in segment.records), strict=True):
             if not np.isfinite(time):
                 break
-            self._seen += 1
-            self.end, self.last = float(time), point
-            if self._seen % self._stride == 0:
-                self._times.append(self.end)
-                self._points.append(point)
-            if len(self._times) >= self._most:
-                self._times, self._points = self._times[::2], self._points[::2]
-                self._stride *= 2
+            self.steps += 1
+            self._add(float(time), point)
+        self.rejected += int(segment.rejected)
+        self.gradient_norm = float(np.linalg.norm(segment.slope))
+        self.result = self._outcome(int(segment.code), max_steps)
 
-    def times(self) -> np.ndarray:
-        """Times of the saved points, shape (n,)."""
-        return np.array([*self._times, self.end] if self._times[-1] != self.end else self._times)
+    def _add(self, time: float, point: np.ndarray) -> None:
+        self.end, self.last, self.last_step = time, point, time - self.end
+        if self.steps % self._stride == 0:
+            self._times.append(time)
+            self._points.append(point)
+        if len(self._times) >= self._saves:
+            self._times, self._points = self._times[::2], self._points[::2]
+            self._stride *= 2
 
-    def points(self) -> np.ndarray:
-        """The saved points, first and last included, shape (n, …)."""
-        return np.stack([*self._points, self.last] if self._times[-1] != self.end else self._points)
+    def _outcome(self, code: int, max_steps: int) -> Outcome | None:
+        if code == FAILED or not (math.isfinite(self.gradient_norm) and np.isfinite(self.last).all()):
+            return Outcome.DIVERGED
+        if code in _ENDS:
+            return _ENDS[code]
+        return Outcome.STEP_LIMIT if self.taken >= max_steps else None
+
+    def flow(self, model: Model, objective: Objective) -> Flow[Model]:
+        """The flow, which has ended."""
+        _, rebuild = real_vector(model)
+        times, points = self._times, self._points
+        if times[-1] != self.end:
+            times, points = [*times, self.end], [*points, self.last]
+        return Flow(
+            rebuild(self.last),
+            np.array(times),
+            rebuild(np.stack(points)),
+            self.gradient_norm,
+            self.result or Outcome.STEP_LIMIT,
+            {"steps": self.steps, "rejected": self.rejected},
+            objective,
+        )
 
 
-_RUNNING, _AT_REST, _AT_TIME, _FAILED = range(4)
-
-
-def outcome_of(code: int, norm: float, last: np.ndarray, exhausted: bool) -> Outcome | None:
-    """How a flow has ended with a segment; None where it goes on."""
-    if code == _FAILED or not (math.isfinite(norm) and np.isfinite(last).all()):
-        return Outcome.DIVERGED
-    if code == _AT_REST:
-        return Outcome.CONVERGED
-    if code == _AT_TIME:
-        return Outcome.FINISHED
-    return Outcome.STEP_LIMIT if exhausted else None
-
-
-def checked_until(until: float | str) -> float:
-    if until == "steady-state":
-        return math.inf
-    if isinstance(until, str):
-        raise ValueError(f"until: {until!r} is unknown; give a flow time or 'steady-state'")
-    return float(finite_positive("until", until))
-
-
-def masked_gradient(
-    objective: Objective, rebuild: Callable[[Array], eqx.Module], allowed: Array
-) -> Callable[[Array], Array]:
-    """∇L in real coordinates, zero where masked."""
-    return lambda vector: allowed * jax.grad(lambda v: objective(rebuild(v)).value)(vector)
+def segment_rows(size: int) -> int:
+    """How many points of so many numbers a segment records."""
+    return max(1, min(LONGEST_SEGMENT, SEGMENT_BYTES // (8 * size)))
 
 
 @eqx.filter_jit
-def _rate(objective: Objective, model: eqx.Module, vector: Array, allowed: Array) -> Array:
-    """The fastest rate of the flow at `vector`."""
+def _survey(objective: Objective, model: eqx.Module, vector: Any, allowed: Array) -> Survey:
     _, rebuild = real_vector(model)
-    return curvature(masked_gradient(objective, rebuild, allowed), vector)
-
-
-@eqx.filter_jit
-def _norm(objective: Objective, model: eqx.Module, vector: Array, allowed: Array) -> Array:
-    """‖∇L‖₂."""
-    _, rebuild = real_vector(model)
-    return jnp.linalg.norm(masked_gradient(objective, rebuild, allowed)(vector))
-
-
-@eqx.filter_jit
-def _sizes(objective: Objective, model: eqx.Module, vector: Array, allowed: Array) -> tuple[Array, Array]:
-    """Sizes of the gradient and of the weights, matrix by matrix."""
-    _, rebuild = real_vector(model)
-    slope = masked_gradient(objective, rebuild, allowed)(vector)
-    return matrix_sizes(rebuild(slope)), matrix_sizes(rebuild(vector))
+    return survey(masked_gradient(objective, rebuild, allowed), rebuild, vector)
 
 
 def segment(
     objective: Objective,
     model: eqx.Module,
-    start: Array,
+    start: Any,
     allowed: Array,
-    numbers: Array,
+    bounds: Bounds,
+    slope: Any,
+    steep: Any,
     solver: diffrax.AbstractSolver,
-    length: int,
-) -> tuple[Array, ...]:
-    """At most `length` steps: times, points, last gradient norm and step size, code, accepted and rejected."""
-    begin, end, step, bound, rtol, atol = numbers
+    max_steps: Any,
+    rows: int,
+) -> Segment:
+    """At most `max_steps` steps from `start`; records are times and points."""
     _, rebuild = real_vector(model)
-    gradient = jax.jit(masked_gradient(objective, rebuild, allowed))  # traced once for all of its uses below
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, y, args: -gradient(y)),
-        solver,
-        begin,
-        end,
-        step,
+    gradient = masked_gradient(objective, rebuild, allowed)
+    return integrate(
+        gradient,
+        rebuild,
         start,
-        saveat=diffrax.SaveAt(steps=True),
-        stepsize_controller=diffrax.PIDController(rtol, atol),
-        max_steps=length,
-        event=diffrax.Event(rest_event(gradient, rebuild, bound)),
-        adjoint=diffrax.ForwardMode(),  # loops that keep nothing for a way back are traced in half the time
-        throw=False,
+        slope,
+        steep,
+        bounds,
+        solver,
+        max_steps,
+        record=lambda time, point, slope: (time, point),
+        rows=rows,
     )
-    accepted = solution.stats["num_accepted_steps"]
-    last = jnp.maximum(accepted - 1, 0)
-    norm = jnp.linalg.norm(
-        gradient(jnp.where(accepted > 0, solution.ys[last], start))
-    )  # at rest from the start
-    before = jnp.where(accepted > 1, solution.ts[jnp.maximum(last - 1, 0)], begin)
-    result = solution.result
-    code = jnp.select(
-        [
-            result == diffrax.RESULTS.event_occurred,
-            result == diffrax.RESULTS.successful,
-            result == diffrax.RESULTS.max_steps_reached,
-        ],
-        [_AT_REST, _AT_TIME, _RUNNING],
-        _FAILED,
-    )
-    rejected = solution.stats["num_rejected_steps"]
-    return solution.ts, solution.ys, norm, solution.ts[last] - before, code, accepted, rejected
 
 
 _segment = eqx.filter_jit(segment)

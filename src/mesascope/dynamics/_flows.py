@@ -8,17 +8,16 @@ from typing import Any, TypeVar
 import diffrax
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine, Objective, Task, objective_of
 
-from ._flow import LONGEST_SEGMENT, SEGMENT_BYTES, Flow, SavedPath, masked_gradient, outcome_of, segment
-from ._outcome import Outcome
-from ._parameters import Mask, mask_vector, real_vector
-from ._rest import curvature, smallest_matrix
+from ._flow import Flow, Path, segment, segment_rows
+from ._integrate import Bounds, Segment, checked_solver, masked_gradient
+from ._parameters import Mask, by_structure, mask_vector, real_vector, stacked
+from ._steady_state import Survey, survey
 
 Model = TypeVar("Model", bound=eqx.Module)
 
@@ -40,7 +39,7 @@ def gradient_flows(
 
     Every flow takes steps of its own size, as `gradient_flow` would: to the tolerance of the solver the ends are the same. The
     last bits depend on how many flows there are, as sums are vectorized, and all wait for the one that needs the most steps.
-    Nothing is tightened on the way, which only a flow to rest needs.
+    Nothing is tightened on the way, which only a flow to a steady state needs.
 
     Args:
         models: the n starts.
@@ -79,111 +78,77 @@ def gradient_flows(
     together = _stacked("objectives", objectives)
     _stacked("models", models)
     allowed = mask_vector(models[0], mask)
-    atol = np.array([1e-3 * rtol * smallest_matrix(model) for model in models])
-    starts = np.stack([np.asarray(real_vector(model)[0]) for model in models])
-    lanes, stepper = [_Lane(start, saves) for start in starts], solver or diffrax.Tsit5()
-    longest = max(1, min(LONGEST_SEGMENT, SEGMENT_BYTES // (8 * starts.size)))
-    rates = np.asarray(_rates(together, models[0], jnp.asarray(starts), allowed))
-    steps = np.divide(0.01, rates, out=np.ones_like(rates), where=rates > 0)
-    taken = 0
-    while any(going := [lane.result is None for lane in lanes]):
+    solver = checked_solver(solver, diffrax.Tsit5())
+    paths = [Path(np.asarray(real_vector(model)[0]), saves) for model in models]
+    points = np.stack([path.last for path in paths])
+    rows = segment_rows(points.size)
+    begin = jax.device_get(_surveys(together, models[0], points, allowed))
+    slopes, steeps, steps, atols = (
+        begin.slope,
+        begin.steepness,
+        begin.first_step,
+        1e-3 * rtol * begin.smallest_matrix,
+    )
+    while any(going := [not path.ended for path in paths]):
         # flows that have ended stand still: from where they are to where they are
-        begin = np.array([lane.path.end for lane in lanes])
-        end = np.where(going, limits, begin)
-        numbers = np.stack([begin, end, steps, np.full_like(end, -1), np.full_like(end, rtol), atol], axis=1)
-        length = min(longest, max_steps - taken)
-        taken += length  # by every flow that goes on
-        starts = np.stack([lane.path.last for lane in lanes])
-        where = jnp.asarray(starts), allowed, jnp.asarray(numbers)
-        solved = _segments(together, models[0], *where, stepper, length)
-        *parts, last, codes, accepted, rejected = jax.device_get(solved)
-        steps = np.where(going, last, 1.0)
-        for lane, *part in zip(lanes, *parts, codes, accepted, rejected, strict=True):
-            if lane.result is None:
-                lane.advance(*part, exhausted=taken >= max_steps)
+        now = np.array([path.end for path in paths])
+        ends = np.where(going, limits, now)
+        bounds = Bounds(now, ends, steps, np.full_like(now, -1), np.full_like(now, rtol), atols)
+        left = np.array([min(rows, max_steps - path.taken) for path in paths])
+        points = np.stack([path.last for path in paths])
+        lanes = points, bounds, slopes, steeps, left
+        solved = jax.device_get(_segments(together, models[0], allowed, lanes, solver, rows))
+        slopes = solved.slope
+        for i, path in enumerate(paths):
+            if not path.ended:
+                path.extend(jax.tree.map(lambda all_, i=i: all_[i], solved), max_steps)
+        steps = np.array([path.last_step or step for path, step in zip(paths, steps, strict=True)])
     return [
-        lane.flow(model, objective) for lane, model, objective in zip(lanes, models, objectives, strict=True)
+        path.flow(model, objective) for path, model, objective in zip(paths, models, objectives, strict=True)
     ]
 
 
-class _Lane:
-    """One of the flows."""
-
-    def __init__(self, start: np.ndarray, saves: int) -> None:
-        self.path = SavedPath(start, saves)
-        self.result: Outcome | None = None
-        self._norm = np.inf
-        self._stats = {"steps": 0, "rejected": 0}
-
-    def advance(
-        self,
-        times: np.ndarray,
-        points: np.ndarray,
-        norm: float,
-        code: int,
-        accepted: int,
-        rejected: int,
-        *,
-        exhausted: bool,
-    ) -> None:
-        """Take down a segment."""
-        self.path.extend(times, points)
-        self._norm = float(norm)
-        self._stats["steps"] += int(accepted)
-        self._stats["rejected"] += int(rejected)
-        self.result = outcome_of(int(code), self._norm, self.path.last, exhausted)
-
-    def flow(self, model: Model, objective: Objective) -> Flow[Model]:
-        """The flow, which has ended."""
-        _, rebuild = real_vector(model)
-        path, result = self.path, self.result or Outcome.STEP_LIMIT
-        trajectory = rebuild(path.points())
-        return Flow(rebuild(path.last), path.times(), trajectory, self._norm, result, self._stats, objective)
-
-
 def _stacked(name: str, values: Sequence[Any]) -> Any:
-    """Modules of one structure as one, its arrays stacked along a first axis.
+    """Modules of one structure as one.
 
     Raises:
         ValueError: names the first that is of another structure.
     """
-    parts = [eqx.partition(value, eqx.is_array) for value in values]
-    shapes = [jax.tree.map(lambda array: (np.shape(array), str(array.dtype)), one) for one, _ in parts]
-    for i, (_, static) in enumerate(parts):
-        if shapes[i] != shapes[0] or not eqx.tree_equal(static, parts[0][1]):
-            raise ValueError(
-                f"{name}[{i}]: is of another structure than the first; solve it by gradient_flow"
-            )
-    arrays = jax.tree.map(lambda *some: jnp.asarray(np.stack(some)), *[one for one, _ in parts])
-    return eqx.combine(arrays, parts[0][1])
+    _, *others = by_structure(values)
+    if others:
+        raise ValueError(
+            f"{name}[{others[0][0]}]: is of another structure than the first; solve it by gradient_flow"
+        )
+    return stacked(values)
 
 
 @eqx.filter_jit
-def _rates(objectives: Objective, model: eqx.Module, starts: Array, allowed: Array) -> Array:
-    """The fastest rate of every flow, shape (n,)."""
+def _surveys(objectives: Objective, model: eqx.Module, vectors: Any, allowed: Array) -> Survey:
+    """The landscape around the start of every flow, stacked."""
     _, rebuild = real_vector(model)
     arrays, static = eqx.partition(objectives, eqx.is_array)
 
-    def one(own: Any, start: Array) -> Array:
-        return curvature(masked_gradient(eqx.combine(own, static), rebuild, allowed), start)
+    def one(own: Any, vector: Array) -> Survey:
+        return survey(masked_gradient(eqx.combine(own, static), rebuild, allowed), rebuild, vector)
 
-    return jax.vmap(one)(arrays, starts)
+    return jax.vmap(one)(arrays, vectors)
 
 
 @eqx.filter_jit
 def _segments(
     objectives: Objective,
     model: eqx.Module,
-    starts: Array,
     allowed: Array,
-    numbers: Array,
+    lanes: tuple[Any, ...],
     solver: diffrax.AbstractSolver,
-    length: int,
-) -> tuple[Array, ...]:
+    rows: int,
+) -> Segment:
     """A segment of every flow, stacked."""
     arrays, static = eqx.partition(objectives, eqx.is_array)
 
-    def one(own: Any, start: Array, numbers_of: Array) -> tuple[Array, ...]:
-        return segment(eqx.combine(own, static), model, start, allowed, numbers_of, solver, length)
+    def one(own: Any, start: Array, *more: Any) -> Segment:
+        bounds, slope, steep, left = more
+        whole = eqx.combine(own, static)
+        return segment(whole, model, start, allowed, bounds, slope, steep, solver, left, rows)
 
-    return jax.vmap(one)(arrays, starts, numbers)
+    return jax.vmap(one)(arrays, *lanes)

@@ -7,12 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from mesascope.objectives import Task, refuse_large_batches, task_length
 
-from ._held_out import in_precision
-from ._training_settings import TrainingSettings
+from ._pieces import inner_jaxprs, output_bytes
+from ._training_settings import TrainingSettings, in_precision
 
 _LARGEST = 4 * 2**30
 
@@ -68,13 +67,6 @@ def refuse_large_samples(process: Any, task: Task, batch: int, precision: str) -
 def _array_bytes(jaxpr: Any) -> Iterator[int]:
     """Bytes of every intermediate array."""
     for equation in jaxpr.eqns:
-        for out in equation.outvars:
-            kind = getattr(out.aval, "dtype", None)
-            if kind is not None:
-                yield int(np.prod(out.aval.shape, dtype=object)) * int(getattr(kind, "itemsize", 8))
-        for inner in jax.tree.leaves(
-            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")
-        ):
-            inner = getattr(inner, "jaxpr", inner)
-            if hasattr(inner, "eqns"):
-                yield from _array_bytes(inner)
+        yield from output_bytes(equation)
+        for inner in inner_jaxprs(equation):
+            yield from _array_bytes(inner)

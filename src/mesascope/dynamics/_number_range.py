@@ -19,7 +19,7 @@ class OutOfRange(NamedTuple):
 
     Attributes:
         path: where it stands, outermost name first.
-        what: what is wrong with it, and the mend.
+        what: what is wrong with it, and the fix.
     """
 
     path: Path
@@ -38,13 +38,13 @@ def number_out_of_range(tree: Any, precision: str) -> OutOfRange | None:
     """
     name = "float64" if precision == "float64" else "float32"
     low, high = (float(bound) for bound in (np.finfo(name).tiny, np.finfo(name).max))
-    mend = "" if name == "float64" else ", or precision = 'float64'"
+    fix = "" if name == "float64" else ", or precision = 'float64'"
     for path, sizes in _sizes(tree, ()):
         most = max(sizes)
         if most > high:
-            return OutOfRange(path, f"{most:.3g} is beyond the range of {name}; take a smaller number{mend}")
+            return OutOfRange(path, f"{most:.3g} is beyond the range of {name}; take a smaller number{fix}")
         if 0 < most < low:
-            return OutOfRange(path, f"{most:.3g} would be 0 in {name}; take a larger number{mend}")
+            return OutOfRange(path, f"{most:.3g} would be 0 in {name}; take a larger number{fix}")
     return None
 
 
@@ -52,7 +52,7 @@ def refuse_numbers_out_of_range(precision: str, **parts: Any) -> None:
     """Refuse a run whose numbers its precision cannot hold.
 
     Raises:
-        ValueError: names the number, by the path that leads to it, and the mend.
+        ValueError: names the number, by the path that leads to it, and the fix.
     """
     found = number_out_of_range(parts, precision)
     if found is not None:

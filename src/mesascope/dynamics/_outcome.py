@@ -29,7 +29,7 @@ _MESSAGES = {
         "start from smaller weights, lower the learning rate or clip the gradient, or, in a flow, tighten rtol and atol"
     ),
     Outcome.NOT_FINITE: (
-        "the loss is infinite or not a number at the start, before any step; no learning rate mends that: start from smaller "
+        "the loss is infinite or not a number at the start, before any step; no learning rate fixes that: start from smaller "
         "weights, take smaller tokens (the scale of the law, the noise), or precision = 'float64'"
     ),
     Outcome.STEP_LIMIT: (

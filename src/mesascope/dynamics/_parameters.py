@@ -1,4 +1,4 @@
-"""Models as real vectors: the coordinates in which flows, descents and roots are computed.
+"""Models as real vectors, the coordinates in which flows, descents and roots are computed; many models as one.
 
 Complex weights become their real and imaginary parts: in these coordinates the gradient of a real loss is the direction
 of ascent, and every solver is right (`jax.grad` in a complex weight gives its conjugate, and implicit ODE solvers are
@@ -7,7 +7,7 @@ wrong on complex states).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -19,6 +19,7 @@ from jax import Array
 from mesascope.models import LinearAttention
 
 Model = TypeVar("Model", bound=eqx.Module)
+Tree = TypeVar("Tree")
 
 
 def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
@@ -40,7 +41,7 @@ def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
         raise TypeError(
             f"model: must be a model with floating-point weights: arrays in the fields of an eqx.Module; got {model!r}"
         )
-    flat = [part.reshape(-1) for leaf in leaves for part in _parts(leaf)]
+    flat = [_numpy_unless_traced(part).reshape(-1) for leaf in leaves for part in _parts(leaf)]
 
     def rebuild(values: Any) -> Model:
         lead, at, built = values.shape[:-1], 0, []
@@ -52,11 +53,12 @@ def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
             built.append(_placed(pieces[0] + 1j * pieces[1] if len(pieces) == 2 else pieces[0]))
         return eqx.combine(jax.tree.unflatten(structure, built), rest)
 
-    return _numpy_unless_traced(flat).concatenate(flat), rebuild
+    traced = any(isinstance(part, jax.core.Tracer) for part in flat)
+    return (jnp if traced else np).concatenate(flat), rebuild
 
 
 def _parts(leaf: Any) -> tuple[Any, ...]:
-    return (leaf.real, leaf.imag) if jnp.iscomplexobj(leaf) else (leaf,)
+    return (leaf.real, leaf.imag) if np.iscomplexobj(leaf) else (leaf,)
 
 
 def _placed(values: Any) -> Any:
@@ -65,23 +67,18 @@ def _placed(values: Any) -> Any:
 
 
 def _numpy_unless_traced(values: Any) -> Any:
-    """Outside of a trace numpy does: every jax operation would be compiled on its own."""
-    return jnp if any(isinstance(value, jax.core.Tracer) for value in values) else np
+    """Outside of a trace as an array of numpy: every jax operation would be compiled on its own."""
+    return values if isinstance(values, jax.core.Tracer) else np.asarray(values)
 
 
 def in_state_precision(model: Model, precision: str) -> Model:
     """The model with its weights in float64, or float32 for all other precisions."""
-    wide = precision == "float64"
+    real, both = ("float64", "complex128") if precision == "float64" else ("float32", "complex64")
 
     def one(leaf: Any) -> Any:
         if not eqx.is_inexact_array(leaf):
             return leaf
-        kind = (
-            ("complex128" if wide else "complex64")
-            if jnp.iscomplexobj(leaf)
-            else ("float64" if wide else "float32")
-        )
-        return jnp.asarray(np.asarray(leaf, kind))
+        return jnp.asarray(np.asarray(leaf, both if jnp.iscomplexobj(leaf) else real))
 
     return jax.tree.map(one, model)
 
@@ -114,7 +111,7 @@ def mask_vector(model: Any, mask: Mask | None) -> Array:
         TypeError: for `"off-diagonal"` on a model other than `LinearAttention`.
     """
     if mask is None:
-        return jnp.asarray(np.ones_like(real_vector(model)[0]))
+        return jax.device_put(np.ones_like(real_vector(model)[0]))
     if isinstance(mask, str):
         if mask != "off-diagonal":
             raise ValueError(f"mask: {mask!r} is unknown; use 'off-diagonal' or a model of zeros and ones")
@@ -133,4 +130,27 @@ def mask_vector(model: Any, mask: Mask | None) -> Array:
     values = np.concatenate([np.real(m).reshape(-1) for m, w in pairs for _ in _parts(w)])
     if not np.isin(values, (0, 1)).all():
         raise ValueError("mask: every entry must be 0 (masked) or 1 (trained)")
-    return jnp.asarray(values, real_vector(model)[0].dtype)
+    return jax.device_put(values.astype(real_vector(model)[0].dtype))
+
+
+def by_structure(trees: Sequence[Any]) -> list[list[int]]:
+    """Which trees differ in numbers only: their places, group by group."""
+    groups: dict[Any, list[int]] = {}
+    for place, tree in enumerate(trees):
+        leaves, structure = jax.tree.flatten(tree)
+        kinds = tuple((leaf.shape, str(leaf.dtype)) if hasattr(leaf, "dtype") else leaf for leaf in leaves)
+        groups.setdefault((structure, kinds), []).append(place)
+    return list(groups.values())
+
+
+def stacked(trees: Sequence[Tree]) -> Tree:
+    """Trees of one structure as one, its arrays stacked along a first axis."""
+    return jax.tree.map(_stack, *trees)
+
+
+def _stack(*leaves: Any) -> Any:
+    if not hasattr(leaves[0], "dtype"):
+        return leaves[0]
+    if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+        return jnp.stack(leaves)
+    return np.stack([np.asarray(leaf) for leaf in leaves])

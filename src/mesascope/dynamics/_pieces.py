@@ -64,18 +64,23 @@ def _intermediate_bytes(jaxpr: Any) -> float:
 
 
 def _equation_bytes(equation: Any) -> float:
-    inner = [
-        value.jaxpr if hasattr(value, "jaxpr") else value
-        for value in jax.tree.leaves(
-            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")
-        )
-        if hasattr(value, "eqns") or hasattr(value, "jaxpr")
-    ]
+    inner = inner_jaxprs(equation)
     if inner:
         return float(equation.params.get("length", 1)) * max(map(_intermediate_bytes, inner))
-    shapes = [out.aval for out in equation.outvars if hasattr(out.aval, "shape")]
-    return float(sum(np.prod(shape.shape, dtype=float) * _itemsize(shape.dtype) for shape in shapes))
+    return float(sum(output_bytes(equation)))
 
 
-def _itemsize(dtype: Any) -> int:
-    return int(getattr(dtype, "itemsize", 8))
+def inner_jaxprs(equation: Any) -> list[Any]:
+    """The jaxprs of a loop, a branch or a call."""
+    leaves = jax.tree.leaves(
+        list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")
+    )
+    return [
+        getattr(leaf, "jaxpr", leaf) for leaf in leaves if hasattr(leaf, "eqns") or hasattr(leaf, "jaxpr")
+    ]
+
+
+def output_bytes(equation: Any) -> list[int]:
+    """Bytes of every array that an equation computes."""
+    arrays = [out.aval for out in equation.outvars if hasattr(out.aval, "dtype")]
+    return [int(np.prod(one.shape, dtype=object)) * int(getattr(one.dtype, "itemsize", 8)) for one in arrays]

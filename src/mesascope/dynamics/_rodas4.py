@@ -70,10 +70,12 @@ class Rodas4(diffrax.AbstractAdaptiveSolver):
             return terms.vf(t0, y, args)
 
         factors = lu_factor(jnp.eye(y0.size) / (_GAMMA * h) - jax.jacfwd(f)(y0))
-        moves: list[Any] = []
-        for i in range(_STAGES):
-            point = y0 + sum(_A[i, j] * moves[j] for j in range(i))
-            pull = sum(_C[i, j] / h * moves[j] for j in range(i))
-            moves.append(jsp.linalg.lu_solve(factors, f(point) + pull))
-        y1 = point + moves[-1]
+        a, c = jnp.asarray(_A, y0.dtype), jnp.asarray(_C, y0.dtype)
+
+        def stage(i: Any, moves: Any) -> Any:  # f is compiled once for all stages
+            move = jsp.linalg.lu_solve(factors, f(y0 + a[i] @ moves) + c[i] @ moves / h)
+            return moves.at[i].set(move)
+
+        moves = jax.lax.fori_loop(0, _STAGES, stage, jnp.zeros((_STAGES, y0.size), y0.dtype))
+        y1 = y0 + a[-1] @ moves + moves[-1]
         return y1, moves[-1], {"y0": y0, "y1": y1}, None, diffrax.RESULTS.successful

@@ -126,7 +126,7 @@ def _sizes(model: eqx.Module) -> list[float]:
 
 
 def run_facts(process: Any, task: Task, settings: TrainingSettings, seed: int) -> dict[str, str]:
-    """What decides every bit of a run and of its evaluations, beside the model and its weights at the start."""
+    """What decides every bit of a run and of its evaluations, apart from the model and its weights at the start."""
     optimizer = settings.optimizer
     named = isinstance(optimizer, Optimizer)
     facts = {

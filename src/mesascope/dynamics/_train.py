@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,7 +15,6 @@ from mesascope.core import Estimate, integer_at_least, named_key, require_x64
 from mesascope.objectives import Task, check_model_reads, check_task
 
 from ._devices import devices_to_share, on_one_device
-from ._held_out import held_out_loss, in_precision
 from ._memory import refuse_large_networks, refuse_large_samples
 from ._number_range import refuse_numbers_out_of_range
 from ._optimizer import Optimizer
@@ -24,8 +23,8 @@ from ._parameters import in_state_precision, real_vector, refuse_weights_not_fin
 from ._progress import Clock, ProgressCallback, TrainingProgress
 from ._run_folder import RunFolder, run_facts
 from ._training_log import TrainingLog
-from ._training_settings import TrainingSettings
-from ._training_steps import TrainingState, TrainingSteps, advance
+from ._training_settings import TrainingSettings, held_out_loss, in_precision
+from ._training_steps import TrainingState, TrainingSteps, advance, advance_together
 
 if TYPE_CHECKING:
     import optax
@@ -147,11 +146,39 @@ def run_training(
 ) -> Training[Model]:
     """`train` with its settings as one value, on so many devices; ends early when `stopped()` at a stop."""
     check_run(process, task, settings)
-    check_model(model, process, settings)
-    start = checked_start(model, settings.precision)
-    seed = integer_at_least("seed", seed, 0)
+    tell = None if progress is None else lambda seed, now: progress(now)
+    return train_together([model], process, task, [seed], settings, tell, checkpoint, stopped, devices)[0]
+
+
+def train_together(
+    models: list[Model],
+    process: Any,
+    task: Task,
+    seeds: list[int],
+    settings: TrainingSettings,
+    progress: Callable[[int, TrainingProgress], None] | None = None,
+    checkpoint: str | Path | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    devices: int = 1,
+) -> list[Training[Model]]:
+    """Runs in step with each other, several as one `vmap`; one that fails stays where it was, the others go on.
+
+    Only a single run keeps checkpoints, and divides its batches among devices.
+    """
+    check_model(models[0], process, settings, len(models))
+    starts = [checked_start(model, settings.precision) for model in models]
+    seeds = [integer_at_least("seed", seed, 0) for seed in seeds]
+    how = (process, task, settings.transformation(), settings.batch, settings.precision, settings.average)
     with in_precision(settings.precision):
-        return _Run(start, process, task, settings, seed, checkpoint, devices).run(progress, stopped)
+        steps = TrainingSteps(*how, devices)
+        runs = [_Run(start, seed, settings, steps) for start, seed in zip(starts, seeds, strict=True)]
+        if checkpoint is None:
+            return _Loop(runs).run(progress, stopped)
+        (run,) = runs
+        folder = RunFolder(Path(checkpoint), run.model, run_facts(process, task, settings, run.seed))
+        with folder.held():
+            run.resume(folder)
+            return _Loop(runs).run(progress, stopped)
 
 
 def check_run(process: Any, task: Task, settings: TrainingSettings) -> None:
@@ -178,104 +205,64 @@ def checked_start(model: Model, precision: str) -> Model:
 
 
 class _Run(Generic[Model]):
-    """One training run: steps from stop to stop, and what is done there."""
+    """One training run: its state, and what is done at a stop."""
 
-    def __init__(
-        self,
-        model: Model,
-        process: Any,
-        task: Task,
-        settings: TrainingSettings,
-        seed: int,
-        checkpoint: Any,
-        devices: int,
-    ):
-        self.model, self.process, self.task, self.settings, self.seed = model, process, task, settings, seed
+    def __init__(self, model: Model, seed: int, settings: TrainingSettings, steps: TrainingSteps):
+        self.model, self.seed, self.settings, self.steps = model, seed, settings, steps
         self.key = named_key(seed, "train")
-        self.steps = TrainingSteps(
-            process,
-            task,
-            settings.transformation(),
-            settings.batch,
-            settings.precision,
-            settings.average,
-            devices,
-        )
-        self.state, self.taken, self.log = self.steps.start(model), 0, TrainingLog()
+        self.state, self.taken, self.log = steps.start(model), 0, TrainingLog()
         self.failure: Outcome | None = None
         self.evaluated: tuple[int, Estimate] | None = None
         self.folder: RunFolder | None = None
         self.checkpoint: Path | None = None
-        if checkpoint is not None:
-            self.folder = RunFolder(Path(checkpoint), model, run_facts(process, task, settings, seed))
 
-    def run(self, progress: ProgressCallback | None, stopped: Callable[[], bool]) -> Training[Model]:
-        """Take the steps that are left."""
-        with nullcontext() if self.folder is None else self.folder.held():
-            self._resume()
-            with suppress(KeyboardInterrupt):
-                for now in self._records(stopped):
-                    if progress is not None:
-                        progress(now)
-            return self._finished()
+    @property
+    def goes_on(self) -> bool:
+        """Whether there are steps left to take."""
+        return self.failure is None and self.taken < self.settings.steps
 
-    def _resume(self) -> None:
-        if self.folder is not None:
-            self.taken, self.state, self.log = self.folder.resume(self.state, self.settings.steps)
-            self.checkpoint = self.folder.file(self.taken) if self.taken else None
+    @property
+    def total(self) -> Any:
+        """The sum of the losses since the last record."""
+        return jnp.asarray(self.log.pending, self.state.vector.dtype)
 
-    def _records(self, stopped: Callable[[], bool]) -> Iterator[TrainingProgress]:
-        """Advance from stop to stop, until the end or until something is not finite."""
-        settings, clock = self.settings, Clock()
-        while self.taken < settings.steps and not stopped():
-            self._advance()
-            if self.failure:
-                return
-            if settings.is_due(settings.record_every, self.taken):
-                self.log.record(self.taken)
-            if settings.is_due(settings.checkpoint_every, self.taken):
-                self._save()
-            if self.taken == settings.steps:
-                self._close()
-            if self.log.steps and self.log.steps[-1] == self.taken:
-                yield clock.read(self.taken, settings.steps, self.log.losses[-1])
+    def resume(self, folder: RunFolder) -> None:
+        """Go on from the last checkpoint in a folder, and write the next ones there."""
+        self.folder = folder
+        self.taken, self.state, self.log = folder.resume(self.state, self.settings.steps)
+        self.checkpoint = folder.file(self.taken) if self.taken else None
 
-    def _advance(self) -> None:
-        """Go to the next stop, evaluation there included: an interruption undoes all of it or nothing."""
-        settings, stop = self.settings, self.settings.next_stop(self.taken)
-        moved, total = self._moved(stop - self.taken)
+    def move(self, stop: int, moved: TrainingState, total: Any) -> bool:
+        """Go to a stop, evaluation there included: an interruption undoes all of it or nothing; False if not finite."""
         if not bool(jnp.isfinite(moved.vector).all() & jnp.isfinite(total)):
-            self.failure = self._reason()
-            return
-        due = settings.is_due(settings.evaluate_every, stop)
-        if due or stop == settings.steps:
+            return False
+        due = self.settings.is_due(self.settings.evaluate_every, stop)
+        if due or stop == self.settings.steps:
             loss = self._evaluate(stop, moved)
             if not bool(jnp.isfinite(loss.value)):  # finite weights of which nothing good can be said
-                self.failure = self._reason()
-                return
+                return False
         if due:
             self.log.evaluate(stop, float(loss.value), float(loss.standard_error))
         self.log.add(float(total), stop - self.taken)
         self.state, self.taken = moved, stop
+        return True
 
-    def _moved(self, count: int) -> tuple[TrainingState, Any]:
-        """The state after so many more steps, and the sum of the losses since the last record."""
-        total = jnp.asarray(self.log.pending, self.state.vector.dtype)
-        taken = jnp.asarray(self.taken)
-        moved = advance(self.steps, self.model, self.state, total, self.key, taken, jnp.asarray(count))
-        return on_one_device(moved) if self.steps.devices > 1 else moved
-
-    def _reason(self) -> Outcome:
-        """Why the steps from here did not stay finite: the first batch's loss tells whether steps are to blame at all."""
-        if self.taken == 0 and not bool(jnp.isfinite(self._moved(1)[1])):
-            return Outcome.NOT_FINITE
-        return Outcome.DIVERGED
+    def record(self) -> bool:
+        """Record and save what is due at this stop; whether the loss was recorded."""
+        if self.settings.is_due(self.settings.record_every, self.taken):
+            self.log.record(self.taken)
+        if self.settings.is_due(self.settings.checkpoint_every, self.taken):
+            self._save()
+        if self.taken == self.settings.steps:
+            self._close()
+        return bool(self.log.steps) and self.log.steps[-1] == self.taken
 
     def _evaluate(self, taken: int, state: TrainingState) -> Estimate:
         """The held-out loss of these weights, computed once for every number of steps."""
         if self.evaluated is None or self.evaluated[0] != taken:
-            model = self._model(state.vector)
-            self.evaluated = taken, held_out_loss(model, self.process, self.task, self.settings, self.seed)
+            process, task = self.steps.process, self.steps.task
+            loss = held_out_loss(self._model(state.vector), process, task, self.settings, self.seed)
+            self.evaluated = taken, loss
         return self.evaluated[1]
 
     def _save(self) -> None:
@@ -290,7 +277,8 @@ class _Run(Generic[Model]):
     def _model(self, vector: Any) -> Model:
         return real_vector(self.model)[1](vector)
 
-    def _finished(self) -> Training[Model]:
+    def finished(self) -> Training[Model]:
+        """What the run came to."""
         self._close()
         average = self.state.average
         return Training(
@@ -298,11 +286,51 @@ class _Run(Generic[Model]):
             None if average is None else self._model(average),
             *self.log.arrays(),
             self._evaluate(self.taken, self.state),
-            self._result(),
+            self.failure or (Outcome.INTERRUPTED if self.goes_on else Outcome.FINISHED),
             self.checkpoint,
         )
 
-    def _result(self) -> Outcome:
-        if self.failure:
-            return self.failure
-        return Outcome.FINISHED if self.taken == self.settings.steps else Outcome.INTERRUPTED
+
+class _Loop(Generic[Model]):
+    """From stop to stop, with one run or many."""
+
+    def __init__(self, runs: list[_Run[Model]]):
+        self._runs, self._settings, self._steps = runs, runs[0].settings, runs[0].steps
+
+    def run(
+        self, progress: Callable[[int, TrainingProgress], None] | None, stopped: Callable[[], bool]
+    ) -> list[Training[Model]]:
+        """Take the steps that are left."""
+        with suppress(KeyboardInterrupt):
+            for run, now in self._records(stopped):
+                if progress is not None:
+                    progress(run.seed, now)
+        return [run.finished() for run in self._runs]
+
+    def _records(self, stopped: Callable[[], bool]) -> Iterator[tuple[_Run[Model], TrainingProgress]]:
+        settings, clock = self._settings, Clock()
+        while (going := [run for run in self._runs if run.goes_on]) and not stopped():
+            taken = going[0].taken
+            self._advance(taken, settings.next_stop(taken))
+            for run in going:
+                if not run.failure and run.record():
+                    yield run, clock.read(run.taken, settings.steps, run.log.losses[-1])
+
+    def _advance(self, taken: int, stop: int) -> None:
+        moved = self._moved(taken, stop - taken)
+        failed = [i for i, run in enumerate(self._runs) if run.goes_on and not run.move(stop, *moved[i])]
+        # the first batch's loss tells whether steps are to blame at all
+        first = self._moved(0, 1) if failed and taken == 0 else None
+        for i in failed:
+            begins = first is None or bool(jnp.isfinite(first[i][1]))
+            self._runs[i].failure = Outcome.DIVERGED if begins else Outcome.NOT_FINITE
+
+    def _moved(self, taken: int, count: int) -> list[tuple[TrainingState, Any]]:
+        """Of every run the state after so many more steps, and the sum of the losses since the last record."""
+        runs, numbers = self._runs, (jnp.asarray(taken), jnp.asarray(count))
+        if len(runs) > 1:
+            each = [(run.state, run.total, run.key) for run in runs]
+            return advance_together(self._steps, runs[0].model, each, *numbers)
+        (run,) = runs
+        moved = advance(self._steps, run.model, run.state, run.total, run.key, *numbers)
+        return [on_one_device(moved) if self._steps.devices > 1 else moved]

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,9 +18,7 @@ from jax import Array
 from mesascope.core import integer_at_least, named_key
 from mesascope.objectives import Task
 
-from ._progress import ProgressCallback
-from ._train import Training, check_run, run_training
-from ._train_together import train_together
+from ._train import Training, check_run, run_training, train_together
 from ._training_settings import TrainingSettings
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -73,7 +72,7 @@ def train_many(
 
     def run(seed: int) -> Training[Model]:
         folder = None if checkpoint is None else Path(checkpoint) / f"seed-{seed}"
-        report = None if progress is None else _for_seed(progress, seed)
+        report = None if progress is None else partial(progress, seed)
         with jax.enable_x64(wide):  # a mode entered by `with` does not reach other threads
             return run_training(make(keys[seed]), process, task, chosen, seed, folder, report, stop.is_set)
 
@@ -105,10 +104,6 @@ def _checked_seeds(seeds: Any) -> list[int]:
     if not numbers or len(set(numbers)) != len(numbers):
         raise ValueError(f"seeds: must be distinct, at least one, got {numbers}")
     return numbers
-
-
-def _for_seed(progress: Callable[[int, Any], None], seed: int) -> ProgressCallback:
-    return lambda now: progress(seed, now)
 
 
 def _checked_settings(settings: dict[str, Any]) -> TrainingSettings:

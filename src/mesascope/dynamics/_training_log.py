@@ -30,7 +30,7 @@ class TrainingLog:
     pending_steps: int = 0
 
     def add(self, total: float, count: int) -> None:
-        """Take note of `count` more steps, and the sum of the losses since the last record."""
+        """Add `count` steps; `total` is the sum of the losses since the last record."""
         self.pending = total
         self.pending_steps += count
 
@@ -42,7 +42,7 @@ class TrainingLog:
             self.pending, self.pending_steps = 0.0, 0
 
     def evaluate(self, step: int, value: float, error: float) -> None:
-        """Take note of the held-out loss after `step` steps."""
+        """Add the held-out loss after `step` steps."""
         self.evaluated.append(step)
         self.values.append(value)
         self.errors.append(error)

@@ -121,15 +121,15 @@ advance = eqx.filter_jit(TrainingSteps.advance)
 def advance_together(
     steps: TrainingSteps,
     model: eqx.Module,
-    states: TrainingState,
-    totals: Array,
-    keys: Array,
+    runs: list[tuple[TrainingState, Array, Array]],
     taken: Array,
     count: Array,
-) -> tuple[TrainingState, Array]:
-    """Many runs in one call: states, totals, keys and results carry the runs on their first axis."""
-    together = jax.vmap(partial(steps.advance, model), in_axes=(0, 0, 0, None, None))
-    return together(states, totals, keys, taken, count)
+) -> list[tuple[TrainingState, Array]]:
+    """Many runs in one call: state, total and key of each."""
+    state, total, key = jax.tree.map(lambda *each: jnp.stack(each), *runs)
+    one = partial(steps.advance, model, taken=taken, count=count)
+    moved = jax.vmap(one)(state, total, key)
+    return [jax.tree.map(lambda each, i=i: each[i], moved) for i in range(len(runs))]
 
 
 def _real_gradient(gradient: Any) -> Array:

@@ -114,7 +114,7 @@ def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> Exa
         quadratic = moment_plan("quadratic", squared, joint, dim)
         cross = moment_plan("cross", single, joint, dim)
         constant = total / 2 * dim * float(law.joint_moment((2,), dim))
-        return ExactObjective(quadratic, cross, jnp.asarray(constant), None, dim, normalizer)
+        return ExactObjective(quadratic, cross, jax.device_put(np.asarray(constant)), None, dim, normalizer)
     quadratic = moment_plan("quadratic", squared, None, dim)
     cross = moment_plan("cross", single, None, dim)
     terms = law.product_terms(dim)
@@ -122,9 +122,9 @@ def _prepare(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> Exa
     moments = np.array([[[float(m) for m in one] for one in term.moments] for term in terms])
     constant = total / 2 * float(probabilities @ moments[:, :, 2].sum(1))
     types = sorted({kind for plan in (quadratic, cross) for kind in _types_used(plan)})
-    weights = {kind: jnp.asarray(np.prod([moments[:, :, n] for n in kind], axis=0)) for kind in types}
-    mixture = jnp.asarray(probabilities), weights
-    return ExactObjective(quadratic, cross, jnp.asarray(constant), mixture, dim, normalizer)
+    weights = {kind: jax.device_put(np.prod([moments[:, :, n] for n in kind], axis=0)) for kind in types}
+    mixture = jax.device_put(np.asarray(probabilities)), weights
+    return ExactObjective(quadratic, cross, jax.device_put(np.asarray(constant)), mixture, dim, normalizer)
 
 
 def _types_used(plan: Plan) -> set[tuple[int, ...]]:

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jax import Array
 
@@ -145,7 +145,9 @@ def _form(name: str, terms: dict[Features, np.ndarray], labels: tuple[int, ...])
         a, k, z = (side.index(feature) for side, feature in zip(features, chosen, strict=True))
         coefficients[a, :, k, :, z, :] += values
     sizes = [len(side) * width for side, width in zip(features, labels, strict=True)]
-    return Form(jnp.asarray(coefficients.reshape(sizes)), name, features)
+    return Form(
+        jax.device_put(coefficients.reshape(sizes)), name, features
+    )  # `jnp.asarray` would be compiled
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ from ._krawczyk import NotProvedError, polished
 from ._question import Proved, Question, diagonal_places, diagonal_point
 from ._statement import statement
 
-_MOST_DIGITS = 1000
+_MAX_DIGITS = 1000
 _EXPLICIT_STEPS = 20_000  # enough wherever the landscape is not flat
 _COARSE = 1e-6  # along what is flat: what is proved does not depend on the way there
 _GUARD_DIGITS = 3  # of the centre, beyond those of the radius
-_NEAR = Fraction(1, 10**6)  # flows come to rest much nearer to where they end
+_NEAR = Fraction(1, 10**6)  # flows stop much nearer to where they end
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def certify(
     if any(np.iscomplexobj(weights) for weights in (model.w_kq, model.w_pv)):
         raise TypeError("model: certificates are about real weights, and these are complex")
     digits = integer_at_least("digits", digits, 10)
-    if digits > _MOST_DIGITS:
-        raise ValueError(f"digits: at most {_MOST_DIGITS}, got {digits}")
+    if digits > _MAX_DIGITS:
+        raise ValueError(f"digits: at most {_MAX_DIGITS}, got {digits}")
     require_exact(process, task)
     question = Question(process, task, model.normalizer, mask)
     _check_masked(question, model)
@@ -106,7 +106,9 @@ def certify(
     if flow.result is Outcome.INTERRUPTED:
         raise KeyboardInterrupt
     if not flow.converged:
-        raise NotProvedError(f"the flow did not come to rest ({flow.result.value}); take another start")
+        raise NotProvedError(
+            f"the flow did not reach a steady state ({flow.result.value}); take another start"
+        )
     return certify_near(question, np.asarray(real_vector(flow.model)[0]), digits)
 
 
@@ -136,7 +138,7 @@ def _degenerate_point(question: Question, near: Sequence[Fraction]) -> Certifica
     None unless the guess lies on its orbit, up to rounding, and the point is not isolated: else the test of Krawczyk is what
     should have proved it.
     """
-    product, where = question.named_product(), question.where()
+    product, where = question.theorem_product(), question.where()
     if product is None:
         return None
     a, b = diagonal_places(question.process.dim)

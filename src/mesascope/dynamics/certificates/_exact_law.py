@@ -8,12 +8,12 @@ from typing import Any
 
 from mesascope.processes import DiagonalUnitary, Moments, NextToken
 
-_MEANT = 12  # digits that somebody writes down
+_MEANT = 12  # digits of a number that was typed
 _WHOLE = 2**53  # floats below it that are integers are exactly what was written
 
 
 def require_exact(process: Any, task: Any) -> None:
-    """Refuse parameters that are floats: 0.1 is not one tenth, and nobody means the number that it is.
+    """Refuse parameters that are floats: 0.1 is not one tenth, and the number that it is was hardly meant.
 
     Raises:
         TypeError: another process or task.
@@ -32,10 +32,10 @@ def _refuse_rounded_moments(path: str, law: Moments) -> None:
     """Floats among moments let a law pass that misses existence by rounding; without one the law itself decided exactly."""
     for order, moment in enumerate(law.moments):
         if isinstance(moment, float):
-            raise ValueError(f"{path}.moments[{order}]: {moment!r} is a float; {_mend(moment)}")
+            raise ValueError(f"{path}.moments[{order}]: {moment!r} is a float; {_fix(moment)}")
 
 
-def _mend(value: float) -> str:
+def _fix(value: float) -> str:
     """How to give what was probably meant: the shortest decimal, unless it has so many digits that it stands for a root."""
     meant = Fraction(repr(value))
     if len(str(meant.numerator).rstrip("0")) <= _MEANT:
@@ -52,7 +52,7 @@ def _mend(value: float) -> str:
 def _refuse_floats(path: str, value: Any) -> None:
     if isinstance(value, float) and not (value.is_integer() and abs(value) < _WHOLE):
         raise ValueError(
-            f"{path}: {value!r} is a float, which stands for a number with 53 bits; {_mend(value)}"
+            f"{path}: {value!r} is a float, which stands for a number with 53 bits; {_fix(value)}"
         )
     if isinstance(value, Moments):
         _refuse_rounded_moments(path, value)

@@ -46,8 +46,8 @@ def prove_exactly(question: Question, theta: Sequence[Fraction]) -> Proved:
     inertia = exact_inertia([[curvature[n][m] for m in free] for n in free])
     value = as_fraction(loss.value([as_fmpq(entry) for entry in theta]))
     products = [theta[n] * theta[m] for n, m in zip(*diagonal_places(loss.dim), strict=True)]
-    named = question.named_product()
-    reached = named is not None and all(product == named for product in products)
+    limit = question.theorem_product()
+    reached = limit is not None and all(product == limit for product in products)
     return Proved(
         Fraction(0),
         None,
@@ -55,7 +55,7 @@ def prove_exactly(question: Question, theta: Sequence[Fraction]) -> Proved:
         question.unused,
         (value, value),
         tuple((p, p) for p in products),
-        named if reached else None,
+        limit if reached else None,
     )
 
 

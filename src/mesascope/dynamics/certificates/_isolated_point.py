@@ -17,7 +17,7 @@ _GUARD_BITS = 96  # beyond the digits asked for: the condition of the Hessian, s
 
 
 def prove_isolated(question: Question, centre: Sequence[Fraction], radius: Fraction) -> Proved:
-    """Prove what there is to prove about the critical point near a centre, from the loss alone.
+    """Prove what can be proved about the critical point near a centre, from the loss alone.
 
     Raises:
         NotProvedError: a test does not pass, which says nothing about whether the statement holds.
@@ -68,7 +68,7 @@ def _theorem(
     0 is checked exactly. Scaled to the conserved quantities of the centre it lies in the box, where there is one only.
     """
     dim = question.process.dim
-    product, groups = question.named_product(), _groups(dim, where)
+    product, groups = question.theorem_product(), _groups(dim, where)
     if product is None or groups is None:
         return None
     a, b = diagonal_places(dim)

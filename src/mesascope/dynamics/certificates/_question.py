@@ -62,7 +62,7 @@ class Question:
         scalings = tuple(tuple(v[n] for n in free) for v in loss.scalings())
         return Slice(loss.over(arb), free, _independent(scalings))
 
-    def named_product(self) -> Fraction | None:
+    def theorem_product(self) -> Fraction | None:
         """The a_j b_j of Theorem 4.1, or of Theorem 4.3 with the mask; None if neither speaks, or says 0."""
         try:
             product = limit_product(
@@ -77,7 +77,7 @@ class Question:
 
     @property
     def theorem(self) -> str:
-        """Where the named product is stated: by the paper, or by its generalization in `theory.zheng2024`."""
+        """Where the product is stated: by the paper, or by its generalization in `theory.zheng2024`."""
         papers_own = self.task.weights is None and self.normalizer == "t-1"
         if papers_own and self.mask is None:
             return "the value of Theorem 4.1 of zheng2024"

@@ -11,8 +11,8 @@ from ._critical_points import critical_points as critical_points
 from ._invariant_manifold import BLOCKS as BLOCKS
 from ._invariant_manifold import InvariantManifold as InvariantManifold
 from ._invariant_manifold import ReducedLinearAttention as ReducedLinearAttention
-from ._observed_rate import observed_rate as observed_rate
 from ._stability import Stability as Stability
+from ._stability import observed_rate as observed_rate
 from ._stability import stability as stability
 from ._symmetry import Symmetries as Symmetries
 from ._symmetry import symmetries as symmetries

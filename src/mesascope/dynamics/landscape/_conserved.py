@@ -13,8 +13,7 @@ from mesascope.processes import NextToken
 
 from .._flow import Flow
 from .._parameters import Mask, real_vector
-from ._landscape import landscape_of
-from ._observed_rate import real_vectors
+from ._landscape import landscape_of, real_vectors
 from ._symmetry import Symmetries, find_symmetries
 
 _ROUNDING = 1e-9
@@ -73,7 +72,7 @@ def conserved_quantities(
         process: what generates the sequences.
         task: horizon and weights of the context lengths.
         engine: how the expectation is computed; `ExactMoments()` by default.
-        mask: entries that are held (see `Mask`); then only sums of squares are looked for.
+        mask: masked entries (see `Mask`); then only sums of squares are looked for.
 
     Raises:
         ValueError, TypeError: as `gradient_flow`; ValueError when 64-bit mode is off.
@@ -89,8 +88,8 @@ def symmetric_generators(known: Symmetries) -> np.ndarray:
         return found
     skew = (found - np.swapaxes(found, 1, 2)).reshape(len(found), -1)
     values, basis = np.linalg.eigh(skew @ skew.T)
-    kept = basis[:, values <= _ROUNDING * max(1.0, values[-1])].T
-    made = np.tensordot(kept, found, 1)
+    symmetric = basis[:, values <= _ROUNDING * max(1.0, values[-1])].T
+    made = np.tensordot(symmetric, found, 1)
     return (made + np.swapaxes(made, 1, 2)) / 2
 
 

@@ -1,4 +1,4 @@
-"""From a guess, or a flow's end, to the critical point beside it."""
+"""From a guess, or a flow's end, to the critical point near it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def critical_point(
         process: what generates the sequences.
         task: horizon and weights of the context lengths.
         engine: how the expectation is computed; `ExactMoments()` by default.
-        mask: entries that are held (see `Mask`).
+        mask: masked entries (see `Mask`).
         tolerance: on the residual (see `CriticalPoint`).
         max_steps: limit on Newton steps.
 

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy  # its parts are imported where they are first used: half a second, which few programs need
 from jax import Array
 
 from mesascope.core import finite_positive, integer_at_least
@@ -20,13 +21,13 @@ from ._conserved import symmetric_generators
 from ._critical_point import loss_unit
 from ._landscape import Landscape, landscape_of, natural_size
 from ._newton import NULL, newton
-from ._orbits import balanced, same_predictions
 from ._stability import Stability, stability_at
 from ._symmetry import Symmetries, find_symmetries
 
 Model = TypeVar("Model", bound=LinearAttentionModel)
 _SMALLEST, _LARGEST = 0.05, 3.0
 _ROUNDS, _FOLLOWED, _POLISHED, _RADIUS, _NUDGE = 4, 40, 30, 0.3, 0.1
+_BALANCINGS, _LONGEST, _BALANCED = 30, 1.0, 1e-14
 _SAME_LOSS, _SAME_POINT, _SAME_SPECTRUM = 1e-9, 1e-5, 1e-6
 
 
@@ -62,7 +63,7 @@ class CriticalPoints(eqx.Module, Generic[Model]):
     Attributes:
         points: distinct critical points, by rising loss, then index.
         starts: number of starts.
-        lost: how many of them led to no critical point within the tolerance (most often they end beside degenerate ones).
+        lost: how many of them led to no critical point within the tolerance (most often they end near degenerate ones).
     """
 
     points: tuple[FoundPoint[Model], ...]
@@ -83,8 +84,8 @@ def critical_points(
 ) -> CriticalPoints[Model]:
     """Look for the critical points of the objective from many starts: minima, and saddles of every low index.
 
-    Three quarters of the starts are Gaussian weights of several sizes (small ones start beside the saddle at 0), the
-    others lie beside points found so far. From each, a step descends along all eigenvectors of the Hessian but the k lowest,
+    Three quarters of the starts are Gaussian weights of several sizes (small ones start near the saddle at 0), the
+    others lie near points found so far. From each, a step descends along all eigenvectors of the Hessian but the k lowest,
     and climbs along those: this leads to saddles of index k, with k = 0, 1, … in turn. Newton's method ends it. Finding is no
     proof that there are no others.
 
@@ -94,7 +95,7 @@ def critical_points(
         task: horizon and weights of the context lengths.
         starts: number of starts, rounded up to a multiple of 4.
         engine: how the expectation is computed; `ExactMoments()` by default.
-        mask: entries that are held (see `Mask`).
+        mask: masked entries (see `Mask`).
         seed: of the starts.
         tolerance: on the residual (see `CriticalPoint`).
 
@@ -135,29 +136,29 @@ class _Search:
         return self._size * sizes * self._rng.normal(size=(count, len(self._landscape.start)))
 
     def nudged(self, count: int) -> np.ndarray:
-        """Weights beside points found so far, (count, n)."""
+        """Weights near points found so far, (count, n)."""
         if not self._found:
             return self.gaussian(count)
         base = np.stack([self._found[i % len(self._found)][0] for i in range(count)])
         return base + _NUDGE * self._size * self._rng.normal(size=base.shape)
 
     def add(self, guesses: np.ndarray) -> None:
-        """Go from every guess to a critical point, and take note of it."""
+        """Go from every guess to a critical point, and add it."""
         placed = self._landscape.placed(jnp.asarray(guesses))
         indices = jnp.asarray(np.arange(len(guesses)) % self._indices)
         near = _follow(self._landscape, placed, indices, jnp.asarray(_RADIUS * self._size))
         ends = jax.device_get(newton(self._landscape, near, self._unit, _POLISHED))
         left = ends.residuals[np.arange(len(guesses)), ends.steps]
         for vector in ends.vector[left <= self._tolerance]:
-            self._note(balanced(vector, self._generators))
+            self._merge(_balanced(vector, self._generators))
         self.lost += int(np.sum(~(left <= self._tolerance)))
 
-    def _note(self, vector: np.ndarray) -> None:
+    def _merge(self, vector: np.ndarray) -> None:
         now = stability_at(self._landscape, vector, self._known)
         for i, (other, its, count) in enumerate(self._found):
             if self._same(vector, now, other, its):
-                kept = (vector, now) if _rank(now) > _rank(its) else (other, its)
-                self._found[i] = (*kept, count + 1)
+                first = (vector, now) if _rank(now) > _rank(its) else (other, its)
+                self._found[i] = (*first, count + 1)
                 return
         self._found.append((vector, now, 1))
 
@@ -166,7 +167,7 @@ class _Search:
             return False
         if now.degenerate or its.degenerate:
             return bool(now.degenerate and its.degenerate)
-        return now.index == its.index and same_predictions(
+        return now.index == its.index and _same_predictions(
             self._heads(vector), self._heads(other), _SAME_POINT
         )
 
@@ -215,3 +216,45 @@ def _follow(landscape: Landscape, guesses: Array, indices: Array, radius: Array)
         return jax.lax.fori_loop(0, _FOLLOWED, step, guess)
 
     return jax.lax.map(one, (guesses, indices))
+
+
+def _balanced(vector: np.ndarray, generators: np.ndarray) -> np.ndarray:
+    """The shortest vector of the orbit of θ under the symmetric generators: where every θᵀS_iθ = 0.
+
+    The length is convex along exp(sS)θ, so that there is one such point up to rotations (Kempf and Ness); Newton's method on
+    θᵀS_iθ finds it. Where the orbit reaches its least length only in the limit, θ itself is returned.
+
+    Args:
+        vector: θ, shape (n,).
+        generators: orthonormal S_i, shape (r, n, n).
+    """
+    shortest = vector
+    for _ in range(_BALANCINGS if len(generators) else 0):
+        moved = generators @ shortest
+        values = moved @ shortest
+        if np.abs(values).max() <= _BALANCED * float(shortest @ shortest):
+            return shortest
+        step = np.linalg.lstsq(2 * moved @ moved.T, values, rcond=1e-12)[0]
+        step *= min(1.0, _LONGEST / np.linalg.norm(step))
+        shortest = scipy.linalg.expm(-np.tensordot(step, generators, 1)) @ shortest
+    return vector
+
+
+def _same_predictions(one: Any, other: Any, tolerance: float) -> bool:
+    """Whether two models of linear attention, or equal weights, predict the same: Σ_h W^PV_h ⊗ W^KQ_h is equal.
+
+    Args:
+        one: W^KQ and W^PV of every head, shapes (heads, 2d, 2d) and (heads, d, 2d).
+        other: likewise.
+        tolerance: on the difference of the tensors, relative to the larger one.
+    """
+    own, its, mixed = _product(one, one), _product(other, other), _product(one, other)
+    return own + its - 2 * mixed <= max(tolerance**2 * max(own, its), 1e-14 * max(own, its))
+
+
+def _product(one: Any, other: Any) -> float:
+    """The real inner product of the tensors Σ_h W^PV_h ⊗ W^KQ_h."""
+    (kq, pv), (its_kq, its_pv) = one, other
+    keys = np.einsum("hij,gij->hg", kq.conj(), its_kq)
+    values = np.einsum("hij,gij->hg", pv.conj(), its_pv)
+    return float(np.real(np.sum(keys * values)))

@@ -18,7 +18,7 @@ from mesascope.core import require_x64
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 
-from .._flow import masked_gradient
+from .._integrate import masked_gradient
 from .._parameters import Mask, mask_vector, real_vector
 
 _DOUBLINGS = np.arange(-60.0, 61.0)
@@ -69,7 +69,7 @@ class Landscape(eqx.Module):
 def landscape_of(
     what: str, model: eqx.Module, process: Any, task: NextToken, engine: Engine | None, mask: Mask | None
 ) -> Landscape:
-    """The landscape that a verb speaks about.
+    """The landscape that a function works on.
 
     Raises:
         ValueError: when 64-bit mode is off: curvatures in single precision say nothing; as `mask_vector`.
@@ -113,3 +113,8 @@ def natural_size(landscape: Landscape, seed: int = 0) -> float:
 @eqx.filter_jit
 def _along(landscape: Landscape, direction: Array, sizes: Array) -> Array:
     return jax.lax.map(lambda s: landscape.loss(landscape.placed(s * direction)), sizes)
+
+
+def real_vectors(models: Any) -> np.ndarray:
+    """Weights stacked along their first axis as real vectors, shape (k, n)."""
+    return np.asarray(jax.vmap(lambda one: real_vector(one)[0])(eqx.filter(models, eqx.is_inexact_array)))

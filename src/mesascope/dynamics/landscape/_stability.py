@@ -1,4 +1,4 @@
-"""What a critical point is: its Hessian spectrum, apart from the symmetries."""
+"""What a critical point is: its Hessian spectrum, without the symmetries; and how fast flows approach it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ import numpy as np
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
 
-from .._parameters import Mask
+from .._flow import Flow
+from .._parameters import Mask, mask_vector
 from ._critical_point import loss_unit
-from ._landscape import Landscape, landscape_of, loss_gradient_hessian
+from ._landscape import Landscape, gradients, landscape_of, loss_gradient_hessian, real_vectors
 from ._newton import FLAT, residual
 from ._symmetry import Symmetries, find_symmetries
 
 Model = TypeVar("Model", bound=eqx.Module)
 _CRITICAL = 1e-6
+_LAST, _FEWEST = 1e2, 3
 
 
 class Stability(eqx.Module, Generic[Model]):
@@ -81,7 +83,7 @@ def stability(
         process: what generates the sequences.
         task: horizon and weights of the context lengths.
         engine: how the expectation is computed; `ExactMoments()` by default.
-        mask: entries that are held (see `Mask`); they have no directions.
+        mask: masked entries (see `Mask`); they have no directions.
 
     Raises:
         ValueError: where the gradient does not vanish; when 64-bit mode is off.
@@ -129,3 +131,36 @@ def _kind(negative: int, positive: int, degenerate: int) -> str:
     if degenerate:
         return "degenerate"
     return "maximum" if negative else "minimum"
+
+
+def observed_rate(flow: Flow[Any], mask: Mask | None = None) -> float:
+    """The rate r of ‖∇L‖ ~ e^{−rt} at the end of a flow, fitted to its saved points.
+
+    Fitted is log‖∇L‖ over the time in which it falls by its last factor of 100: faster parts of the approach have died
+    away by then as far as they can. `Stability.convergence_rate` is what it tends to along a generic flow; a flow on an
+    invariant manifold sees only the curvatures along it.
+
+    Args:
+        flow: one that reached a steady state.
+        mask: of the flow.
+
+    Raises:
+        ValueError: for a flow that is not in a steady state, or with fewer than 3 saved points in that time.
+    """
+    if not flow.converged:
+        raise ValueError(
+            "flow: not in a steady state, so that it has no final rate; let it run until='steady-state'"
+        )
+    landscape = Landscape(flow.objective, flow.model, mask_vector(flow.model, mask))
+    slopes = gradients(landscape, jnp.asarray(real_vectors(flow.trajectory)))
+    norms = np.linalg.norm(np.asarray(slopes), axis=1)
+    before = np.flatnonzero(norms > _LAST * norms[-1])
+    last = slice(before[-1] + 1 if len(before) else 0, None)
+    times = flow.times[last]
+    if len(times) < _FEWEST or norms[-1] == 0:
+        raise ValueError(
+            f"flow: {len(times)} saved points in the last factor of 100 of the gradient, at least {_FEWEST} are needed; "
+            "start farther away, or raise saves"
+        )
+    line = np.polynomial.Polynomial.fit(times, np.log(norms[last]), 1).convert()
+    return -float(line.coef[1])

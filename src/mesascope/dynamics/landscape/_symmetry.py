@@ -66,7 +66,7 @@ def symmetries(
         process: what generates the sequences.
         task: horizon and weights of the context lengths.
         engine: how the expectation is computed; `ExactMoments()` by default.
-        mask: entries that are held (see `Mask`); then only scalings of the others are looked for.
+        mask: masked entries (see `Mask`); then only scalings of the others are looked for.
         seed: of the random points.
 
     Raises:

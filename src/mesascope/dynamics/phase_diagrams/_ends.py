@@ -1,7 +1,7 @@
 """Which flows ended at the same critical point.
 
 A layer of linear attention acts through S = Σ_h W^PV_h ⊗ W^KQ_h alone, and so does its loss. S does not change under
-(W^KQ, W^PV) → (sW^KQ, W^PV/s), and along a ray {cS : c > 0} the loss is a parabola: it has one critical point there, beside
+(W^KQ, W^PV) → (sW^KQ, W^PV/s), and along a ray {cS : c > 0} the loss is a parabola: it has one critical point there, besides
 c = 0. So two ends are the same critical point when S/‖S‖ is the same, or both predict nothing, and ends of two objectives
 (two horizons, two scales of a law) can be compared at all.
 """
@@ -17,7 +17,7 @@ _CLOSE = 0.05
 _CHUNK = 256
 _NOTHING = 1e-9
 _OFF_PATTERN, _NEAR = 1e-2, 0.5
-_LARGEST_DIM, _MOST_POINTS = 6, 256
+_MAX_DIM, _MAX_POINTS = 6, 256
 
 Heads = tuple[np.ndarray, np.ndarray]
 """Merged weights W^KQ, shape (…, heads, 2d, 2d), and W^PV, shape (…, heads, d, 2d)."""
@@ -92,7 +92,7 @@ def up_to_symmetry(heads: Heads, nothing: np.ndarray) -> np.ndarray:
     """
     kq, pv = _unit(heads)
     count, dim = len(pv), pv.shape[-2]
-    if dim > _LARGEST_DIM or count > _MOST_POINTS:
+    if dim > _MAX_DIM or count > _MAX_POINTS:
         return np.full(count, np.nan)
     numbers = np.arange(count, dtype=float)
     leaders: list[int] = []
@@ -162,13 +162,13 @@ def _signs(kq: np.ndarray, pv: np.ndarray) -> str:
     dim = pv.shape[-2]
     if len(pv) > 1:
         return ""
-    outside = pv[0].copy(), kq[0].copy()
-    np.fill_diagonal(outside[0][:, :dim], 0)
-    np.fill_diagonal(outside[1][dim:, :dim], 0)
-    beside = max(
-        np.abs(rest).max() / np.abs(all_).max() for all_, rest in zip((pv[0], kq[0]), outside, strict=True)
+    off = pv[0].copy(), kq[0].copy()
+    np.fill_diagonal(off[0][:, :dim], 0)
+    np.fill_diagonal(off[1][dim:, :dim], 0)
+    outside = max(
+        np.abs(part).max() / np.abs(all_).max() for part, all_ in zip(off, (pv[0], kq[0]), strict=True)
     )
-    if beside > _NEAR:
+    if outside > _NEAR:
         return ""
     diagonal = np.diag(pv[0, :, :dim]).real
     small = np.abs(diagonal) <= _OFF_PATTERN * np.abs(diagonal).max()
@@ -176,4 +176,4 @@ def _signs(kq: np.ndarray, pv: np.ndarray) -> str:
         return ""
     turned = diagonal * np.sign(diagonal[~small][0])
     signs = ["0" if tiny else "+" if value > 0 else "−" for value, tiny in zip(turned, small, strict=True)]
-    return f"{'diagonal' if beside <= _OFF_PATTERN else 'near-diagonal'} {' '.join(signs)}"
+    return f"{'diagonal' if outside <= _OFF_PATTERN else 'near-diagonal'} {' '.join(signs)}"

@@ -19,11 +19,10 @@ from mesascope.core import finite_positive, integer_at_least, named_key
 from mesascope.objectives import Engine
 from mesascope.records import RecordError, folder_lock, remove_leftovers
 
-from .._flow import checked_until
+from .._integrate import checked_solver, checked_until
 from .._parameters import Mask
 from .._rodas4 import Rodas4
-from ._axes import PhaseAxis, checked_axes, words
-from ._points import Make, PhasePoint, checked_workers, made_rows, place_of
+from ._points import Make, PhaseAxis, PhasePoint, build_rows, checked_axes, checked_workers, label, place_of
 from ._rows import Row, RowFile, Solving, solve_row
 from ._table import NAMES, as_dataset
 
@@ -105,13 +104,13 @@ def phase_diagram(
 
     Raises:
         ValueError, TypeError: bad axes or settings; `make` returns something else, its message naming the point.
-        RecordError: the folder has rows of another diagram, or cannot be written; InUseError: somebody else writes there.
+        RecordError: the folder has rows of another diagram, or cannot be written; InUseError: another process writes there.
     """
     if not callable(make):
         raise TypeError(f"make: must be a function of a value of each axis and a random key, got {make!r}")
     grid = checked_axes(axes, NAMES)
     how = _checked_settings(engine, until, mask, solver, rtol, tolerance, max_steps, fraction)
-    points = made_rows(make, grid, named_key(seed, "phase diagram"))
+    points = build_rows(make, grid, named_key(seed, "phase diagram"))
     place = None if folder is None else Path(folder)
     if place is not None and place.is_file():
         raise RecordError(f"folder: {place} is a file; name a folder")
@@ -133,9 +132,7 @@ def _checked_settings(
     max_steps: int,
     fraction: float,
 ) -> Solving:
-    limit = checked_until(until)
-    if solver is not None and not isinstance(solver, diffrax.AbstractSolver):
-        raise TypeError(f"solver: must be a diffrax solver such as diffrax.Tsit5(), got {solver!r}")
+    limit, solver = checked_until(until), checked_solver(solver, Rodas4())
     for name, value in (("rtol", rtol), ("tolerance", tolerance), ("fraction", fraction)):
         finite_positive(name, value)
     if fraction >= 1:
@@ -143,7 +140,7 @@ def _checked_settings(
             f"fraction: of the way must be below 1, got {fraction}; the end itself is reached at `time`"
         )
     integer_at_least("max_steps", max_steps, 1)
-    return Solving(engine, limit, mask, solver or Rodas4(), rtol, tolerance, max_steps, fraction)
+    return Solving(engine, limit, mask, solver, rtol, tolerance, max_steps, fraction)
 
 
 class _Running:
@@ -165,7 +162,7 @@ class _Running:
         self._began = math.nan  # when the first row was done, for which a program was compiled
 
     def solve(self, workers: int) -> None:
-        """Solve what is missing, until all is there or somebody asks to stop."""
+        """Solve what is missing, until all is there or an interruption."""
         missing = iter([row for row in range(len(self._points)) if not self._read(row)])
         wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
 
@@ -193,7 +190,7 @@ class _Running:
         if self._folder is None:
             return None
         first, second = self._grid
-        value, others = words(first.values[row]), [words(other) for other in second.values]
+        value, others = label(first.values[row]), [label(other) for other in second.values]
         axes = {"row": [first.name, value], "columns": [second.name, others]}
         facts = {**self._how.facts(), "seed": self._seed, **axes}
         return RowFile(self._folder / f"row-{row:05}.nc", facts)

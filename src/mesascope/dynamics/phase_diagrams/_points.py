@@ -1,25 +1,86 @@
-"""The points of a phase diagram: what is solved at each, and which of them share a compiled program."""
+"""Axes and points of a phase diagram: what is solved at each point, and which points share a compiled program."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Number
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import integer_at_least
+from mesascope.core import finite_number, integer_at_least
 from mesascope.models import LinearAttentionModel, normalizer_values
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 
 from .._parameters import real_vector, refuse_weights_not_finite
-from ._axes import PhaseAxis, words
+
+
+@dataclass(frozen=True)
+class PhaseAxis:
+    """One axis.
+
+    Attributes:
+        name: of the dimension.
+        values: what `make` receives.
+        coordinates: the values, if all are numbers; otherwise a word for each.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    coordinates: np.ndarray
+
+
+def checked_axes(axes: Any, taken: Sequence[str]) -> tuple[PhaseAxis, PhaseAxis]:
+    """The two axes of a mapping from names to values.
+
+    Raises:
+        TypeError: for something that is not such a mapping.
+        ValueError: for another number of axes, a name that is taken, and an axis without values, with one twice, or with a
+            number that is not finite.
+    """
+    if not isinstance(axes, Mapping) or not all(isinstance(name, str) for name in axes):
+        raise TypeError(
+            f"axes: must be a mapping from names to values, such as {{'scale': [0.1, 1.0], 'horizon': [10, 20]}}, got {axes!r}"
+        )
+    if len(axes) != 2:
+        raise ValueError(f"axes: a phase diagram has two, got {len(axes)}: {', '.join(axes) or 'none'}")
+    first, second = (_axis(name, values, taken) for name, values in axes.items())
+    return first, second
+
+
+def _axis(name: str, values: Any, taken: Sequence[str]) -> PhaseAxis:
+    if name in taken or not name:
+        raise ValueError(f"axes: {name!r} is no name for an axis, for something else has it; choose another")
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise TypeError(f"axes: {name} must be a sequence of values, got {values!r}")
+    given = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    if not given:
+        raise ValueError(f"axes: {name} has no values; give at least one")
+    numeric = all(isinstance(value, Number) and not isinstance(value, bool) for value in given)
+    if numeric:
+        coordinates = np.array([float(finite_number(f"axes: {name}", value)) for value in given])
+        if all(isinstance(value, int) for value in given):
+            coordinates = np.array(given)
+    else:
+        coordinates = np.array([label(value) for value in given])
+    if len(set(coordinates.tolist())) < len(given):
+        twice = next(c for c in coordinates.tolist() if coordinates.tolist().count(c) > 1)
+        raise ValueError(f"axes: {name} has {twice!r} twice; give every value once")
+    return PhaseAxis(name, given, coordinates)
+
+
+def label(value: Any) -> str:
+    """A value in words that are the same in every process."""
+    if hasattr(value, "describe"):
+        return str(value.describe())
+    return str(getattr(value, "__qualname__", value))
 
 
 class PhasePoint(NamedTuple):
@@ -40,7 +101,7 @@ class PhasePoint(NamedTuple):
     def describe(self) -> str:
         """All but the weights, in words that are the same in every process."""
         judged = self.test if isinstance(self.test, tuple) else (self.test,)
-        normalizer = f"{words(self.start.normalizer)} {self._normalizers(judged)}"
+        normalizer = f"{label(self.start.normalizer)} {self._normalizers(judged)}"
         kind = f"{type(self.start).__name__}(dim={self.start.dim}, normalizer={normalizer})"
         parts = (kind, repr(self.process), repr(self.task), *(repr(part) for part in judged))
         return "; ".join(parts)
@@ -63,7 +124,7 @@ def starts(points: Sequence[PhasePoint]) -> np.ndarray:
 
 
 @contextmanager
-def said_of(place: str) -> Iterator[None]:
+def errors_at(place: str) -> Iterator[None]:
     """Errors inside begin with the place in the diagram."""
     try:
         yield
@@ -72,7 +133,7 @@ def said_of(place: str) -> Iterator[None]:
         raise kind(f"make, at {place}: {error}") from error
 
 
-def made_rows(make: Make, grid: tuple[PhaseAxis, PhaseAxis], key: Array) -> list[list[PhasePoint]]:
+def build_rows(make: Make, grid: tuple[PhaseAxis, PhaseAxis], key: Array) -> list[list[PhasePoint]]:
     """The points of the grid, one row for each value of the first axis.
 
     Raises:
@@ -83,7 +144,7 @@ def made_rows(make: Make, grid: tuple[PhaseAxis, PhaseAxis], key: Array) -> list
     for row, value in enumerate(first.values):
         points = []
         for column, other in enumerate(second.values):
-            with said_of(place_of(grid, row, column)):
+            with errors_at(place_of(grid, row, column)):
                 points.append(_checked(make(value, other, key)))
         rows.append(points)
     return rows
@@ -136,30 +197,6 @@ def problem_of(point: PhasePoint, engine: Engine | None) -> Problem:
         return Problem(objective, None, point.start)
     process, task = point.test if isinstance(point.test, tuple) else (point.process, point.test)
     return Problem(objective, objective_of(point.start, process, task, engine), point.start)
-
-
-def by_structure(problems: list[Problem]) -> list[list[int]]:
-    """Which problems differ in numbers only: their places, group by group."""
-    groups: dict[Any, list[int]] = {}
-    for place, problem in enumerate(problems):
-        leaves, structure = jax.tree.flatten(problem)
-        kinds = tuple((leaf.shape, str(leaf.dtype)) if hasattr(leaf, "dtype") else leaf for leaf in leaves)
-        groups.setdefault((structure, kinds), []).append(place)
-    return list(groups.values())
-
-
-def stacked(problems: list[Problem]) -> Problem:
-    """Problems of one structure as one, its arrays stacked along a first axis."""
-    first, *others = problems
-    return jax.tree.map(_stack, first, *others)
-
-
-def _stack(*leaves: Any) -> Any:
-    if not hasattr(leaves[0], "dtype"):
-        return leaves[0]
-    if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
-        return jnp.stack(leaves)
-    return np.stack([np.asarray(leaf) for leaf in leaves])
 
 
 def checked_workers(workers: int | None, rows: int, cores: int) -> int:

@@ -1,4 +1,4 @@
-"""One row of a phase diagram: its flows solved, and kept in a file."""
+"""One row of a phase diagram: its flows solved, and stored in a file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import numpy as np
 from mesascope.objectives import Engine
 from mesascope.records import RecordError, canonical_json, difference, read_dataset, write_dataset
 
-from .._parameters import Mask, mask_vector
-from ._points import PhasePoint, Problem, by_structure, problem_of, said_of, stacked, starts
+from .._parameters import Mask, by_structure, mask_vector, stacked
+from ._points import PhasePoint, Problem, errors_at, problem_of, starts
 from ._solve import FlowFacts, solve_flows
 
 _ALMOST_NO_TIME = 1e-300
@@ -43,7 +43,7 @@ class Solving:
     fraction: float
 
     def facts(self) -> dict[str, Any]:
-        """What decides every bit of a row, beside its points."""
+        """What decides every bit of a row, apart from its points."""
         masks = jax.tree.leaves(eqx.filter(self.mask, eqx.is_inexact_array))
         return {
             "engine": repr(self.engine),
@@ -65,15 +65,15 @@ def solve_row(points: Sequence[PhasePoint], places: Sequence[str], how: Solving)
     """
     problems = []
     for point, place in zip(points, places, strict=True):
-        with said_of(place):
+        with errors_at(place):
             problems.append(problem_of(point, how.engine))
     parts = [(group, _solve_group([problems[n] for n in group], how)) for group in by_structure(problems)]
     longest = max(part.end.shape[1] for _, part in parts)
     row: Row = {}
     for group, part in parts:
-        kept = part._asdict()
-        kept["end"] = np.pad(part.end, ((0, 0), (0, longest - part.end.shape[1])), constant_values=np.nan)
-        for name, values in kept.items():
+        facts = part._asdict()
+        facts["end"] = np.pad(part.end, ((0, 0), (0, longest - part.end.shape[1])), constant_values=np.nan)
+        for name, values in facts.items():
             row.setdefault(name, np.zeros((len(points), *values.shape[1:]), values.dtype))[group] = values
     return row
 
@@ -93,7 +93,7 @@ def _solve_group(problems: list[Problem], how: Solving) -> FlowFacts:
 
 @dataclass(frozen=True)
 class RowFile:
-    """Where a row is kept, and what must be the same for it to be used again."""
+    """Where a row is stored, and what must be the same for it to be used again."""
 
     path: Path
     facts: dict[str, Any]
@@ -113,7 +113,7 @@ class RowFile:
         same_start = data["start"].shape == begin.shape and np.allclose(
             data["start"], begin, rtol=1e-9, atol=1e-12, equal_nan=True
         )
-        differs = difference(json.loads(data.attrs.get("row", "{}")), json.loads(self._words(points)))
+        differs = difference(json.loads(data.attrs.get("row", "{}")), json.loads(self._identity(points)))
         if differs or not same_start:
             field = differs[0] if differs else "start"
             raise RecordError(
@@ -123,7 +123,7 @@ class RowFile:
         return {name: data[name].values for name in FlowFacts._fields}
 
     def write(self, points: Sequence[PhasePoint], row: Row) -> None:
-        """Keep the row, atomically.
+        """Write the row, atomically.
 
         Raises:
             RecordError: it cannot be written.
@@ -133,7 +133,7 @@ class RowFile:
             for name, values in row.items()
         }
         variables["start"] = (("point", "start weight"), starts(points))
-        write_dataset(self.path, variables, {"row": self._words(points)})
+        write_dataset(self.path, variables, {"row": self._identity(points)})
 
-    def _words(self, points: Sequence[PhasePoint]) -> str:
+    def _identity(self, points: Sequence[PhasePoint]) -> str:
         return canonical_json({**self.facts, "points": [point.describe() for point in points]})

@@ -13,9 +13,9 @@ from jax import Array
 
 from mesascope.objectives import Objective
 
-from .._flow import masked_gradient
+from .._integrate import AT_TIME, FAILED, RUNNING, STEADY, Bounds, integrate, masked_gradient
 from .._parameters import real_vector
-from .._rest import curvature, matrix_sizes, rest_event
+from .._steady_state import matrix_sizes, survey
 
 _BISECTIONS = 40
 _NEAR_ORIGIN = 1e-3
@@ -33,12 +33,14 @@ _QUINTIC = np.array(
 )
 
 CONVERGED, FINISHED, STEP_LIMIT, DIVERGED, NOT_RESOLVED = range(5)
+_CODES = np.zeros(4, int)
+_CODES[[STEADY, AT_TIME, RUNNING, FAILED]] = CONVERGED, FINISHED, STEP_LIMIT, DIVERGED
 _ROUNDING = 1e-9
-_STEEP = 1e-4  # flows from weights of ordinary size come to rest below 1e-6
+_STEEP = 1e-4  # flows from weights of ordinary size become steady below 1e-6
 
 
 class FlowFacts(NamedTuple):
-    """What is kept of every flow, arrays over flows.
+    """What is stored of every flow, arrays over flows.
 
     Attributes:
         end: weights at the end, in the coordinates of `real_vector`.
@@ -78,7 +80,7 @@ def solve_flows(
         tests: what its end is judged by.
         starts: where it starts.
         allowed: 1 where the gradient passes, in the coordinates of `real_vector`.
-        numbers: until which time, tolerance of rest, rtol, fraction of the way.
+        numbers: until which time, tolerance of the steady state, rtol, fraction of the way.
         solver: any diffrax solver.
         max_steps: limit for each flow.
     """
@@ -102,63 +104,52 @@ def _solve(
 ) -> FlowFacts:
     limit, tolerance, rtol, fraction = numbers
     vector, rebuild = real_vector(start)
-    gradient = masked_gradient(objective, rebuild, allowed)
-    rate = curvature(gradient, vector)
-    # large weights bend the landscape more than the end will: rest in the units of the flatter of two places
-    origin = curvature(gradient, _NEAR_ORIGIN * vector)
-    flattest = jnp.where(origin > 0, jnp.minimum(rate, origin), rate)
-    bound = jnp.where(jnp.isfinite(limit), -1.0, tolerance * flattest)
-    sizes = matrix_sizes(start)
-    smallest = jnp.min(jnp.where(sizes > 0, sizes, jnp.inf))
-    atol = rtol * jnp.where(jnp.isfinite(smallest), smallest, 1.0)
+    gradient = jax.jit(masked_gradient(objective, rebuild, allowed))
+    # large weights bend the landscape more than the end will: a steady state in the units of the flatter of two places
+    places = jnp.stack([vector, _NEAR_ORIGIN * vector])
+    surveys = jax.lax.map(lambda place: survey(gradient, rebuild, place), places)
+    here, origin = (jax.tree.map(lambda both, i=i: both[i], surveys) for i in range(2))
+    flattest = jnp.where(origin.rate > 0, jnp.minimum(here.rate, origin.rate), here.rate)
+    steady = jnp.where(jnp.isfinite(limit), -1.0, tolerance * flattest)
 
-    def height(t: Array, y: Array, args: Any) -> tuple[Array, Array]:
-        slope, bend = jax.jvp(gradient, (y,), (gradient(y),))
-        # dL/dt = −‖∇L‖² and d²L/dt² = 2 ∇L·H∇L along the flow
-        return t, jnp.stack([objective(rebuild(y)).value, -slope @ slope, 2 * slope @ bend])
+    def height(y: Array, slope: Array) -> Array:
+        """L and its first two time derivatives along the flow, −‖∇L‖² and 2 ∇L·H∇L."""
+        _, bend = jax.jvp(gradient, (y,), (slope,))
+        return jnp.stack([objective(rebuild(y)).value, -slope @ slope, 2 * slope @ bend])
 
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, y, args: -gradient(y)),
-        solver,
-        0.0,
-        limit,
-        jnp.where(rate > 0, 0.01 / rate, 1.0),
+    bounds = Bounds(0.0, limit, here.first_step, steady, rtol, rtol * here.smallest_matrix)
+    flow = integrate(
+        gradient,
+        rebuild,
         vector,
-        saveat=diffrax.SaveAt(
-            subs=[diffrax.SubSaveAt(t0=True, steps=True, fn=height), diffrax.SubSaveAt(t1=True)]
-        ),
-        stepsize_controller=diffrax.PIDController(rtol, atol),
-        max_steps=max_steps,
-        event=diffrax.Event(rest_event(gradient, rebuild, bound)),
-        throw=False,
+        here.slope,
+        here.steepness,
+        bounds,
+        solver,
+        max_steps,
+        record=lambda time, point, slope: (time, height(point, slope)),
+        rows=max_steps,
     )
-    (times, heights), ends = solution.ys
-    end, loss_start = ends[-1], heights[0, 0]
-    model = rebuild(end)
-    loss = objective(model).value
-    result = solution.result
-    ended = [
-        result == diffrax.RESULTS.event_occurred,
-        result == diffrax.RESULTS.successful,
-        result == diffrax.RESULTS.max_steps_reached,
-    ]
-    code = jnp.select(ended, [CONVERGED, FINISHED, STEP_LIMIT], DIVERGED)
-    zero = objective(rebuild(0 * vector)).value
-    slope = gradient(end)
-    steep = jnp.max(matrix_sizes(rebuild(slope)) * matrix_sizes(model))
+    times, heights = flow.records
+    first = height(vector, here.slope)
+    times, heights = jnp.insert(times, 0, 0.0), jnp.concatenate([first[None], heights])
+    model = rebuild(flow.point)
+    loss, zero = jax.lax.map(lambda y: objective(rebuild(y)).value, jnp.stack([flow.point, 0 * vector]))
+    steep = jnp.max(jnp.prod(matrix_sizes(rebuild, jnp.stack([flow.slope, flow.point])), axis=0))
+    code = jnp.asarray(_CODES)[flow.code]
     code = jnp.where(_not_resolved(code, loss, steep, zero), NOT_RESOLVED, code)
-    finite = jnp.isfinite(end).all() & jnp.isfinite(loss)
+    finite = jnp.isfinite(flow.point).all() & jnp.isfinite(loss)
     return FlowFacts(
-        end=end,
+        end=flow.point,
         code=jnp.where(finite, code, DIVERGED),
-        loss_start=loss_start,
+        loss_start=first[0],
         loss=loss,
         loss_zero=zero,
         risk=jnp.full_like(loss, jnp.nan) if test is None else test(model).value,
-        gradient_norm=jnp.linalg.norm(slope),
-        time=solution.ts[1][-1],
-        steps=solution.stats["num_steps"],
-        time_to_reach=_passes(times, heights, fraction * loss + (1 - fraction) * loss_start),
+        gradient_norm=jnp.linalg.norm(flow.slope),
+        time=flow.time,
+        steps=flow.accepted + flow.rejected,
+        time_to_reach=_passes(times, heights, fraction * loss + (1 - fraction) * first[0]),
     )
 
 

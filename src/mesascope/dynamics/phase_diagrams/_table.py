@@ -12,11 +12,10 @@ from mesascope.records import canonical_json, provenance
 from mesascope.theory import zheng2024
 
 from .._parameters import real_vector
-from ._axes import PhaseAxis
 from ._ends import Heads, predict_nothing, same_ends, typical_ends, up_to_symmetry
-from ._points import PhasePoint
+from ._points import PhaseAxis, PhasePoint
 from ._rows import Row, Solving
-from ._solve import CONVERGED, DIVERGED, FINISHED, NOT_RESOLVED, STEP_LIMIT
+from ._solve import CONVERGED, DIVERGED, FINISHED, NOT_RESOLVED, STEP_LIMIT, FlowFacts
 
 if TYPE_CHECKING:
     import xarray
@@ -97,17 +96,7 @@ def as_dataset(
 def _table(rows: dict[int, Row], shape: tuple[int, int]) -> dict[str, np.ndarray]:
     """Every quantity over the whole grid, NaN where a row is missing; weights padded to the longest."""
     longest = max((row["end"].shape[1] for row in rows.values()), default=0)
-    names = (
-        "code",
-        "loss_start",
-        "loss",
-        "loss_zero",
-        "risk",
-        "gradient_norm",
-        "time",
-        "steps",
-        "time_to_reach",
-    )
+    names = [name for name in FlowFacts._fields if name != "end"]
     table = {name: np.full(shape, np.nan) for name in names}
     table["end"] = np.full((*shape, longest), np.nan)
     table["code"][:] = _INTERRUPTED

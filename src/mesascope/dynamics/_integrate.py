@@ -1,0 +1,207 @@
+"""The solver of all gradient flows: steps of a diffrax solver until the flow is steady, its time has come, or steps run out.
+
+`diffrax.diffeqsolve` compiles the gradient at its start, in its steps and in the test of its events; this loop, in its steps
+alone, which halves the time until a first flow moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import equinox.internal as eqxi
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mesascope.core import finite_positive
+from mesascope.objectives import Objective
+
+from ._steady_state import Gradient, Rebuild, steepness
+
+RUNNING, STEADY, AT_TIME, FAILED = range(4)
+_ROUNDING = 100 * float(np.finfo(float).eps)
+
+
+class Bounds(NamedTuple):
+    """Within which numbers a flow is solved.
+
+    Attributes:
+        begin, end: flow times; the end may be infinite.
+        first_step: size of the first step.
+        steepness: below which the flow is in a steady state, in the sense of `steepness`; negative for never.
+        rtol, atol: relative and absolute local error allowed per step.
+    """
+
+    begin: Any
+    end: Any
+    first_step: Any
+    steepness: Any
+    rtol: Any
+    atol: Any
+
+
+class Segment(NamedTuple):
+    """A piece of a flow.
+
+    Attributes:
+        time, point, slope: at the end; slope is ∇L.
+        code: RUNNING (out of steps), STEADY, AT_TIME or FAILED.
+        accepted, rejected: steps.
+        records: of accepted steps, one after another; what follows them has no meaning.
+    """
+
+    time: Array
+    point: Array
+    slope: Array
+    code: Array
+    accepted: Array
+    rejected: Array
+    records: Any
+
+
+class _State(NamedTuple):
+    segment: Segment
+    ahead: Any  # the time that the next step tries to reach
+    solver: Any
+
+
+def integrate(
+    gradient: Gradient,
+    rebuild: Rebuild,
+    start: Array,
+    slope: Array,
+    steep: Array,
+    bounds: Bounds,
+    solver: diffrax.AbstractSolver,
+    max_steps: Array | int,
+    record: Callable[[Array, Array, Array], Any] = lambda time, point, slope: (),
+    rows: int = 0,
+) -> Segment:
+    """Solve θ' = −∇L(θ); can be mapped by `jax.vmap`, where flows that have ended wait for the others.
+
+    Args:
+        gradient: ∇L.
+        rebuild: from real vectors to models.
+        start: θ, shape (n,).
+        slope: ∇L there.
+        steep: the steepness there.
+        bounds: where it begins and ends.
+        solver: any diffrax solver of ordinary differential equations that estimates its error.
+        max_steps: accepted and rejected.
+        record: what to record of every accepted step, from the time, point and slope at its end.
+        rows: room for records, at least `max_steps` if there is something to record.
+    """
+    begin = jnp.asarray(bounds.begin, jnp.result_type(bounds.end))
+    kind = jnp.result_type(start, begin)
+    start, slope, steep = (one.astype(kind) for one in (start, slope, steep))
+    gradient = jax.jit(gradient)  # traced once
+    term = diffrax.ODETerm(lambda t, y, args: -gradient(y))
+    controller = diffrax.PIDController(bounds.rtol, bounds.atol)  # as it is used, without a memory
+    solver = _as_in_diffeqsolve(solver, controller)
+    order: Any = solver.error_order(term)
+    # the last stage of a step is the first of the next: the state (whether there is no such stage, the stage) is known
+    reuses = isinstance(solver, diffrax.AbstractERK) and bool(getattr(solver.tableau, "fsal", False))
+    ahead, memory = controller.init(
+        term, begin, bounds.end, start, bounds.first_step, None, solver.func, order
+    )
+    ahead = jnp.minimum(ahead, bounds.end)
+
+    def ended(time: Array, steep: Array, failed: Any) -> Array:
+        ends = [steep <= bounds.steepness, failed, time >= bounds.end]
+        return jnp.select(ends, [STEADY, FAILED, AT_TIME], RUNNING)
+
+    def is_going(segment: Segment) -> Array:
+        return (segment.code == RUNNING) & (segment.accepted + segment.rejected < max_steps)
+
+    def step(state: _State) -> _State:
+        old, going = state.segment, is_going(state.segment)
+        inner = (jnp.asarray(False), -old.slope) if reuses else state.solver
+        point, error, _, inner, result = solver.step(
+            term, old.time, state.ahead, old.point, None, inner, made_jump=False
+        )
+        error = None if error is None else jnp.where(jnp.isnan(error), jnp.inf, error)
+        keep, _, ahead, *_ = controller.adapt_step_size(
+            old.time, state.ahead, old.point, point, None, error, order, memory
+        )
+        # without a barrier the compiler would compute these anew for everything that follows from them
+        keep, ahead = jax.lax.optimization_barrier((keep & going, ahead))
+        time, slope = state.ahead, -inner[1] if reuses else gradient(point)
+        steep = steepness(rebuild, slope, point)
+        failed = jnp.asarray(result != diffrax.RESULTS.successful)
+        moved = time, point, slope, ended(time, steep, failed)
+        time, point, slope, code = _where(keep, moved, old[: len(moved)])
+        records = jax.tree.map(
+            lambda all_, one: jax.lax.dynamic_update_index_in_dim(all_, one, old.accepted, 0),
+            old.records,
+            record(time, point, slope),
+        )
+        accepted, rejected = old.accepted + keep, old.rejected + (going & ~keep)
+        last = jnp.where(keep, bounds.end, (time + bounds.end) / 2)
+        ahead = jnp.where(ahead > bounds.end * (1 - _ROUNDING), last, ahead)
+        return _State(
+            Segment(time, point, slope, code, accepted, rejected, records),
+            jnp.where(going, ahead, state.ahead),
+            None if reuses else _where(keep, inner, state.solver),
+        )
+
+    shapes = jax.eval_shape(record, begin, start, slope)
+    # a row more than needed, for steps that are not kept
+    records = jax.tree.map(lambda one: jnp.full((rows + 1, *one.shape), jnp.inf, one.dtype), shapes)
+    code, none = ended(begin, steep, jnp.asarray(False)), jnp.asarray(0)
+    first = Segment(begin, start, slope, code, none, none, records)
+    inner = None if reuses else solver.init(term, begin, ahead, start, None)
+    state = _State(first, ahead, inner)
+    return jax.lax.while_loop(lambda state: eqxi.unvmap_any(is_going(state.segment)), step, state).segment
+
+
+def _where(chosen: Any, new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(chosen, a, b), new, old)
+
+
+def _as_in_diffeqsolve(
+    solver: diffrax.AbstractSolver, controller: diffrax.PIDController
+) -> diffrax.AbstractSolver:
+    """The solver as `diffeqsolve` prepares it: loops without a way back, root finders with the tolerances of the steps."""
+    if isinstance(solver, diffrax.AbstractRungeKutta) and solver.scan_kind is None:
+        solver = eqx.tree_at(lambda it: it.scan_kind, solver, "lax", is_leaf=lambda leaf: leaf is None)
+    if isinstance(solver, diffrax.AbstractImplicitSolver):
+        unset = diffrax.Kvaerno5().root_finder.rtol
+        names = [name for name in ("rtol", "atol", "norm") if getattr(solver.root_finder, name) is unset]
+        solver = eqx.tree_at(
+            lambda it: [getattr(it.root_finder, name) for name in names],
+            solver,
+            [getattr(controller, name) for name in names],
+        )
+    return solver
+
+
+def masked_gradient(
+    objective: Objective, rebuild: Callable[[Array], eqx.Module], allowed: Array
+) -> Callable[[Array], Array]:
+    """∇L in real coordinates, zero where masked."""
+    return lambda vector: allowed * jax.grad(lambda v: objective(rebuild(v)).value)(vector)
+
+
+def checked_until(until: float | str) -> float:
+    """The flow time, infinite for the steady state."""
+    if until == "steady-state":
+        return math.inf
+    if isinstance(until, str):
+        raise ValueError(f"until: {until!r} is unknown; give a flow time or 'steady-state'")
+    return float(finite_positive("until", until))
+
+
+def checked_solver(
+    solver: diffrax.AbstractSolver | None, usual: diffrax.AbstractSolver
+) -> diffrax.AbstractSolver:
+    """The solver, or the usual one where none is given."""
+    if solver is None:
+        return usual
+    if not isinstance(solver, diffrax.AbstractSolver):
+        raise TypeError(f"solver: must be a diffrax solver such as diffrax.Tsit5(), got {solver!r}")
+    return solver
