@@ -1,6 +1,7 @@
 from ._constant import Constant as Constant
 from ._diagonal_unitary import DiagonalUnitary as DiagonalUnitary
 from ._empirical import Empirical as Empirical
+from ._empirical import SamplesField as SamplesField
 from ._few_shot import MAX_EXAMPLES as MAX_EXAMPLES
 from ._few_shot import FewShot as FewShot
 from ._gaussian import Gaussian as Gaussian
@@ -16,6 +17,7 @@ from ._linear_ar import LinearAR as LinearAR
 from ._linear_regression import LinearRegression as LinearRegression
 from ._markov_tree import MarkovTree as MarkovTree
 from ._mixture import Mixture as Mixture
+from ._mixture import Parts as Parts
 from ._moments import Moments as Moments
 from ._noise import NoiseRange as NoiseRange
 from ._nonlinear_ar import NonlinearAR as NonlinearAR

@@ -7,7 +7,7 @@ from dataclasses import field
 from fractions import Fraction
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 from pydantic import PlainSerializer, PlainValidator, StrictBool, ValidationInfo
@@ -62,22 +62,26 @@ def _whole_path(file: Path | None) -> str | None:
     return None if file is None else os.path.abspath(file)
 
 
+SamplesField: TypeAlias = Annotated[
+    Samples, PlainValidator(_samples), PlainSerializer(lambda samples: samples and samples.tolist())
+]
+"""Numbers, shape (n,), or tokens, shape (n, d)."""
+
+
 @kind("empirical", samples=[-1, 0.5, 2])
 class Empirical(Law):
     r"""The law of $n$ given samples, every sample with probability $1/n$.
 
     Args:
-        samples: shape `(n,)`: a pool from which every coordinate is drawn independently, in any dimension;
-            shape `(n, d)`: tokens of dimension d.
-        joint: for samples of shape `(n, d)`: `True` draws whole rows, so that dependence between coordinates
-            is kept; `False` draws coordinate j from column j, independently of the others.
+        samples: numbers or tokens; shape `(n,)`: a pool from which every coordinate is drawn independently, in any
+            dimension; shape `(n, d)`: tokens of dimension d.
+        joint: whether whole tokens are drawn, so that dependence between coordinates is kept; by default coordinate j
+            is drawn from column j, independently of the others.
         file: instead of `samples`, a .npy or .csv file of them; in a specification a relative path starts at its folder.
 
     """
 
-    samples: Annotated[
-        Samples, PlainValidator(_samples), PlainSerializer(lambda samples: samples and samples.tolist())
-    ] = None  # type: ignore[assignment]  # or file
+    samples: SamplesField = None  # type: ignore[assignment]  # or file
     joint: StrictBool = False
     file: Annotated[Path | None, PlainValidator(_path), PlainSerializer(_whole_path)] = field(
         default=None, compare=False, repr=False

@@ -29,7 +29,7 @@ from ._probabilities import require_sum_one
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
-Parts: TypeAlias = tuple[tuple[Number, Law], ...]
+_Parts: TypeAlias = tuple[tuple[Number, Law], ...]
 
 
 class _Part(Spec):
@@ -44,7 +44,7 @@ class _Part(Spec):
     law: LawField
 
 
-def _read_parts(value: Any, info: ValidationInfo) -> Parts:
+def _read_parts(value: Any, info: ValidationInfo) -> _Parts:
     """Pairs (probability, law), or tables with these fields."""
     if not isinstance(value, list | tuple):
         raise wrong_type(f"must list parts (probability, law), got {show(value)}")
@@ -62,8 +62,12 @@ def _read_parts(value: Any, info: ValidationInfo) -> Parts:
     return tuple(parts)
 
 
-def _written_parts(parts: Parts) -> list[dict[str, Any]]:
+def _written_parts(parts: _Parts) -> list[dict[str, Any]]:
     return [{"probability": written(p), "law": specification(law)} for p, law in parts]
+
+
+Parts: TypeAlias = Annotated[_Parts, PlainValidator(_read_parts), PlainSerializer(_written_parts)]
+"""Pairs (probability, law), or tables with these fields."""
 
 
 @kind("mixture", parts=[("1/2", "gaussian"), ("1/2", "rademacher")])
@@ -74,11 +78,11 @@ class Mixture(Law):
     is a scale mixture of whole vectors, not of single coordinates.
 
     Args:
-        parts: pairs (probability, law). Probabilities are non-negative and sum to 1: exactly if they are
+        parts: probabilities and laws, in pairs (probability, law). Probabilities are non-negative and sum to 1: exactly if they are
             exact numbers, within 1e-12 if some are floats (they are divided by their sum then).
     """
 
-    parts: Annotated[Parts, PlainValidator(_read_parts), PlainSerializer(_written_parts)]
+    parts: Parts
 
     def __post_init__(self) -> None:
         require_sum_one([probability for probability, _ in self.parts], "parts")

@@ -22,7 +22,7 @@ class StudentT(IdenticalLaw):
     orders 2, 4 and 6). `StudentT(1)` is the Cauchy law.
 
     Args:
-        df: degrees of freedom $\nu > 0$, not necessarily an integer.
+        df: degrees of freedom $\nu > 0$; the population loss needs $\nu > 6$.
         scale: factor $s > 0$ (not the standard deviation, which is $s \sqrt{\nu/(\nu-2)}$).
     """
 

@@ -28,7 +28,7 @@ _SYMBOLS = {
     **{",": "\u2009", ";": " ", ":": " ", " ": " ", "!": "", "quad": "  ", "left": "", "right": "", "%": "%"},
 }
 _ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "dot": "\u0307", "vec": "\u20d7"}
-_UPRIGHT = {"mathrm", "text", "operatorname", "mathbf", "mathcal"}
+_UPRIGHT = {"mathrm", "text", "operatorname", "mathbf", "mathbb", "mathcal"}
 _TOKENS = re.compile(r"\\[A-Za-z]+|\\.|[A-Za-z]+|\d+(?:\.\d+)?|.", re.DOTALL)
 _HALVES = {("1", "2"): "½", ("1", "4"): "¼", ("3", "4"): "¾", ("1", "3"): "⅓"}
 

@@ -3,6 +3,7 @@
 import inspect
 import re
 from dataclasses import MISSING, fields, is_dataclass
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 from ._fields import Spec
@@ -59,6 +60,6 @@ def _defaults(cls: type[Any]) -> dict[str, Any]:
 def _texts(docstring: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for section in _SECTION.findall(inspect.cleandoc(docstring) + "\n"):
-        for names, text in _ENTRY.findall(inspect.cleandoc(section)):
+        for names, text in _ENTRY.findall(dedent(section)):
             found |= {name.strip("* "): " ".join(text.split()) for name in names.split(",")}
     return found

@@ -22,6 +22,7 @@ from ._loss import LossResult as LossResult
 from ._loss import LossSpec as LossSpec
 from ._problem import Problem as Problem
 from ._problem import ProblemSpec as ProblemSpec
+from ._read import parse_file as parse_file
 from ._read import parse_spec as parse_spec
 from ._read import read_spec as read_spec
 from ._train import TrainSpec as TrainSpec

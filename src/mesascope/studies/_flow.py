@@ -92,12 +92,12 @@ class FlowSpec(ProblemSpec):
 
     Attributes:
         init: initial weights.
-        mask: "off-diagonal" masks gradients off the diagonals of the d × d blocks (zheng2024, Theorem 4.3).
+        mask: gradient mask; "off-diagonal" sets gradients off the diagonals of the d × d blocks to 0 (zheng2024, Theorem 4.3).
         method: "flow" (default) or "descent".
-        until: flow: a time > 0, or "steady-state" (default).
-        tolerance: flow: of the steady state, at least 1e-11; default 1e-10.
-        max_steps: flow: limit on solver steps; default 100 000.
-        solver: flow: "tsit5" (explicit, default) or "kvaerno5" (implicit, for slow approaches at small dim).
+        until: end of a flow; a time > 0, or "steady-state" (default).
+        tolerance: tolerance of the steady state of a flow; at least 1e-11, default 1e-10.
+        max_steps: maximum steps of the solver of a flow; default 100 000.
+        solver: solver of a flow; "tsit5" (explicit, default) or "kvaerno5" (implicit, for slow approaches at small dim).
         lr: descent: learning rate > 0, for the loss summed over context lengths.
         steps: descent: number of steps.
     """

@@ -33,7 +33,7 @@ def read_spec(
     """
     name, folder = ("standard input", Path()) if str(path) == "-" else (str(path), Path(path).parent)
     with at(file=name):
-        data = _parse(_text(path), Path(path).suffix.lower())
+        data = parse_file(_content(path), Path(path).suffix.lower())
         return parse_spec(_with(data, given) if given else data, kind, folder=folder)
 
 
@@ -66,7 +66,7 @@ def _with(data: Any, given: Mapping[str, Any]) -> Any:
     return {**data, **given}
 
 
-def _text(path: str | os.PathLike[str]) -> str:
+def _content(path: str | os.PathLike[str]) -> bytes:
     try:
         if str(path) == "-":
             raw = sys.stdin.buffer.read(_MOST_BYTES + 1)
@@ -82,13 +82,23 @@ def _text(path: str | os.PathLike[str]) -> str:
         raise SpecError(f"cannot be read ({reason}); check path and permissions") from None
     if len(raw) > _MOST_BYTES:
         raise SpecError(f"is larger than {_MOST_BYTES // 2**20} MiB; is this a specification?")
+    return raw
+
+
+def parse_file(content: bytes, suffix: str = "") -> Any:
+    """Return the table that a TOML or JSON file holds.
+
+    Args:
+        content: of the file.
+        suffix: ".toml" or ".json"; with another one, what begins with `{` is JSON, the rest TOML.
+
+    Raises:
+        SpecError: it is neither.
+    """
     try:
-        return raw.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SpecError("is no text in UTF-8; give a TOML or JSON file") from None
-
-
-def _parse(text: str, suffix: str) -> Any:
     is_json = suffix == ".json" or (suffix != ".toml" and text.lstrip().startswith("{"))
     name = "JSON" if is_json else "TOML"
     if not text.strip():

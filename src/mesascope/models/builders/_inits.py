@@ -23,7 +23,7 @@ class Init(Component, family="init"):
 
 @kind("diagonal", a=0.1, b=0.1)
 class DiagonalInit(Init):
-    """a I in the (x_{i−1}, x_t) block of W^KQ, b I in the x_i block of W^PV, all else 0.
+    r"""$a I$ in the $(x_{i-1}, x_t)$ block of $W^{KQ}$, $b I$ in the $x_i$ block of $W^{PV}$, all else 0.
 
     Source: zheng2024, Assumption 3.1.
 
