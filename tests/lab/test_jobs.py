@@ -13,6 +13,7 @@ from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
 from mesascope.lab._page import Page
 from mesascope.lab._pool import Pool
 from mesascope.lab._session import Lab, Session
+from mesascope.lab._setting import read_setting
 from mesascope.lab._worker import _outcome
 from mesascope.records import held
 from mesascope.studies import SpecError
@@ -23,6 +24,7 @@ SETTING = {
     "law": {"kind": "gaussian", "scale": 1.0},
     "init": {"kind": "diagonal", "a": 0.5, "b": 0.2},
 }
+SPEC = read_setting(SETTING)
 # c* = 3 / (15 + 3 (1 + 1/2 + 1/3 + 1/4) / 4) for κ1 = 3, κ2 = 15, κ3 = 3 and T = 6
 LIMIT = 3 / (15 + 3 * (25 / 12) / 4)
 WAIT = 120  # seconds: a program is compiled within a few, on a machine that does other things too
@@ -42,11 +44,11 @@ def done(worker, name, **arguments):
 
 @pytest.fixture(scope="module")
 def path(worker):
-    return done(worker, "flow", setting=SETTING)
+    return done(worker, "flow", spec=SPEC)
 
 
 def test_facts_of_a_law_are_those_of_the_paper(worker):
-    facts = done(worker, "facts", setting=SETTING)
+    facts = done(worker, "facts", spec=SPEC)
     assert {name: text for name, (_, text) in facts["moments"].items()} == {
         "m2": "1",
         "kappa1": "3",
@@ -79,24 +81,24 @@ def test_a_flow_is_the_closed_form_and_ends_at_its_limit(path):
 
 def endless():
     """A flow of millions of steps; after some thousand of them it tells how far it is, and hears that it is to stop."""
-    return Job("flow", {"setting": {**SETTING, "until": 1e6, "max_steps": 10**8}})
+    return Job("flow", {"spec": read_setting({**SETTING, "until": 1e6, "max_steps": 10**8})})
 
 
 def deaf():
     """A descent that hears nothing for a million steps."""
-    return Job("train", {"setting": SETTING, "samples": 64, "rate": 1e-9, "steps": 10**8, "seed": 0})
+    return Job("descent", {"spec": SPEC, "samples": 64, "rate": 1e-9, "steps": 10**8, "seed": 0})
 
 
 def test_a_flow_that_was_dropped_on_its_way_is_no_result(worker, path):
     # a flow that is to stop keeps what it has, which must not pass for where training goes
     job = endless()
-    job.tell = lambda text: job.drop() if text.startswith("time") else None
+    job.progress = lambda text: job.drop() if text.startswith("time") else None
     with pytest.raises(JobCancelledError):
         worker.submit(job).future.result(WAIT)
 
 
 def test_with_a_step_that_grows_theory_is_silent_about_endless_contexts(worker):
-    facts = done(worker, "facts", setting={**SETTING, "rho": "1"})
+    facts = done(worker, "facts", spec=read_setting({**SETTING, "rho": "1"}))
     assert facts["limit"][0] is not None
     assert facts["gap"][0] is None and "ρ_t = 1" in facts["gap"][1]
     assert facts["ratio"] == facts["gap"]
@@ -105,15 +107,17 @@ def test_with_a_step_that_grows_theory_is_silent_about_endless_contexts(worker):
 @pytest.mark.parametrize("rho", ["t-1", "1"])
 def test_what_the_layer_does_is_what_theory_says(worker, path, rho):
     setting = {**SETTING, "rho": rho}
-    mind = done(worker, "mind", setting=setting, w_kq=path["w_kq"][-1], w_pv=path["w_pv"][-1])
+    behaviour = done(
+        worker, "behaviour", spec=read_setting(setting), w_kq=path["w_kq"][-1], w_pv=path["w_pv"][-1]
+    )
     # five standard errors: sampled, of sixth powers of normal numbers
-    assert np.all(np.abs(mind["error"] - mind["risk"]) < 5 * mind["error_se"])
-    slope, error = mind["correlation"]
-    assert abs(slope - mind["expected_correlation"][0]) < 5 * error
-    ratio, error = mind["ratio"]
-    assert ratio == pytest.approx(mind["ratios"].mean())  # all entries of a normal token are non-zero
-    assert abs(ratio - mind["expected_ratio"][0]) < 5 * error
-    sensitivity = mind["sensitivity"]
+    assert np.all(np.abs(behaviour["error"] - behaviour["risk"]) < 5 * behaviour["error_se"])
+    slope, error = behaviour["correlation"]
+    assert abs(slope - behaviour["expected_correlation"][0]) < 5 * error
+    ratio, error = behaviour["ratio"]
+    assert ratio == pytest.approx(behaviour["ratios"].mean())  # all entries of a normal token are non-zero
+    assert abs(ratio - behaviour["expected_ratio"][0]) < 5 * error
+    sensitivity = behaviour["sensitivity"]
     assert sensitivity["sizes"].shape == (5, 2)
     # it is one step of descent with this step size, in every derivative
     assert sensitivity["cosine"] == pytest.approx((1, 1, 1), abs=1e-9)
@@ -123,19 +127,19 @@ def test_identify_names_one_step_of_descent(worker, path):
     told = []
     weights = {"w_kq": path["w_kq"][-1], "w_pv": path["w_pv"][-1]}
     arguments = {
-        "setting": SETTING,
+        "spec": SPEC,
         **weights,
         "learners": ["zero", "gradient-descent", "ridge"],
         "tasks": 80,
     }
-    answer = worker.submit(Job("ask", arguments, told.append)).future.result(WAIT)
+    answer = worker.submit(Job("identification", arguments, told.append)).future.result(WAIT)
     assert (answer["verdict"], answer["candidates"]) == ("identified", ["gradient-descent"])
     assert answer["ranking"][0]["hyperparameters"]["step_size"] == pytest.approx(LIMIT, abs=1e-6)
     assert told[0].endswith("ask the model")
 
 
 def test_sampled_training_starts_at_the_start(worker):
-    run = done(worker, "train", setting=SETTING, samples=64, rate=0.01, steps=20, seed=0)
+    run = done(worker, "descent", spec=SPEC, samples=64, rate=0.01, steps=20, seed=0)
     assert run["products"][0] == pytest.approx([0.1, 0.1])
     assert run["times"][-1] == pytest.approx(0.2)
     assert run["loss"][-1] < run["loss"][0]
@@ -144,9 +148,9 @@ def test_sampled_training_starts_at_the_start(worker):
 def test_what_is_wrong_is_told_at_its_field_and_the_worker_goes_on(worker):
     law = {"kind": "studentt", "df": 5, "scale": 1}
     with pytest.raises(SpecError, match="df > 6") as raised:
-        done(worker, "facts", setting={**SETTING, "law": law})
+        done(worker, "facts", spec=read_setting({**SETTING, "law": law}))
     assert raised.value.path[0] == "law"
-    assert done(worker, "facts", setting=SETTING)["ratio"] == (0.2, "1/5")
+    assert done(worker, "facts", spec=SPEC)["ratio"] == (0.2, "1/5")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +159,7 @@ def test_what_is_wrong_is_told_at_its_field_and_the_worker_goes_on(worker):
 def test_what_leaves_double_precision_is_told_where_it_comes_from(worker, path, scale, a, field):
     setting = {**SETTING, "law": {"kind": "gaussian", "scale": scale}, "max_steps": 2048}
     with pytest.raises(SpecError, match="leaves double precision") as raised:
-        done(worker, "flow", setting={**setting, "init": {"kind": "diagonal", "a": a, "b": 0.5}})
+        done(worker, "flow", spec=read_setting({**setting, "init": {"kind": "diagonal", "a": a, "b": 0.5}}))
     assert raised.value.path == (field,)
 
 
@@ -167,13 +171,13 @@ def test_a_claim_is_checked_by_one_at_a_time(tmp_path):
 
 
 def test_numbers_beyond_double_precision_are_told_without_python_s_words():
-    kind, told, path = _outcome(lambda tell: float(10**400), {}, print)
+    kind, told, path = _outcome(lambda progress: float(10**400), {}, print)
     assert (kind, path) == ("failed", ()) and told.startswith("numbers leave double precision; take smaller")
 
 
 def test_a_cancelled_job_stops_within_seconds_and_one_dropped_in_the_queue_never_runs(worker):
     job = worker.submit(deaf())
-    waiting, after = worker.submit(endless()), worker.submit(Job("facts", {"setting": SETTING}))
+    waiting, after = worker.submit(endless()), worker.submit(Job("facts", {"spec": SPEC}))
     waiting.drop()
     time.sleep(0.5)
     begin = time.monotonic()
@@ -194,14 +198,14 @@ def test_a_lost_process_is_told_and_replaced(worker):
     os.kill(only._process.pid, signal.SIGKILL)
     with pytest.raises(JobFailedError, match="its process ended"):
         job.future.result(WAIT)
-    assert done(worker, "facts", setting=SETTING)["ratio"] == (0.2, "1/5")
+    assert done(worker, "facts", spec=SPEC)["ratio"] == (0.2, "1/5")
 
 
 def test_owners_are_served_in_turn(worker):
     order = []
 
     def ask(owner):
-        job = Job("facts", {"setting": SETTING}, owner=owner)
+        job = Job("facts", {"spec": SPEC}, owner=owner)
         job.future.add_done_callback(lambda future: order.append(owner))
         return job
 
@@ -214,7 +218,7 @@ def test_owners_are_served_in_turn(worker):
 
 
 def test_a_job_that_nobody_waits_for_any_more_keeps_no_other_waiting(worker):
-    first, asked = worker.submit(endless()), [Job("facts", {"setting": SETTING}) for _ in range(3)]
+    first, asked = worker.submit(endless()), [Job("facts", {"spec": SPEC}) for _ in range(3)]
     for job in asked:
         worker.submit(job)
     assert asked[0].future.cancel()  # as asyncio does with the future of a task that is cancelled
@@ -229,7 +233,7 @@ def test_a_second_process_takes_what_would_wait_for_a_long_job():
         long = pool.submit(endless())
         while not long.started:
             time.sleep(0.02)
-        answer = pool.submit(Job("facts", {"setting": SETTING}))
+        answer = pool.submit(Job("facts", {"spec": SPEC}))
         assert answer.future.result(WAIT)["ratio"] == (0.2, "1/5")
         assert long.started and not long.future.done() and not pool.idle
         long.cancel()
@@ -254,11 +258,11 @@ def test_what_waits_for_its_turn_is_forgotten_at_once_when_it_is_cancelled(sessi
         running = worker.submit(endless())
         while not running.started:
             await asyncio.sleep(0.02)
-        asked = asyncio.ensure_future(session.compute("facts", setting=SETTING))
+        asked = asyncio.ensure_future(session.compute("facts", spec=SPEC))
         await asyncio.sleep(0)
-        assert session.busy == {"facts": "waiting for its turn"}
+        assert session.progress == {"facts": "waiting for its turn"}
         session.cancel("facts")
-        assert session.busy == {}
+        assert session.progress == {}
         running.drop()
         assert await asked is None
         assert session.current("facts") is None
@@ -269,14 +273,14 @@ def test_what_waits_for_its_turn_is_forgotten_at_once_when_it_is_cancelled(sessi
 def test_the_newest_question_of_a_window_is_answered(session, worker):
     async def scenario():
         running = worker.submit(endless())
-        settings = [{**SETTING, "law": {"kind": "constant", "value": 1}}, SETTING]
-        asked = [asyncio.ensure_future(session.compute("facts", setting=one)) for one in settings]
+        specs = [read_setting({**SETTING, "law": {"kind": "constant", "value": 1}}), SPEC]
+        asked = [asyncio.ensure_future(session.compute("facts", spec=one)) for one in specs]
         await asyncio.sleep(0)
         running.drop()
         first, second = await asyncio.gather(*asked)
         assert first is None
         assert second["ratio"] == (0.2, "1/5")
-        assert session.busy == {}
+        assert session.progress == {}
 
     asyncio.run(scenario())
 
@@ -306,7 +310,7 @@ def test_a_long_text_is_read_beside_the_event_loop(session):
         await asyncio.sleep(0)
         session.form["dim"] = "x"
         assert not await late
-        assert len(session.spec.law.samples.table) == 2000 and session.wrong == {}
+        assert len(session.spec.law.samples.table) == 2000 and session.errors == {}
 
     asyncio.run(scenario())
 
@@ -314,7 +318,7 @@ def test_a_long_text_is_read_beside_the_event_loop(session):
 def test_an_end_that_is_late_because_of_nobody_is_not_told(caplog, monkeypatch):
     from nicegui import background_tasks, core
 
-    from mesascope.lab._server import says_something
+    from mesascope.lab._server import is_meaningful
 
     async def hard_of_hearing():  # as asyncio.wait_for of Python 3.11 where a cancellation and a result come together
         with suppress(asyncio.CancelledError):
@@ -330,7 +334,7 @@ def test_an_end_that_is_late_because_of_nobody_is_not_told(caplog, monkeypatch):
     asyncio.run(end())
     (told,) = caplog.records
     assert told.getMessage() == "Could not cancel 1 tasks within timeout: "
-    assert not says_something(told)
+    assert not is_meaningful(told)
     told.args = (1, "a task that goes on")
-    assert says_something(told)
-    assert says_something(logging.LogRecord("nicegui", logging.ERROR, "", 0, "anything else", None, None))
+    assert is_meaningful(told)
+    assert is_meaningful(logging.LogRecord("nicegui", logging.ERROR, "", 0, "anything else", None, None))

@@ -19,17 +19,51 @@ from mesascope.report import DARK, LIGHT
 SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.a=0.5&init.b=0.2"
 LIMIT = "0.181132"  # 3 / (15 + 3 · (25/12)/4) in six digits
 FAST = "vladymyrov2024/one-layer-row"  # a claim with a figure that is checked in a second
-TABS = ("Data", "Training", "Mind", "Claims")
+TABS = ("Data", "Training", "In-context behaviour", "Claims")
 _FIGURES = {
     "Data": ("law", "paths", "sequence"),
     "Training": ("product", "loss", "phase", "w_kq", "w_pv"),
-    "Mind": ("error", "predictions", "ratio", "sensitivity"),
+    "In-context behaviour": ("error", "predictions", "ratio", "sensitivity"),
 }
+
+
+PLUGIN = '''
+"""A law of one's own."""
+
+from fractions import Fraction
+from math import factorial
+
+import mesascope as ms
+from mesascope.processes import IdenticalLaw
+from mesascope.specs import Scale
+
+
+@ms.kind("laplace")
+class Laplace(IdenticalLaw):
+    """Independent coordinates with density $e^{-|x|/b}/(2b)$: $E x^n = n! b^n$ for even $n$.
+
+    Args:
+        scale: the width $b > 0$ of the density.
+        centred: whether odd moments vanish; no other choice is known.
+    """
+
+    scale: Scale = 1
+    centred: bool = True
+
+    def line_moment(self, order):
+        return factorial(order) * Fraction(self.scale) ** order if order % 2 == 0 else Fraction(0)
+
+    def sample(self, key, dim, shape=()):
+        import jax
+
+        return float(self.scale) * jax.random.laplace(key, (*shape, dim))
+'''
 
 
 @pytest.fixture(scope="module")
 def lab(start_lab, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
+    (folder / "laplace.py").write_text(PLUGIN)
     checked = stored.claim(
         "zheng2024/theorem-4.2",
         statement="As T, t → ∞ the risk tends to <b>something</b>.",
@@ -42,7 +76,9 @@ def lab(start_lab, tmp_path_factory):
         folder / "records" / "small", checked, bare, figures={"zheng2024/risk": stored.curves_figure()}
     )
     stored.store(folder / "runs")
-    with start_lab(folder, "--port", "0", "--records", "records", "runs") as running:
+    with start_lab(
+        folder, "--port", "0", "--records", "records", "runs", "--plugin", "laplace.py"
+    ) as running:
         yield running
 
 
@@ -145,11 +181,37 @@ def test_every_panel_draws_every_figure(opened):
 
 
 def test_another_law_another_answer(opened):
-    choose(opened, "law.kind", "Sparse: one coordinate is ±scale")
+    choose(opened, "law.kind", "Sparse")
     wait_for_text(opened.locator('[data-fact="gap"]'), "0$")
     wait_for_text(opened.locator('[data-answer="4.2"]'), "yes")
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), r"converged: .*limit by theory 1, zheng2024")
+
+
+def test_a_law_of_ones_own_has_its_fields_in_the_form_and_is_computed(opened):
+    assert opened.get_by_label("standard deviation σ > 0", exact=True).first.is_visible()
+    choose(opened, "law.kind", "Laplace")
+    wait_for_text(opened.locator(".lab-side"), "with density e−|x|/b/(2b)")
+    opened.get_by_label("width b > 0 of the density", exact=True).first.wait_for()
+    assert slider(opened, "law.scale").is_visible()
+    assert box(opened, "law.scale").input_value() == "1"
+    choose(opened, "law.centred", "yes")
+    write(opened, "law.scale", "1/2")
+    opened.wait_for_function("location.search.includes('law.kind=laplace&law.scale=1%2F2&law.centred=true')")
+    # E x² = 2 b², κ₁ = 24 b⁴ and κ₂ = 720 b⁶
+    wait_for_text(opened.locator("main"), "it predicts 1/15 of the next token on average")
+    turn(opened, "Training")
+    wait_for_text(end_of_flow(opened), "converged: .*limit by theory")
+    turn(opened, "In-context behaviour")
+    wait_for_text(opened.locator("main"), "Capability gap")
+    opened.get_by_role("button", name="Share").click()
+    with opened.expect_download() as caught:
+        opened.get_by_text("Download the specification").click()
+    with open(caught.value.path(), "rb") as file:
+        spec = tomllib.load(file)
+    assert spec["law"] == {"kind": "laplace", "scale": "1/2", "centred": True}
+    assert [name.rpartition("/")[2] for name in spec["plugins"]] == ["laplace.py"]
+    opened.wait_for_selector(".q-menu", state="detached")
 
 
 def test_a_slider_moves_the_start_and_the_address(opened):
@@ -196,9 +258,9 @@ def test_what_comes_before_an_answer_is_taken_and_only_the_last_is_answered(open
 
 def test_whole_tokens_are_drawn_from_given_samples(opened):
     with nothing_computed(opened):
-        choose(opened, "law.kind", "Given samples")
+        choose(opened, "law.kind", "Empirical")
         write(opened, "law.samples", "1, 0\n-1, 0\n0, 1\n0, -1")
-        choose(opened, "law.joint", "whole tokens")
+        choose(opened, "law.joint", "yes")
     # those of the sparse law: κ₁ = κ₂ and κ₃ = 0; for independent coordinates κ₃ = 1/4
     wait_for_text(opened.locator('[data-fact="limit"]'), "1$")
     wait_for_text(opened.locator('[data-fact="gap"]'), "0$")
@@ -311,13 +373,13 @@ def test_what_a_layer_does_and_claims_are_reached_by_the_keyboard(opened):
     opened.get_by_role("tab", name="Data").focus()
     for key in ("ArrowRight", "ArrowRight", "Enter"):
         opened.keyboard.press(key)
-    wait_until_drawn(opened, "Mind")
+    wait_until_drawn(opened, "In-context behaviour")
     opened.locator('[role="status"]:visible').first.wait_for(state="detached")  # with its own button, Cancel
     assert tab_through(opened, "identify") == [
-        *(f"download {name}" for name in _FIGURES["Mind"]),
+        *(f"download {name}" for name in _FIGURES["In-context behaviour"]),
         *("six learners that compete here", "all learners, a minute or more", "identify"),
     ]
-    opened.get_by_role("tab", name="Mind").focus()
+    opened.get_by_role("tab", name="In-context behaviour").focus()
     for key in ("ArrowRight", "Enter"):
         opened.keyboard.press(key)
     wait_until_drawn(opened, "Claims")
@@ -387,9 +449,9 @@ def test_the_program_of_the_page_gives_its_numbers_and_figures(opened, tmp_path)
     opened.get_by_role("button", name="Train on samples").click()
     wait_for_text(opened.locator('[data-figure="loss"] .legend'), "descent, exact loss")
     tables |= numbers_of("Training")
-    turn(opened, "Mind")
+    turn(opened, "In-context behaviour")
     wait_for_text(opened.locator("main"), "Capability gap")
-    tables |= numbers_of("Mind")
+    tables |= numbers_of("In-context behaviour")
     said = opened.locator("main").inner_text()
     opened.get_by_role("button", name="Share").click()
     with opened.expect_download() as caught:
@@ -398,8 +460,10 @@ def test_the_program_of_the_page_gives_its_numbers_and_figures(opened, tmp_path)
     run = [sys.executable, "-W", "error", caught.value.path()]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    mind = done.stdout.splitlines()[-3:]
-    assert mind[0].startswith("The regression of predictions") and all(line in said for line in mind)
+    sentences = done.stdout.splitlines()[-3:]
+    assert sentences[0].startswith("The regression of predictions") and all(
+        line in said for line in sentences
+    )
     for name, table in tables.items():
         ours = list(csv.reader(io.StringIO((tmp_path / "view" / f"{name}.csv").read_text())))
         theirs = list(csv.reader(io.StringIO(table)))
@@ -411,7 +475,7 @@ def test_the_program_of_the_page_gives_its_numbers_and_figures(opened, tmp_path)
 
 
 def test_a_setting_too_long_for_an_address_says_so_at_the_button_and_gives_its_file(opened):
-    choose(opened, "law.kind", "Given samples")
+    choose(opened, "law.kind", "Empirical")
     samples = [n / 7 for n in range(1, 1500)]
     box(opened, "law.samples").fill(", ".join(map(str, samples)))
     opened.wait_for_function("location.search === ''")
@@ -445,7 +509,7 @@ def test_a_specification_is_downloaded_and_another_opened(opened):
 
 
 def test_identify_names_one_step_of_descent(opened):
-    turn(opened, "Mind")
+    turn(opened, "In-context behaviour")
     wait_for_text(opened.locator("main"), "Capability gap")
     opened.get_by_role("button", name="Identify").click()
     opened.get_by_role("button", name="Cancel").locator("visible=true").first.wait_for()
@@ -488,7 +552,7 @@ def test_a_flow_is_cancelled_and_tried_again(opened, lab):
         status.get_by_role("button", name="Cancel").click()
         wait_for_text(opened.locator('[role="alert"]:visible').first, "Stopped")
         opened.wait_for_selector('[role="status"]', state="hidden")
-    turn(opened, "Mind")
+    turn(opened, "In-context behaviour")
     opened.get_by_role("button", name="Identify").click()
     wait_for_text(opened.locator("main"), "This setting has no trained layer yet")
     ratio = opened.locator('[data-figure="ratio"]')
@@ -530,17 +594,17 @@ BAD = [  # every kind of bad value is in test_setting; here every field
 ]
 READ = [  # what reading the form finds
     ("law.kind", "Constant", [("law.value", "1, x", "no rational number")]),
-    ("law.kind", "Given samples", [("law.samples", "1, x", "rational")]),
-    ("law.kind", "Mixture of laws", [("law.parts", "0.5 gaussian", "must sum to 1, not 0.5")]),
-    ("law.kind", "Given moments", [("law.moments", "1, 2", "needs the 7 numbers")]),
+    ("law.kind", "Empirical", [("law.samples", "1, x", "rational")]),
+    ("law.kind", "Mixture", [("law.parts", "0.5 gaussian", "must sum to 1, not 0.5")]),
+    ("law.kind", "Moments", [("law.moments", "1, 2", "must be the 7 numbers")]),
     (
         "init.kind",
-        "Gaussian: every entry N(0, σ_w²)",
+        "Gaussian",
         [("init.seed", "-1", "at least 0"), ("init.scale", "inf", "no rational number")],
     ),
     (
         "init.kind",
-        "given matrices",
+        "Explicit",
         [
             ("init.w_kq", "1 x", "no rational number"),
             ("init.w_pv", "1 2\n3", "make rows equally long"),
@@ -556,7 +620,7 @@ GOOD = {
     "init.w_pv": "1 0 0 0\n0 1 0 0",
     "law.kind": "Gaussian",
     "objective": "every prediction (autoregressive)",
-    "init.kind": "diagonal: a₀ I and b₀ I",
+    "init.kind": "Diagonal",
 }
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from mesascope.cli import main
-from mesascope.lab._form import LAWS, field_of, form_of, setting_of
+from mesascope.lab._form import field_of, form_of, kind_fields, setting_of
 from mesascope.lab._setting import (
     DEFAULT,
-    MOST_DIM,
-    MOST_HORIZON,
-    MOST_START,
+    MAX_DIM,
+    MAX_HORIZON,
+    MAX_START,
     from_query,
     plain_setting,
     read_setting,
@@ -19,7 +19,9 @@ from mesascope.lab._setting import (
     to_query,
     to_toml,
 )
-from mesascope.lab._sizes import ASKED_TASKS, ASKED_TOKENS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
+from mesascope.lab._sizes import IDENTIFY_TASKS, IDENTIFY_TOKENS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
+from mesascope.specs import known_kinds, load_plugin
+from mesascope.specs._kinds import _FAMILIES
 from mesascope.studies import SpecError
 
 GAUSSIAN = {"kind": "gaussian", "scale": 1.0}
@@ -85,10 +87,73 @@ def test_address_file_and_form_give_the_setting_back(data):
 
 
 def test_every_law_can_be_chosen_and_its_first_values_are_good():
-    assert set(LAWS) == set(LAW_TABLES)
+    assert set(known_kinds("law")) >= set(LAW_TABLES)
     form = form_of(read_setting(DEFAULT))
-    for kind in LAWS:
+    for kind in LAW_TABLES:
         assert setting_of({**form, "law.kind": kind}).law.kind == kind
+
+
+PLUGIN = '''
+"""A law whose fields have types that the form knows, and one that it does not."""
+
+import mesascope as ms
+from mesascope.processes import IdenticalLaw
+from mesascope.specs import Matrix, Numbers, Scale
+
+
+@ms.kind("of-the-form", table={"by": [1, "a"]}, matrix=[[1, 2]])
+class OfTheForm(IdenticalLaw):
+    """A law of many fields.
+
+    Args:
+        scale: the width $b > 0$; of no use.
+        table: a table of anything.
+        matrix: any matrix.
+        several: any numbers.
+        flag: whether to flip.
+    """
+
+    scale: Scale = 0.25
+    table: dict = None
+    matrix: Matrix = ((1, 2),)
+    several: Numbers = (1, "1/2")
+    flag: bool = False
+
+    def line_moment(self, order):
+        return 1 if order % 2 == 0 else 0
+
+    def sample(self, key, dim, shape=()):
+        raise NotImplementedError
+'''
+
+
+def test_fields_of_a_law_of_ones_own_are_edited_by_their_types(tmp_path):
+    file = tmp_path / "of_the_form.py"
+    file.write_text(PLUGIN)
+    load_plugin(file)
+    try:
+        fields = {field.name: field for field in kind_fields("law", "of-the-form")}
+        assert [field.label for field in fields.values()] == [
+            *("width b > 0", "table of anything", "any matrix", "any numbers", "whether to flip")
+        ]
+        form = form_of(read_setting({**DEFAULT, "law": {"kind": "of-the-form"}}))
+        assert form["law.scale"] == "0.25" and fields["law.scale"].editor.slider(0.25) == (
+            0.025,
+            0.75,
+            0.0125,
+        )
+        assert (form["law.several"], form["law.flag"]) == ("1, 1/2", "false")
+        given = {"law.table": '{"x": [1, "b"]}', "law.matrix": "1 2\n3 4", "law.flag": "true"}
+        law = setting_of(form | given).law
+        assert (law.table, law.matrix, law.flag) == ({"x": [1, "b"]}, ((1, 2), (3, 4)), True)
+        again = form_of(setting_of(form | given))
+        assert again["law.table"] == given["law.table"] and again["law.matrix"] == "1.0, 2.0\n3.0, 4.0"
+        with pytest.raises(SpecError) as raised:
+            setting_of(form | {"law.matrix": "1 2\n3"})
+        assert field_of(raised.value, form) == "law.matrix"
+        assert from_query(to_query(setting_of(form | given))) == setting_of(form | given)
+    finally:
+        del _FAMILIES["law"]["of-the-form"]
 
 
 def test_the_last_term_stays_the_last_when_the_horizon_moves():
@@ -224,6 +289,11 @@ def test_an_error_of_a_hidden_field_is_at_that_field(choice, field, text):
         ("engine.kind=enumeration", "engine"),
         ("law.kind=empirical&law.file=x.npy", "law.file: files are not read here"),
         (
+            'plugins=["/tmp/x.py"]',
+            "plugins: are not loaded here; open the page by mesascope lab --plugin FILE",
+        ),
+        ("plugins=x.py", "plugins: are not loaded here"),
+        (
             "law.kind=mixture&law.parts=" + '[{"probability":1,"law":{"kind":"empirical","file":"x.npy"}}]',
             "law.file",
         ),
@@ -260,11 +330,11 @@ def test_an_empty_address_is_the_figure_of_the_paper():
 
 def test_its_page_tells_the_sizes_that_it_has():
     page = " ".join((Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8").split())
-    assert MOST_HORIZON == MOST_START == 10**6
+    assert MAX_HORIZON == MAX_START == 10**6
     for told in (
-        f"Dimensions up to {MOST_DIM}, horizons and weights of the start up to 10⁶;",
+        f"Dimensions up to {MAX_DIM}, horizons and weights of the start up to 10⁶;",
         f"on {SEQUENCES} sequences of at most {SHOWN_TOKENS + 1} tokens",
-        f"asks on {ASKED_TASKS} sequences of at most {ASKED_TOKENS}.",
+        f"asks on {IDENTIFY_TASKS} sequences of at most {IDENTIFY_TOKENS}.",
     ):
         assert told in page
     assert (SHOWN_SEQUENCES, "four sequences" in page) == (4, True)

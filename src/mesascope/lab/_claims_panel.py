@@ -1,4 +1,4 @@
-"""What the literature claims, what checking it gave, and checking it again; and what stores of runs hold."""
+"""Claims of papers with their checks, which can be repeated; studies and runs of stores."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from nicegui import run, ui
 
 from mesascope.records import SIGNS, Figure
 from mesascope.report import Material, Theme
-from mesascope.studies import SpecError
 
-from ._jobs import JobFailedError
 from ._session import Session
 from ._shelf import NOT_CHECKED, Shelf, Shelved, read_store, shelve
 from ._widgets import Plot, Work
 
 _MARKS = dict[str, str]([*SIGNS.items(), (NOT_CHECKED, "–")])
 _EVERY, _FOUND = "every outcome", "What we found that the papers do not say"
-_MOST_ROWS = 200  # of studies and runs
+_MAX_ROWS = 200  # of studies and runs
 
 
 class ClaimsPanel:
@@ -31,31 +29,24 @@ class ClaimsPanel:
         self._known: list[dict[str, Any]] = []
         self._shelf = Shelf((), (), ())
         self._store = Material()
-        self._lines: dict[str, ui.expansion] = {}
+        self._rows_by_name: dict[str, ui.expansion] = {}
         with ui.row().classes("items-center gap-3"):
-            self._paper = ui.select([], label="paper or store", on_change=self._choose).props(
-                "dense outlined options-dense stack-label data-field=paper"
-            )
-            self._outcome = ui.select(
-                [_EVERY, *_MARKS], value=_EVERY, label="outcome", on_change=self._list
-            ).props("dense outlined options-dense data-field=outcome")
-            self._paper.classes("lab-select")
-            self._outcome.classes("lab-select")
+            self._paper = ui.select([], label="paper or store", on_change=self._choose)
+            self._outcome = ui.select([_EVERY, *_MARKS], value=_EVERY, label="outcome", on_change=self.draw)
+            for name, choice in (("paper", self._paper), ("outcome", self._outcome)):
+                choice.props(f"dense outlined options-dense stack-label data-field={name}").classes(
+                    "lab-select"
+                )
         self._counts = ui.label("").props('data-fact="counts"')
-        self.loading = Work(lambda: session.busy.get("claims"), lambda: session.cancel("claims"))
-        self.work = Work(lambda: session.busy.get("rerun"), lambda: session.cancel("rerun"))
+        self.loading = Work(session, "claims")
+        self.work = Work(session, "rerun")
         self._rows = ui.column().classes("w-full gap-1")
 
     async def open(self) -> None:
         """Show the claims, unless that is done."""
         if self._known:
             return
-        self.loading.complain(None)
-        try:
-            known = await self._session.compute("claims")
-        except (SpecError, JobFailedError) as error:
-            self.loading.complain(f"The claims could not be listed: {error}")
-            return
+        known = await self.loading.compute("The claims could not be listed")
         if known is None or self._known:
             return
         self._known = known
@@ -64,12 +55,12 @@ class ClaimsPanel:
         self._paper.set_options([_FOUND, *papers, *self._shelf.stores], value=_FOUND)
 
     async def _read(self) -> None:
-        """Read the records; what cannot be read is told, and the rest is shown."""
+        """Read the records; show errors of those that cannot be read."""
         *folders, own = self._session.lab.records
         shelf = await run.io_bound(shelve, self._known, folders, own)
         if shelf is not None:  # the server is ending
             self._shelf = shelf
-            self.loading.complain("; ".join(shelf.problems) or None)
+            self.loading.show_error("; ".join(shelf.problems) or None)
 
     async def _choose(self) -> None:
         if self._paper.value in self._shelf.stores:
@@ -79,17 +70,14 @@ class ClaimsPanel:
             if read is None:
                 return
             self._store, problems = read
-            self.loading.complain("; ".join(problems) or None)
-        self._list()
+            self.loading.show_error("; ".join(problems) or None)
+        self.draw()
 
     def draw(self) -> None:
         """List what is chosen."""
-        self._list()
-
-    def _list(self) -> None:
-        open_before = [name for name, row in self._lines.items() if row.value]
+        opened = [name for name, row in self._rows_by_name.items() if row.value]
         self._rows.clear()
-        self._lines.clear()
+        self._rows_by_name.clear()
         is_store = self._paper.value in self._shelf.stores
         self._outcome.set_visibility(not is_store)
         with self._rows:
@@ -97,9 +85,9 @@ class ClaimsPanel:
                 self._list_store(self._store)
             else:
                 self._list_claims()
-        for name in open_before:
-            if name in self._lines:
-                self._lines[name].open()
+        for name in opened:
+            if name in self._rows_by_name:
+                self._rows_by_name[name].open()
 
     def _list_claims(self) -> None:
         found = self._paper.value == _FOUND
@@ -118,7 +106,7 @@ class ClaimsPanel:
                     title,
                     f"{one.id}: {one.insight if found else one.statement}",
                     one.figures,
-                    partial(self._tell, one),
+                    partial(self._describe, one),
                 )
 
     def _list_store(self, material: Material) -> None:
@@ -126,13 +114,13 @@ class ClaimsPanel:
         self._counts.set_text(f"{len(studies)} studies; {len(runs)} runs outside of them")
         for study in studies:
             states = Counter(row.state for row in study.rows.values())
-            told = ", ".join(f"{count} {state}" for state, count in states.items())
+            counts = ", ".join(f"{count} {state}" for state, count in states.items())
             record = study.record
             axes = ", ".join(axis.name for axis in record.axes)
-            title = f"study {record.name} · {len(record.runs)} runs: {told}"
+            title = f"study {record.name} · {len(record.runs)} runs: {counts}"
             caption = f"{record.kind}{f' over {axes}' if axes else ''}"
             self._row(record.name, title, caption, partial(_figures, study))
-        for entry in runs[:_MOST_ROWS]:
+        for entry in runs[:_MAX_ROWS]:
             row = entry.row
             title = f"run {row.id[:12]} · {row.kind}, {row.state}"
             self._row(
@@ -142,8 +130,8 @@ class ClaimsPanel:
                 partial(_figures, entry),
                 partial(_outcome, row.outcome),
             )
-        if len(runs) > _MOST_ROWS:
-            ui.label(f"… and {len(runs) - _MOST_ROWS} more; mesascope runs list shows all.")
+        if len(runs) > _MAX_ROWS:
+            ui.label(f"… and {len(runs) - _MAX_ROWS} more; mesascope runs list shows all.")
 
     def _row(
         self,
@@ -151,12 +139,12 @@ class ClaimsPanel:
         title: str,
         caption: str,
         figures: Callable[[], Iterable[tuple[str, Figure]]],
-        tell: Callable[[bool], None] = lambda drawn: None,
+        describe: Callable[[bool], None] = lambda drawn: None,
     ) -> None:
-        """A line that opens: what `tell` says, who hears whether there are figures, and then these."""
+        """A row that opens: what `describe` shows, called with whether there are figures, then the figures."""
         row = ui.expansion(title, caption=caption).classes("w-full lab-claim")
         row.props(f'data-claim="{name}" dense-toggle')
-        self._lines[name] = row
+        self._rows_by_name[name] = row
         shown: list[bool] = []
 
         async def opened(event: Any) -> None:
@@ -164,16 +152,16 @@ class ClaimsPanel:
                 shown.append(True)
                 drawn = await run.io_bound(figures) or ()
                 with row:
-                    tell(bool(drawn))
+                    describe(bool(drawn))
                     for figure in drawn:
                         _draw(*figure, self._session.theme)
 
         row.on_value_change(opened)
 
-    def _tell(self, one: Shelved, drawn: bool) -> None:
+    def _describe(self, one: Shelved, drawn: bool) -> None:
         _details(one)
         if one.record is not None and not drawn:
-            ui.label("No figures lie beside its record; checking it again draws those that it has.").classes(
+            ui.label("No figures lie beside its record; checking it again draws them.").classes(
                 "text-caption lab-caption"
             )
         label = "Check it again" if drawn else "Check it again with its figures"
@@ -184,21 +172,16 @@ class ClaimsPanel:
         ).tooltip(f"small preset{took}")
 
     async def _rerun(self, one: Shelved) -> None:
-        self.work.complain(None)
-        folder = self._session.lab.records[-1]
-        try:
-            done = await self._session.compute("rerun", "slow", claim=one.id, folder=str(folder))
-        except (SpecError, JobFailedError) as error:
-            self.work.complain(f"{one.id} could not be checked: {error}")
-            return
+        failure, folder = f"{one.id} could not be checked", str(self._session.lab.records[-1])
+        done = await self.work.compute(failure, "slow", claim=one.id, folder=folder)
         if done is None:
             return
         if done["error"]:
-            self.work.complain(f"{one.id} could not be checked: {done['error']}")
+            self.work.show_error(f"{failure}: {done['error']}")
         await self._read()
-        self._list()
+        self.draw()
         if not done["error"]:
-            with self._rows:  # the row that asked is gone
+            with self._rows:  # the row of the button was removed
                 ui.notify(f"{one.id}: {done['outcome']}")
 
 
@@ -208,12 +191,8 @@ def _details(one: Shelved) -> None:
         ui.label("No record of a check in the folders that the lab reads.")
         return
     record = one.record
-    for name, value in (
-        ("measured", record.measured),
-        ("expected", record.expected),
-        ("tolerance", record.tolerance),
-    ):
-        if value is not None:
+    for name in ("measured", "expected", "tolerance"):
+        if (value := getattr(record, name)) is not None:
             ui.label(f"{name}: {_brief(value)}").props(f'data-fact="{name}"')
     if record.failed:
         ui.label(f"the check ended in an error: {record.details.get('error')}")

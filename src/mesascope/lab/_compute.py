@@ -1,4 +1,4 @@
-"""What the page shows, computed: from a setting to plain numbers and arrays. Runs in the worker's process."""
+"""What the page shows: from a setting to plain numbers and arrays, in the worker's process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mesascope.core import exact, named_key
 from mesascope.dynamics import Flow, descend
 from mesascope.learners import GradientDescent
 from mesascope.learners import predictions as learner_predictions
-from mesascope.models import DiagonalInit, LinearAttention, normalizer_values
+from mesascope.models import DiagonalInit, ExplicitInit, LinearAttention, normalizer_values
 from mesascope.objectives import MonteCarlo, losses
 from mesascope.papers import INSIGHTS, reproduce
 from mesascope.papers import claims as known_claims
@@ -23,19 +23,17 @@ from mesascope.processes import DiagonalUnitary, NextToken
 from mesascope.records import InUseError, held, plain
 from mesascope.studies import FlowSpec, SpecError
 
-from ._setting import read_setting
-from ._sizes import ASKED_TOKENS, FRAMES, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
-from ._worker import Tell
+from ._sizes import FRAMES, IDENTIFY_TOKENS, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
+from ._worker import Progress
 
 _SEED = 0
-_ZERO = 1e-6  # weights below are 0: flows come to rest with what is left of them
+_ZERO = 1e-6  # smaller weights count as 0: a flow ends before they vanish
 
 Result = dict[str, Any]
 
 
-def facts(setting: dict[str, Any], tell: Tell) -> Result:
+def facts(spec: FlowSpec, progress: Progress) -> Result:
     """What theory says about the law, and what its sequences look like."""
-    spec = read_setting(setting)
     process, task = spec.data()
     law, dim = process.law, process.dim
     moments = theory.token_moments(law, dim)
@@ -54,33 +52,32 @@ def facts(setting: dict[str, Any], tell: Tell) -> Result:
         "theorem": "Theorem 4.1" if spec.mask is None else "Theorem 4.3",
         "normalizer": spec.rho,
         "limit": _or_reason(lambda: theory.limit_product(process, task, mask=spec.mask, normalizer=spec.rho)),
-        "gap": _endless(spec, lambda: theory.capability_gap(process, mask=spec.mask)),
-        "ratio": _endless(spec, lambda: theory.expected_ratio(process, mask=spec.mask)),
+        "gap": _long_contexts(spec, lambda: theory.capability_gap(process, mask=spec.mask)),
+        "ratio": _long_contexts(spec, lambda: theory.expected_ratio(process, mask=spec.mask)),
         "tokens": first,
         "sequences": np.asarray(sequences),
     }
 
 
-def flow(setting: dict[str, Any], tell: Tell) -> Result:
+def flow(spec: FlowSpec, progress: Progress) -> Result:
     """Where training goes from the start of the setting, and the way there."""
-    spec = read_setting(setting)
-    tell("compiling, or loading what was compiled before")
+    progress("compiling, or loading what was compiled before")
     result, end = spec.follow(
-        lambda now: tell(f"time {now.time:.4g}, {now.steps} steps, gradient {now.gradient_norm:.1e}"),
+        lambda now: progress(f"time {now.time:.4g}, {now.steps} steps, gradient {now.gradient_norm:.1e}"),
         saves=2 * POINTS,
     )
     assert isinstance(end, Flow)  # a setting names no other method
-    _require_all_of_it(result.result)
+    _require_complete(result.result)
     process, task = spec.data()
-    chosen = _chosen(len(end.times), POINTS)
+    chosen = _spread(len(end.times), POINTS)
     path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], end.trajectory)
     loss = np.asarray(losses(end.objective, path))
     if not np.isfinite([result.gradient_norm, *loss]).all():
-        raise _too_large(setting, end, tell)
+        raise _too_large(spec, end, progress)
     dim, times = spec.dim, end.times[chosen]
     each = np.arange(dim)
     a, b = path.w_kq[:, dim + each, each], path.w_pv[:, each, each]
-    frames = _chosen(POINTS, FRAMES)
+    frames = _spread(POINTS, FRAMES)
     return {
         "times": times,
         "a": a,
@@ -96,28 +93,28 @@ def flow(setting: dict[str, Any], tell: Tell) -> Result:
     }
 
 
-def _too_large(setting: dict[str, Any], found: Flow[LinearAttention], tell: Tell) -> SpecError:
-    """What left double precision: the start, if the flow from its direction with weights of at most 1 does not."""
+def _too_large(spec: FlowSpec, found: Flow[LinearAttention], progress: Progress) -> SpecError:
+    """Return what left double precision: the start, if the flow from its direction with weights of at most 1 does not."""
     start = {name: np.asarray(getattr(found.trajectory, name))[0] for name in ("w_kq", "w_pv")}
     largest = max(float(np.abs(weight).max()) for weight in start.values())
     if largest > 1:
         small = {name: (weight / largest).tolist() for name, weight in start.items()}
         try:
-            flow({**setting, "init": {"kind": "explicit", **small}}, tell)
+            flow(spec.model_copy(update={"init": ExplicitInit(**small)}), progress)
         except SpecError as error:
             return error
         return SpecError("the flow of these weights leaves double precision; take smaller ones", ("init",))
     return SpecError("the flow of these tokens leaves double precision; choose other units", ("law",))
 
 
-def _require_all_of_it(result: str) -> None:
-    """Flows and descents that are to stop keep what they have; a part of one must not pass for the whole, least in a cache."""
+def _require_complete(result: str) -> None:
+    """Discard the part that an interrupted flow or descent has computed: nothing may cache it as the whole."""
     if result == "interrupted":
         raise KeyboardInterrupt
 
 
-def _chosen(length: int, points: int) -> np.ndarray:
-    """As many places among `length` as wanted, first and last included; some twice where there are fewer."""
+def _spread(length: int, points: int) -> np.ndarray:
+    """Return `points` indices below `length`, first and last included; some twice where there are fewer."""
     return np.linspace(0, length - 1, points).round().astype(int)
 
 
@@ -137,13 +134,12 @@ def _closed_form(
     return {"product": state.product, "a": state.a, "b": state.b, "conserved": solution.conserved}
 
 
-def mind(setting: dict[str, Any], w_kq: np.ndarray, w_pv: np.ndarray, tell: Tell) -> Result:
+def behaviour(spec: FlowSpec, w_kq: np.ndarray, w_pv: np.ndarray, progress: Progress) -> Result:
     """What a layer with these weights does in context, measured on fresh sequences."""
-    spec = read_setting(setting)
     process, _ = spec.data()
     model = LinearAttention(jnp.asarray(w_kq), jnp.asarray(w_pv), spec.rho)
     longest = max(3, min(spec.horizon - 1, SHOWN_TOKENS))
-    tell("asking the layer")
+    progress("predicting")
     tokens = process.sample(named_key(_SEED, "lab", "mind"), longest + 1, SEQUENCES)
     predicted = np.asarray(model.predictions(tokens))[:, :-1]
     truth = np.asarray(tokens)[:, 2:]
@@ -169,7 +165,7 @@ def mind(setting: dict[str, Any], w_kq: np.ndarray, w_pv: np.ndarray, tell: Tell
         "expected_correlation": _for_diagonal(model, lambda: theory.correlation_ratio(process, step)),
         "truth": np.real(aim[:300, 0]),
         "predicted": np.real(last[:300, 0]),
-        "gap": _endless(spec, lambda: theory.capability_gap(process, mask=spec.mask)),
+        "gap": _long_contexts(spec, lambda: theory.capability_gap(process, mask=spec.mask)),
         "sensitivity": _sensitivity(model, process, min(longest, 8), product),
         "product": product,
         "sequences": SEQUENCES,
@@ -208,8 +204,8 @@ def _for_diagonal(model: LinearAttention, compute: Callable[[], Any]) -> tuple[f
     return _or_reason(compute)
 
 
-def _endless(spec: FlowSpec, compute: Callable[[], Any]) -> tuple[float | None, str]:
-    """What theory says about endless contexts; with ρ_t = 1 the layer's step grows with them, and it says nothing."""
+def _long_contexts(spec: FlowSpec, compute: Callable[[], Any]) -> tuple[float | None, str]:
+    """What theory says about the limit of long contexts; nothing with ρ_t = 1, where the layer's step grows with them."""
     if spec.rho == "1":
         return None, "with ρ_t = 1 the step grows with the context, and no ab suits all of them"
     return _or_reason(compute)
@@ -228,10 +224,10 @@ def _mean_ratio(predicted: np.ndarray, truth: np.ndarray) -> tuple[float, float]
     return _quotient(ratios.sum(-1), nonzero.sum(-1))
 
 
-def _quotient(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
+def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> tuple[float, float]:
     """The quotient of two means over sequences, and its standard error."""
-    value = above.mean() / below.mean()
-    return float(value), float(_standard_error(above - value * below) / below.mean())
+    value = numerator.mean() / denominator.mean()
+    return float(value), float(_standard_error(numerator - value * denominator) / denominator.mean())
 
 
 def _standard_error(values: np.ndarray) -> Any:
@@ -258,32 +254,31 @@ def _sensitivity(
     return {"sizes": sizes, "cosine": tuple(map(float, cosine))}
 
 
-def ask(
-    setting: dict[str, Any],
+def identification(
+    spec: FlowSpec,
     w_kq: np.ndarray,
     w_pv: np.ndarray,
     learners: list[str] | None,
     tasks: int,
-    tell: Tell,
+    progress: Progress,
 ) -> Result:
     """Which algorithm a layer with these weights runs."""
-    spec = read_setting(setting)
     process, _ = spec.data()
     model = LinearAttention(jnp.asarray(w_kq), jnp.asarray(w_pv), spec.rho)
     answer = identify(
         model,
         process,
-        NextToken(max(4, min(spec.horizon, ASKED_TOKENS))),
+        NextToken(max(4, min(spec.horizon, IDENTIFY_TOKENS))),
         tasks=tasks,
         learners=learners,
-        progress=lambda now: tell(f"{now.done}/{now.total} {now.stage}"),
+        progress=lambda now: progress(f"{now.done}/{now.total} {now.stage}"),
     )
     return {
         "verdict": answer.verdict,
         "candidates": list(answer.candidates),
         "reasons": list(answer.reasons),
         "reading": answer.reading and answer.reading.describe(),
-        "asked": {"learners": learners, "tasks": tasks},
+        "arguments": {"learners": learners, "tasks": tasks},
         "ranking": [
             {
                 "learner": entry.learner,
@@ -296,11 +291,10 @@ def ask(
     }
 
 
-def train(setting: dict[str, Any], samples: int, rate: float, steps: int, seed: int, tell: Tell) -> Result:
-    """Gradient descent on sampled sequences, the same in every step, as the paper's experiments take it."""
-    spec = read_setting(setting)
+def descent(spec: FlowSpec, samples: int, rate: float, steps: int, seed: int, progress: Progress) -> Result:
+    """Gradient descent on one batch of sampled sequences, as in the paper's experiments."""
     model, process, task, exactly = spec.build()
-    tell("drawing sequences and compiling")
+    progress("drawing sequences and compiling")
     done = descend(
         model,
         process,
@@ -310,13 +304,13 @@ def train(setting: dict[str, Any], samples: int, rate: float, steps: int, seed: 
         engine=MonteCarlo(samples=samples, seed=seed),
         mask=spec.mask,
         saves=POINTS,
-        progress=lambda taken, loss: tell(f"{taken}/{steps} steps, loss {loss:.6g}"),
+        progress=lambda taken, loss: progress(f"{taken}/{steps} steps, loss {loss:.6g}"),
     )
-    _require_all_of_it(done.result.value)
-    chosen = _chosen(len(done.steps), POINTS)
+    _require_complete(done.result.value)
+    chosen = _spread(len(done.steps), POINTS)
     path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], done.trajectory)
     population = np.asarray(losses(exactly.objective(process, task, model.normalizer), path))
-    places, first = np.unique(chosen, return_index=True)  # of few steps some were chosen twice
+    places, first = np.unique(chosen, return_index=True)  # of few steps some occur twice
     each = np.arange(spec.dim)
     products = path.w_kq[:, spec.dim + each, each] * path.w_pv[:, each, each]
     return {
@@ -327,13 +321,13 @@ def train(setting: dict[str, Any], samples: int, rate: float, steps: int, seed: 
         "population": population[first],
         "message": done.result.message,
         "result": done.result.value,
-        "asked": {"samples": samples, "rate": rate, "steps": steps, "seed": seed},
+        "arguments": {"samples": samples, "rate": rate, "steps": steps, "seed": seed},
     }
 
 
-def claims(tell: Tell) -> list[dict[str, Any]]:
-    """Every claim of every paper: what it says, where that stands, and what was found here that no paper says."""
-    tell("looking them up")
+def claims(progress: Progress) -> list[dict[str, Any]]:
+    """Every claim of every paper: what it says, its source, and what was found here that no paper says."""
+    progress("listing the claims")
     fields = ("id", "title", "statement", "source", "origin")
     found = {insight.claim: insight.text for insight in INSIGHTS}
     return [
@@ -342,30 +336,21 @@ def claims(tell: Tell) -> list[dict[str, Any]]:
     ]
 
 
-def rerun(claim: str, folder: str, tell: Tell) -> dict[str, Any]:
-    """Check one claim anew into a folder of records: its outcome, and what kept it from being checked, if something did.
+def rerun(claim: str, folder: str, progress: Progress) -> dict[str, Any]:
+    """Check one claim again into a folder of records: its outcome, and the error of a check that failed.
 
     Raises:
-        ValueError: somebody else is checking it into this folder.
+        ValueError: another process is checking it into this folder.
     """
-    tell(f"checking {claim}; this may take minutes")
+    progress(f"checking {claim}; this may take minutes")
     check = f"check-{claim.replace('/', '-')}"
     try:
-        with held(folder, check):  # else figures of one check come beside the record of another
+        with held(folder, check):  # else figures of one check lie beside the record of another
             done = reproduce(claim, out=folder, rerun=True)
     except InUseError:
         raise ValueError("another window is checking it now; wait until that is done") from None
     record = done.records[0]
     return {"outcome": record.outcome, "error": record.details.get("error")}
-
-
-def warm(setting: dict[str, Any], tell: Tell) -> float:
-    """Compile what a flow of this shape needs, so that it is found compiled later; the seconds it took."""
-    import time
-
-    begin = time.perf_counter()
-    flow(setting, tell)
-    return time.perf_counter() - begin
 
 
 def _number(value: Any) -> tuple[float, str]:
@@ -385,11 +370,10 @@ def _or_reason(compute: Callable[[], Any]) -> tuple[float | None, str]:
 JOBS: dict[str, Callable[..., Any]] = {
     "facts": facts,
     "flow": flow,
-    "mind": mind,
-    "ask": ask,
-    "train": train,
+    "behaviour": behaviour,
+    "identification": identification,
+    "descent": descent,
     "claims": claims,
     "rerun": rerun,
-    "warm": warm,
 }
-"""What a worker can be asked for, by name."""
+"""What a worker can compute, by name."""

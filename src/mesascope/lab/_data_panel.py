@@ -1,4 +1,4 @@
-"""What the data are, and what theory says about them."""
+"""The data, and what theory says about them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from nicegui import ui
 
 from ._figures import law_figure, paths_figure, sequence_figure
 from ._session import Session
-from ._widgets import Plot, sentence
+from ._widgets import Plot, heading, sentence
 from ._words import conclusions
 
-_KAPPAS = {
+_QUANTITIES = {
     "m2": "E x^2",
     "kappa1": "κ1 = E x^4",
     "kappa2": "κ2 = E x^6",
     "kappa3": "κ3 = Σ_{r≠j} E x_j^2 x_r^4",
+    "limit": "limit of ab",
+    "gap": "capability gap",
+    "ratio": "mean ratio ŷ/x",
 }
 _ASSUMPTIONS = {
     "4.1": "Assumption 4.1: training makes a gradient step emerge",
@@ -25,7 +28,7 @@ _ASSUMPTIONS = {
 
 
 class DataPanel:
-    """Facts of the law, its entries, and sequences."""
+    """Properties of the law, its entries, and sequences."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -34,35 +37,29 @@ class DataPanel:
             self._law, self._paths, self._sequence = Plot("law"), Plot("paths"), Plot("sequence")
 
     def draw(self) -> None:
-        """Show the facts that were computed."""
+        """Show what was computed."""
         facts = self._session.results.get("facts")
         if facts is None:
             return
         self._facts.clear()
         with self._facts:
-            _tell(facts)
+            _show(facts)
         self._law.show(law_figure(facts), self._session.theme)
         for plot, figure in ((self._paths, paths_figure), (self._sequence, sequence_figure)):
             plot.show(figure(facts), self._session.theme, yaxis={"scaleanchor": "x"})
 
 
-def _tell(facts: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any]) -> None:
     with ui.card().classes("lab-card"):
-        ui.label(f"What theory says about {facts['law']}").classes("text-subtitle2").props(
-            "role=heading aria-level=2"
-        )
+        heading(f"What theory says about {facts['law']}")
         for line in conclusions(facts):
             sentence(line)
         with ui.row().classes("gap-4 wrap"):
-            for name, label in _KAPPAS.items():
-                _quantity(label, facts["moments"][name][1], name)
-            for name, label in (
-                ("limit", "limit of ab"),
-                ("gap", "capability gap"),
-                ("ratio", "mean ratio ŷ/x"),
-            ):
-                if facts[name][0] is not None:
-                    _quantity(label, facts[name][1], name)
+            quantities = facts | facts["moments"]
+            for name, label in _QUANTITIES.items():
+                value, text = quantities[name]
+                if value is not None:
+                    _quantity(label, text, name)
         for name, label in _ASSUMPTIONS.items():
             holds, reason = facts["answers"][name]
             with ui.row().classes("items-start no-wrap gap-2").props(f'data-answer="{name}"'):

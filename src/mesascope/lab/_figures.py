@@ -1,4 +1,4 @@
-"""The page's figures as traces: what `_compute` found, in the words of `records`, which every renderer draws."""
+"""The page's figures: results of `_compute` as traces, which every renderer draws."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from mesascope.records import Band, Figure, Heatmap, Histogram, Line, Panel, Poi
 from ._sizes import FIRST_TOKENS
 
 Result = dict[str, Any]
-_MOST_CURVES = 6  # as many colours as there are
-_ALIKE = 1e-9  # products that differ by less are one curve
-_SETTLED = 0.01  # of the way: the picture ends some time after what is shown has come so near its end
+_MAX_CURVES = 6  # as many colours as there are
+_EQUAL = 1e-9  # products that differ by less are one curve
+_SETTLED = 0.01  # share of the whole change that is left when a curve counts as settled
 
 
 def _one_panel(title: str, xlabel: str, ylabel: str, *traces: Any, caption: str) -> Figure:
@@ -27,8 +27,9 @@ def law_figure(facts: Result) -> Figure:
     tokens = facts["tokens"].ravel()
     low, high = np.quantile(tokens, [0.001, 0.999])
     kept = tokens[(tokens >= low) & (tokens <= high)]
-    spread = float(kept.max() - kept.min())
-    ends = (kept.min(), kept.max()) if spread > 0 else (kept.min() - 0.5, kept.min() + 0.5)
+    ends = kept.min(), kept.max()
+    if ends[0] == ends[1]:
+        ends = ends[0] - 0.5, ends[0] + 0.5
     return _one_panel(
         "The law of the initial token",
         "entry $x_{1j}$",
@@ -41,7 +42,7 @@ def law_figure(facts: Result) -> Figure:
 def sequence_figure(facts: Result) -> Figure:
     """One sequence, every coordinate in the complex plane."""
     sequence = facts["sequences"][0]
-    count = min(sequence.shape[1], _MOST_CURVES)
+    count = min(sequence.shape[1], _MAX_CURVES)
     traces = [
         Points(
             x=np.real(sequence[:, j]), y=np.imag(sequence[:, j]), label=f"coordinate $j = {j + 1}$", series=j
@@ -53,8 +54,7 @@ def sequence_figure(facts: Result) -> Figure:
         "Re $x_{tj}$",
         "Im $x_{tj}$",
         *traces,
-        caption=f"The first {len(sequence)} tokens of one sequence: every coordinate turns on its circle by an angle "
-        "of its own.",
+        caption=f"The first {len(sequence)} tokens of one sequence: every coordinate rotates by its own angle.",
     )
 
 
@@ -63,7 +63,7 @@ def paths_figure(facts: Result) -> Figure:
     sequences = facts["sequences"][:, :FIRST_TOKENS]
     traces: list[Any] = []
     for number, sequence in enumerate(sequences):
-        j = int(np.argmax(sequence[0] != 0))  # the first where something is to be seen
+        j = int(np.argmax(sequence[0] != 0))  # the first that is not 0
         path = {"x": np.real(sequence[:, j]), "y": np.imag(sequence[:, j]), "series": number}
         label = f"sequence {number + 1}, $j = {j + 1}$"
         traces += [Line(**path, label=label, style="solid"), Points(**path, label=label)]
@@ -73,7 +73,7 @@ def paths_figure(facts: Result) -> Figure:
         "Im $x_{tj}$",
         *traces,
         caption=f"The first {sequences.shape[1]} tokens of {len(sequences)} sequences, of each the first coordinate that is "
-        "not 0. They begin on the real axis, and every one turns by an angle of its own.",
+        "not 0. They begin on the real axis, and each rotates by its own angle.",
     )
 
 
@@ -93,7 +93,7 @@ def product_figure(flow: Result, sampled: Result | None = None) -> Figure:
     if sampled is not None:
         inside = sampled["times"] <= times[-1]
         x, each = sampled["times"][inside], sampled["products"][inside]
-        label = f"descent, {sampled['asked']['samples']} sequences: mean, range"
+        label = f"descent, {sampled['arguments']['samples']} sequences: mean, range"
         traces.append(Line(x=x, y=each.mean(1), label=label, style="dashed", series=1))
         traces.append(Band(x=x, low=each.min(1), high=each.max(1), label=label, series=1))
     limit = flow["end"]["limit_product"]
@@ -110,11 +110,11 @@ def product_figure(flow: Result, sampled: Result | None = None) -> Figure:
 
 def _curves(x: np.ndarray, values: np.ndarray, name: str) -> list[Line]:
     """One curve where all coordinates agree, else one each for the first few."""
-    if np.ptp(values, axis=1).max() <= _ALIKE * max(1.0, np.abs(values).max()):
+    if np.ptp(values, axis=1).max() <= _EQUAL * max(1.0, np.abs(values).max()):
         return [Line(x=x, y=values[:, 0], label=f"{name}, equal for all j", style="solid", series=0)]
     return [
         Line(x=x, y=values[:, j], label=f"{name}, j = {j + 1}", series=j)
-        for j in range(min(values.shape[1], _MOST_CURVES))
+        for j in range(min(values.shape[1], _MAX_CURVES))
     ]
 
 
@@ -131,7 +131,7 @@ def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
             sampled[name][inside] for name in ("times", "population", "loss", "loss_se")
         )
         traces.append(Line(x=x, y=population, label="descent, exact loss", style="dashed", series=1))
-        label = f"descent, its {sampled['asked']['samples']} sequences, 95 %"
+        label = f"descent, its {sampled['arguments']['samples']} sequences, 95 %"
         traces.append(Line(x=x, y=loss, label=label, style="dotted", series=2))
         traces.append(Band(x=x, low=loss - 1.96 * error, high=loss + 1.96 * error, label=label, series=2))
     return _one_panel(
@@ -143,31 +143,31 @@ def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
         + (
             "."
             if sampled is None
-            else " and along descent on samples. That fits its own sequences: the loss on these, with its interval "
-            "(1.96 standard errors), is not the exact loss of the same weights."
+            else " and along descent on samples, which minimizes the loss on its own sequences (with an interval of "
+            "1.96 standard errors); the exact loss of the same weights differs."
         ),
     )
 
 
 def _window(flow: Result) -> slice:
-    """The points up to some time after products and loss are settled: the flow goes on until its gradient is 1e-10."""
+    """The points up to 1.6 times the time at which products and loss are settled; the flow itself is longer."""
     times = flow["times"]
     end = 1.6 * max(_settled(times, flow["products"]), _settled(times, flow["loss"][:, None])) or times[-1]
     return slice(0, max(2, int(np.searchsorted(times, end, side="right"))))
 
 
 def _settled(times: np.ndarray, values: np.ndarray) -> float:
-    """The last time at which some value is farther from its end than a hundredth of the longest way; 0 if none moves."""
-    way = np.abs(values - values[-1]).max(1)
-    moving = np.flatnonzero(way > _SETTLED * way.max()) if way.max() > 0 else np.array([0])
+    """The last time at which some value is farther from its end than a hundredth of the largest distance; 0 if none moves."""
+    distance = np.abs(values - values[-1]).max(1)
+    moving = np.flatnonzero(distance > _SETTLED * distance.max()) if distance.max() > 0 else np.array([0])
     return float(times[moving[-1]])
 
 
 def phase_reach(flow: Result) -> float:
-    """How far the picture of the (a, b) plane reaches on both axes."""
+    """Return the limit of both axes of the (a, b) plane."""
     limit = flow["end"]["limit_product"]
-    far = max(np.abs(flow["a"]).max(), np.abs(flow["b"]).max(), np.sqrt(abs(limit or 0.0)))
-    return float(max(0.5, np.ceil(1.3 * far * 4) / 4))
+    largest = max(np.abs(flow["a"]).max(), np.abs(flow["b"]).max(), np.sqrt(abs(limit or 0.0)))
+    return float(max(0.5, np.ceil(1.3 * largest * 4) / 4))
 
 
 def phase_figure(flow: Result) -> Figure:
@@ -175,10 +175,12 @@ def phase_figure(flow: Result) -> Figure:
     reach = phase_reach(flow)
     traces: list[Any] = []
     limit = flow["end"]["limit_product"]
-    held = ""
+    conserved = ""
     if flow["theory"] is not None:
-        held = "Every path stays on its hyperbola of constant a² − b² until it meets the curve of minima. "
-        # the start's own hyperbola and those beside it: the path is seen to lie on one
+        conserved = (
+            "Every path stays on its hyperbola of constant a² − b² until it meets the curve of minima. "
+        )
+        # the hyperbola of the start and its neighbours
         levels = flow["theory"]["conserved"] + 0.3 * reach**2 * np.arange(-6, 7)
         for level in levels[np.abs(levels) < 0.95 * reach**2]:
             traces += _hyperbola(level, reach, "conserved $a^2 - b^2$", "dotted")
@@ -186,7 +188,7 @@ def phase_figure(flow: Result) -> Figure:
         traces += _product_curve(limit, reach, f"minima $ab = {limit:.4g}$")
     traces += [
         Line(x=flow["a"][:, j], y=flow["b"][:, j], label="flow", style="solid", series=0)
-        for j in (range(flow["a"].shape[1]) if np.ptp(flow["a"], axis=1).max() > _ALIKE else [0])
+        for j in (range(flow["a"].shape[1]) if np.ptp(flow["a"], axis=1).max() > _EQUAL else [0])
     ]
     traces.append(Points(x=flow["a"][0], y=flow["b"][0], label="start", series=1))
     traces.append(Points(x=flow["a"][-1], y=flow["b"][-1], label="end", series=2))
@@ -195,7 +197,7 @@ def phase_figure(flow: Result) -> Figure:
         "$a$, diagonal of $W^{KQ}$",
         "$b$, diagonal of $W^{PV}$",
         *traces,
-        caption=f"Paths of the diagonals. {held}Press or drag in the picture to choose another "
+        caption=f"Paths of the diagonals. {conserved}Press or drag in the picture to choose another "
         "start, or move it with the arrow keys.",
     )
 
@@ -223,7 +225,7 @@ def _product_curve(product: float, reach: float, label: str) -> list[Line]:
     ]
 
 
-# of a matrix of weights: its letters, and what its columns meet and its rows answer to
+# of a matrix of weights: its letters, and the axes of its columns and rows
 _SIDES = {
     "w_kq": ("KQ", "column: query $(x_t; x_{t-1})$", "row: key $(x_i; x_{i-1})$"),
     "w_pv": ("PV", "column: value $(x_i; x_{i-1})$", "row: prediction $\\hat y_t$"),
@@ -249,25 +251,25 @@ def weight_figure(flow: Result, name: str, frame: int) -> Figure:
             rows=_numbers(frames.shape[1]),
             columns=_numbers(frames.shape[2]),
         ),
-        caption=f"Entries of W^{letters} at flow time {time:.4g}; lines part its blocks of {dim} × {dim}. Colours are the "
+        caption=f"Entries of W^{letters} at flow time {time:.4g}; lines separate its blocks of {dim} × {dim}. Colours are the "
         "same at all times.",
     )
 
 
 def _numbers(count: int) -> tuple[str, ...] | None:
-    """Names of rows or columns, where there is room for all."""
+    """Labels of rows or columns, where all of them fit."""
     return tuple(str(k + 1) for k in range(count)) if count <= 12 else None
 
 
-# Mind
+# In-context behaviour
 
 
-def error_figure(mind: Result) -> Figure:
+def error_figure(behaviour: Result) -> Figure:
     """Squared error by context length."""
-    lengths, error = mind["lengths"], mind["error"]
-    half = 1.96 * mind["error_se"]
-    label = f"on {mind['sequences']} sequences, 95 % interval"
-    gap, risk = mind["gap"][0], mind["risk"]
+    lengths, error = behaviour["lengths"], behaviour["error"]
+    half = 1.96 * behaviour["error_se"]
+    label = f"on {behaviour['sequences']} sequences, 95 % interval"
+    gap, risk = behaviour["gap"][0], behaviour["risk"]
     return _one_panel(
         "Prediction and truth by context length",
         "context length $t$",
@@ -278,50 +280,49 @@ def error_figure(mind: Result) -> Figure:
         if risk is None
         else Line(x=lengths, y=risk, label="exact, by theory", style="dotted", series="theory"),
         None if gap is None else Rule(value=gap, label=f"capability gap {gap:.4g}, $T, t \\to \\infty$"),
-        Rule(value=mind["power"], label=f"predicting 0, measured: {mind['power']:.4g}", series=1),
+        Rule(value=behaviour["power"], label=f"predicting 0, measured: {behaviour['power']:.4g}", series=1),
         caption="Mean squared error of the prediction of the next token after t tokens, and what remains however long the "
         "contexts of training and test are.",
     )
 
 
-def scatter_figure(mind: Result) -> Figure:
+def scatter_figure(behaviour: Result) -> Figure:
     """Predictions beside the truth after the longest context."""
-    truth, predicted = mind["truth"], mind["predicted"]
-    slope, ends = mind["correlation"][0], np.array([truth.min(), truth.max()])
+    truth, predicted = behaviour["truth"], behaviour["predicted"]
+    slope, ends = behaviour["correlation"][0], np.array([truth.min(), truth.max()])
     return _one_panel(
-        f"Predictions after {mind['lengths'][-1]} tokens",
+        f"Predictions after {behaviour['lengths'][-1]} tokens",
         "truth, Re $x_{t+1,1}$",
         "prediction, Re $\\hat y_{t,1}$",
         Points(x=truth, y=predicted, label="one sequence each", series=0),
-        Line(x=ends, y=ends, label="right answer", style="dotted", series="theory"),
+        Line(x=ends, y=ends, label="exact prediction", style="dotted", series="theory"),
         Line(x=ends, y=slope * ends, label=f"slope {slope:.3g} of all coordinates", style="dashed", series=1),
-        caption="The first coordinate of the prediction beside the truth, on sequences that the layer has not seen.",
+        caption="The first coordinate of the prediction beside the truth, on new sequences.",
     )
 
 
-def ratio_figure(mind: Result) -> Figure:
+def ratio_figure(behaviour: Result) -> Figure:
     """The quotient of prediction and truth."""
-    ratios = mind["ratios"]
+    ratios = behaviour["ratios"]
     low, high = np.quantile(ratios, [0.01, 0.99])
     if high - low < 1e-9:
         low, high = low - 0.5, high + 0.5
     kept = ratios[(ratios >= low) & (ratios <= high)]
-    expected = mind["expected_ratio"][0]
+    expected = behaviour["expected_ratio"][0]
     return _one_panel(
         "Ratio of prediction and truth",
         "Re $\\hat y_{tj} / x_{t+1,j}$",
         "density",
         Histogram.of(kept, np.linspace(low, high, 41), "measured, middle 98 %", density=True, series=0),
-        Rule(value=mind["ratio"][0], axis="x", label=f"mean {mind['ratio'][0]:.4g}", series=1),
+        Rule(value=behaviour["ratio"][0], axis="x", label=f"mean {behaviour['ratio'][0]:.4g}", series=1),
         None if expected is None else Rule(value=expected, axis="x", label=f"mean by theory {expected:.4g}"),
-        caption="Element by element quotient of prediction and truth after the longest context. Its mean is what "
-        "Proposition 4.1 speaks about.",
+        caption="Elementwise quotient of prediction and truth after the longest context; Proposition 4.1 gives its mean.",
     )
 
 
-def sensitivity_figure(mind: Result) -> Figure:
+def sensitivity_figure(behaviour: Result) -> Figure:
     """How much every entry of the context moves the prediction."""
-    sizes = mind["sensitivity"]["sizes"]
+    sizes = behaviour["sensitivity"]["sizes"]
     return _one_panel(
         "What the prediction depends on",
         "coordinate $k$",
@@ -335,3 +336,12 @@ def sensitivity_figure(mind: Result) -> Figure:
         caption=f"Root mean square derivatives of the first coordinate of the prediction in every entry of a context of "
         f"{len(sizes)} tokens.",
     )
+
+
+OF_BEHAVIOUR = {
+    "error": error_figure,
+    "predictions": scatter_figure,
+    "ratio": ratio_figure,
+    "sensitivity": sensitivity_figure,
+}
+"""Figures of the in-context behaviour by the names under which the page offers them."""

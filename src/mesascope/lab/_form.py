@@ -1,211 +1,147 @@
 """The form of the page: a text for every field, to a setting and back, errors at the field that they are about."""
 
-import json
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
 
+from mesascope.report import tex_to_text
+from mesascope.specs import at, field_help, known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
-from ._setting import plain_setting, read_setting, read_value
+from ._editors import Editor, editor_of, read_list, read_number, write_value
+from ._setting import DEFAULT, read_setting
 
-_LONGEST = 200_000  # characters of one field: some ten thousand numbers
+_MAX_LENGTH = 200_000  # characters of one field: some ten thousand numbers
+_MAX_HINT = 45  # characters that fit below a field
 
 Form = dict[str, str]
-"""Texts by field; every field is always there, also those that another choice hides."""
+"""Texts by field; also of fields that another choice hides."""
 
-LAWS = {
-    "gaussian": "Gaussian",
-    "sparse": "Sparse: one coordinate is ±scale",
-    "constant": "Constant",
-    "rademacher": "Rademacher: fair signs ±scale",
-    "uniform": "Uniform on [−scale, scale]",
-    "studentt": "Student t",
-    "mixture": "Mixture of laws",
-    "empirical": "Given samples",
-    "moments": "Given moments",
-}
-LAW_FIELDS = {
-    "gaussian": ("law.scale",),
-    "sparse": ("law.scale",),
-    "constant": ("law.value",),
-    "rademacher": ("law.scale",),
-    "uniform": ("law.scale",),
-    "studentt": ("law.df", "law.scale"),
-    "mixture": ("law.parts",),
-    "empirical": ("law.samples", "law.joint"),
-    "moments": ("law.moments",),
-}
+FAMILIES = ("law", "init")
+"""Fields of a setting that are a kind with fields of its own."""
+_SINGLE = ("dim", "horizon", "rho", "mask", "solver", "until", "tolerance", "max_steps")
 OBJECTIVES = {
     "every": "every prediction (autoregressive)",
     "last": "the last one only",
     "given": "weights by context length",
 }
-NORMALIZERS = {"t-1": "ρ_t = t − 1 (the paper)", "t": "ρ_t = t", "1": "ρ_t = 1"}
-STARTS = {
-    "diagonal": "diagonal: a₀ I and b₀ I",
-    "gaussian": "Gaussian: every entry N(0, σ_w²)",
-    "explicit": "given matrices",
-}
-START_FIELDS = {
-    "diagonal": ("init.a", "init.b"),
-    "gaussian": ("init.scale", "init.seed"),
-    "explicit": ("init.w_kq", "init.w_pv"),
-}
-MASKS = {"": "none", "off-diagonal": "off-diagonal gradients are 0 (Theorem 4.3)"}
-SOLVERS = {"": "Tsit5 (explicit)", "kvaerno5": "Kvaerno5 (implicit, for slow approaches)"}
+_CLAUSE_END = re.compile(r"[.;:,](?: |$)| (?=\()")
 
-_EMPTY: Form = {
-    "law.kind": "gaussian",
-    "law.scale": "1",
-    "law.value": "1",
-    "law.df": "9",
-    "law.parts": "0.5 gaussian scale=1\n0.5 rademacher scale=1",
-    "law.samples": "-1, 0.5, 2",
-    "law.joint": "",
-    "law.moments": "1, 0, 1, 0, 3, 0, 15",
-    "dim": "5",
-    "horizon": "100",
-    "objective": "every",
-    "weights": "",
-    "rho": "t-1",
-    "init.kind": "diagonal",
-    "init.a": "0.1",
-    "init.b": "0.1",
-    "init.scale": "0.1",
-    "init.seed": "0",
-    "init.w_kq": "",
-    "init.w_pv": "",
-    "mask": "",
-    "solver": "",
-    "until": "steady-state",
-    "tolerance": "",
-    "max_steps": "",
-}
+
+class FormField(NamedTuple):
+    """One field of the form: its name, such as `law.scale`, and what the docstring and the type of the value say."""
+
+    name: str
+    label: str
+    hint: str
+    about: str
+    editor: Editor
+    example: Any  # as specification files have it; None where there is none
+    optional: bool
+
+    def text(self, form: Form) -> str:
+        """Return its text, that of the example in a form without it."""
+        return form.get(self.name, "" if self.example is None else self.editor.write(self.example))
+
+
+def _form_fields(cls: type[Any], example: Mapping[str, Any], prefix: str = "") -> Iterator[FormField]:
+    types = get_type_hints(cls, include_extras=True)
+    for name, help_text, default in field_help(cls):
+        if (editor := editor_of(types[name])) is not None:
+            about = tex_to_text(help_text)
+            label, _, rest = _CLAUSE_END.sub("\n", about.removeprefix("the "), count=1).partition("\n")
+            hints = [rest.rstrip(".") if len(rest) <= _MAX_HINT else "", editor.hint]
+            hint = "; ".join(filter(None, hints))
+            value = example.get(name)
+            yield FormField(prefix + name, label or name, hint, about, editor, value, default is None)
+
+
+@cache
+def kind_fields(family: str, kind: str) -> tuple[FormField, ...]:
+    """Return the fields of a law or start."""
+    cls = known_kinds(family)[kind]
+    return tuple(_form_fields(cls, cls.example().specification(), f"{family}."))
+
+
+@cache
+def setting_fields() -> dict[str, FormField]:
+    """Return the fields of a setting by name."""
+    example = read_setting(DEFAULT).model_dump(mode="json", exclude_none=True)
+    return {field.name: field for field in _form_fields(FlowSpec, example)}
+
+
+def visible(form: Form) -> list[FormField]:
+    """Return the fields that the choices of a form leave to be filled in, but objective and weights."""
+    kinds = [field for family in FAMILIES for field in kind_fields(family, form[f"{family}.kind"])]
+    return [*kinds, *(setting_fields()[name] for name in _SINGLE)]
+
+
+def texts(form: Form) -> Form:
+    """Return the texts of a form with those of the examples of fields that it lacks."""
+    return {field.name: field.text(form) for field in visible(form)} | form
 
 
 def form_of(spec: FlowSpec) -> Form:
-    """The form that spells a setting."""
-    fields = plain_setting(spec)
-    form = dict(_EMPTY)
-    for name, value in fields["law"].items():
-        form[f"law.{name}"] = _LAW_TEXTS.get(name, _text)(value)
-    for name, value in fields["init"].items():
-        form[f"init.{name}"] = _rows_text(value) if name.startswith("w_") else _text(value)
-    for name in ("dim", "horizon", "rho", "mask", "solver", "until", "tolerance", "max_steps"):
-        if name in fields:
-            form[name] = _text(fields[name])
-    weights = fields.get("weights")
+    """Return the form that spells a setting."""
+    table = spec.model_dump(mode="json", exclude_none=True)
+    form = {f"{family}.kind": table[family]["kind"] for family in FAMILIES}
+    for field in visible(form):
+        family, _, name = field.name.rpartition(".")
+        value = (table[family] if family else table).get(name)
+        form[field.name] = "" if value is None else field.editor.write(value)
+    weights = table.get("weights")
     if isinstance(weights, list):
         weights = {str(t): weight for t, weight in enumerate(weights, start=2)}
-    if weights is not None:
-        last = weights == {str(spec.horizon - 1): 1}
-        form["objective"] = "last" if last else "given"
-        form["weights"] = "" if last else ", ".join(f"{t}: {_text(w)}" for t, w in weights.items())
+    last = weights == {str(spec.horizon - 1): 1}
+    form["objective"] = "every" if weights is None else "last" if last else "given"
+    form["weights"] = ", ".join(f"{t}: {write_value(w)}" for t, w in (weights or {}).items() if not last)
     return form
 
 
 def setting_of(form: Form) -> FlowSpec:
-    """The setting that a form spells.
+    """Return the setting that a form spells.
 
     Raises:
         SpecError: something is wrong in it; `field_of` says where to show that.
     """
     for name, text in form.items():
-        if len(text) > _LONGEST:
+        if len(text) > _MAX_LENGTH:
             raise SpecError(
-                f"has {len(text)} characters, at most {_LONGEST} are read here; mesascope flow takes files",
+                f"has {len(text)} characters, at most {_MAX_LENGTH} are read here; mesascope flow takes files",
                 tuple(name.split(".")),
             )
-    return read_setting(_fields(form))
-
-
-def _fields(form: Form) -> dict[str, Any]:
-    kind, start = form["law.kind"], form["init.kind"]
-    law: dict[str, Any] = {"kind": kind}
-    for name in LAW_FIELDS[kind]:
-        key = name.removeprefix("law.")
-        law[key] = _LAW_READERS.get(key, _number)(form[name])
-    init: dict[str, Any] = {"kind": start}
-    for name in START_FIELDS[start]:
-        key = name.removeprefix("init.")
-        init[key] = _rows(form[name]) if start == "explicit" else _number(form[name])
-    fields: dict[str, Any] = {
-        "law": law,
-        "dim": _number(form["dim"]),
-        "horizon": _number(form["horizon"]),
-        "rho": form["rho"],
-        "init": init,
-    }
+    table: dict[str, Any] = {family: {"kind": form[f"{family}.kind"]} for family in FAMILIES}
+    for field in visible(form):
+        text = field.text(form)
+        if text.strip() or not field.optional:
+            family, _, name = field.name.rpartition(".")
+            with at(*field.name.split(".")):
+                (table[family] if family else table)[name] = field.editor.read(text)
     if form["objective"] == "given":
-        fields["weights"] = _weights(form["weights"])
-    elif form["objective"] == "last" and isinstance(fields["horizon"], int):
-        fields["weights"] = {str(fields["horizon"] - 1): 1}
-    for name in ("mask", "solver", "tolerance", "max_steps"):
-        if form[name].strip():
-            fields[name] = form[name] if name in ("mask", "solver") else _number(form[name])
-    if form["until"].strip() not in ("", _EMPTY["until"]):
-        fields["until"] = _number(form["until"])
-    return fields
+        table["weights"] = _weights(form["weights"])
+    elif form["objective"] == "last" and isinstance(table["horizon"], int):
+        table["weights"] = {str(table["horizon"] - 1): 1}
+    return read_setting(table)
 
 
 def field_of(error: SpecError, form: Form) -> str:
-    """The field of the form that shows an error."""
-    path = ".".join(map(str, error.path))
-    if path in form:
-        return path
-    head = error.path[0] if error.path else ""
-    if head == "law":
-        inner = f"law.{error.path[1]}" if len(error.path) > 1 else ""
-        return inner if inner in form else LAW_FIELDS[form["law.kind"]][0]
-    if head == "init":
-        inner = f"init.{error.path[1]}" if len(error.path) > 1 else ""
-        return inner if inner in form else START_FIELDS[form["init.kind"]][0]
-    return str(head) if head in form else "law.kind"
-
-
-# Texts of single fields
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _number(text: str) -> Any:
-    """A number or a list as JSON writes it; a fraction or a word as it stands."""
-    return read_value(text.strip().replace("−", "-"))
-
-
-def _list(text: str) -> Any:
-    """Numbers between commas or blanks."""
-    return [_number(one) for one in text.replace(",", " ").split()]
-
-
-def _value(text: str) -> Any:
-    """One number, or a list of them."""
-    given = _list(text.strip().removeprefix("[").removesuffix("]"))
-    return given[0] if len(given) == 1 and "[" not in text else given
-
-
-def _rows(text: str) -> Any:
-    """Rows of numbers, one a line."""
-    return [_list(line) for line in text.splitlines() if line.strip()]
-
-
-def _samples(text: str) -> Any:
-    rows = _rows(text)
-    return rows[0] if len(rows) == 1 else rows
-
-
-def _rows_text(rows: Any) -> str:
-    if rows and not isinstance(rows[0], list):
-        rows = [rows]
-    return "\n".join(", ".join(_text(x) for x in row) for row in rows)
+    """Return the field of the form that shows an error."""
+    names = [*form, *(field.name for field in visible(form))]
+    for length in (2, 1):
+        if (path := ".".join(map(str, error.path[:length]))) in names:
+            return path
+    family = str(error.path[0]) if error.path else ""
+    if family not in FAMILIES:
+        return "law.kind"
+    kind = f"{family}.kind"
+    return next((field.name for field in kind_fields(family, form[kind])), kind)
 
 
 def _weights(text: str) -> Any:
     """`2: 1, 5: 1/2` as a table; a list without colons as the weights of all context lengths."""
     if ":" not in text:
-        return _list(text)
+        return read_list(text)
     table: dict[str, Any] = {}
     for entry in text.replace("\n", ",").split(","):
         if not entry.strip():
@@ -215,54 +151,5 @@ def _weights(text: str) -> Any:
             raise SpecError(f"{entry.strip()!r} has no colon; write e.g. 2: 1, 5: 1/2", ("weights",))
         if length.strip() in table:
             raise SpecError(f"context length {length.strip()} is given twice; keep one", ("weights",))
-        table[length.strip()] = _number(weight)
+        table[length.strip()] = read_number(weight)
     return table
-
-
-def _parts(text: str) -> list[dict[str, Any]]:
-    """Lines such as `0.5 gaussian scale=1`, or with the law as a JSON table."""
-    parts = []
-    for number, line in enumerate(filter(str.strip, text.splitlines())):
-        probability, _, rest = line.strip().partition(" ")
-        law: Any
-        if rest.strip().startswith("{"):
-            law = read_value(rest.strip())
-        else:
-            kind, *given = rest.split() or [""]
-            law = {"kind": kind}
-            for one in given:
-                name, equals, value = one.partition("=")
-                if not equals:
-                    raise SpecError(
-                        f"{one!r} is no parameter; write e.g. 0.5 gaussian scale=1", ("law", "parts", number)
-                    )
-                law[name] = _number(value)
-        parts.append({"probability": _number(probability), "law": law})
-    return parts
-
-
-def _parts_text(parts: Any) -> str:
-    return "\n".join(f"{_text(part['probability'])} {_law_text(part['law'])}" for part in parts)
-
-
-def _law_text(law: Mapping[str, Any]) -> str:
-    parameters = {name: value for name, value in law.items() if name != "kind"}
-    if any(isinstance(value, list | Mapping | bool) for value in parameters.values()):
-        return json.dumps(law)
-    return " ".join([law["kind"], *(f"{name}={_text(value)}" for name, value in parameters.items())])
-
-
-_LAW_READERS: dict[str, Any] = {
-    "value": _value,
-    "parts": _parts,
-    "samples": _samples,
-    "moments": _list,
-    "joint": lambda text: text == "true",
-}
-_LAW_TEXTS: dict[str, Any] = {
-    "value": lambda value: json.dumps(value) if isinstance(value, list) else _text(value),
-    "parts": _parts_text,
-    "samples": _rows_text,
-    "moments": lambda moments: ", ".join(map(_text, moments)),
-    "joint": lambda joint: "true" if joint else "",
-}

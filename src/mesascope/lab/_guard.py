@@ -1,4 +1,4 @@
-"""Who may ask the server: its own pages, and whoever opens its address; no page of another site, and no frame in one."""
+"""Which requests the server answers: those of its own pages, and of whoever opens its address; none of other sites."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _HEADERS = [
 
 
 class Guard:
-    """An ASGI application that refuses what other sites ask, sockets included, and lets no site frame the answers.
+    """An ASGI application that refuses requests and sockets of other sites, and frames in them.
 
-    That a name of another site leads to this machine is not seen here: the `Host` is checked by starlette's
-    `TrustedHostMiddleware`, and here the `Origin` must be that host.
+    Starlette's `TrustedHostMiddleware` checks the `Host`, for names of other sites that resolve to this machine; here the
+    `Origin` must be that host.
     """
 
     def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]]) -> None:
@@ -50,7 +50,7 @@ def _is_own(headers: dict[bytes, str]) -> bool:
 
 async def _refuse(scope: Message, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
-        await receive()  # the wish to connect
+        await receive()  # the request to connect
         await send({"type": "websocket.close", "code": 1008})
         return
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(_REFUSAL))]

@@ -1,4 +1,4 @@
-"""What is asked of the processes that compute: a job, its wishes, and how it ends."""
+"""Jobs of the processes that compute: what is asked, its progress, and how it ends."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-_GRACE = 2.0  # seconds between the wish to stop and the end of the process
+from mesascope.studies import FlowSpec
+
+_GRACE = 2.0  # seconds between the request to stop and the end of the process
 
 
 class JobCancelledError(Exception):
-    """Who asked for the job no longer wants it."""
+    """The job was cancelled, or its result is no longer wanted."""
 
 
 class JobFailedError(RuntimeError):
@@ -25,15 +27,15 @@ class Job:
 
     Attributes:
         name, arguments: what is computed; see `_compute.JOBS`.
-        tell: hears how far it is, in another thread.
-        owner: who asks: owners are served in turn.
+        progress: called with its progress, in another thread.
+        owner: who asks; owners are served in turn.
         future: its result; `JobCancelledError`, `JobFailedError` or `SpecError` otherwise.
         submitted: when it began to wait, on the monotonic clock.
     """
 
     name: str
     arguments: dict[str, Any]
-    tell: Callable[[str], None] = lambda text: None
+    progress: Callable[[str], None] = lambda text: None
     owner: Hashable = None
     future: Future[Any] = field(default_factory=Future)
     submitted: float = 0.0
@@ -41,11 +43,11 @@ class Job:
     _stop_by: float = float("inf")
 
     def drop(self) -> None:
-        """The result is not wanted any more; what runs is asked to stop, and may take its time."""
+        """Declare the result unwanted; a running job is asked to stop, without a time limit."""
         self._unwanted = True
 
     def cancel(self) -> None:
-        """Stop it soon, whatever it is doing."""
+        """Stop it within two seconds, whatever it is doing."""
         self.drop()
         self._stop_by = time.monotonic() + _GRACE
 
@@ -56,7 +58,7 @@ class Job:
 
     @property
     def overdue(self) -> bool:
-        """Whether it was to have stopped by now."""
+        """Whether it should have stopped by now."""
         return time.monotonic() > self._stop_by
 
     @property
@@ -66,9 +68,8 @@ class Job:
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """What its programs are compiled for, as far as its arguments tell: who has done one of a shape has its programs."""
-        setting = self.arguments.get("setting", {})
-        law = setting.get("law")
-        kind = law.get("kind") if isinstance(law, dict) else law
-        parts = (setting.get("dim"), kind, setting.get("mask"), setting.get("solver"), setting.get("rho"))
-        return (self.name, *map(str, parts))
+        """What its compiled programs depend on: a process that has done a job of this shape has compiled them."""
+        spec: FlowSpec | None = self.arguments.get("spec")
+        if spec is None:
+            return (self.name,)
+        return (self.name, *map(str, (spec.dim, spec.law.kind, spec.mask, spec.solver, spec.rho)))

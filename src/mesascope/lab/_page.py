@@ -1,4 +1,4 @@
-"""The page: the form at the side, four panels, and what joins them."""
+"""The page: the form at the side, four panels, and what connects them."""
 
 from __future__ import annotations
 
@@ -10,39 +10,31 @@ from typing import Any
 from nicegui import events, ui
 
 from mesascope.report import DARK, LIGHT
-from mesascope.studies import FlowSpec, SpecError, read_spec
+from mesascope.studies import FlowSpec, SpecError, parse_file
 
+from ._behaviour_panel import BehaviourPanel
 from ._claims_panel import ClaimsPanel
 from ._data_panel import DataPanel
 from ._form import field_of
 from ._form_panel import FormPanel
 from ._jobs import JobFailedError
-from ._mind_panel import MindPanel
 from ._session import Lab, Session
-from ._setting import (
-    DEFAULT,
-    LONGEST_QUERY,
-    MOST_START,
-    plain_setting,
-    read_setting,
-    to_python,
-    to_query,
-    to_toml,
-)
+from ._setting import DEFAULT, MAX_QUERY, MAX_START, read_setting, to_python, to_query, to_toml
 from ._training_panel import TrainingPanel
 from ._widgets import Work, later
 
 _COPY = "Copy the address"
 _TOO_LONG = "Too long for an address: download the specification"
 _STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
-_TABS = ("Data", "Training", "Mind", "Claims")
-_LOOKS = "[matchMedia('(prefers-color-scheme: dark)').matches, innerWidth <= 900]"
-_FACTS = {"law", "dim", "horizon", "weights", "rho", "mask"}
-# Whoever chose a theme by the button keeps it; else figures follow the system, as the rest of the page does by itself.
+_BEHAVIOUR = "In-context behaviour"
+_TABS = ("Data", "Training", _BEHAVIOUR, "Claims")
+_WINDOW = "[matchMedia('(prefers-color-scheme: dark)').matches, innerWidth <= 900]"
+_NO_PART_OF_FACTS = {"solver": None, "until": None, "tolerance": None, "max_steps": None}
+# Until a theme is chosen by the button, figures follow the system, as the rest of the page does by itself.
 _FOLLOW_SYSTEM = """
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('lab_dark', event.matches))
 """
-# Arrow keys go through the menu that has the focus; those of selects, whose fields keep it, are Quasar's own.
+# Arrow keys move through the menu that has the focus; Quasar itself handles them in selects.
 _MENU_KEYS = """
 document.addEventListener("keydown", (event) => {
   const menu = event.target.closest?.(".q-menu"), step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -69,9 +61,9 @@ class Page:
                 self._form = FormPanel(self.session.form, self._changed)
             with ui.element("div").classes("lab-main"):
                 self._panels()
-        ui.on("lab_start", self._drawn)
+        ui.on("lab_start", self._start_chosen)
         ui.on("lab_dark", self._system_theme)
-        ui.timer(0.15, self._look)
+        ui.timer(0.15, self._refresh)
 
     def _header(self) -> None:
         with ui.header().classes("items-center gap-2 lab-header"):
@@ -92,10 +84,10 @@ class Page:
             )
 
     def _panels(self) -> None:
-        self.work = Work(self._computing, self._cancel, self.update)
-        self._notice = ui.label(self.session.notice).classes("lab-trouble").props("role=alert")
+        self.work = Work(self.session, "flow", "facts", cancelled=self._stopped, retry=self.update)
+        self._notice = ui.label(self.session.notice).classes("lab-error").props("role=alert")
         self._notice.set_visibility(bool(self.session.notice))
-        with ui.tabs(on_change=self._turned).props("no-caps align=left") as self._tabs:
+        with ui.tabs(on_change=self._opened).props("no-caps align=left") as self._tabs:
             for name in _TABS:
                 ui.tab(name)
         with ui.tab_panels(self._tabs, value="Data", animated=False).classes("w-full lab-panels"):
@@ -103,20 +95,20 @@ class Page:
                 self._data = DataPanel(self.session)
             with ui.tab_panel("Training"):
                 self._training = TrainingPanel(self.session)
-            with ui.tab_panel("Mind"):
-                self._mind = MindPanel(self.session)
+            with ui.tab_panel(_BEHAVIOUR):
+                self._behaviour = BehaviourPanel(self.session)
             with ui.tab_panel("Claims"):
                 self._claims = ClaimsPanel(self.session)
 
     async def start(self) -> None:
         """Compute and draw, once the window is there."""
         try:
-            looks = await ui.run_javascript(_LOOKS, timeout=10)
-        except TimeoutError:  # a browser with much to do
-            looks = (False, False)
-        if looks is None:  # it was closed at once, or asked for by something that is no browser
+            window = await ui.run_javascript(_WINDOW, timeout=10)
+        except TimeoutError:  # a busy browser
+            window = (False, False)
+        if window is None:  # it was closed at once, or is no browser
             return
-        dark, narrow = looks
+        dark, narrow = window
         if narrow:
             self._form.fold()
         self._recolour(dark)
@@ -124,24 +116,24 @@ class Page:
         ui.run_javascript(_FOLLOW_SYSTEM + _MENU_KEYS)
         await self.update()
 
-    # What happens to the setting
+    # Changes of the setting
 
     def _changed(self, name: str, text: str) -> Awaitable[None]:
-        """Take a text at once: a coroutine would take it later, and show in between what stood there before."""
+        """Take a text at once: a coroutine would take it later, and show the old text meanwhile."""
         self.session.form[name] = text
         return self._read_form()
 
     async def _read_form(self) -> None:
         changed = await self.session.read_form()
-        self._form.show(self.session.form, self.session.wrong)
+        self._form.show(self.session.form, self.session.errors)
         if changed:
             await self.update()
 
-    def _drawn(self, event: events.GenericEventArguments) -> Awaitable[None] | None:
-        """A start drawn by hand on the plane of a and b."""
+    def _start_chosen(self, event: events.GenericEventArguments) -> Awaitable[None] | None:
+        """Take a start that was chosen on the plane of a and b."""
         point = event.args if isinstance(event.args, dict) else {}
         a, b = point.get("a"), point.get("b")
-        if not all(isinstance(x, int | float) and abs(x) < MOST_START for x in (a, b)):
+        if not all(isinstance(x, int | float) and abs(x) < MAX_START for x in (a, b)):
             return None
         self.session.form |= {"init.a": f"{a:.3g}", "init.b": f"{b:.3g}"}
         return self._changed("init.kind", "diagonal")
@@ -150,7 +142,7 @@ class Page:
         self._opening.close()
         content = await event.file.read()
         try:
-            spec = await asyncio.to_thread(lambda: read_setting(plain_setting(_parsed(content))))
+            spec = await asyncio.to_thread(lambda: read_setting(parse_file(content)))
         except (SpecError, ValueError) as error:
             ui.notify(str(error), type="negative", multi_line=True)
             return
@@ -159,38 +151,38 @@ class Page:
         await self.update()
 
     async def update(self) -> None:
-        """Compute and draw what the setting asks for; what was asked before counts no more."""
+        """Compute and draw the setting; results for the setting before are dropped."""
         session = self.session
         self._address()
         session.drop("facts", "flow")
-        session.cancel("train")  # that hears nothing between points of its path, which may be far apart
-        session.results.pop("train", None)
-        self._mind.forget()
-        self.work.complain(None)
+        session.cancel(
+            "descent"
+        )  # which reports, and stops, only at points of its path that may be far apart
+        session.results.pop("descent", None)
+        self._behaviour.clear()
+        self.work.show_error(None)
         tasks = [
-            ("flow", session.setting, self._training.draw),
-            ("facts", _without_start(session.setting), self._data.draw),
+            ("flow", session.spec, self._training.draw),
+            ("facts", _without_start(session.spec), self._data.draw),
         ]
-        if self._tabs.value == "Data":  # what is looked at goes first
+        if self._tabs.value == "Data":  # the open panel goes first
             tasks.reverse()
         drawn = await asyncio.gather(*(self._follow(session.spec, *task) for task in tasks))
-        if all(drawn) and self._tabs.value == "Mind":
-            await self._mind.measure()
+        if all(drawn) and self._tabs.value == _BEHAVIOUR:
+            await self._behaviour.measure()
 
-    async def _follow(
-        self, setting: FlowSpec, name: str, asked: dict[str, Any], draw: Callable[[], None]
-    ) -> bool:
-        """Compute and draw one thing of a setting; whether that was done while it still stood."""
+    async def _follow(self, setting: FlowSpec, name: str, spec: FlowSpec, draw: Callable[[], None]) -> bool:
+        """Compute and draw one result of a setting; return whether it was drawn before the setting changed."""
         session = self.session
         if setting is not session.spec:  # tasks begin later
             return False
         before = session.results.get(name)
         try:
-            result = await session.compute(name, setting=asked)
+            result = await session.compute(name, spec=spec)
         except (SpecError, JobFailedError) as error:
             if setting is session.spec:
                 session.drop("facts", "flow")
-                self._complain(error)
+                self._show_error(error)
             return False
         if result is None or setting is not session.spec:
             return False
@@ -199,23 +191,23 @@ class Page:
                 draw()
         return True
 
-    def _complain(self, error: Exception) -> None:
+    def _show_error(self, error: Exception) -> None:
         if isinstance(error, SpecError):
             self.session.fail(error)
-            self._form.complain(self.session.wrong)
+            self._form.show_errors(self.session.errors)
             place = field_of(error, self.session.form)
-            self.work.complain(f"{place}: {error.what}")
+            self.work.show_error(f"{place}: {error.what}")
         else:
-            self.work.complain(str(error), again=True)
+            self.work.show_error(str(error), retry=True)
 
     def _address(self) -> None:
         query = to_query(self.session.spec)
-        fits = len(query) <= LONGEST_QUERY
+        fits = len(query) <= MAX_QUERY
         self._copying.set_text(_COPY if fits else _TOO_LONG)
         address = f"?{query}" if fits else "?"
         ui.run_javascript(f"history.replaceState(null, '', {address!r})")
 
-    # What the header offers
+    # The header
 
     def _copy_address(self) -> None:
         if self._copying.text == _TOO_LONG:
@@ -228,8 +220,9 @@ class Page:
         ui.download.content(to_toml(self.session.spec), "spec.toml")
 
     def _download_python(self) -> None:
-        asked = (self.session.results.get(name, {}).get("asked") for name in ("train", "ask"))
-        ui.download.content(to_python(self.session.spec, *asked), "view.py")
+        results = (self.session.results.get(name, {}) for name in ("descent", "identification"))
+        arguments = (result.get("arguments") for result in results)
+        ui.download.content(to_python(self.session.spec, *arguments), "view.py")
 
     def _switch_theme(self) -> None:
         dark = self.session.theme is LIGHT
@@ -241,15 +234,15 @@ class Page:
             self._recolour(bool(event.args))
 
     def _recolour(self, dark: bool) -> None:
-        self.session.recolour(DARK if dark else LIGHT)
-        for panel in (self._data, self._training, self._mind, self._claims):
+        self.session.theme = DARK if dark else LIGHT
+        for panel in (self._data, self._training, self._behaviour, self._claims):
             panel.draw()
 
-    # What goes on
+    # Panels and progress
 
-    def _turned(self, event: Any) -> None:
-        if event.value == "Mind":
-            later(self._within(self._mind.measure))
+    def _opened(self, event: Any) -> None:
+        if event.value == _BEHAVIOUR:
+            later(self._within(self._behaviour.measure))
         elif event.value == "Claims":
             later(self._within(self._claims.open))
 
@@ -257,41 +250,16 @@ class Page:
         with self._tabs:
             await act()
 
-    def _computing(self) -> str | None:
-        return self.session.busy.get("flow") or self.session.busy.get("facts")
-
-    def _cancel(self) -> None:
-        for name in ("flow", "facts"):
-            self.session.cancel(name)
+    def _stopped(self) -> None:
         drawn = "flow" in self.session.results
-        told = "the flow that is drawn belongs to the setting before" if drawn else "no flow is drawn yet"
-        self.work.complain(f"Stopped: {told}.", again=True)
+        state = "the flow that is drawn belongs to the setting before" if drawn else "no flow is drawn yet"
+        self.work.show_error(f"Stopped: {state}.", retry=True)
 
-    def _look(self) -> None:
-        for work in (
-            self.work,
-            self._training.work,
-            self._mind.measuring,
-            self._mind.work,
-            self._claims.loading,
-            self._claims.work,
-        ):
-            work.look()
+    def _refresh(self) -> None:
+        for refresh in self.session.watchers:
+            refresh()
 
 
-def _without_start(setting: dict[str, Any]) -> dict[str, Any]:
-    """What facts depend on: another start is no other question."""
-    return {**{name: value for name, value in setting.items() if name in _FACTS}, "init": DEFAULT["init"]}
-
-
-def _parsed(content: bytes) -> FlowSpec:
-    """A specification from what stands in a file."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "specification"
-        path.write_bytes(content)
-        try:
-            return read_spec(path, FlowSpec)
-        except SpecError as error:
-            raise SpecError(error.what, error.path) from None
+def _without_start(spec: FlowSpec) -> FlowSpec:
+    """The part of a setting that facts depend on: all settings that differ in the rest share them."""
+    return spec.model_copy(update={"init": read_setting(DEFAULT).init, **_NO_PART_OF_FACTS})

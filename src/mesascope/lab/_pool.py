@@ -1,4 +1,4 @@
-"""Long work off the event loop: a few processes that take jobs, fair to all who ask; each can be stopped, and is replaced."""
+"""A few processes beside the event loop that do jobs, owners in turn; each can be stopped, and is replaced."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 from typing import Any
 
+from mesascope.specs import given_plugins
 from mesascope.studies import SpecError
 
 from ._jobs import Job, JobCancelledError, JobFailedError
 from ._worker import cache_folder, serve
 
-_LOOK = 0.01  # seconds between two looks at the wishes of those who wait
-_PATIENCE = 0.4  # seconds that a job waits for the process that has its programs, before another compiles or loads them
+_POLL = 0.01  # seconds between two checks of whether a running job is still wanted
+_MAX_WAIT = (
+    0.4  # seconds that a job waits for the process with its programs, before another compiles or loads them
+)
 
 
 def quick_processes() -> int:
-    """How many processes answer sliders: one for each core, at least two, so that no window stalls all others, at most four."""
+    """Return how many processes answer sliders: one per core, at least two, that no window may block alone, at most four."""
     return max(2, min(4, len(os.sched_getaffinity(0))))
 
 
@@ -33,7 +36,7 @@ class Pool:
     Args:
         name: of the processes.
         size: how many there may be.
-        niceness: how far they stand back behind other processes, 0 … 19.
+        niceness: of the processes, 0 … 19.
     """
 
     def __init__(self, name: str, size: int = 1, niceness: int = 0) -> None:
@@ -41,17 +44,17 @@ class Pool:
         self._changed = threading.Condition()
         self._closed = False
         self._workers = [_Worker(f"{name} {number + 1}", niceness) for number in range(size)]
-        self._keepers = [
+        self._threads = [
             threading.Thread(
-                target=self._keep, args=(worker,), name=f"mesascope lab {worker.name}", daemon=True
+                target=self._run, args=(worker,), name=f"mesascope lab {worker.name}", daemon=True
             )
             for worker in self._workers
         ]
-        for keeper in self._keepers:
-            keeper.start()
+        for thread in self._threads:
+            thread.start()
 
     def submit(self, job: Job) -> Job:
-        """Let the job wait for its turn."""
+        """Put the job into the queue of its owner."""
         job.submitted = time.monotonic()
         with self._changed:
             self._waiting.setdefault(job.owner, deque()).append(job)
@@ -62,23 +65,23 @@ class Pool:
     def idle(self) -> bool:
         """Whether no job runs or waits."""
         with self._changed:
-            return not self._waiting and not any(worker.busy for worker in self._workers)
+            return not self._waiting and not any(worker.active for worker in self._workers)
 
     def close(self) -> None:
-        """End the processes, and with them the jobs that they are doing."""
+        """End the processes, and their jobs."""
         with self._changed:
             self._closed = True
             for worker in self._workers:
                 worker.closed = True
             self._changed.notify_all()
-        for keeper in self._keepers:
-            keeper.join(timeout=10)
+        for thread in self._threads:
+            thread.join(timeout=10)
 
-    def _keep(self, worker: _Worker) -> None:
+    def _run(self, worker: _Worker) -> None:
         while (job := self._next(worker)) is not None:
             worker.do(job)
             with self._changed:
-                worker.busy = False
+                worker.active = False
                 self._changed.notify_all()
         worker.end()
 
@@ -88,20 +91,20 @@ class Pool:
             while not self._closed:
                 job = self._choose(worker)
                 if job is not None:
-                    worker.busy = True
+                    worker.active = True
                     return job
-                # a job that waits for another worker is looked at again when its patience is over
-                self._changed.wait(timeout=_PATIENCE / 4 if self._waiting else None)
+                # a job that waits for another worker is checked again after `_MAX_WAIT`
+                self._changed.wait(timeout=_MAX_WAIT / 4 if self._waiting else None)
         return None
 
     def _choose(self, worker: _Worker) -> Job | None:
-        """The first job, owners in turn, that no other worker should rather do."""
+        """The first job, owners in turn, for which no other worker is better prepared."""
         for owner, jobs in list(self._waiting.items()):
             while jobs and jobs[0].unwanted:
-                _settle(jobs.popleft())
+                _discard(jobs.popleft())
             if not jobs:
                 del self._waiting[owner]
-            elif self._suits(worker, jobs[0]) and jobs[0].future.set_running_or_notify_cancel():
+            elif self._may_do(worker, jobs[0]) and jobs[0].future.set_running_or_notify_cancel():
                 job = jobs.popleft()
                 self._waiting.move_to_end(owner)
                 if not jobs:
@@ -109,14 +112,14 @@ class Pool:
                 return job
         return None
 
-    def _suits(self, worker: _Worker, job: Job) -> bool:
+    def _may_do(self, worker: _Worker, job: Job) -> bool:
         better = [one for one in self._workers if one.rank(job) > worker.rank(job)]
-        if any(not one.busy for one in better):
+        if any(not one.active for one in better):
             return False
-        return not better or time.monotonic() - job.submitted > _PATIENCE
+        return not better or time.monotonic() - job.submitted > _MAX_WAIT
 
 
-def _settle(job: Job) -> None:
+def _discard(job: Job) -> None:
     if not job.future.cancelled() and job.future.set_running_or_notify_cancel():
         job.future.set_exception(JobCancelledError())
 
@@ -126,19 +129,19 @@ class _Worker:
 
     def __init__(self, name: str, niceness: int) -> None:
         self.name, self._niceness = name, niceness
-        self.busy = self.closed = False
+        self.active = self.closed = False
         self._process: Any = None
         self._shapes: set[tuple[str, ...]] = set()
 
     def rank(self, job: Job) -> int:
-        """How well it is prepared for a job: 2 with its programs, 1 if it runs, 0 if it has to start."""
+        """Return how well it is prepared for a job: 2 with its programs, 1 if it runs, 0 if it has to start."""
         return 2 if job.shape in self._shapes else int(self._process is not None)
 
     def do(self, job: Job) -> None:
         """Do a job: its future has an outcome afterwards."""
         try:
             self._do(job)
-        except Exception as error:  # of the machinery: who waits must not wait for ever
+        except Exception as error:  # of the pool itself: nobody may wait forever
             self.end()
             if not job.future.done():
                 job.future.set_exception(JobFailedError(f"the computation was lost ({error}); try again"))
@@ -152,23 +155,23 @@ class _Worker:
             if job.overdue or self.closed:
                 self.end()
                 if not self.closed:
-                    self._start()  # so that the next job does not wait for its libraries, too
+                    self._start()  # the next job need not wait for imports
                 job.future.set_exception(JobCancelledError())
                 return
             if job.unwanted:
                 self._stop.set()
-            if not self._connection.poll(_LOOK):
+            if not self._connection.poll(_POLL):
                 continue
             try:
-                kind, *told = self._connection.recv()
+                kind, *answer = self._connection.recv()
             except EOFError:
-                raise JobFailedError("its process ended, perhaps for want of memory") from None
-            if kind == "tell":
-                job.tell(*told)
+                raise JobFailedError("its process ended, perhaps for lack of memory") from None
+            if kind == "progress":
+                job.progress(*answer)
                 continue
             if kind == "done":
                 self._shapes.add(job.shape)
-            _answer(job, kind, told)
+            _settle(job, kind, answer)
             return
 
     def _start(self) -> None:
@@ -178,7 +181,7 @@ class _Worker:
         self._stop = context.Event()
         self._process = context.Process(
             target=serve,
-            args=(other, self._stop, cache_folder(), self._niceness),
+            args=(other, self._stop, cache_folder(), tuple(map(str, given_plugins())), self._niceness),
             name=self.name,
             daemon=True,
         )
@@ -191,7 +194,7 @@ class _Worker:
             return
         with contextlib.suppress(OSError):
             self._connection.close()
-        if not self.busy:  # it ends by itself, as its connection is closed
+        if not self.active:  # it ends by itself, as its connection is closed
             self._process.join(timeout=0.2)
         if self._process.is_alive():
             self._process.kill()
@@ -199,11 +202,11 @@ class _Worker:
         self._process = None
 
 
-def _answer(job: Job, kind: str, told: list[Any]) -> None:
+def _settle(job: Job, kind: str, answer: list[Any]) -> None:
     if kind == "done":
-        job.future.set_result(told[0])
+        job.future.set_result(answer[0])
     elif kind == "cancelled":
         job.future.set_exception(JobCancelledError())
     else:
-        what, path = told
+        what, path = answer
         job.future.set_exception(SpecError(what, path) if path else JobFailedError(what))

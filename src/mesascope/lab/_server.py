@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ._jobs import Job
 from ._session import Lab
-from ._setting import DEFAULT
+from ._setting import DEFAULT, read_setting
 from ._sizes import WARMED
 
 HOST = "127.0.0.1"
@@ -38,8 +38,8 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
 
     Args:
         port: on the loopback interface.
-        records: folders of claim records; checks run anew go to the last.
-        warm: compile common shapes while nothing else is to be done.
+        records: folders of claim records; checks that are repeated go to the last.
+        warm: compile common shapes while no job waits.
         ready: called with the address once it can be opened.
     """
     from nicegui import app, ui
@@ -48,9 +48,11 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
     from ._guard import Guard
     from ._page import Page
 
-    logging.getLogger("nicegui").addFilter(says_something)
+    logging.getLogger("nicegui").addFilter(is_meaningful)
     lab = Lab(records)
-    lab.submit(Job("facts", {"setting": DEFAULT}), "quick")  # its process starts while the browser does
+    lab.submit(
+        Job("facts", {"spec": read_setting(DEFAULT)}), "quick"
+    )  # its process starts while the browser does
 
     async def page() -> None:
         window = Page(lab, ui.context.client.request.url.query)
@@ -60,14 +62,12 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
 
     ui.page("/", title="mesascope lab", language="en-US")(page)
     app.add_middleware(Guard)
-    # A page of another origin that resolves its name to this machine gets no answer.
+    # Refuses pages of other origins whose name was made to resolve to this machine.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
     app.on_startup(lambda: _announce(port, ready))
     if warm:
         app.on_startup(lambda: _warm(lab))
-    app.on_shutdown(
-        lambda: asyncio.to_thread(lab.close)
-    )  # beside the event loop, which ends what waits for results
+    app.on_shutdown(lambda: asyncio.to_thread(lab.close))  # in a thread: the event loop must go on
     ui.run(
         host=HOST,
         port=port,
@@ -76,22 +76,22 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
         show=False,
         show_welcome_message=False,
         reconnect_timeout=10.0,
-        tailwind=False,  # in the browser it looks through the whole page after every change
+        tailwind=False,  # in the browser it scans the whole page after every change
     )
 
 
-def says_something(record: logging.LogRecord) -> bool:
-    """Whether a message of NiceGUI is about anything.
+def is_meaningful(record: logging.LogRecord) -> bool:
+    """Return whether a message of NiceGUI is about something.
 
-    In Python 3.11 `asyncio.wait_for` forgets that it was cancelled when what it waits for comes at the same moment. At the end
-    NiceGUI then waits in vain for two seconds, cancels again, and names the tasks that were not cancelled: none.
+    In Python 3.11 `asyncio.wait_for` ignores a cancellation that comes together with the result. At the end NiceGUI then waits
+    for two seconds, cancels again, and names the tasks that were not cancelled: none.
     """
-    nobody = isinstance(record.args, tuple) and record.args[-1:] == ("",)
-    return not (nobody and str(record.msg).startswith("Could not cancel"))
+    no_tasks = isinstance(record.args, tuple) and record.args[-1:] == ("",)
+    return not (no_tasks and str(record.msg).startswith("Could not cancel"))
 
 
 async def _announce(port: int, ready: Callable[[str], None]) -> None:
-    """Tell the address once somebody listens there: the server does after its start-up, not before."""
+    """Call `ready` once the server answers, which it does only after its start-up."""
     while True:
         try:
             _, writer = await asyncio.open_connection(HOST, port)
@@ -104,11 +104,11 @@ async def _announce(port: int, ready: Callable[[str], None]) -> None:
 
 
 async def _warm(lab: Lab) -> None:
-    """Compile the shapes that are asked for most, one after the other, in a process of its own while the others are idle."""
+    """Compile the most common shapes, one after the other, in a process of its own while the others are idle."""
     for law, dim in WARMED:
         while not lab.idle("quick", "slow", "warm"):
             await asyncio.sleep(0.5)
-        lab.submit(Job("warm", {"setting": {**DEFAULT, "law": law, "dim": dim}}), "warm")
+        lab.submit(Job("flow", {"spec": read_setting({**DEFAULT, "law": law, "dim": dim})}), "warm")
     while not lab.idle("warm"):
         await asyncio.sleep(0.5)
-    await asyncio.to_thread(lab.close, "warm")  # its memory is of more use to others
+    await asyncio.to_thread(lab.close, "warm")  # frees its memory

@@ -1,49 +1,50 @@
-"""What one window of a browser holds: its form, its setting, what was computed for it, and what is on its way."""
+"""The state of one window of a browser: form, setting, results, and running jobs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from mesascope.report import LIGHT, Theme
+from mesascope.report import LIGHT
 from mesascope.studies import FlowSpec, SpecError
 
 from ._form import Form, field_of, form_of, setting_of
 from ._jobs import Job, JobCancelledError, JobFailedError
 from ._pool import Pool, quick_processes
-from ._setting import DEFAULT, from_query, plain_setting, read_setting
+from ._setting import DEFAULT, from_query, read_setting
 
-_KEPT = 64  # results that several windows may want
+_MAX_CACHED = 64  # results
 _LONG = 5_000  # characters of a form that take some time to read
-_SHARED = {"facts", "flow", "mind", "claims"}
+_SHARED = {"facts", "flow", "behaviour", "claims"}
 
 
 class Lab:
-    """What all windows share: the processes that compute, and results that were computed.
+    """What all windows share: the processes that compute, and a cache of results.
 
     Attributes:
-        records: folders of claim records to show; checks run anew go to the last.
+        records: folders of claim records to show; checks that are repeated go to the last.
     """
 
     def __init__(self, records: list[Path]) -> None:
         self.records = records
         self._pools = {
-            "quick": Pool("quick", quick_processes(), niceness=3),  # the page itself goes first
+            "quick": Pool("quick", quick_processes(), niceness=3),  # below the page itself
             "slow": Pool("slow", 2, niceness=7),
             "warm": Pool("warm", 1, niceness=19),
         }
         self._results: OrderedDict[str, Any] = OrderedDict()
 
     def submit(self, job: Job, pool: str) -> None:
-        """Let a process do a job: "quick" ones answer a slider, "slow" ones a button, "warm" ones nobody."""
+        """Submit a job to a pool: "quick" for sliders, "slow" for buttons, "warm" for compilation in advance."""
         self._pools[pool].submit(job)
 
-    def known(self, name: str, arguments: dict[str, Any]) -> Any | None:
-        """What was computed before with these arguments; None if nothing was, or it is not kept."""
+    def cached(self, name: str, arguments: dict[str, Any]) -> Any | None:
+        """Return the cached result for these arguments; None if there is none."""
         if name not in _SHARED:
             return None
         key = _key(name, arguments)
@@ -51,30 +52,34 @@ class Lab:
             self._results.move_to_end(key)
         return self._results.get(key)
 
-    def keep(self, name: str, arguments: dict[str, Any], result: Any) -> None:
-        """Keep a result for the next who asks."""
+    def cache(self, name: str, arguments: dict[str, Any], result: Any) -> None:
+        """Cache a result that other windows may want."""
         if name in _SHARED:
             self._results[_key(name, arguments)] = result
-            while len(self._results) > _KEPT:
+            while len(self._results) > _MAX_CACHED:
                 self._results.popitem(last=False)
 
     def idle(self, *pools: str) -> bool:
-        """Whether these have nothing to do."""
+        """Return whether these pools have no jobs."""
         return all(self._pools[pool].idle for pool in pools)
 
     def close(self, *pools: str) -> None:
-        """End the processes, or those of some pools, all at the same time."""
+        """End all processes, or those of some pools, at the same time."""
         chosen = [self._pools[name] for name in pools or self._pools]
         with ThreadPoolExecutor(len(chosen)) as threads:
             list(threads.map(Pool.close, chosen))
 
 
 def _key(name: str, arguments: dict[str, Any]) -> str:
-    return json.dumps([name, {k: v.tolist() if hasattr(v, "tolist") else v for k, v in arguments.items()}])
+    return json.dumps([name, arguments], default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, FlowSpec) else value.tolist()
 
 
 async def _read(form: Form) -> FlowSpec:
-    """The setting that a form spells; a long text is read beside the event loop, which other windows share."""
+    """The setting that a form spells; a long text is read in a thread, since all windows share the event loop."""
     if sum(map(len, form.values())) < _LONG:
         return setting_of(form)
     return await asyncio.to_thread(setting_of, form)
@@ -85,18 +90,20 @@ class Session:
 
     Attributes:
         form: texts of its fields.
-        spec: the last setting that was good.
-        wrong: messages by field.
-        results: what is drawn, by name; that of the setting before while another is on its way.
-        busy: progress of what is being computed, by name.
+        spec: the last valid setting.
+        errors: messages by field.
+        results: what is drawn, by name; results of the setting before until new ones are computed.
+        progress: of what is being computed, by name.
+        watchers: called now and then to show progress.
         theme: colours of its figures.
     """
 
     def __init__(self, lab: Lab, query: str) -> None:
         self.lab, self.theme = lab, LIGHT
+        self.watchers: list[Callable[[], None]] = []
         self.results: dict[str, Any] = {}
-        self.busy: dict[str, str] = {}
-        self.wrong: dict[str, str] = {}
+        self.progress: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
         self.notice = ""
         self._closed = False
         self._jobs: dict[str, Job] = {}
@@ -108,12 +115,8 @@ class Session:
             self.spec = read_setting(DEFAULT)
         self.form: Form = form_of(self.spec)
 
-    def recolour(self, theme: Theme) -> None:
-        """Draw in other colours from now on."""
-        self.theme = theme
-
     async def read_form(self) -> bool:
-        """Take the form as the setting if it is good and another one; else say at its field what is wrong."""
+        """Take the form as the setting and return whether it is a new one; show an error at its field."""
         form = dict(self.form)
         try:
             spec = await _read(form)
@@ -123,7 +126,7 @@ class Session:
             return False
         if form != self.form:  # something else was typed meanwhile, and is read by itself
             return False
-        self.wrong = {}
+        self.errors = {}
         if spec == self.spec:
             return False
         self.spec = spec
@@ -131,23 +134,18 @@ class Session:
 
     def fail(self, error: SpecError) -> None:
         """Show an error at its field."""
-        self.wrong = {field_of(error, self.form): error.what}
+        self.errors = {field_of(error, self.form): error.what}
 
     def replace(self, spec: FlowSpec) -> None:
-        """Take another setting, as from a file."""
-        self.spec, self.form, self.wrong = spec, form_of(spec), {}
-
-    @property
-    def setting(self) -> dict[str, Any]:
-        """The setting as workers take it."""
-        return plain_setting(self.spec)
+        """Take another setting, such as that of a file."""
+        self.spec, self.form, self.errors = spec, form_of(spec), {}
 
     def current(self, name: str) -> Any | None:
-        """What was computed for the present setting; None while it is on its way, was stopped, or failed."""
+        """Return the result for the present setting; None while it is computed, after it was stopped, or failed."""
         return self.results.get(name) if self._computed_for.get(name) is self.spec else None
 
     async def compute(self, name: str, pool: str = "quick", **arguments: Any) -> Any | None:
-        """Compute something for this window; None if it was cancelled, or asked for anew meanwhile.
+        """Compute something for this window; None if it was cancelled, or submitted again meanwhile.
 
         Raises:
             SpecError, JobFailedError: it cannot be computed.
@@ -156,17 +154,17 @@ class Session:
             return None
         self.drop(name)
         spec = self.spec
-        known = self.lab.known(name, arguments)
-        if known is not None:
-            self.results[name], self._computed_for[name] = known, spec
-            return known
+        cached = self.lab.cached(name, arguments)
+        if cached is not None:
+            self.results[name], self._computed_for[name] = cached, spec
+            return cached
 
-        def tell(text: str) -> None:
+        def show(text: str) -> None:
             if self._jobs.get(name) is job:
-                self.busy[name] = text
+                self.progress[name] = text
 
-        job = Job(name, arguments, tell, owner=self)
-        self._jobs[name], self.busy[name] = job, "waiting for its turn"
+        job = Job(name, arguments, show, owner=self)
+        self._jobs[name], self.progress[name] = job, "waiting for its turn"
         self.lab.submit(job, pool)
         try:
             result = await asyncio.wrap_future(job.future)
@@ -179,32 +177,32 @@ class Session:
         finally:
             if self._jobs.get(name) is job:
                 del self._jobs[name]
-                self.busy.pop(name, None)
-        self.lab.keep(name, arguments, result)
+                self.progress.pop(name, None)
+        self.lab.cache(name, arguments, result)
         if job.unwanted or self._closed:
             return None
         self.results[name], self._computed_for[name] = result, spec
         return result
 
     def drop(self, *names: str) -> None:
-        """What is being computed under these names is not wanted any more."""
+        """Declare what is being computed under these names unwanted."""
         for name in names:
             if (job := self._jobs.pop(name, None)) is not None:
                 job.drop()
-                self.busy.pop(name, None)
+                self.progress.pop(name, None)
 
     def cancel(self, name: str) -> None:
-        """Stop what is being computed under this name; what waits for its turn is forgotten at once."""
+        """Stop what is being computed under this name; a job that has not started is dropped at once."""
         if (job := self._jobs.get(name)) is None:
             return
         if job.started:
             job.cancel()
-            self.busy[name] = "stopping"
+            self.progress[name] = "stopping"
         else:
             self.drop(name)
 
     def close(self) -> None:
-        """The window is gone: nobody waits for what it asked."""
+        """Stop all jobs of a window that was closed."""
         self._closed = True
         for name in list(self._jobs):
             self.cancel(name)

@@ -3,18 +3,27 @@
 import json
 from collections.abc import Mapping
 from pprint import pformat
-from typing import Any
+from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, urlencode
 
+from mesascope.specs import Matrix, Nonnegative, Positive, Real, Scale, given_plugins
 from mesascope.studies import FlowSpec, SpecError, parse_spec
 
-MOST_DIM = 24
+MAX_DIM = 24
 """Heat maps of larger ones cannot be read, and their frames fill the memory of a page."""
-MOST_HORIZON = 10**6
-MOST_START = 1e6
+MAX_HORIZON = 10**6
+MAX_START = 1e6
 """Largest weight that training starts from: the loss has fourth powers of weights, and the flow squares its gradients."""
-LONGEST_QUERY = 20_000
-_MOST_FIELDS = 1000
+MAX_QUERY = 20_000
+"""Characters of an address."""
+_MAX_FIELDS = 1000
+_WEIGHTS = (
+    Real,
+    Positive,
+    Nonnegative,
+    Scale,
+    Matrix,
+)  # types of fields of a start that are weights, or their size
 
 DEFAULT: dict[str, Any] = {
     "dim": 5,
@@ -25,34 +34,45 @@ DEFAULT: dict[str, Any] = {
 """What the page opens with: figure 1a of zheng2024."""
 
 
-def read_setting(data: Mapping[str, Any]) -> FlowSpec:
-    """Return the setting that a mapping spells, as SPEC files do.
+def read_setting(table: Mapping[str, Any]) -> FlowSpec:
+    """Return the setting that a table spells, as SPEC files do, without reading files that it names.
 
     Raises:
         SpecError: no specification of a flow, or one that a page cannot show; with the field.
     """
-    for name, most in (("dim", MOST_DIM), ("horizon", MOST_HORIZON)):
-        if type(given := data.get(name)) is int and given > most:
+    if _names_a_file(table.get("law")):
+        raise SpecError("files are not read here, give the samples themselves", ("law", "file"))
+    plugins, loaded = table.get("plugins", []), [str(file) for file in given_plugins()]
+    if not isinstance(plugins, list) or any(file not in loaded for file in plugins):
+        raise SpecError("are not loaded here; open the page by mesascope lab --plugin FILE", ("plugins",))
+    return check_setting(parse_spec(dict(table), FlowSpec))
+
+
+def check_setting(spec: FlowSpec) -> FlowSpec:
+    """Return a specification that the page can show.
+
+    Raises:
+        SpecError: it cannot; with the field.
+    """
+    for name, most in (("dim", MAX_DIM), ("horizon", MAX_HORIZON)):
+        if (given := getattr(spec, name)) > most:
             raise SpecError(
                 f"must be at most {most} here, got {given}; mesascope flow takes larger ones", (name,)
             )
-    if _names_a_file(data.get("law")):  # before it is read
-        raise SpecError("files are not read here, give the samples themselves", ("law", "file"))
-    spec = parse_spec(dict(data), FlowSpec)
     if spec.method != "flow":
         raise SpecError(
             "the lab follows the gradient flow; mesascope flow takes steps of descent", ("method",)
         )
     if spec.engine.kind != "exact-moments":
         raise SpecError("the lab computes exactly; leave it out", ("engine",))
-    for name in ("a", "b", "scale", "w_kq", "w_pv"):
-        if (size := _largest(getattr(spec.init, name, 0))) > MOST_START:
-            raise SpecError(f"must be at most {MOST_START:g} in size here, got {size:.8g}", ("init", name))
+    for name, type_ in get_type_hints(type(spec.init), include_extras=True).items():
+        if type_ in _WEIGHTS and (size := _largest(getattr(spec.init, name))) > MAX_START:
+            raise SpecError(f"must be at most {MAX_START:g} in size here, got {size:.8g}", ("init", name))
     return spec
 
 
 def _largest(value: Any) -> float:
-    return max(map(_largest, value)) if isinstance(value, list | tuple) else abs(float(value))
+    return max(map(_largest, value)) if isinstance(value, tuple) else abs(float(value))
 
 
 def _names_a_file(table: Any) -> bool:
@@ -63,22 +83,18 @@ def _names_a_file(table: Any) -> bool:
 
 
 def plain_setting(spec: FlowSpec) -> dict[str, Any]:
-    """The fields that were chosen, as a SPEC file writes them; `read_setting` takes them back."""
+    """Return the fields that were chosen, as a SPEC file writes them."""
     fields = spec.model_dump(mode="json", exclude_none=True)
-    left_out = {
-        name
-        for name, field in FlowSpec.model_fields.items()
-        if not field.is_required() and getattr(spec, name) == field.default
-    }
-    return {name: value for name, value in fields.items() if name not in left_out}
+    defaults = {name: field.default for name, field in FlowSpec.model_fields.items()} | {"plugins": ()}
+    return {name: value for name, value in fields.items() if getattr(spec, name) != defaults[name]}
 
 
 # Addresses
 
 
 def to_query(spec: FlowSpec) -> str:
-    """The part of an address after `?`: `dim=5&horizon=100&law.kind=gaussian&law.scale=1.0…`."""
-    pairs = _flat(plain_setting(spec), "")
+    """Return the part of an address after `?`: `dim=5&horizon=100&law.kind=gaussian&law.scale=1.0…`."""
+    pairs = _flat({name: value for name, value in plain_setting(spec).items() if name != "plugins"}, "")
     return urlencode(
         [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in pairs]
     )
@@ -90,14 +106,12 @@ def from_query(query: str) -> FlowSpec:
     Raises:
         SpecError: as for `read_setting`, or fields that contradict each other or are a part of a setting.
     """
-    if len(query) > LONGEST_QUERY:
-        raise SpecError(f"the address is longer than {LONGEST_QUERY} characters; open a SPEC file instead")
+    if len(query) > MAX_QUERY:
+        raise SpecError(f"the address is longer than {MAX_QUERY} characters; open a SPEC file instead")
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
-        raise SpecError(
-            f"the address has more than {_MOST_FIELDS} fields; open a SPEC file instead"
-        ) from None
+        raise SpecError(f"the address has more than {_MAX_FIELDS} fields; open a SPEC file instead") from None
     data: dict[str, Any] = {}
     for name, text in pairs:
         *tables, last = name.split(".")
@@ -116,7 +130,7 @@ def from_query(query: str) -> FlowSpec:
 
 
 def _require_all(data: Mapping[str, Any]) -> None:
-    """A part of a setting may be what was left of an address on its way: nothing is put in the place of the rest."""
+    """Refuse an address that was cut: no default is taken for what it lacks."""
     fields = FlowSpec.model_fields.items()
     lacking = [name for name, field in fields if field.is_required() and name not in data]
     if lacking:
@@ -127,7 +141,7 @@ def _require_all(data: Mapping[str, Any]) -> None:
 
 
 def read_value(text: str) -> Any:
-    """A number, list or table as JSON writes it; everything else is the text itself."""
+    """Return a number, list or table as JSON writes it; of everything else the text itself."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -145,7 +159,7 @@ def _flat(table: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
 
 
 def to_toml(spec: FlowSpec) -> str:
-    """The setting as a file for `mesascope flow`."""
+    """Return the setting as a file for `mesascope flow`."""
     lines = (f"{name} = {_toml(value)}" for name, value in plain_setting(spec).items())
     return "\n".join(["# mesascope flow FILE", *lines, ""])
 
@@ -166,12 +180,12 @@ def _toml(value: Any) -> str:
 def to_python(
     spec: FlowSpec, train: dict[str, Any] | None = None, identify: dict[str, Any] | None = None
 ) -> str:
-    """A program that reproduces what the page shows: its numbers, its sentences, and its figures as files.
+    """Return a program that reproduces what the page shows: its numbers, its sentences, and its figures as files.
 
     Args:
         spec: the setting.
         train: the descent on samples that the page shows, as `view` takes it.
-        identify: what its answer by `identify` was asked with, likewise.
+        identify: the identification that the page shows, likewise.
     """
     fields = pformat(plain_setting(spec), width=96, sort_dicts=False)
     more = "".join(

@@ -1,4 +1,4 @@
-"""Claims with the records of their checks, and what a store of runs holds: what the lab was given to show."""
+"""Claims with the records of their checks, and stores of runs: what the lab was given to show."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from mesascope.records import Checked, ClaimRecord, Figure, NewestClaims, Record
 from mesascope.report import Material, gather
 
 NOT_CHECKED = "not checked"
-"""What stands in the place of an outcome where there is no record."""
+"""The outcome where there is no record."""
 
 
 class Shelved(NamedTuple):
     """A claim, and its last checks: one for each preset, the newest first; none if it was never checked.
 
-    `insight` tells of it where it says what no paper does, else it is empty.
+    `insight` is a text where the claim says what no paper does, else empty.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Shelved(NamedTuple):
 
 
 class Shelf(NamedTuple):
-    """Everything that there is to browse.
+    """Everything that can be browsed.
 
     Attributes:
         claims: every claim of every paper.
@@ -61,12 +61,12 @@ class Shelf(NamedTuple):
 
 
 def shelve(claims: list[dict[str, Any]], folders: list[Path], own: Path) -> Shelf:
-    """Every claim beside its checks, wherever they lie in the folders, and which of these are stores.
+    """Return every claim with its checks, wherever they are in the folders, and which of these are stores.
 
     Args:
         claims: what the papers claim.
         folders: of `reproduce`, folders of these, or stores.
-        own: where checks of the lab itself go; made by the first of them.
+        own: folder of checks of the lab itself; the first of them creates it.
     """
     newest = NewestClaims()
     stores: list[str] = []
@@ -77,7 +77,7 @@ def shelve(claims: list[dict[str, Any]], folders: list[Path], own: Path) -> Shel
                 stores.append(str(folder))
                 continue
             if folder != own and not folder.is_dir():
-                problems.append(f"{folder} is not there any more")
+                problems.append(f"{folder} no longer exists")
             for run in run_directories(folder):
                 newest.take_all(run)
         except OSError as error:
@@ -90,7 +90,7 @@ def shelve(claims: list[dict[str, Any]], folders: list[Path], own: Path) -> Shel
 
 
 def read_store(folder: str) -> tuple[Material, tuple[str, ...]]:
-    """Studies and runs of a store with their figures, and one line for everything that cannot be read."""
+    """Return studies and runs of a store with their figures, and one line for everything that cannot be read."""
     try:
         material = gather([folder])
     except (RecordError, OSError) as error:

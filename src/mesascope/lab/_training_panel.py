@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 from nicegui import ui
 
-from mesascope.studies import SpecError
-
 from ._figures import loss_figure, phase_figure, phase_reach, product_figure, weight_figure
-from ._jobs import JobFailedError
 from ._session import Session
 from ._sizes import FRAMES
-from ._widgets import NO_FLOW, Plot, Slider, Work, sentence
+from ._widgets import NO_FLOW, Plot, Slider, Work, heading, sentence
 from ._words import typeset
 
-# Pointer and arrow keys on the picture of the (a, b) plane, in the units of its axes. They listen to the whole document, for
-# the picture comes and goes with its panel. Keys go on from where the last one led, as long as the picture keeps the focus:
-# the server's answers to those before may be under way.
+# Pointer and arrow keys on the figure of the (a, b) plane, in the units of its axes. The listeners belong to the document,
+# since the figure exists only while its panel is open. Each key moves from the point of the last one while the figure has the
+# focus: the server may not have answered yet.
 _DRAW = """
 (() => {
   let plot = null, last = 0;
@@ -37,7 +34,7 @@ _DRAW = """
     plot = event.button === 0 ? event.target.closest('[data-figure="phase"]') : null;
     if (plot && !send(event)) plot = null;
     if (plot) event.preventDefault();
-    if (plot) led = null;
+    if (plot) reached = null;
   }, true);
   document.addEventListener("pointermove", (event) => {
     if (!plot || event.timeStamp - last < 60) return;
@@ -47,20 +44,29 @@ _DRAW = """
   document.addEventListener("pointerup", (event) => { if (plot) send(event); plot = null; }, true);
 
   const keys = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  let led = null, wanted = null, telling = 0;
-  document.addEventListener("focusout", () => { led = null; }, true);
+  let reached = null, wanted = null, timer = 0;
+  document.addEventListener("focusout", () => { reached = null; }, true);
   document.addEventListener("keydown", (event) => {
     const picture = event.target.closest?.('[data-figure="phase"]'), along = keys[event.key];
     if (!along || !picture?._fullLayout) return;
     event.preventDefault();
     const [low, high] = picture._fullLayout.xaxis.range, step = (high - low) * (event.shiftKey ? 0.1 : 0.01);
     const start = picture.data.find((trace) => trace.name === "start");
-    const from = led || { a: start.x[0], b: start.y[0] };
-    led = wanted = { a: from.a + step * along[0], b: from.b + step * along[1] };
-    telling ||= setTimeout(() => { telling = 0; emitEvent("lab_start", wanted); }, 50);
+    const from = reached || { a: start.x[0], b: start.y[0] };
+    reached = wanted = { a: from.a + step * along[0], b: from.b + step * along[1] };
+    timer ||= setTimeout(() => { timer = 0; emitEvent("lab_start", wanted); }, 50);
   }, true);
 })()
 """
+
+
+_INPUTS = (
+    ("samples", "sequences", "256"),
+    ("steps", "steps", "200"),
+    ("rate", "learning rate", ""),
+    ("seed", "seed", "0"),
+)
+_RANGES = {"samples": (2, 20_000), "steps": (1, 100_000), "seed": (0, 2**32 - 1)}
 
 
 class TrainingPanel:
@@ -77,30 +83,31 @@ class TrainingPanel:
             with ui.column().classes("gap-1"):
                 with ui.card().classes("lab-card"):
                     self._time = ui.label("Weights").classes("text-subtitle2")
-                    self._slider = Slider(min=0, max=FRAMES - 1, value=FRAMES - 1, on_change=self._at)
+                    self._slider = Slider(
+                        min=0, max=FRAMES - 1, value=FRAMES - 1, on_change=self.draw_weights
+                    )
                     self._slider.props('aria-label="time of the weights" data-slider="time"').classes("px-2")
-                self._w_kq, self._w_pv = Plot("w_kq"), Plot("w_pv")
+                self._weights = {name: Plot(name) for name in ("w_kq", "w_pv")}
         self._sampling()
 
     def _sampling(self) -> None:
         with ui.card().classes("lab-card"):
-            title = ui.label("Sampled training beside it").classes("text-subtitle2")
-            title.props("role=heading aria-level=2")
+            heading("Sampled training beside it")
             ui.label(
                 "Gradient descent on one batch of sampled sequences, as in the paper's experiments. Time is steps × rate."
             ).classes("text-caption lab-caption")
             with ui.row().classes("items-start gap-2"):
-                self._samples = ui.input("sequences", value="256").props("dense outlined data-field=samples")
-                self._steps = ui.input("steps", value="200").props("dense outlined data-field=steps")
-                self._rate = ui.input("learning rate", placeholder="as far as the picture").props(
-                    "dense outlined data-field=rate stack-label"
-                )
-                self._seed = ui.input("seed", value="0").props("dense outlined data-field=seed")
+                self._inputs = {
+                    name: ui.input(label, value=value).props(
+                        f'dense outlined stack-label data-field={name} placeholder="as far as the figure"'
+                    )
+                    for name, label, value in _INPUTS
+                }
                 ui.button("Train on samples", on_click=self._train).props("no-caps unelevated data-act=train")
-            self.work = Work(lambda: self._session.busy.get("train"), lambda: self._session.cancel("train"))
+            self.work = Work(self._session, "descent")
 
     def prepare(self) -> None:
-        """Let pointer and keys draw starts on the picture of the plane."""
+        """Let pointer and keys choose starts on the (a, b) plane."""
         ui.run_javascript(_DRAW)
 
     def draw(self) -> None:
@@ -108,9 +115,9 @@ class TrainingPanel:
         flow = self._session.results.get("flow")
         if flow is None:
             return
-        end, theme, sampled = flow["end"], self._session.theme, self._session.results.get("train")
+        end, theme, sampled = flow["end"], self._session.theme, self._session.results.get("descent")
         products = np.asarray(end["product"])
-        told = (
+        product = (
             f"{products[0]:.6g}"
             if np.ptp(products) < 1e-6
             else f"{products.min():.4g} … {products.max():.4g}"
@@ -121,7 +128,7 @@ class TrainingPanel:
         )
         self._end.set_content(
             typeset(
-                f"{end['result']}: {end['message']}. ab = {told}; limit by theory {limit}. Loss {end['loss']:.6g}, "
+                f"{end['result']}: {end['message']}. ab = {product}; limit by theory {limit}. Loss {end['loss']:.6g}, "
                 f"{end['steps']} steps."
             )
         )
@@ -145,63 +152,50 @@ class TrainingPanel:
         )
         self.draw_weights()
 
-    def _at(self) -> None:
-        self.draw_weights()
-
     def draw_weights(self) -> None:
-        """Show the weights at the time that the slider stands at."""
+        """Show the weights at the time of the slider."""
         flow = self._session.results.get("flow")
         if flow is None:
             return
         frame = int(self._slider.value or 0)
         times = flow["frame_times"]
         self._time.set_text(f"Weights at flow time {times[frame]:.4g} of {times[-1]:.4g}")
-        self._w_kq.show(weight_figure(flow, "w_kq", frame), self._session.theme)
-        self._w_pv.show(weight_figure(flow, "w_pv", frame), self._session.theme)
+        for name, plot in self._weights.items():
+            plot.show(weight_figure(flow, name, frame), self._session.theme)
 
     async def _train(self) -> None:
         flow = self._session.current("flow")
-        self.work.complain(None if flow else NO_FLOW)
         if flow is None:
+            self.work.show_error(NO_FLOW)
             return
         arguments = self._arguments(flow)
-        if arguments is None:
-            return
-        try:
-            done = await self._session.compute("train", "slow", setting=self._session.setting, **arguments)
-        except (SpecError, JobFailedError) as error:
-            self.work.complain(f"Training failed: {error}")
-            return
-        if done is not None:
-            self.draw()
+        if None not in arguments.values():
+            arguments["spec"] = self._session.spec
+            if await self.work.compute("Training failed", "slow", **arguments) is not None:
+                self.draw()
 
-    def _arguments(self, flow: dict[str, Any]) -> dict[str, Any] | None:
-        """What the fields say; None where one is wrong, with the message at it."""
-        found = {
-            "samples": _whole(self._samples, 2, 20_000),
-            "steps": _whole(self._steps, 1, 100_000),
-            "seed": _whole(self._seed, 0, 2**32 - 1),
-            "rate": _rate(self._rate, flow, _whole(self._steps, 1, 100_000)),
-        }
-        return None if None in found.values() else found
+    def _arguments(self, flow: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of the fields; None for one that is wrong, with an error at it."""
+        whole: dict[str, Any] = {name: _whole(self._inputs[name], *ends) for name, ends in _RANGES.items()}
+        return {**whole, "rate": _rate(self._inputs["rate"], flow, whole["steps"])}
 
 
-def _whole(field: Any, least: int, most: int) -> int | None:
+def _whole(field: Any, low: int, high: int) -> int | None:
     text = (field.value or "").strip()
-    good = text.isdecimal() and len(text) < 12 and least <= int(text) <= most
-    field.error = None if good else f"an integer from {least} to {most}"
+    good = text.isdecimal() and len(text) < 12 and low <= int(text) <= high
+    field.error = None if good else f"an integer from {low} to {high}"
     return int(text) if good else None
 
 
 def _rate(field: Any, flow: dict[str, Any], steps: int | None) -> float | None:
-    """The learning rate; when left out, the one whose steps reach as far as the picture of the flow."""
+    """The learning rate; when left out, the one whose steps reach the end of the figure of the flow."""
     text = (field.value or "").strip()
     if not text:
         figure = product_figure(flow)
         (first, *_) = figure.panels[0].traces
-        reach = float(first.x[-1])  # type: ignore[union-attr]
-        field.error = None if reach > 0 else "the flow rests at its start; give a number such as 1e-4"
-        return reach / steps if steps and reach > 0 else None
+        end = float(first.x[-1])  # type: ignore[union-attr]
+        field.error = None if end > 0 else "the flow does not move; give a number such as 1e-4"
+        return end / steps if steps and end > 0 else None
     try:
         rate = float(text)
     except ValueError:

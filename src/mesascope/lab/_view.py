@@ -9,9 +9,9 @@ from mesascope.records import Figure
 from mesascope.studies import FlowSpec
 
 from . import _figures
-from ._setting import plain_setting, read_setting
+from ._setting import check_setting
 from ._sizes import FRAMES
-from ._words import conclusions, told
+from ._words import conclusions, measurements
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class View:
             were drawn, shape (4000, d), and `sequences` (n, t, d); the `normalizer`.
         flow: along the exact flow `times` and `loss`, shape (n,), `a`, `b` and `products` (n, d), `theory` beside them (None
             where there is none); at `frame_times` (m,) the weights `w_kq` (m, 2d, 2d) and `w_pv` (m, d, 2d); its `end`.
-        mind: on fresh sequences, of the layer at the end: `error`, its standard error `error_se` and, where it is a formula,
-            the exact `risk` by context `lengths`, shape (t,); `ratio` and `correlation` with their standard errors,
+        behaviour: on fresh sequences, of the layer at the end: `error`, its standard error `error_se` and, where it is a
+            formula, the exact `risk` by context `lengths`, shape (t,); `ratio` and `correlation` with their standard errors,
             `sensitivity`, `gap`. None where every token is 0 and there is nothing to predict.
         sampled: along descent on samples `times`, `loss`, `loss_se` and `population` (k,), `products` (k, d); None if not
             asked for.
@@ -33,14 +33,14 @@ class View:
 
     facts: dict[str, Any]
     flow: dict[str, Any]
-    mind: dict[str, Any] | None
+    behaviour: dict[str, Any] | None
     sampled: dict[str, Any] | None
     answer: dict[str, Any] | None
 
     @property
     def words(self) -> tuple[str, ...]:
         """What the page says."""
-        return (*conclusions(self.facts), *(told(self.mind) if self.mind else ()))
+        return (*conclusions(self.facts), *(measurements(self.behaviour) if self.behaviour else ()))
 
     @property
     def figures(self) -> dict[str, Figure]:
@@ -55,14 +55,9 @@ class View:
             "w_kq": _figures.weight_figure(self.flow, "w_kq", FRAMES - 1),
             "w_pv": _figures.weight_figure(self.flow, "w_pv", FRAMES - 1),
         }
-        if self.mind is None:
+        if self.behaviour is None:
             return found
-        return found | {
-            "error": _figures.error_figure(self.mind),
-            "predictions": _figures.scatter_figure(self.mind),
-            "ratio": _figures.ratio_figure(self.mind),
-            "sensitivity": _figures.sensitivity_figure(self.mind),
-        }
+        return found | {name: draw(self.behaviour) for name, draw in _figures.OF_BEHAVIOUR.items()}
 
 
 def view(
@@ -84,17 +79,16 @@ def view(
     """
     from . import _compute
 
-    setting = plain_setting(read_setting(plain_setting(spec)))
-    flow = _compute.flow(setting, _silent)
+    flow = _compute.flow(check_setting(spec), _silent)
     weights = {"w_kq": flow["w_kq"][-1], "w_pv": flow["w_pv"][-1]}
-    facts = _compute.facts(setting, _silent)
-    moves = facts["moments"]["m2"][0] > 0
+    facts = _compute.facts(spec, _silent)
+    nonzero = facts["moments"]["m2"][0] > 0
     return View(
         facts,
         flow,
-        _compute.mind(setting, **weights, tell=_silent) if moves else None,
-        _compute.train(setting, **train, tell=_silent) if train else None,
-        _compute.ask(setting, **weights, **identify, tell=_silent) if identify else None,
+        _compute.behaviour(spec, **weights, progress=_silent) if nonzero else None,
+        _compute.descent(spec, **train, progress=_silent) if train else None,
+        _compute.identification(spec, **weights, **identify, progress=_silent) if identify else None,
     )
 
 

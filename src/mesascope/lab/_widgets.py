@@ -1,11 +1,12 @@
-"""Parts that panels are made of: fields with their messages, figures with their downloads, work in progress."""
+"""Parts that panels are made of: fields with their errors, figures with their downloads, work in progress."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,11 +15,14 @@ from nicegui import run, ui
 
 from mesascope.records import Figure
 from mesascope.report import Theme, plotly_panel, render, tex_to_text, write_csv
+from mesascope.studies import SpecError
 
+from ._jobs import JobFailedError
+from ._session import Session
 from ._words import typeset
 
 Changed = Callable[[str, str], Awaitable[None]]
-"""A field was given another text: taken at once; what follows from it comes when it is awaited."""
+"""Takes the name of a field and its new text at once; what is awaited then reads the form."""
 
 _TAGS = re.compile(r"<[^>]*>")
 _LEGEND_WIDTH = 300  # pixels of a figure on a phone
@@ -27,18 +31,41 @@ _CONFIG = {
     "doubleClick": "reset",
     "responsive": False,
 }  # `picture.js` fits pictures to the window
-NO_FLOW = "This setting has no trained layer yet: its flow is on its way, or was stopped."
+NO_FLOW = "This setting has no trained layer yet: its flow is being computed, or was stopped."
 _DRAWING = Lock()  # matplotlib's settings are those of the process
 
 
 class Slider(ui.slider):
-    """A slider that keeps its place in the browser: waiting for the server's answer, it would lose keys that come sooner."""
+    """A slider that moves in the browser at once: waiting for the server, it would lose keys that are pressed meanwhile."""
 
     LOOPBACK = False
 
 
-class Field:
-    """A text with a label, a slider where a range is given, and a message below when it is wrong."""
+class _Input:
+    """Something that a text is entered into; what the server itself shows in it is no change."""
+
+    def __init__(self, name: str, changed: Changed) -> None:
+        self.name, self._changed, self._muted = name, changed, False
+        self.box = ui.column().classes("w-full gap-0")
+
+    @contextmanager
+    def _silently(self) -> Iterator[None]:
+        self._muted = True
+        try:
+            yield
+        finally:
+            self._muted = False
+
+    # No coroutine: that would read `_muted` only later.
+    def _entered(self, text: str) -> Awaitable[None] | None:
+        return None if self._muted else self._changed(self.name, text)
+
+
+class Field(_Input):
+    """A text with a label, a slider where a range is given, and an error below when it is wrong.
+
+    `hint` stands below the text, `about` is shown while the pointer rests on it.
+    """
 
     def __init__(
         self,
@@ -49,43 +76,32 @@ class Field:
         slider: tuple[float, float, float] | None = None,
         lines: bool = False,
         hint: str = "",
+        about: str = "",
     ) -> None:
-        self.name, self._changed, self._quiet = name, changed, False
-        with ui.column().classes("w-full gap-0") as self.box:
+        super().__init__(name, changed)
+        with self.box:
             make = ui.textarea if lines else ui.input
-            self.text = make(label, on_change=self._typed).props(
-                "dense outlined hide-bottom-space debounce=300"
-            )
-            self.text.classes("w-full").props(f'data-field="{name}"')
-            if hint:
-                self.text.props(f'hint="{hint}"')
+            self.text = make(label, on_change=self._typed).classes("w-full")
+            self.text.props(f'dense outlined hide-bottom-space debounce=300 data-field="{name}"')
+            self.text.props.update(hint=hint or None, title=about or None)
             self.slider = None
             if slider is not None:
                 low, high, step = slider
                 self.slider = Slider(min=low, max=high, step=step, value=low, on_change=self._dragged)
                 self.slider.props(f'dense aria-label="{label}" data-slider="{name}"').classes("px-2")
 
-    # Not coroutines: those would look whether they are to be quiet when it is too late.
-
     def _typed(self, event: Any) -> Awaitable[None] | None:
-        if self._quiet:
-            return None
-        self._move_slider(event.value or "")
-        return self._changed(self.name, event.value or "")
+        if not self._muted:
+            self._move_slider(event.value or "")
+        return self._entered(event.value or "")
 
     def _dragged(self, event: Any) -> Awaitable[None] | None:
-        if self._quiet or event.value is None:
+        if self._muted or event.value is None:
             return None
-        value = f"{event.value:.6g}"
-        self._silently(lambda: self.text.set_value(value))
-        return self._changed(self.name, value)
-
-    def _silently(self, act: Callable[[], object]) -> None:
-        self._quiet = True
-        try:
-            act()
-        finally:
-            self._quiet = False
+        text = f"{event.value:.6g}"
+        with self._silently():
+            self.text.set_value(text)
+        return self._entered(text)
 
     def _move_slider(self, text: str) -> None:
         try:
@@ -93,40 +109,40 @@ class Field:
         except ValueError:
             return
         if self.slider is not None and self.slider.props["min"] <= value <= self.slider.props["max"]:
-            self._silently(lambda: self.slider and self.slider.set_value(value))
+            with self._silently():
+                self.slider.set_value(value)
 
     def show(self, text: str) -> None:
         """Show a text that came from elsewhere."""
         if text != (self.text.value or ""):
-            self._silently(lambda: self.text.set_value(text))
+            with self._silently():
+                self.text.set_value(text)
         self._move_slider(text)
 
-    def complain(self, message: str | None) -> None:
+    def show_error(self, message: str | None) -> None:
         """Show what is wrong, or nothing."""
         self.text.error = message
 
 
-class Choice:
+class Choice(_Input):
     """One of several values."""
 
-    def __init__(self, name: str, label: str, options: dict[str, str], changed: Changed) -> None:
-        self.name, self._changed, self._quiet = name, changed, False
-        with ui.column().classes("w-full gap-0") as self.box:
-            self.select = ui.select(options, label=label, on_change=self._chosen).classes("w-full")
+    def __init__(
+        self, name: str, label: str, options: dict[str, str], changed: Changed, *, about: str = ""
+    ) -> None:
+        super().__init__(name, changed)
+        with self.box:
+            self.select = ui.select(options, label=label, on_change=lambda event: self._entered(event.value))
+            self.select.classes("w-full")
             self.select.props(f'dense outlined options-dense hide-bottom-space data-field="{name}"')
-
-    def _chosen(self, event: Any) -> Awaitable[None] | None:
-        return None if self._quiet else self._changed(self.name, event.value)
+            self.select.props.update(title=about or None)
 
     def show(self, text: str) -> None:
         """Show a value that came from elsewhere."""
-        self._quiet = True
-        try:
+        with self._silently():
             self.select.set_value(text)
-        finally:
-            self._quiet = False
 
-    def complain(self, message: str | None) -> None:
+    def show_error(self, message: str | None) -> None:
         """Show what is wrong, or nothing."""
         self.select.props(remove="error error-message")
         if message:
@@ -146,7 +162,7 @@ class Plot:
         self.figure: Figure | None = None
         with ui.card().classes("lab-card") as self.card:
             with ui.row().classes("w-full items-center no-wrap gap-1"):
-                self.title = ui.label(name).classes("grow text-subtitle2").props("role=heading aria-level=2")
+                self.title = heading(name).classes("grow")
                 label = f"download {name}"
                 with ui.button(icon="download").props(f'flat dense round aria-label="{label}"'), ui.menu():
                     for kind in ("pdf", "png", "csv"):
@@ -185,7 +201,7 @@ class Plot:
 
 
 def _legend(drawn: dict[str, Any]) -> dict[str, Any]:
-    """Room below the axes for the legend, in as many rows as it takes where a page is narrow."""
+    """Space below the axes for the legend, in as many rows as it needs on a narrow page."""
     names = [
         _TAGS.sub("", trace["name"]) for trace in drawn["data"] if trace.get("showlegend") and "name" in trace
     ]
@@ -217,43 +233,71 @@ def _file(figure: Figure, kind: str) -> bytes:
 
 
 class Work:
-    """Something that takes its time: a spinner, how far it is, a button that stops it, and why it failed."""
+    """Computations of a window: a spinner, their progress, a button that stops them, and why one failed.
+
+    Args:
+        session: of the window.
+        names: of the computations.
+        cancelled: called after the button was pressed.
+        retry: computes again.
+    """
 
     def __init__(
         self,
-        progress: Callable[[], str | None],
-        cancel: Callable[[], None],
-        again: Callable[[], Awaitable[None]] | None = None,
+        session: Session,
+        *names: str,
+        cancelled: Callable[[], None] = lambda: None,
+        retry: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._progress, self._shown = progress, ""
+        self._session, self._names, self._cancelled, self._shown = session, names, cancelled, ""
+        session.watchers.append(self.refresh)
         with ui.row().classes("items-center gap-2 lab-work").props("role=status") as self.row:
             ui.spinner(size="sm")
             self.text = ui.label("")
-            self.stop = ui.button("Cancel", on_click=cancel).props("flat dense no-caps")
+            self.stop = ui.button("Cancel", on_click=self._cancel).props("flat dense no-caps")
         self.row.set_visibility(False)
-        self.trouble = ui.label("").classes("lab-trouble").props("role=alert")
-        self.trouble.set_visibility(False)
-        self.again = ui.button("Try again", on_click=again).props("flat dense no-caps")
-        self.again.set_visibility(False)
+        self.error = ui.label("").classes("lab-error").props("role=alert")
+        self.error.set_visibility(False)
+        self.retry = ui.button("Try again", on_click=retry).props("flat dense no-caps")
+        self.retry.set_visibility(False)
 
-    def look(self) -> None:
-        """Show how far it is; the old picture stays meanwhile."""
-        told = self._progress() or ""
-        if told != self._shown:
-            self._shown = told
-            self.text.set_text(told)
-            self.row.set_visibility(bool(told))
+    def refresh(self) -> None:
+        """Show the progress; the old figure stays meanwhile."""
+        text = next(filter(None, map(self._session.progress.get, self._names)), "")
+        if text != self._shown:
+            self._shown = text
+            self.text.set_text(text)
+            self.row.set_visibility(bool(text))
 
-    def complain(self, message: str | None, *, again: bool = False) -> None:
+    def show_error(self, message: str | None, *, retry: bool = False) -> None:
         """Show why it failed, or nothing; and a button that tries again, where that may help."""
-        self.trouble.set_text(message or "")
-        self.trouble.set_visibility(bool(message))
-        self.again.set_visibility(again)
+        self.error.set_text(message or "")
+        self.error.set_visibility(bool(message))
+        self.retry.set_visibility(retry)
+
+    def _cancel(self) -> None:
+        for name in self._names:
+            self._session.cancel(name)
+        self._cancelled()
+
+    async def compute(self, failure: str, pool: str = "quick", **arguments: Any) -> Any | None:
+        """Return the first of the computations; None if it was cancelled or failed, which is shown after `failure`."""
+        self.show_error(None)
+        try:
+            return await self._session.compute(self._names[0], pool, **arguments)
+        except (SpecError, JobFailedError) as error:
+            self.show_error(f"{failure}: {error}")
+            return None
+
+
+def heading(text: str) -> ui.label:
+    """A heading of a card."""
+    return ui.label(text).classes("text-subtitle2").props("role=heading aria-level=2")
 
 
 def sentence(text: str) -> ui.html:
-    """A text of `theory`, its signs below and above."""
-    return ui.html(typeset(text), sanitize=False)  # everything else is escaped
+    """A text of `theory` with subscripts and superscripts."""
+    return ui.html(typeset(text), sanitize=False)  # `typeset` escapes everything else
 
 
 def later(act: Awaitable[Any]) -> None:

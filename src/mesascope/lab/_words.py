@@ -4,22 +4,22 @@ import re
 from html import escape
 from typing import Any
 
-_BELOW = re.compile(r"\b(?:(κ)(\d)|([xΣ])_(?:\{([^}]*)\}|(\d+|[a-z])\b))")
+_SUBSCRIPT = re.compile(r"\b(?:(κ)(\d)|([xΣ])_(?:\{([^}]*)\}|(\d+|[a-z])\b))")
 
 
 def typeset(text: str) -> str:
-    """A sentence of `theory`, which writes for terminals, as HTML: κ1, x_j^2 and Σ_{r≠j} with their signs below and above."""
-    lowered = _BELOW.sub(_lowered, escape(text, quote=False))
-    return re.sub(r"\^(\d+)", r"<sup>\1</sup>", lowered)
+    """Return a sentence of `theory` as HTML: κ1, x_j^2 and Σ_{r≠j} with subscripts and superscripts."""
+    subscripted = _SUBSCRIPT.sub(_subscripted, escape(text, quote=False))
+    return re.sub(r"\^(\d+)", r"<sup>\1</sup>", subscripted)
 
 
-def _lowered(found: re.Match[str]) -> str:
+def _subscripted(found: re.Match[str]) -> str:
     letter, *sign = filter(None, found.groups())
     return f"{letter}<sub>{''.join(sign)}</sub>"
 
 
 def conclusions(facts: dict[str, Any]) -> list[str]:
-    """What follows for the trained layer, in sentences."""
+    """Return what follows for the trained layer, in sentences."""
     limit, gap, ratio = facts["limit"], facts["gap"], facts["ratio"]
     if limit[0] is None:
         return [
@@ -41,34 +41,36 @@ def conclusions(facts: dict[str, Any]) -> list[str]:
     whole = kappa1[1].isdecimal() and kappa2[1].isdecimal()
     quotient = f"{kappa1[1]}/{kappa2[1]} = " if whole else ""
     lines += [
-        f"Why: with long contexts κ₃ counts no more, and ab → κ₁/κ₂ = {quotient}{kappa1[0] / kappa2[0]:.6g}. What the step "
-        "answers is then, coordinate by coordinate, ŷ = ab x₁² times the next token, x₁ the entry that the sequence began "
-        f"with. That is right only where x₁² = κ₂/κ₁ = {kappa2[0] / kappa1[0]:.6g}; where it is another, the same step is too "
-        "short or too long.",
+        f"Why: with long contexts the term of κ₃ vanishes, and ab → κ₁/κ₂ = {quotient}{kappa1[0] / kappa2[0]:.6g}. The "
+        "step then predicts, in every coordinate, ŷ = ab x₁² times the next token, x₁ being the first entry of the sequence. "
+        f"That is right only where x₁² = κ₂/κ₁ = {kappa2[0] / kappa1[0]:.6g}; elsewhere the step is too short or too long.",
         f"So it predicts {ratio[1]} of the next token on average (the mean of ŷ/x), and the error that remains is "
         f"E x² − κ₁²/κ₂ = {gap[1]} per coordinate, where predicting 0 leaves E x² = {m2[1]}.",
     ]
     return lines
 
 
-def told(mind: dict[str, Any]) -> list[str]:
-    """What was measured, in sentences."""
-    (slope, error), (ratio, ratio_error) = mind["correlation"], mind["ratio"]
-    cosine, low, high = mind["sensitivity"]["cosine"]
+def measurements(behaviour: dict[str, Any]) -> list[str]:
+    """Return what was measured of the layer, in sentences."""
+    (slope, error), (ratio, ratio_error) = behaviour["correlation"], behaviour["ratio"]
+    cosine, low, high = behaviour["sensitivity"]["cosine"]
     lines = [
         f"The regression of predictions on the truth, E[ŷ x*]/E|x|², is {slope:.4g} ± {1.96 * error:.2g} (95 %)"
-        + _beside(mind["expected_correlation"])
+        + _expected(behaviour["expected_correlation"])
         + f"; the mean of the ratios ŷ/x is {ratio:.4g} ± {1.96 * ratio_error:.2g}"
-        + _beside(mind["expected_ratio"])
+        + _expected(behaviour["expected_ratio"])
         + ".",
-        f"Its derivatives and those of one gradient step of size ab = {mind['product']:.4g} have the cosine "
+        f"Its derivatives and those of one gradient step of size ab = {behaviour['product']:.4g} have the cosine "
         f"{cosine:.4g} [{low:.4g}, {high:.4g}].",
     ]
-    gap, reason = mind["gap"]
+    gap, reason = behaviour["gap"]
     if gap is None:
         return [*lines, f"Capability gap: {reason}."]
-    return [*lines, f"Capability gap, the error per coordinate that no context removes: {mind['gap'][1]}."]
+    return [
+        *lines,
+        f"Capability gap, the error per coordinate that no context removes: {behaviour['gap'][1]}.",
+    ]
 
 
-def _beside(expected: tuple[float | None, str]) -> str:
+def _expected(expected: tuple[float | None, str]) -> str:
     return "" if expected[0] is None else f", by theory {expected[0]:.4g}"

@@ -1,4 +1,4 @@
-"""The process that computes for the page: takes jobs one by one, tells how far they are, and can be asked to stop."""
+"""The process that computes for the page: does jobs one by one, reports their progress, and can be asked to stop."""
 
 import os
 import signal
@@ -10,26 +10,30 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
+from mesascope.specs import give_plugins
 from mesascope.studies import SpecError
 
-Tell = Callable[[str], None]
-"""Says how far a job is; raises KeyboardInterrupt once it is to stop."""
+Progress = Callable[[str], None]
+"""Reports the progress of a job; raises KeyboardInterrupt once it is asked to stop."""
 
 
-def serve(jobs: Connection, stop: Event, cache: str, niceness: int = 0) -> None:
-    """Answer jobs (name, arguments) with ("tell", text) and one last ("done" | "failed" | "cancelled", …).
+def serve(
+    jobs: Connection, stop: Event, cache: str, plugins: tuple[str, ...] = (), niceness: int = 0
+) -> None:
+    """Answer jobs (name, arguments) with ("progress", text) and one last ("done" | "failed" | "cancelled", …).
 
-    Ends when the other side closes the connection, be it that the server was killed.
+    Ends when the other side closes the connection, also when the server was killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the connection
     os.nice(niceness)
     _prepare(cache)
+    give_plugins(plugins)
     from mesascope.core import forget_programs
 
     from ._compute import JOBS
 
-    def tell(text: str) -> None:
-        jobs.send(("tell", text))
+    def progress(text: str) -> None:
+        jobs.send(("progress", text))
         if stop.is_set():
             raise KeyboardInterrupt
 
@@ -39,15 +43,15 @@ def serve(jobs: Connection, stop: Event, cache: str, niceness: int = 0) -> None:
         except (EOFError, OSError):
             return
         try:
-            jobs.send(_outcome(JOBS[name], arguments, tell))
+            jobs.send(_outcome(JOBS[name], arguments, progress))
         except OSError:
             return
         forget_programs()
 
 
-def _outcome(job: Callable[..., Any], arguments: dict[str, Any], tell: Tell) -> tuple[Any, ...]:
+def _outcome(job: Callable[..., Any], arguments: dict[str, Any], progress: Progress) -> tuple[Any, ...]:
     try:
-        return ("done", job(**arguments, tell=tell))
+        return ("done", job(**arguments, progress=progress))
     except KeyboardInterrupt:
         return ("cancelled",)
     except SpecError as error:
@@ -56,16 +60,16 @@ def _outcome(job: Callable[..., Any], arguments: dict[str, Any], tell: Tell) -> 
         return ("failed", "out of memory; take a smaller dim", ())
     except OverflowError:
         return ("failed", "numbers leave double precision; take smaller ones, or other units", ())
-    except Exception as error:  # one job that fails must not take the page with it
+    except Exception as error:  # one failed job must not end the process
         if not isinstance(error, ValueError):
             traceback.print_exc(file=sys.stderr)
         return ("failed", " ".join(str(error).split()) or type(error).__name__, ())
 
 
 def _prepare(cache: str) -> None:
-    """Compute in 64 bits, and keep compiled programs from one start of the lab to the next.
+    """Compute in 64 bits, with a cache of compiled programs that later starts of the lab use.
 
-    Programs with error checks of equinox call back into Python, and cannot be kept; the flow reports what goes wrong itself.
+    Programs with error checks of equinox call Python and cannot be cached; the flow reports errors itself.
     """
     os.environ.setdefault("EQX_ON_ERROR", "off")
     import jax
@@ -78,7 +82,7 @@ def _prepare(cache: str) -> None:
 
 
 def cache_folder() -> str:
-    """Where compiled programs are kept: in the user's cache, or nowhere if that cannot be written to."""
+    """Return the folder of compiled programs in the user's cache, or nothing if that cannot be written to."""
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mesascope" / "programs"
         folder.mkdir(parents=True, exist_ok=True)

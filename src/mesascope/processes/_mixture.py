@@ -78,8 +78,8 @@ class Mixture(Law):
     is a scale mixture of whole vectors, not of single coordinates.
 
     Args:
-        parts: probabilities and laws, in pairs (probability, law). Probabilities are non-negative and sum to 1: exactly if they are
-            exact numbers, within 1e-12 if some are floats (they are divided by their sum then).
+        parts: probabilities and laws, in pairs (probability, law). Probabilities are non-negative and sum to 1:
+            exactly if they are exact numbers, within 1e-12 if some are floats (they are divided by their sum then).
     """
 
     parts: Parts

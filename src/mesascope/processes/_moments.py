@@ -21,7 +21,7 @@ class Moments(IdenticalLaw):
     atoms of the Gauss rule with these moments: they match the list exactly, but moments beyond order 6 are theirs.
 
     Args:
-        moments: $E x^0, E x, \dots, E x^6$. Give rationals as strings (`"1/3"`) or Fractions when a
+        moments: the moments $E x^0, \dots, E x^6$. Give rationals as strings (`"1/3"`) or Fractions when a
             decision hangs on them: with floats, what lies within rounding of zero counts as zero.
     """
 

@@ -25,6 +25,7 @@ from ._problem import ProblemSpec as ProblemSpec
 from ._read import parse_file as parse_file
 from ._read import parse_spec as parse_spec
 from ._read import read_spec as read_spec
+from ._task import Horizon as Horizon
 from ._train import TrainSpec as TrainSpec
 from ._train_result import EvaluationRecord as EvaluationRecord
 from ._train_result import LossRecord as LossRecord

@@ -1,0 +1,119 @@
+"""What the trained layer does in context."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from ._figures import OF_BEHAVIOUR
+from ._session import Session
+from ._sizes import IDENTIFY_TASKS
+from ._widgets import NO_FLOW, Plot, Work, heading, sentence
+from ._words import measurements
+
+_SIX = ["zero", "last-token", "gradient-descent", "preconditioned-gradient-descent", "least-squares", "ridge"]
+
+
+class BehaviourPanel:
+    """Predictions and truth, what predictions depend on, and the name of the algorithm."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._words = ui.column().classes("gap-1")
+        self.measuring = Work(session, "behaviour")
+        with ui.element("div").classes("lab-grid"):
+            self._plots = {Plot(name): figure for name, figure in OF_BEHAVIOUR.items()}
+        with ui.card().classes("lab-card"):
+            heading("Which algorithm does it run?")
+            with ui.row().classes("items-center gap-3"):
+                self._which = ui.radio(
+                    {"few": "six learners that compete here", "all": "all learners, a minute or more"},
+                    value="few",
+                ).props("inline dense")
+                ui.button("Identify", on_click=self._identify).props("no-caps unelevated data-act=identify")
+            self.work = Work(session, "identification")
+            self._answer = ui.column().classes("w-full gap-1").props('data-fact="identification"')
+
+    def clear(self) -> None:
+        """Remove the results for other weights."""
+        for name in ("behaviour", "identification"):
+            self._session.drop(name)
+            self._session.results.pop(name, None)
+        self._answer.clear()
+
+    async def measure(self) -> None:
+        """Measure the layer at the end of the flow, unless that is done."""
+        flow = self._session.current("flow")
+        if flow is None or "behaviour" in self._session.results:
+            return
+        arguments = {"spec": self._session.spec, **_weights(flow)}
+        if await self.measuring.compute("It could not be measured", **arguments) is not None:
+            self.draw()
+
+    def draw(self) -> None:
+        """Show what was measured."""
+        behaviour, theme = self._session.results.get("behaviour"), self._session.theme
+        if behaviour is None:
+            return
+        self._words.clear()
+        with self._words:
+            for line in measurements(behaviour):
+                sentence(line)
+        for plot, figure in self._plots.items():
+            plot.show(figure(behaviour), theme)
+
+    async def _identify(self) -> None:
+        flow = self._session.current("flow")
+        if flow is None:
+            self.work.show_error(NO_FLOW)
+            return
+        learners = _SIX if self._which.value == "few" else None
+        arguments = {
+            "spec": self._session.spec,
+            "learners": learners,
+            "tasks": IDENTIFY_TASKS,
+            **_weights(flow),
+        }
+        answer = await self.work.compute("It cannot be identified", "slow", **arguments)
+        if answer is not None:
+            self._answer.clear()
+            with self._answer:
+                _show(answer)
+
+
+def _weights(flow: dict[str, Any]) -> dict[str, Any]:
+    return {"w_kq": flow["w_kq"][-1], "w_pv": flow["w_pv"][-1]}
+
+
+def _show(answer: dict[str, Any]) -> None:
+    verdict = answer["verdict"] + (f": {', '.join(answer['candidates'])}" if answer["candidates"] else "")
+    ui.label(verdict).classes("text-weight-bold").props('data-fact="verdict"')
+    for reason in answer["reasons"]:
+        ui.label(reason)
+    if answer["reading"]:
+        ui.label(f"The weights themselves say: {answer['reading']}")
+    names = ("learner", "distance", "95 % interval", "hyperparameters")
+    columns = [{"name": name, "label": name, "field": name, "align": "left"} for name in names]
+    rows = [
+        {
+            "learner": entry["learner"],
+            "distance": f"{entry['distance']:.3e}",
+            "95 % interval": f"[{entry['interval'][0]:.2e}, {entry['interval'][1]:.2e}]",
+            "hyperparameters": ", ".join(f"{k} = {_short(v)}" for k, v in entry["hyperparameters"].items()),
+        }
+        for entry in answer["ranking"]
+    ]
+    ui.table(columns=columns, rows=rows, row_key="learner").classes("w-full").props("dense flat wrap-cells")
+
+
+def _short(value: Any) -> str:
+    match value:
+        case [[*_], *_]:
+            return f"{len(value)} × {len(value[0])} matrix"
+        case list():
+            return f"[{', '.join(map(_short, value))}]"
+        case float():
+            return f"{value:.6g}"
+        case _:
+            return str(value)
