@@ -79,19 +79,19 @@ def test_a_flow_is_the_closed_form_and_ends_at_its_limit(path):
     assert path["end"]["limit_product"] == pytest.approx(LIMIT)
 
 
-def endless():
-    """A flow of millions of steps; after some thousand of them it tells how far it is, and hears that it is to stop."""
+def long_flow():
+    """A flow of millions of steps; it reports progress, and can stop, after some thousand of them."""
     return Job("flow", {"spec": read_setting({**SETTING, "until": 1e6, "max_steps": 10**8})})
 
 
-def deaf():
-    """A descent that hears nothing for a million steps."""
+def unresponsive():
+    """A descent that cannot stop within a million steps."""
     return Job("descent", {"spec": SPEC, "samples": 64, "rate": 1e-9, "steps": 10**8, "seed": 0})
 
 
 def test_a_flow_that_was_dropped_on_its_way_is_no_result(worker, path):
     # a flow that is to stop keeps what it has, which must not pass for where training goes
-    job = endless()
+    job = long_flow()
     job.progress = lambda text: job.drop() if text.startswith("time") else None
     with pytest.raises(JobCancelledError):
         worker.submit(job).future.result(WAIT)
@@ -124,7 +124,7 @@ def test_what_the_layer_does_is_what_theory_says(worker, path, rho):
 
 
 def test_identify_names_one_step_of_descent(worker, path):
-    told = []
+    messages = []
     weights = {"w_kq": path["w_kq"][-1], "w_pv": path["w_pv"][-1]}
     arguments = {
         "spec": SPEC,
@@ -132,10 +132,10 @@ def test_identify_names_one_step_of_descent(worker, path):
         "learners": ["zero", "gradient-descent", "ridge"],
         "tasks": 80,
     }
-    answer = worker.submit(Job("identification", arguments, told.append)).future.result(WAIT)
+    answer = worker.submit(Job("identification", arguments, messages.append)).future.result(WAIT)
     assert (answer["verdict"], answer["candidates"]) == ("identified", ["gradient-descent"])
     assert answer["ranking"][0]["hyperparameters"]["step_size"] == pytest.approx(LIMIT, abs=1e-6)
-    assert told[0].endswith("ask the model")
+    assert messages[0].endswith("ask the model")
 
 
 def test_sampled_training_starts_at_the_start(worker):
@@ -145,7 +145,7 @@ def test_sampled_training_starts_at_the_start(worker):
     assert run["loss"][-1] < run["loss"][0]
 
 
-def test_what_is_wrong_is_told_at_its_field_and_the_worker_goes_on(worker):
+def test_an_error_is_reported_at_its_field_and_the_worker_goes_on(worker):
     law = {"kind": "studentt", "df": 5, "scale": 1}
     with pytest.raises(SpecError, match="df > 6") as raised:
         done(worker, "facts", spec=read_setting({**SETTING, "law": law}))
@@ -156,7 +156,7 @@ def test_what_is_wrong_is_told_at_its_field_and_the_worker_goes_on(worker):
 @pytest.mark.parametrize(
     ("scale", "a", "field"), [(1e26, 1e6, "init"), (1e50, 1e6, "law"), (1e50, 0.5, "law")]
 )
-def test_what_leaves_double_precision_is_told_where_it_comes_from(worker, path, scale, a, field):
+def test_what_leaves_double_precision_is_reported_with_its_cause(worker, path, scale, a, field):
     setting = {**SETTING, "law": {"kind": "gaussian", "scale": scale}, "max_steps": 2048}
     with pytest.raises(SpecError, match="leaves double precision") as raised:
         done(worker, "flow", spec=read_setting({**setting, "init": {"kind": "diagonal", "a": a, "b": 0.5}}))
@@ -170,14 +170,14 @@ def test_a_claim_is_checked_by_one_at_a_time(tmp_path):
         assert not (tmp_path / "quick").exists()
 
 
-def test_numbers_beyond_double_precision_are_told_without_python_s_words():
-    kind, told, path = _outcome(lambda progress: float(10**400), {}, print)
-    assert (kind, path) == ("failed", ()) and told.startswith("numbers leave double precision; take smaller")
+def test_numbers_beyond_double_precision_are_reported_in_our_words():
+    kind, text, path = _outcome(lambda progress: float(10**400), {}, print)
+    assert (kind, path) == ("failed", ()) and text.startswith("numbers leave double precision; take smaller")
 
 
 def test_a_cancelled_job_stops_within_seconds_and_one_dropped_in_the_queue_never_runs(worker):
-    job = worker.submit(deaf())
-    waiting, after = worker.submit(endless()), worker.submit(Job("facts", {"spec": SPEC}))
+    job = worker.submit(unresponsive())
+    waiting, after = worker.submit(long_flow()), worker.submit(Job("facts", {"spec": SPEC}))
     waiting.drop()
     time.sleep(0.5)
     begin = time.monotonic()
@@ -189,8 +189,8 @@ def test_a_cancelled_job_stops_within_seconds_and_one_dropped_in_the_queue_never
     assert after.future.result(WAIT)["ratio"] == (0.2, "1/5")
 
 
-def test_a_lost_process_is_told_and_replaced(worker):
-    job = worker.submit(endless())
+def test_a_lost_process_is_reported_and_replaced(worker):
+    job = worker.submit(long_flow())
     (only,) = worker._workers
     while not job.started or only._process is None or not only._process.is_alive():
         time.sleep(0.05)
@@ -209,7 +209,7 @@ def test_owners_are_served_in_turn(worker):
         job.future.add_done_callback(lambda future: order.append(owner))
         return job
 
-    first = worker.submit(endless())
+    first = worker.submit(long_flow())
     jobs = [worker.submit(ask(owner)) for owner in ("many", "many", "many", "one")]
     first.drop()
     for job in jobs:
@@ -218,7 +218,7 @@ def test_owners_are_served_in_turn(worker):
 
 
 def test_a_job_that_nobody_waits_for_any_more_keeps_no_other_waiting(worker):
-    first, asked = worker.submit(endless()), [Job("facts", {"spec": SPEC}) for _ in range(3)]
+    first, asked = worker.submit(long_flow()), [Job("facts", {"spec": SPEC}) for _ in range(3)]
     for job in asked:
         worker.submit(job)
     assert asked[0].future.cancel()  # as asyncio does with the future of a task that is cancelled
@@ -230,7 +230,7 @@ def test_a_job_that_nobody_waits_for_any_more_keeps_no_other_waiting(worker):
 def test_a_second_process_takes_what_would_wait_for_a_long_job():
     pool = Pool("test", 2)
     try:
-        long = pool.submit(endless())
+        long = pool.submit(long_flow())
         while not long.started:
             time.sleep(0.02)
         answer = pool.submit(Job("facts", {"spec": SPEC}))
@@ -253,9 +253,9 @@ def session(worker):
     return Session(lab, "")
 
 
-def test_what_waits_for_its_turn_is_forgotten_at_once_when_it_is_cancelled(session, worker):
+def test_a_waiting_job_is_dropped_at_once_when_it_is_cancelled(session, worker):
     async def scenario():
-        running = worker.submit(endless())
+        running = worker.submit(long_flow())
         while not running.started:
             await asyncio.sleep(0.02)
         asked = asyncio.ensure_future(session.compute("facts", spec=SPEC))
@@ -272,7 +272,7 @@ def test_what_waits_for_its_turn_is_forgotten_at_once_when_it_is_cancelled(sessi
 
 def test_the_newest_question_of_a_window_is_answered(session, worker):
     async def scenario():
-        running = worker.submit(endless())
+        running = worker.submit(long_flow())
         specs = [read_setting({**SETTING, "law": {"kind": "constant", "value": 1}}), SPEC]
         asked = [asyncio.ensure_future(session.compute("facts", spec=one)) for one in specs]
         await asyncio.sleep(0)
@@ -285,7 +285,7 @@ def test_the_newest_question_of_a_window_is_answered(session, worker):
     asyncio.run(scenario())
 
 
-def test_a_text_is_taken_when_it_comes_and_read_when_it_is_waited_for(session):
+def test_a_text_is_taken_at_once_and_read_when_awaited(session):
     page = Page.__new__(Page)
     page.session = session
     read = page._changed("init.a", "3"), page._changed("init.b", "4")
@@ -315,26 +315,26 @@ def test_a_long_text_is_read_beside_the_event_loop(session):
     asyncio.run(scenario())
 
 
-def test_an_end_that_is_late_because_of_nobody_is_not_told(caplog, monkeypatch):
+def test_an_end_that_names_no_tasks_is_not_logged(caplog, monkeypatch):
     from nicegui import background_tasks, core
 
     from mesascope.lab._server import is_meaningful
 
-    async def hard_of_hearing():  # as asyncio.wait_for of Python 3.11 where a cancellation and a result come together
+    async def slow_to_cancel():  # as asyncio.wait_for of Python 3.11 where a cancellation and a result come together
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(60)
         await asyncio.sleep(60)
 
     async def end():
         monkeypatch.setattr(core, "loop", asyncio.get_running_loop())
-        background_tasks.create(hard_of_hearing())
+        background_tasks.create(slow_to_cancel())
         await asyncio.sleep(0)
         await background_tasks.teardown()
 
     asyncio.run(end())
-    (told,) = caplog.records
-    assert told.getMessage() == "Could not cancel 1 tasks within timeout: "
-    assert not is_meaningful(told)
-    told.args = (1, "a task that goes on")
-    assert is_meaningful(told)
+    (record,) = caplog.records
+    assert record.getMessage() == "Could not cancel 1 tasks within timeout: "
+    assert not is_meaningful(record)
+    record.args = (1, "a task that goes on")
+    assert is_meaningful(record)
     assert is_meaningful(logging.LogRecord("nicegui", logging.ERROR, "", 0, "anything else", None, None))

@@ -110,10 +110,10 @@ def test_fifty_windows_move_their_sliders(lab):
         return waits
 
     waits = sorted(asyncio.run(all_of_them(lab.address)))
-    told = f"{len(waits)} moves, median {waits[len(waits) // 2]:.2f} s, slowest {waits[-1]:.2f} s"
-    print(told)
+    text = f"{len(waits)} moves, median {waits[len(waits) // 2]:.2f} s, slowest {waits[-1]:.2f} s"
+    print(text)
     assert len(waits) >= CLIENTS
-    assert waits[-1] < LONGEST, told
+    assert waits[-1] < LONGEST, text
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def box(page, name):
 
 
 def write(page, name, text):
-    """Fill a field and leave it: it is told at once, not when typing has paused."""
+    """Fill a field and leave it: it is sent at once, not when typing has paused."""
     box(page, name).fill(text)
     box(page, name).blur()
 
@@ -165,7 +165,7 @@ def wait_for_text(locator, pattern, seconds=60):
     expect(locator).to_contain_text(re.compile(pattern), timeout=1000 * seconds)
 
 
-def test_a_newcomer_reads_why_it_is_a_fifth(opened):
+def test_the_page_says_why_the_ratio_is_a_fifth(opened):
     text = opened.locator("main").inner_text()
     assert "it predicts 1/5 of the next token on average" in text
     assert "Assumption 4.2" in text
@@ -229,7 +229,7 @@ def test_a_slider_moves_the_start_and_the_address(opened):
     opened.wait_for_function("location.search.includes('init.a=0.7&')")
 
 
-def test_what_comes_before_an_answer_is_taken_and_only_the_last_is_answered(opened):
+def test_every_change_is_taken_and_only_the_last_is_computed(opened):
     asked = [("law.scale", "2"), ("init.a", "0.7"), ("law.scale", "3"), ("init.b", "0.3")]
     opened.evaluate(
         """async (asked) => {
@@ -647,7 +647,7 @@ def nothing_computed(page):
     write(page, "max_steps", "")
 
 
-def test_a_bad_value_is_told_at_its_field_and_the_page_lives(lab, opened):
+def test_a_bad_value_is_reported_at_its_field_and_the_page_lives(lab, opened):
     opened.get_by_text("Solver", exact=True).click()
     for name, text, message in BAD:
         good = box(opened, name).input_value()
@@ -695,7 +695,7 @@ def test_claims_are_browsed_and_one_is_checked_again(opened):
     wait_for_text(other, "holds · ")  # its record comes with the package
     other.locator(".q-item").first.click()
     other.get_by_role("button", name="Check it again").click()
-    wait_for_text(opened.locator("body"), "zheng2024/conservation: holds")  # told once that is done
+    wait_for_text(opened.locator("body"), "zheng2024/conservation: holds")  # shown once that is done
     choose(opened, "paper", FAST.partition("/")[0])
     row = opened.locator(f'[data-claim="{FAST}"]')
     row.locator(".q-item").first.click()
@@ -718,7 +718,7 @@ def test_a_store_is_browsed_beside_the_claims(opened):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everyone_can_use_it(opened, lab, scheme):
+def test_it_is_accessible(opened, lab, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     opened.emulate_media(color_scheme=scheme)
     try:
@@ -731,8 +731,8 @@ def test_everyone_can_use_it(opened, lab, scheme):
             found = (
                 axe.Axe().run(opened, options={"resultTypes": ["violations"], **rules}).response["violations"]
             )
-            told = [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found]
-            assert told == [], f"{tab}: {json.dumps(told)}"
+            text = [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found]
+            assert text == [], f"{tab}: {json.dumps(text)}"
     finally:
         opened.emulate_media(color_scheme="no-override")
 

@@ -21,7 +21,7 @@ def test_the_page_comes_back_with_its_setting_after_the_server_was_killed(browse
             port = str(lab.port)
             lab.kill()
         with start_lab(tmp_path, "--port", port):
-            # the page of the old server is gone with its facts; the new one draws them again
+            # the new server draws the facts again
             there = "!window.ofTheOldServer && document.querySelector('[data-fact=limit]')"
             page.wait_for_function(there, timeout=90_000)  # the server starts, and its processes do
             assert field.input_value() == "0.75"
@@ -38,7 +38,7 @@ def test_the_page_comes_back_with_its_setting_after_the_server_was_killed(browse
         (["--records", "nowhere"], "--records nowhere: no such folder"),
     ],
 )
-def test_bad_arguments_are_told_in_one_line(tmp_path, arguments, message):
+def test_bad_arguments_are_reported_in_one_line(tmp_path, arguments, message):
     command = [sys.executable, "-m", "mesascope", "lab", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
@@ -46,7 +46,7 @@ def test_bad_arguments_are_told_in_one_line(tmp_path, arguments, message):
     assert done.stderr.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_told(tmp_path):
+def test_a_port_that_is_taken_is_reported(tmp_path):
     import socket
 
     with socket.socket() as taken:

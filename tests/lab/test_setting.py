@@ -134,7 +134,7 @@ def test_fields_of_a_law_of_ones_own_are_edited_by_their_types(tmp_path):
     try:
         fields = {field.name: field for field in kind_fields("law", "of-the-form")}
         assert [field.label for field in fields.values()] == [
-            *("width b > 0", "table of anything", "any matrix", "any numbers", "whether to flip")
+            *("width b > 0", "a table of anything", "any matrix", "any numbers", "whether to flip")
         ]
         form = form_of(read_setting({**DEFAULT, "law": {"kind": "of-the-form"}}))
         assert form["law.scale"] == "0.25" and fields["law.scale"].editor.slider(0.25) == (
@@ -273,7 +273,7 @@ def test_an_error_is_at_its_field(field, text):
         ({"objective": "given"}, "weights", "2: NaN"),
     ],
 )
-def test_an_error_of_a_hidden_field_is_at_that_field(choice, field, text):
+def test_an_error_of_a_field_of_another_choice_is_at_that_field(choice, field, text):
     form = form_of(read_setting(DEFAULT)) | choice | {field: text}
     with pytest.raises(SpecError) as raised:
         setting_of(form)
@@ -319,7 +319,9 @@ def test_an_address_that_cannot_be_shown_says_why(query, message):
 
 @pytest.mark.parametrize("query", ["dim=999", "dim=5&horizon=100&law.kind=gaussian"])
 def test_a_part_of_an_address_names_what_it_lacks_and_shows_a_whole_one(query):
-    with pytest.raises(SpecError, match=r"the address lacks .*init; it spells a whole setting") as raised:
+    with pytest.raises(
+        SpecError, match=r"the address lacks .*init; it must contain the whole setting"
+    ) as raised:
         from_query(query)
     assert from_query(raised.value.what.partition("?")[2]) == read_setting(DEFAULT)
 
@@ -331,12 +333,12 @@ def test_an_empty_address_is_the_figure_of_the_paper():
 def test_its_page_tells_the_sizes_that_it_has():
     page = " ".join((Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8").split())
     assert MAX_HORIZON == MAX_START == 10**6
-    for told in (
+    for text in (
         f"Dimensions up to {MAX_DIM}, horizons and weights of the start up to 10⁶;",
         f"on {SEQUENCES} sequences of at most {SHOWN_TOKENS + 1} tokens",
         f"asks on {IDENTIFY_TASKS} sequences of at most {IDENTIFY_TOKENS}.",
     ):
-        assert told in page
+        assert text in page
     assert (SHOWN_SEQUENCES, "four sequences" in page) == (4, True)
     law, dim, horizon = (DEFAULT[name] for name in ("law", "dim", "horizon"))
     assert f"it starts with the Gaussian law, d = {dim}, T = {horizon}." in page

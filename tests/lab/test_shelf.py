@@ -44,28 +44,28 @@ def test_the_newest_check_counts_wherever_it_lies(tmp_path):
     assert name == "f"
 
 
-def test_a_check_that_raised_is_told_where_nothing_better_is_known(tmp_path):
+def test_a_check_that_raised_is_reported_where_nothing_better_is_known(tmp_path):
     failed = stored.claim(decision="undecided", fingerprint=NO_FINGERPRINT)
     stored.run_directory(tmp_path / "failed", failed)
     (claim,) = shelve([CLAIM], [], tmp_path).claims
     assert claim.record.failed and claim.outcome == "undecided"
 
 
-def test_folders_that_cannot_be_read_are_told_and_the_rest_is_shown(tmp_path):
+def test_folders_that_cannot_be_read_are_reported_and_the_rest_is_shown(tmp_path):
     stored.run_directory(tmp_path / "good", stored.claim())
     (tmp_path / "good" / "claims" / "zheng2024" / "torn.json").write_text("{")
     (tmp_path / "good" / "claims" / "zheng2024" / "Not a name.json").write_text("{}")
     folders = [tmp_path / "gone", Path("x" * 300), tmp_path / "good"]
     shelf = shelve([CLAIM], folders, tmp_path / "none yet")
     assert shelf.claims[0].outcome == "holds"
-    told = "\n".join(shelf.problems)
-    assert len(shelf.problems) == 4 and "none yet" not in told
+    text = "\n".join(shelf.problems)
+    assert len(shelf.problems) == 4 and "none yet" not in text
     for part in ("gone is not there any more", "cannot be read: File name too long", "torn", "Not a name"):
-        assert part in told
+        assert part in text
 
 
 @pytest.mark.parametrize("content", [None, "{"])
-def test_a_store_that_cannot_be_read_is_told(tmp_path, content):
+def test_a_store_that_cannot_be_read_is_reported(tmp_path, content):
     folder = stored.store(tmp_path / "runs")
     assert shelve([], [folder], tmp_path / "own").stores == (str(folder),)
     material, problems = read_store(str(folder))

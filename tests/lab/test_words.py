@@ -42,6 +42,6 @@ GAUSSIAN = {
         ({"limit": (None, "E[x_j x_r] is not 0")}, "The Training panel shows where it goes."),
     ],
 )
-def test_what_follows_is_told_of_the_mask_and_the_normalizer(changes, first):
+def test_what_follows_is_reported_of_the_mask_and_the_normalizer(changes, first):
     line, *_ = conclusions(GAUSSIAN | changes)
     assert line.endswith(first)

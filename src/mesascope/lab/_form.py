@@ -83,7 +83,7 @@ def texts(form: Form) -> Form:
 
 
 def form_of(spec: FlowSpec) -> Form:
-    """Return the form that spells a setting."""
+    """Return the form of a setting."""
     table = spec.model_dump(mode="json", exclude_none=True)
     form = {f"{family}.kind": table[family]["kind"] for family in FAMILIES}
     for field in visible(form):
@@ -100,7 +100,7 @@ def form_of(spec: FlowSpec) -> Form:
 
 
 def setting_of(form: Form) -> FlowSpec:
-    """Return the setting that a form spells.
+    """Return the setting of a form.
 
     Raises:
         SpecError: something is wrong in it; `field_of` says where to show that.

@@ -18,9 +18,7 @@ from ._jobs import Job, JobCancelledError, JobFailedError
 from ._worker import cache_folder, serve
 
 _POLL = 0.01  # seconds between two checks of whether a running job is still wanted
-_MAX_WAIT = (
-    0.4  # seconds that a job waits for the process with its programs, before another compiles or loads them
-)
+_MAX_WAIT = 0.4  # seconds that a job waits for the process with its programs, before another takes it
 
 
 def quick_processes() -> int:

@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
 
 
 async def _read(form: Form) -> FlowSpec:
-    """The setting that a form spells; a long text is read in a thread, since all windows share the event loop."""
+    """The setting of a form; a long text is read in a thread, since all windows share the event loop."""
     if sum(map(len, form.values())) < _LONG:
         return setting_of(form)
     return await asyncio.to_thread(setting_of, form)

@@ -35,7 +35,7 @@ DEFAULT: dict[str, Any] = {
 
 
 def read_setting(table: Mapping[str, Any]) -> FlowSpec:
-    """Return the setting that a table spells, as SPEC files do, without reading files that it names.
+    """Return the setting of a table, as SPEC files have it, without reading files that it names.
 
     Raises:
         SpecError: no specification of a flow, or one that a page cannot show; with the field.
@@ -101,7 +101,7 @@ def to_query(spec: FlowSpec) -> str:
 
 
 def from_query(query: str) -> FlowSpec:
-    """Return the setting that an address spells; an empty one spells the default.
+    """Return the setting of an address; of an empty one the default.
 
     Raises:
         SpecError: as for `read_setting`, or fields that contradict each other or are a part of a setting.
@@ -136,7 +136,7 @@ def _require_all(data: Mapping[str, Any]) -> None:
     if lacking:
         whole = to_query(read_setting(DEFAULT))
         raise SpecError(
-            f"the address lacks {', '.join(lacking)}; it spells a whole setting, such as ?{whole}"
+            f"the address lacks {', '.join(lacking)}; it must contain the whole setting, such as ?{whole}"
         )
 
 
