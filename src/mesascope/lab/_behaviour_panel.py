@@ -23,7 +23,7 @@ class BehaviourPanel:
         self._words = ui.column().classes("gap-1")
         self.measuring = Work(session, "behaviour")
         with ui.element("div").classes("lab-grid"):
-            self._plots = {Plot(name): figure for name, figure in OF_BEHAVIOUR.items()}
+            self._plots = [Plot(name) for name in OF_BEHAVIOUR]
         with ui.card().classes("lab-card"):
             heading("Which algorithm does it run?")
             with ui.row().classes("items-center gap-3"):
@@ -60,8 +60,8 @@ class BehaviourPanel:
         with self._words:
             for line in measurements(behaviour):
                 sentence(line)
-        for plot, figure in self._plots.items():
-            plot.show(figure(behaviour), theme)
+        for plot in self._plots:
+            plot.show(OF_BEHAVIOUR[plot.name](behaviour), theme)
 
     async def _identify(self) -> None:
         flow = self._session.current("flow")

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from ._figures import law_figure, paths_figure, sequence_figure
+from ._figures import OF_FACTS
 from ._session import Session
 from ._widgets import Plot, heading, sentence
 from ._words import conclusions
@@ -34,7 +34,7 @@ class DataPanel:
         self._session = session
         self._facts = ui.column().classes("w-full gap-2")
         with ui.element("div").classes("lab-grid"):
-            self._law, self._paths, self._sequence = Plot("law"), Plot("paths"), Plot("sequence")
+            self._plots = [Plot(name) for name in OF_FACTS]
 
     def draw(self) -> None:
         """Show what was computed."""
@@ -44,9 +44,9 @@ class DataPanel:
         self._facts.clear()
         with self._facts:
             _show(facts)
-        self._law.show(law_figure(facts), self._session.theme)
-        for plot, figure in ((self._paths, paths_figure), (self._sequence, sequence_figure)):
-            plot.show(figure(facts), self._session.theme, yaxis={"scaleanchor": "x"})
+        for plot in self._plots:
+            square = {} if plot.name == "law" else {"yaxis": {"scaleanchor": "x"}}
+            plot.show(OF_FACTS[plot.name](facts), self._session.theme, **square)
 
 
 def _show(facts: dict[str, Any]) -> None:

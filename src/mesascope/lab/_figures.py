@@ -338,10 +338,11 @@ def sensitivity_figure(behaviour: Result) -> Figure:
     )
 
 
+OF_FACTS = {"law": law_figure, "paths": paths_figure, "sequence": sequence_figure}
 OF_BEHAVIOUR = {
     "error": error_figure,
     "predictions": scatter_figure,
     "ratio": ratio_figure,
     "sensitivity": sensitivity_figure,
 }
-"""Figures of the in-context behaviour by the names under which the page offers them."""
+"""Figures of the data, and of the in-context behaviour, by the names under which the page offers them."""

@@ -45,10 +45,7 @@ class View:
     @property
     def figures(self) -> dict[str, Figure]:
         """The figures by the names under which the page offers them, weights at the end of the flow."""
-        found = {
-            "law": _figures.law_figure(self.facts),
-            "paths": _figures.paths_figure(self.facts),
-            "sequence": _figures.sequence_figure(self.facts),
+        found = {name: draw(self.facts) for name, draw in _figures.OF_FACTS.items()} | {
             "product": _figures.product_figure(self.flow, self.sampled),
             "loss": _figures.loss_figure(self.flow, self.sampled),
             "phase": _figures.phase_figure(self.flow),

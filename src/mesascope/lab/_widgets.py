@@ -42,7 +42,9 @@ class Slider(ui.slider):
 
 
 class _Input:
-    """Something that a text is entered into; what the server itself shows in it is no change."""
+    """An element that a text is entered into; what the server itself shows in it is no change."""
+
+    element: Any  # of NiceGUI, with value and error
 
     def __init__(self, name: str, changed: Changed) -> None:
         self.name, self._changed, self._muted = name, changed, False
@@ -59,6 +61,10 @@ class _Input:
     # No coroutine: that would read `_muted` only later.
     def _entered(self, text: str) -> Awaitable[None] | None:
         return None if self._muted else self._changed(self.name, text)
+
+    def show_error(self, message: str | None) -> None:
+        """Show what is wrong, or nothing."""
+        self.element.error = message
 
 
 class Field(_Input):
@@ -81,9 +87,9 @@ class Field(_Input):
         super().__init__(name, changed)
         with self.box:
             make = ui.textarea if lines else ui.input
-            self.text = make(label, on_change=self._typed).classes("w-full")
-            self.text.props(f'dense outlined hide-bottom-space debounce=300 data-field="{name}"')
-            self.text.props.update(hint=hint or None, title=about or None)
+            self.element = make(label, on_change=self._typed).classes("w-full")
+            self.element.props(f'dense outlined hide-bottom-space debounce=300 data-field="{name}"')
+            self.element.props.update(hint=hint or None, title=about or None)
             self.slider = None
             if slider is not None:
                 low, high, step = slider
@@ -100,7 +106,7 @@ class Field(_Input):
             return None
         text = f"{event.value:.6g}"
         with self._silently():
-            self.text.set_value(text)
+            self.element.set_value(text)
         return self._entered(text)
 
     def _move_slider(self, text: str) -> None:
@@ -114,14 +120,10 @@ class Field(_Input):
 
     def show(self, text: str) -> None:
         """Show a text that came from elsewhere."""
-        if text != (self.text.value or ""):
+        if text != (self.element.value or ""):
             with self._silently():
-                self.text.set_value(text)
+                self.element.set_value(text)
         self._move_slider(text)
-
-    def show_error(self, message: str | None) -> None:
-        """Show what is wrong, or nothing."""
-        self.text.error = message
 
 
 class Choice(_Input):
@@ -132,22 +134,15 @@ class Choice(_Input):
     ) -> None:
         super().__init__(name, changed)
         with self.box:
-            self.select = ui.select(options, label=label, on_change=lambda event: self._entered(event.value))
-            self.select.classes("w-full")
-            self.select.props(f'dense outlined options-dense hide-bottom-space data-field="{name}"')
-            self.select.props.update(title=about or None)
+            self.element = ui.select(options, label=label, on_change=lambda event: self._entered(event.value))
+            self.element.classes("w-full")
+            self.element.props(f'dense outlined options-dense hide-bottom-space data-field="{name}"')
+            self.element.props.update(title=about or None)
 
     def show(self, text: str) -> None:
         """Show a value that came from elsewhere."""
         with self._silently():
-            self.select.set_value(text)
-
-    def show_error(self, message: str | None) -> None:
-        """Show what is wrong, or nothing."""
-        self.select.props(remove="error error-message")
-        if message:
-            self.select.props("error").props["error-message"] = message
-            self.select.update()
+            self.element.set_value(text)
 
 
 class _Picture(ui.plotly, component="picture.js"):
