@@ -60,7 +60,7 @@ def test_folders_that_cannot_be_read_are_reported_and_the_rest_is_shown(tmp_path
     assert shelf.claims[0].outcome == "holds"
     text = "\n".join(shelf.problems)
     assert len(shelf.problems) == 4 and "none yet" not in text
-    for part in ("gone is not there any more", "cannot be read: File name too long", "torn", "Not a name"):
+    for part in ("gone no longer exists", "cannot be read: File name too long", "torn", "Not a name"):
         assert part in text
 
 
