@@ -191,7 +191,7 @@ def test_another_law_another_answer(opened):
 def test_a_law_of_ones_own_has_its_fields_in_the_form_and_is_computed(opened):
     assert opened.get_by_label("standard deviation σ > 0", exact=True).first.is_visible()
     choose(opened, "law.kind", "Laplace")
-    wait_for_text(opened.locator(".lab-side"), "with density e−|x|/b/(2b)")
+    wait_for_text(opened.locator(".lab-side"), re.escape("density e−|x|/b/(2b)"))
     opened.get_by_label("width b > 0 of the density", exact=True).first.wait_for()
     assert slider(opened, "law.scale").is_visible()
     assert box(opened, "law.scale").input_value() == "1"

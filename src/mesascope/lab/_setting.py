@@ -17,13 +17,8 @@ MAX_START = 1e6
 MAX_QUERY = 20_000
 """Characters of an address."""
 _MAX_FIELDS = 1000
-_WEIGHTS = (
-    Real,
-    Positive,
-    Nonnegative,
-    Scale,
-    Matrix,
-)  # types of fields of a start that are weights, or their size
+_WEIGHTS = (Real, Positive, Nonnegative, Scale, Matrix)
+"""Types of fields of a start that are weights, or their size."""
 
 DEFAULT: dict[str, Any] = {
     "dim": 5,
@@ -56,13 +51,11 @@ def check_setting(spec: FlowSpec) -> FlowSpec:
     """
     for name, most in (("dim", MAX_DIM), ("horizon", MAX_HORIZON)):
         if (given := getattr(spec, name)) > most:
-            raise SpecError(
-                f"must be at most {most} here, got {given}; mesascope flow takes larger ones", (name,)
-            )
+            what = f"must be at most {most} here, got {given}; mesascope flow takes larger ones"
+            raise SpecError(what, (name,))
     if spec.method != "flow":
-        raise SpecError(
-            "the lab follows the gradient flow; mesascope flow takes steps of descent", ("method",)
-        )
+        what = "the lab follows the gradient flow; mesascope flow takes steps of descent"
+        raise SpecError(what, ("method",))
     if spec.engine.kind != "exact-moments":
         raise SpecError("the lab computes exactly; leave it out", ("engine",))
     for name, type_ in get_type_hints(type(spec.init), include_extras=True).items():
