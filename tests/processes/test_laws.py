@@ -198,7 +198,7 @@ def test_mixture_draws_whole_tokens_from_one_part():
         ((1.0,), TypeError, "must be a list of numbers, got 1.0"),
         ((np.array(1.0),), ValueError, r"must have shape \(n,\) or \(n, d\), got \(\)"),
         ((np.zeros((1, 2, 3)),), ValueError, r"got \(1, 2, 3\)"),
-        ((["a"],), ValueError, r"samples\[0\] 'a' spells no rational number"),
+        ((["a"],), ValueError, r"samples\[0\] 'a' is not a rational number"),
         ((np.array([1j]),), TypeError, "must be real numbers, got an array of complex128"),
         (([True],), TypeError, r"samples\[0\] must be a number, got true"),
         (([1.0], True), ValueError, r"joint needs samples of shape \(n, d\)"),

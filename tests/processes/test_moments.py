@@ -71,7 +71,7 @@ def test_a_moment_below_the_least_possible_is_refused(distribution, half, excess
         ([1, 0, 1, 0, 3, 0], "must be the 7 numbers .*, got 6"),
         ([1, 0, 1, 0, 3, 0, 15, 0], "must be the 7 numbers .*, got 8"),
         ([1, 0, float("nan"), 0, 3, 0, 15], r"moments\[2\] must be finite"),
-        ([1, 0, "x", 0, 3, 0, 15], r"moments\[2\] 'x' spells no rational"),
+        ([1, 0, "x", 0, 3, 0, 15], r"moments\[2\] 'x' is not a rational"),
     ],
 )
 def test_impossible_lists_are_refused_with_the_order(moments, message):

@@ -304,7 +304,7 @@ PROMPTS = [
     ),
     (regression(prior="inverted"), "process.prior: unknown value 'inverted'; did you mean 'inverse'?"),
     (regression(noise={"largest": 0}), "process.noise.largest: must be greater than 0, got 0"),
-    (regression(noise="x"), "process.noise: 'x' spells no rational number"),
+    (regression(noise="x"), "process.noise: 'x' is not a rational number"),
     (regression(sparsity=3), "process.sparsity: must be at most dim = 2, got 3"),
     (
         {"process": {"kind": "nonlinear-regression", "dim": 2, "target": "relu"}},
