@@ -60,7 +60,7 @@ def test_reads_well(task, text):
         ((2, {0: float("inf")}), ValueError, "weights.0 must be finite"),
         ((2, {}), ValueError, "all weights are zero"),
         ((2, {3: 1}), ValueError, "example counts are 0 … 2, got 3"),
-        ((2, {-1: 1}), TypeError, "-1 is no number of tokens or examples"),
+        ((2, {-1: 1}), TypeError, "-1 is not a number of tokens or examples"),
     ],
 )
 def test_bad_tasks_are_refused(arguments, error, message):

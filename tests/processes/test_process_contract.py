@@ -194,11 +194,11 @@ def test_a_horizon_of_one_is_the_first_token():
         (lambda: LinearAR(Gaussian(), 2, (0, None)), TypeError, r"spectrum\[1\] must be a number"),
         (lambda: LinearAR(Gaussian(), 2, (0.1, -1.5)), ValueError, r"\|λ\| = 1.5 > 1.* or set unstable to true"),
         (lambda: LinearAR(Gaussian(), 2, (0.5j, 0)), ValueError, r"spectrum\[0\] 0.5j stands .*: list -0.5j too"),
-        (lambda: LinearAR(Gaussian(), 2, (0.5j, 0.5j)), ValueError, r"spectrum\[0\] 0.5j stands without its conj"),
+        (lambda: LinearAR(Gaussian(), 2, (0.5j, 0.5j)), ValueError, r"spectrum\[0\] 0.5j is given without its conj"),
         (
             lambda: LinearAR(Gaussian(), 3, (0.5j, -0.5j, -0.5j)),
             ValueError,
-            r"spectrum\[2\] -0.5j stands without its conjugate.*: list 0.5j too",
+            r"spectrum\[2\] -0.5j is given without its conjugate.*: list 0.5j too",
         ),
         (lambda: LinearAR(Gaussian(), 2, (1 + 1j, 1 - 1j)), ValueError, r"\|λ\| = 1.414\d* > 1.*shrink it to \|λ\| ≤ 1"),
         (lambda: LinearAR(Gaussian(), 2, (complex("nan"), 0)), ValueError, r"spectrum\[0\] must be finite"),

@@ -103,7 +103,7 @@ def test_reads_well(task, text):
         ((5, {}), ValueError, "all weights are zero"),
         ((5, {1: 1}), ValueError, "context lengths are 2 … 4, got 1"),
         ((5, {5: 1}), ValueError, "context lengths are 2 … 4, got 5"),
-        ((5, {"two": 1}), TypeError, "'two' is no number of tokens or examples"),
+        ((5, {"two": 1}), TypeError, "'two' is not a number of tokens or examples"),
     ],
 )
 def test_bad_tasks_are_refused(arguments, error, message):

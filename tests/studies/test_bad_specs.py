@@ -100,7 +100,7 @@ LOSSES = [
     ({"w_pv": [[0, 0, 0, 0], [0, "x", 0, 0]]}, "w_pv[1][1]: 'x' is not a rational number"),
     ({"weights": {"9": 1}}, "weights.9: context lengths are 2 … 4, got 9"),
     ({"weights": {"2": -1}}, "weights.2: must not be negative, got -1"),
-    ({"weights": {"two": 1}}, "weights: 'two' is no number of tokens or examples; write an integer"),
+    ({"weights": {"two": 1}}, "weights: 'two' is not a number of tokens or examples; write an integer"),
     ({"weights": {"3": 1, "03": 1}}, "weights: 3 is given twice; keep one"),
     ({"weights": [1, 2]}, "weights: has 2 numbers, expected 3, one for each context length 2 … 4"),
     ({"weights": [1, NAN, 1]}, "weights[1]: must be finite"),

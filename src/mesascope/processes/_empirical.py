@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _samples(value: Any) -> Samples | None:
-    """Arrays, and lists of numbers or of rows."""
+    """Return arrays, and lists of numbers or of rows, as samples."""
     if value is None or isinstance(value, Samples):
         return value
     array = value if isinstance(value, np.ndarray) else _array(value)
@@ -35,11 +35,11 @@ def _samples(value: Any) -> Samples | None:
         raise wrong(f"are empty (shape {array.shape}): give at least one")
     if array.size > MAX_SAMPLES:
         raise wrong(
-            f"holds {array.size} numbers, at most {MAX_SAMPLES} are taken; thin them out, or give moments"
+            f"holds {array.size} numbers, at most {MAX_SAMPLES} are accepted; give fewer, or give moments"
         )
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise wrong(f"must be finite, entry {where} is {array[where]}; drop it")
+        raise wrong(f"must be finite, entry {where} is {array[where]}; remove it")
     return Samples(array)
 
 
@@ -57,8 +57,8 @@ def _path(value: Any, info: ValidationInfo) -> Path | None:
     return Path((info.context or {}).get("folder", ".")) / value
 
 
-def _whole_path(file: Path | None) -> str | None:
-    """A specification may be read again from another folder."""
+def _absolute_path(file: Path | None) -> str | None:
+    """Return the absolute path, since the specification may be read again from another folder."""
     return None if file is None else os.path.abspath(file)
 
 
@@ -69,17 +69,17 @@ class Empirical(Law):
     Args:
         samples: shape `(n,)`: a pool from which every coordinate is drawn independently, in any dimension;
             shape `(n, d)`: tokens of dimension d.
-        joint: for samples of shape `(n, d)`: `True` draws whole rows, so that dependence between coordinates
-            is kept; `False` draws coordinate j from column j, independently of the others.
-        file: instead of `samples`, a .npy or .csv file of them; in a specification a relative path starts at its folder.
-
+        joint: for samples of shape `(n, d)`: `True` draws rows, which keeps the dependence between coordinates;
+            `False` draws coordinate j from column j, independently of the others.
+        file: a .npy or .csv file with the samples, instead of `samples`; a relative path starts at the folder of the
+            specification.
     """
 
     samples: Annotated[
         Samples, PlainValidator(_samples), PlainSerializer(lambda samples: samples and samples.tolist())
     ] = None  # type: ignore[assignment]  # or file
     joint: StrictBool = False
-    file: Annotated[Path | None, PlainValidator(_path), PlainSerializer(_whole_path)] = field(
+    file: Annotated[Path | None, PlainValidator(_path), PlainSerializer(_absolute_path)] = field(
         default=None, compare=False, repr=False
     )
 
@@ -98,14 +98,14 @@ class Empirical(Law):
         return self.samples.pooled
 
     def specification(self) -> dict[str, Any]:
-        """As for every kind; what came from a file is given by it."""
+        """Return the table that specifies the law; samples that came from a file are given by `file`."""
         fields = super().specification()
         return {name: value for name, value in fields.items() if name != "samples" or self.file is None}
 
     @property
     def exchangeable(self) -> bool:
         """Whether permuting the coordinates leaves the law of the samples unchanged."""
-        return self.samples.rows_exchangeable if self.joint else self.samples.columns_alike
+        return self.samples.rows_exchangeable if self.joint else self.samples.columns_identical
 
     @property
     def even(self) -> bool:
@@ -118,7 +118,7 @@ class Empirical(Law):
         return None if self.pooled else self.samples.table.shape[1]
 
     def _columns(self, dim: int) -> tuple[int, ...]:
-        """The column that each coordinate is drawn from."""
+        """Return the column from which each coordinate is drawn."""
         return (0,) * self.check_dim(dim) if self.pooled else tuple(range(self.check_dim(dim)))
 
     def moment(self, order: int, dim: int | None = None) -> Number:
@@ -162,7 +162,7 @@ class Empirical(Law):
         )
 
     def quadrature(self, dim: int) -> tuple[QuadratureTerm, ...]:
-        """Return the atoms themselves: exact to every degree."""
+        """Return the samples as atoms: exact to every degree."""
         columns = self._columns(dim)
         if not self.joint:
             rules = {j: _atoms(self.samples.table[:, j]) for j in set(columns)}
