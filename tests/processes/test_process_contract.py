@@ -179,7 +179,7 @@ def test_a_horizon_of_one_is_the_first_token():
         (lambda: OrthogonalAR(3, 3), TypeError, "OrthogonalAR law must be a law or a table with its kind .*, got 3"),
         (lambda: OrthogonalAR(Gaussian(), 0), ValueError, "dim must be at least 1, got 0"),
         (lambda: OrthogonalAR(Gaussian(), 3, noise=-1), ValueError, "OrthogonalAR noise must not be negative"),
-        (lambda: OrthogonalAR(Gaussian(), 3, basis=0), ValueError, "dim must be even.*, got 3; leave out basis"),
+        (lambda: OrthogonalAR(Gaussian(), 3, basis=0), ValueError, "dim must be even.*, got 3; remove basis"),
         (lambda: OrthogonalAR(Gaussian(), 4, basis=0.5), TypeError, "basis must be an integer, got 0.5"),
         (lambda: RotationAR(None, 4), TypeError, "RotationAR law must be a law"),
         (lambda: RotationAR(Gaussian(), 3), ValueError, "dim must be even, .* got 3"),

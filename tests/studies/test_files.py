@@ -118,8 +118,8 @@ def test_one_column_is_a_pool(tmp_path, loss_with):
         ("s.csv", b"1,nan\n", "not finite"),
         ("s.csv", b"a,b\n", "shape (0,)"),
         ("s.csv", b"\xff\xfe\x00", "no text of comma-separated numbers"),
-        ("s.npy", b"\x93NUMPYgarbage", "no array of numpy's .npy format"),
-        ("s.npy", b"", "no array of numpy's .npy format"),
+        ("s.npy", b"\x93NUMPYgarbage", "not an array in numpy's .npy format"),
+        ("s.npy", b"", "not an array in numpy's .npy format"),
         ("s.txt", b"1", "ends in .txt; give samples as .npy or .csv"),
     ],
 )
