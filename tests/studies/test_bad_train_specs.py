@@ -234,7 +234,7 @@ COMPOSED = [
     ),
     (
         {"layers": ["mesa", {"kind": "softmax-attention", "heads": 5}]},
-        "model.layers[1]: width 12 is no multiple of the 5 heads; give key_size and value_size",
+        "model.layers[1]: width 12 is not a multiple of 5 heads; give key_size and value_size",
     ),
     ({"layers": [{"kind": "mlp", "norm": 1}]}, "model.layers[0].norm: must be true or false, got 1"),
     ({"embedding": "bare"}, "model.embedding.kind: unknown kind 'bare'; did you mean 'bare-tokens'?"),
@@ -266,8 +266,8 @@ def started(**changes):
 
 
 PROMPTS = [
-    (started(layers=2), "model.start: is of 1 layers, but layers is 2; make them equal"),
-    (started(heads=2), "model.heads: must be 1 where start says what the layers run, got 2"),
+    (started(layers=2), "model.start: has 1 layers, but layers is 2; make them equal"),
+    (started(heads=2), "model.heads: must be 1 if start gives the algorithm of the layers, got 2"),
     (
         started(start={"kind": "gradient-descent++", "step_sizes": [1], "curvatures": [1, 2]}),
         "model.start: curvatures: got 2 numbers for 1 step_sizes",

@@ -71,7 +71,7 @@ def _commuting(key: PRNGKeyArray, basis: int, dim: int, batch: int) -> Float[Arr
     import jax
     import jax.numpy as jnp
 
-    from ._draws import einsum, draw_in_float64, haar_orthogonal
+    from ._draws import draw_in_float64, einsum, haar_orthogonal
 
     vectors = draw_in_float64(lambda: haar_orthogonal(named_key(basis, "OrthogonalAR", "basis"), dim, 1)[0])
     one, two = vectors[:, 0::2], vectors[:, 1::2]  # column p of each: an axis of plane p

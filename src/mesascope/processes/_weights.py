@@ -26,7 +26,7 @@ def given_weights(value: Any) -> Any:
         return table
     if not isinstance(given, list | tuple):
         raise wrong_type(f"must be a table from lengths to weights, or their list, got {show(given)}")
-    if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):  # pairs, the form in which they are stored
+    if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):  # stored pairs
         return {length: placed(nonnegative, weight, i) for i, (length, weight) in enumerate(given)}
     return tuple(placed(nonnegative, one, i) for i, one in enumerate(given))
 
