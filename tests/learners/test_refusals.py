@@ -99,13 +99,13 @@ def test_shapes_that_do_not_fit(data, message):
 def test_a_full_memory_takes_no_more():
     state = Zero.init((), 3, 2, 1, float)
     state = Zero.update(state, X[0], Y[0])
-    with pytest.raises(ValueError, match="the memory is full: it has room for 1 examples; init it with more"):
+    with pytest.raises(ValueError, match="the memory is full: it has room for 1 examples; create it with more"):
         Zero.update(state, X[0], Y[0])
 
 
 @pytest.mark.parametrize("kind", [Zero, Ridge])
 def test_complex_data_need_a_complex_memory(kind):
-    with pytest.raises(TypeError, match="memory of float64 got complex128; init it with a complex dtype"):
+    with pytest.raises(TypeError, match="memory of float64 got complex128; create it with a complex dtype"):
         kind.update(kind.init((), 3, 2, 5, float), 1j * X[0], Y[0])
 
 

@@ -146,7 +146,7 @@ class LinearAttention(LinearAttentionModel):
 
     @eqx.filter_jit
     def products(self) -> Array:
-        """Return a_j b_j, shape (d,): the product of the diagonals of the (x_{i−1}, x_t) block of W^KQ and the x_i block of W^PV."""
+        """Return a_j b_j, shape (d,): diagonals of the (x_{i−1}, x_t) block of W^KQ times those of the x_i block of W^PV."""
         d = self.dim
         return jnp.diagonal(self.w_kq[d:, :d]) * jnp.diagonal(self.w_pv[:, :d])
 

@@ -223,8 +223,8 @@ class ComplexPairs(Readout):
         readout: a read-out of real predictions of 2d entries.
 
     Raises:
-        TypeError, ValueError: for something that is not a read-out, or a read-out with an odd number of entries; when called, for
-            predictions that are complex.
+        TypeError, ValueError: for something that is not a read-out, or a read-out with an odd number of entries; when
+            called, for predictions that are complex.
     """
 
     readout: Readout
