@@ -46,7 +46,7 @@ def refusal(error, function):
 def test_models_other_than_linear_attention(engine):
     message = refusal(TypeError, lambda: population_loss(Repeat(), PROCESS, TASK, engine))
     assert re.fullmatch(
-        rf"{type(engine).__name__} treats linear attention only, not Repeat; use MonteCarlo", message
+        rf"{type(engine).__name__} supports linear attention only, not Repeat; use MonteCarlo", message
     )
     assert np.isfinite(float(population_loss(Repeat(), PROCESS, TASK, MonteCarlo(10)).value))  # it can
 
@@ -55,13 +55,13 @@ TREATED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression, not Ne
 
 
 @pytest.mark.parametrize(
-    ("engine", "treated"),
+    ("engine", "supported"),
     [(ExactMoments(), TREATED), (Enumeration(), "DiagonalUnitary only, not OtherProcess")],
     ids=["exact", "enumeration"],
 )
-def test_processes_that_an_engine_does_not_treat(engine, treated):
+def test_processes_that_an_engine_does_not_treat(engine, supported):
     message = refusal(TypeError, lambda: population_loss(MODEL, OtherProcess(), TASK, engine))
-    assert message == f"{type(engine).__name__} treats {treated}; use MonteCarlo"
+    assert message == f"{type(engine).__name__} supports {supported}; use MonteCarlo"
     assert np.isfinite(float(population_loss(MODEL, OtherProcess(), TASK, MonteCarlo(10)).value))
 
 

@@ -133,8 +133,8 @@ class LabelColumn(eqx.Module):
 
 def test_predictions_of_another_shape_speak():
     tokens = OrthogonalAR(Gaussian(1.0), 2).sample(KEY, T, 5)
-    with pytest.raises(ValueError, match=r"shape \(5, 4, 1\), what they predict has \(5, 4, 2\)"):
+    with pytest.raises(ValueError, match=r"shape \(5, 4, 1\), their targets have \(5, 4, 2\)"):
         sample_losses(FirstEntry(), tokens, NextToken(T))
     prompts = LinearRegression(2).sample(KEY, N, 5)
-    with pytest.raises(ValueError, match=r"shape \(5, 1\), what they predict has \(5,\)"):
+    with pytest.raises(ValueError, match=r"shape \(5, 1\), their targets have \(5,\)"):
         sample_losses(LabelColumn(), prompts, FewShot(N))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesascope.objectives._counts import STABLE_FROM
-from mesascope.objectives._schedule import LARGEST_LISTED, schedule_features
+from mesascope.objectives._schedule import MAX_LISTED, schedule_features
 from mesascope.processes import NextToken
 
 RHO = {"t-1": lambda t: t - 1, "t": lambda t: t, "1": lambda t: 1}
@@ -111,4 +111,4 @@ def test_a_function_over_too_many_lengths_is_refused():
     with pytest.raises(ValueError, match=r"horizon 1000000000000; use one of t-1, t, 1"):
         schedule_features(NextToken(10**12), np.sqrt, 1)
     schedule_features(NextToken.last(10**12), np.sqrt, 1)  # one value of the function is enough here
-    assert LARGEST_LISTED >= 10**6
+    assert MAX_LISTED >= 10**6
