@@ -51,15 +51,15 @@ def test_models_other_than_linear_attention(engine):
     assert np.isfinite(float(population_loss(Repeat(), PROCESS, TASK, MonteCarlo(10)).value))  # it can
 
 
-TREATED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression, not NextToken on OtherProcess"
+SUPPORTED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression, not NextToken on OtherProcess"
 
 
 @pytest.mark.parametrize(
     ("engine", "supported"),
-    [(ExactMoments(), TREATED), (Enumeration(), "DiagonalUnitary only, not OtherProcess")],
+    [(ExactMoments(), SUPPORTED), (Enumeration(), "DiagonalUnitary only, not OtherProcess")],
     ids=["exact", "enumeration"],
 )
-def test_processes_that_an_engine_does_not_treat(engine, supported):
+def test_processes_that_an_engine_does_not_support(engine, supported):
     message = refusal(TypeError, lambda: population_loss(MODEL, OtherProcess(), TASK, engine))
     assert message == f"{type(engine).__name__} supports {supported}; use MonteCarlo"
     assert np.isfinite(float(population_loss(MODEL, OtherProcess(), TASK, MonteCarlo(10)).value))

@@ -160,7 +160,7 @@ def test_best_loss_is_that_of_the_layer(prompt_model, law, variance, kurtosis):
         (
             lambda: vonoswald2023.gradient_descent(2, []),
             ValueError,
-            "step_sizes must name at least one layer",
+            "step_sizes must have at least one entry",
         ),
         (lambda: vonoswald2023.gradient_descent(2, [1, 1j]), TypeError, r"step_sizes\[1\] must be a number"),
         (

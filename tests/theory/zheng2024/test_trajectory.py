@@ -148,7 +148,7 @@ def test_the_limit_takes_for_ever_however_it_is_rounded(alpha, beta, a0, b0):
 )
 def test_products_that_are_never_reached(start, product):
     flow = zheng2024.diagonal_flow(PROCESS, TASK, *start)
-    with pytest.raises(ValueError, match=r"the product goes from .* and never is .*: take one"):
+    with pytest.raises(ValueError, match=r"the product goes from .* and never equals .*: take one"):
         flow.time_to_reach(product)
 
 
