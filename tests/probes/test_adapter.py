@@ -163,7 +163,7 @@ def test_what_is_no_function_of_contexts_is_refused(model, kind, said, sequences
 
 
 def test_a_readout_needs_an_embedding():
-    with pytest.raises(TypeError, match="readout: belongs to a model with embed"):
+    with pytest.raises(TypeError, match="readout: is used only with embed"):
         as_callable(lambda c: c, readout=lambda c: c)
 
 

@@ -128,7 +128,7 @@ def test_what_their_own_data_cannot_tell_apart_the_search_does():
     (separation,) = answer.separated_by
     assert separation.distances["gradient-descent"] > 0.1
     assert separation.distances[truth.name] < 1e-12
-    assert any("gradient-descent were asked apart on" in reason for reason in answer.reasons)
+    assert any("gradient-descent were compared on" in reason for reason in answer.reasons)
 
 
 def test_where_a_model_breaks_down_nothing_is_decided():
@@ -308,7 +308,7 @@ def test_the_answer_is_the_same_every_time_and_prints_a_table():
         (
             {"tasks": 9000, "level": 0.999},
             ValueError,
-            "level must be at most 0.99, which 1000 resamples can tell",
+            "level must be at most 0.99, the limit for 1000 resamples",
         ),
         ({"tolerance": 0}, ValueError, "tolerance must lie strictly between 0 and 1"),
         ({"learners": ["rigde"]}, ValueError, "no learner 'rigde'; did you mean 'ridge'"),

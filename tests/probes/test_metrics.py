@@ -119,7 +119,7 @@ def test_functions_in_single_precision_take_larger_steps(sequences, one_step):
 @pytest.mark.parametrize("n", [0, -1, 10, 1.5])
 def test_sensitivities_and_weights_need_examples_that_there_are(sequences, one_step, n):
     for measure in (sensitivities, implicit_weights):
-        with pytest.raises((ValueError, TypeError), match=r"n: must lie in 1 … 8,|n must be"):
+        with pytest.raises((ValueError, TypeError), match=r"n: must be in 1 … 8,|n must be"):
             measure(one_step, sequences, n)
 
 

@@ -72,7 +72,7 @@ def test_learners_of_symbols_are_for_symbols():
 def test_symbols_have_no_derivatives():
     problems = draw_problems(PROCESS, TASK, 40, named_key(0, "symbols"))
     for measure in (sensitivities, implicit_weights):
-        with pytest.raises(TypeError, match="symbols cannot be changed by a little"):
+        with pytest.raises(TypeError, match="predictions cannot be differentiated in symbols"):
             measure(bayes(1.0), problems, 3)
 
 

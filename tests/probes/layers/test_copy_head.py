@@ -158,7 +158,7 @@ def test_what_has_no_attention_weights_is_refused(sequences, prompts):
 
 def test_the_number_of_examples_must_be_there(sequences):
     for n in (0, 4):
-        with pytest.raises(ValueError, match="n: must lie in 1 … 3"):
+        with pytest.raises(ValueError, match="n: must be in 1 … 3"):
             copy_sensitivity(_LINEAR, sequences, n)
     with pytest.raises(ValueError, match="at least 40 tasks"):
         copy_sensitivity(lambda c: [c[:, -1]] * 2, sequences.part(0, 30), 2)

@@ -196,5 +196,5 @@ def test_what_is_no_number_is_a_type_error_and_few_tasks_are_refused(prompts, se
     short = layer_streams(_fixed([np.ones((100, 5, 2))]), few)
     with pytest.raises(ValueError, match="at least 40 tasks to be judged by, got 25"):
         linear_probe(short, few)
-    with pytest.raises(ValueError, match="take the problems that the streams were made of"):
+    with pytest.raises(ValueError, match="give the problems of the streams"):
         linear_probe(short, prompts)

@@ -190,7 +190,7 @@ def test_streams_that_are_none_are_refused(function, said, sequences):
 
 def test_reading_needs_a_known_layer_and_a_readout(sequences, prompts):
     found = layer_streams(_models()["linear"][0], sequences)
-    with pytest.raises(ValueError, match="layer: must lie in 0 … 2, got 3"):
+    with pytest.raises(ValueError, match="layer: must be in 0 … 2, got 3"):
         found.read(3)
     with pytest.raises(TypeError, match="readout: these streams have none"):
         layer_streams(lambda c: [c[:, -1]], sequences).read(0)
