@@ -1,4 +1,4 @@
-"""What is particular to single laws: textbook moments, and the input that each refuses."""
+"""Tests of single laws: textbook moments, and the input that each refuses."""
 
 from fractions import Fraction
 
@@ -89,7 +89,7 @@ def test_heavy_tails_are_refused_with_the_moment_that_fails(df, order):
     assert law.sample(named_key(0), 2, (3,)).shape == (3, 2)
 
 
-def test_a_mixture_passes_the_missing_moment_on():
+def test_a_mixture_reports_the_missing_moment_of_its_part():
     law = Mixture([("1/2", Gaussian()), ("1/2", StudentT(4))])
     assert law.moment(2) == Fraction(3, 2)
     with pytest.raises(MomentError, match=r"E x\^4 does not exist for StudentT\(df=4"):
@@ -174,7 +174,7 @@ def test_mixture_probabilities():
     thirds = Mixture([("1/3", Gaussian(1)), ("2/3", Gaussian(2))])
     assert thirds.moment(2) == 3
     assert thirds.describe() == "Mixture(1/3 Gaussian(scale=1), 2/3 Gaussian(scale=2))"
-    # A part that never occurs plays no part, not even by a missing moment or an asymmetry.
+    # A part of probability 0 has no effect, even if it has a missing moment or an asymmetry.
     assert Mixture([(1, Gaussian()), (0, StudentT(1)), (0, Constant([1, 2]))]).moment(6) == 15
 
 
@@ -239,7 +239,7 @@ def test_empirical_compares_by_content():
     assert law == Empirical([1.0, 2.0])
 
 
-def test_rows_that_repeat_become_one_term():
+def test_repeated_rows_become_one_term():
     law = Empirical([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0], [0.0, -0.0]], joint=True)
     assert sorted(p for p, _ in law.product_terms(2)) == [Fraction(1, 4), Fraction(1, 4), Fraction(1, 2)]
     assert law.zero_probability(2) == Fraction(3, 8)

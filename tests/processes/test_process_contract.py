@@ -1,4 +1,4 @@
-"""The contract that every process passes. A new process is added to PROCESSES, and nothing else here changes."""
+"""The contract of every process. A new process is added to PROCESSES, and nothing else here changes."""
 
 from fractions import Fraction
 
@@ -106,7 +106,7 @@ def test_rows_of_a_batch_differ(name):
 
 
 @every_process
-def test_equal_processes_are_one_under_jit(name):
+def test_equal_processes_share_compiled_code(name):
     traces = []
 
     def sample(process, key):
@@ -138,7 +138,7 @@ def test_in_32_bit_mode_samples_are_32_bit(name):
 
 
 @every_process
-def test_reads_well(name):
+def test_descriptions(name):
     process = PROCESSES[name]()
     text = process.describe()
     assert text.startswith(f"{type(process).__name__}(")
@@ -163,7 +163,7 @@ def test_counts_are_checked(name):
 
 
 @every_process
-def test_what_is_no_key_is_refused(name):
+def test_values_that_are_not_keys_are_refused(name):
     with pytest.raises(TypeError, match=r"^key must be a random key such as jax\.random\.key\(0\), got 0$"):
         PROCESSES[name]().sample(0, SIZE, 2)
 
