@@ -1,4 +1,4 @@
-"""What the models refuse, in one line that says what, where and the mend."""
+"""Input that models refuse, in one line that says what, where and the fix."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What layers, embeddings, read-outs and models refuse, in one line that says what, where and the mend."""
+"""Input that layers, embeddings, read-outs and models refuse, in one line that says what, where and the fix."""
 
 import re
 
@@ -410,6 +410,6 @@ KEYLESS = {
 
 
 @pytest.mark.parametrize("name", KEYLESS)
-def test_a_seed_in_the_place_of_a_key_is_refused(name):
+def test_a_seed_instead_of_a_key_is_refused(name):
     with pytest.raises(TypeError, match=r"^key must be a random key such as jax\.random\.key\(0\), got 0$"):
         KEYLESS[name](0)
