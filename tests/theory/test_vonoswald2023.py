@@ -45,7 +45,7 @@ def test_one_step_is_one_layer():
 
 
 @pytest.mark.parametrize(("dim", "examples", "layers"), SIZES)
-def test_plus_plus_corrects_the_curvature_beside_the_step(prompt_model, prompts, dim, examples, layers):
+def test_plus_plus_corrects_the_curvature_with_the_step(prompt_model, prompts, dim, examples, layers):
     x, y = prompts(dim, examples)
     steps, gammas = STEPS[:layers], CURVATURES[:layers]
     model = prompt_model(vonoswald2023.gradient_descent_plus_plus(dim, steps, gammas))
