@@ -41,7 +41,7 @@ def split_keys(key: Any, count: int = 2) -> PRNGKeyArray:
 
 
 def named_key(seed: int, *names: str) -> PRNGKeyArray:
-    """Return the random key of `seed` for the purpose spelled by `names`.
+    """Return the random key of `seed` for the purpose given by `names`.
 
     The key is `jax.random.key(seed)` with the SHA-256 digest of the names folded in, so `named_key(0,
     "init")` and `named_key(0, "data", "epoch-3")` are independent streams, the same on every machine and in

@@ -32,7 +32,7 @@ def attention(values: Array, keys: Array, queries: Array, context: Context) -> A
 
 
 def visible(stream: Array, context: Context) -> Array:
-    """Return the tokens that all queries see if the context is not causal: all n, or all but the last."""
+    """Return the tokens that all queries attend to if the context is not causal: all n, or all but the last."""
     return stream[:-1] if context == "examples" else stream
 
 

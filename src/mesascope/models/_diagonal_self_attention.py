@@ -100,7 +100,7 @@ class DiagonalSelfAttention(BatchLastLayer):
             scale: standard deviation > 0 of the couplings.
             key: random key.
             normalizer: the normalizer ρ_t.
-            context: the tokens that a query sees.
+            context: the tokens that a query attends to.
         """
         blocks = (width - 1, 1) if width > 1 else (1,)
         return cls.gaussian(blocks, scale, key=key, normalizer=normalizer, context=context)

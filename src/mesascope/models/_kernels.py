@@ -41,7 +41,7 @@ def project_last(weights: Array, stream: Array) -> Array:
 
 
 def context_attention(values: Array, keys: Array, queries: Array) -> Array:
-    """Return Σ_i v_i (k_i* q_t), where every query sees the same tokens i.
+    """Return Σ_i v_i (k_i* q_t), where all queries attend to the same tokens i.
 
     Args:
         values: shape (n, m, batch).

@@ -25,7 +25,7 @@ from ._specified import Context, layer
 class LinearSelfAttention(BatchLastLayer):
     """Linear attention with merged weights: z_t ↦ (1/ρ_t) Σ_h W^PV_h (Σ_i z_i z_i*) W^KQ_h z_t.
 
-    The inner sum runs over the tokens that query t sees. There is no residual connection: `LinearAttentionStack` and
+    The inner sum runs over the tokens that query t attends to. There is no residual connection: `LinearAttentionStack` and
     `Residual` add it. With `context="examples"` and ρ = "t-1" this is ahn2023's (1/n) P Z M (Z^T Q Z).
 
     Attributes:
@@ -33,7 +33,7 @@ class LinearSelfAttention(BatchLastLayer):
         w_pv: W^PV of every head, shape (heads, output width, width); real or complex.
         normalizer: ρ_t: "t-1", "t", "1" or a hashable function of an array of token counts, evaluated at the number of
             tokens up to and including the query: t for "causal", else all n. If ρ_1 = 0, the layer gives 0 there.
-        context: the tokens i that query t sees: "causal" (i ≤ t), "all", or "examples" (all but the last token).
+        context: the tokens i that query t attends to: "causal" (i ≤ t), "all", or "examples" (all but the last token).
 
     Raises:
         ValueError, TypeError: for shapes that do not fit, non-finite weights, an unknown normalizer or context.
@@ -76,7 +76,7 @@ class LinearSelfAttention(BatchLastLayer):
             key: random key.
             output_width: entries of an output token; by default the width.
             normalizer: the normalizer ρ_t.
-            context: the tokens that a query sees.
+            context: the tokens that a query attends to.
         """
         width, heads = integer_at_least("width", width, 1), integer_at_least("heads", heads, 1)
         output = width if output_width is None else integer_at_least("output_width", output_width, 1)
@@ -189,7 +189,7 @@ class FactoredLinearSelfAttention(BatchLastLayer):
             value_size: entries of the values of every head; by default the width.
             output_width: entries of an output token; by default the width.
             normalizer: the normalizer ρ_t.
-            context: the tokens that a query sees.
+            context: the tokens that a query attends to.
         """
         shapes = factor_shapes(width, heads, key_size, value_size, output_width)
         factors = gaussian_factors(key, shapes, [positive_number("scale", scale)] * 4)

@@ -25,14 +25,14 @@ from ._specified import Context, layer
 class SoftmaxSelfAttention(Layer):
     """Softmax attention: z_t ↦ Σ_h W_P,h Σ_i α_ti W_V,h z_i with α_t = softmax_i (W_K,h z_i · W_Q,h z_t / √key size).
 
-    The sum and the softmax run over the tokens that query t sees; if it sees none ("examples" of a single token) the
+    The sum and the softmax run over the tokens that query t attends to; if there are none ("examples" of a single token) the
     layer gives 0. There is no residual connection and no bias.
 
     Attributes:
         w_k, w_q: shape (heads, key size, width), real.
         w_p: shape (heads, output width, value size), real.
         w_v: shape (heads, value size, width), real.
-        context: the tokens i that query t sees: "causal" (i ≤ t), "all", or "examples" (all but the last token).
+        context: the tokens i that query t attends to: "causal" (i ≤ t), "all", or "examples" (all but the last token).
 
     Raises:
         ValueError, TypeError: for shapes that do not fit, weights that are complex or not finite, an unknown context.
@@ -73,7 +73,7 @@ class SoftmaxSelfAttention(Layer):
             value_size: entries of the values of every head; by default width / heads.
             output_width: entries of an output token; by default the width.
             output_gain: factor > 0 of w_p.
-            context: the tokens that a query sees.
+            context: the tokens that a query attends to.
 
         Raises:
             ValueError: a size is not given and the width is not a multiple of the number of heads.

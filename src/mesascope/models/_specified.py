@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Context = Literal["causal", "all", "examples"]
-"""The tokens i that query t sees: `"causal"` i ≤ t, `"all"` all, `"examples"` all but the last."""
+"""The tokens i that query t attends to: `"causal"` i ≤ t, `"all"` all, `"examples"` all but the last."""
 _POSITION_SCALE = 0.1  # as in `mesascope.models.transformer`: small compared to the tokens
 
 
@@ -29,7 +29,7 @@ class LayerKind(Built, family="layer"):
 
     Attributes:
         real: whether it takes real streams only.
-        context: the tokens that a query sees: "causal", "all", or "examples"; by default "examples" for stacked prompts,
+        context: the tokens that a query attends to: "causal", "all", or "examples"; by default "examples" for stacked prompts,
             else "causal".
         residual: whether the layer has a residual connection.
         norm: whether layer normalization is applied before the layer.
@@ -50,7 +50,7 @@ class LayerKind(Built, family="layer"):
         return "output_gain" in signature(self.function).parameters and self.residual
 
     def check(self, shape: Shape) -> None:
-        """Refuse a layer in which queries of sequences see the tokens to predict."""
+        """Refuse a layer in which queries of sequences attend to the tokens to predict."""
         context = getattr(self, "context", None)
         if shape.data not in PROMPTS and context not in (None, "causal"):
             raise wrong(
@@ -62,7 +62,7 @@ class LayerKind(Built, family="layer"):
 
         Args:
             width: entries of a token of the stream.
-            context: the tokens that a query sees, if the specification does not give them.
+            context: the tokens that a query attends to, if the specification does not give them.
             gain: factor of the output weights of a layer that is `scaled_by_depth`.
             key: random key.
         """
@@ -84,7 +84,7 @@ def layer(
     """Declare a class of layers as a kind whose fields are the parameters of one of its class methods.
 
     The method is called with `width`, the entries of a token, and, if it has these parameters, with `key`, a random key;
-    `context`, the tokens that a query sees; `output_gain`, a factor of what is added to a residual stream. All other
+    `context`, the tokens that a query attends to; `output_gain`, a factor of what is added to a residual stream. All other
     parameters are fields of specifications, with `residual` and `norm`.
 
     Args:

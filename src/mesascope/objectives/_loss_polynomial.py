@@ -107,16 +107,16 @@ class LossPolynomial:
         kq, pv = self._parts(theta)
         gram, zero = _gram(pv), 0 * self.constant
         slope = [zero] * self.size
-        pull = _square(2 * self.dim, zero)  # ∂L/∂A_ij
+        gram_gradient = _square(2 * self.dim, zero)  # ∂L/∂A_ij
         for i, j, k, l, c in self.quartic:  # noqa: E741
             weighted = c * gram[i][j]
             slope[k] += weighted * kq[l]
             slope[l] += weighted * kq[k]
-            pull[i][j] += c * kq[k] * kq[l]
+            gram_gradient[i][j] += c * kq[k] * kq[l]
         for i, j in _pairs(2 * self.dim):
             for row, entries in enumerate(pv):
-                slope[self._p(row, i)] += pull[i][j] * entries[j]
-                slope[self._p(row, j)] += pull[i][j] * entries[i]
+                slope[self._p(row, i)] += gram_gradient[i][j] * entries[j]
+                slope[self._p(row, j)] += gram_gradient[i][j] * entries[i]
         for p, k, c in self.bilinear:
             slope[len(kq) + p] -= c * kq[k]
             slope[k] -= c * theta[len(kq) + p]
@@ -127,23 +127,23 @@ class LossPolynomial:
         kq, pv = self._parts(theta)
         gram, zero = _gram(pv), 0 * self.constant
         curvature = _square(self.size, zero)
-        pull = _square(2 * self.dim, zero)
-        turn: dict[tuple[int, int], dict[int, Any]] = defaultdict(
+        gram_gradient = _square(2 * self.dim, zero)
+        gram_slopes: dict[tuple[int, int], dict[int, Any]] = defaultdict(
             lambda: defaultdict(lambda: zero)
         )  # ∂²L/∂A_ij∂K_k
         for i, j, k, l, c in self.quartic:  # noqa: E741
             weighted = c * gram[i][j]
             curvature[k][l] += weighted
             curvature[l][k] += weighted
-            pull[i][j] += c * kq[k] * kq[l]
-            turn[i, j][k] += c * kq[l]
-            turn[i, j][l] += c * kq[k]
+            gram_gradient[i][j] += c * kq[k] * kq[l]
+            gram_slopes[i, j][k] += c * kq[l]
+            gram_slopes[i, j][l] += c * kq[k]
         for i, j in _pairs(2 * self.dim):
             for row in range(self.dim):
-                curvature[self._p(row, i)][self._p(row, j)] += pull[i][j]
-                curvature[self._p(row, j)][self._p(row, i)] += pull[i][j]
+                curvature[self._p(row, i)][self._p(row, j)] += gram_gradient[i][j]
+                curvature[self._p(row, j)][self._p(row, i)] += gram_gradient[i][j]
         mixed: dict[tuple[int, int], Any] = defaultdict(lambda: zero)
-        for (i, j), slopes in turn.items():
+        for (i, j), slopes in gram_slopes.items():
             for k, slope in slopes.items():
                 for row, entries in enumerate(pv):
                     mixed[self._p(row, i), k] += slope * entries[j]

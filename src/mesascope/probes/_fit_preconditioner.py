@@ -53,8 +53,8 @@ class PreconditionedFamily:
         if with_map:
             starts = [(np.diag(end.r), np.diag(end.l)) for end in (ends[0], ends[1])]
             ends.append(min((_alternate(data, *s, fit_map=True) for s in starts), key=lambda e: e.cost))
-        least = min(end.cost for end in ends)
-        best = next(end for end in ends if end.cost <= _COST_RATIO * least + _ROUNDING)
+        smallest = min(end.cost for end in ends)
+        best = next(end for end in ends if end.cost <= _COST_RATIO * smallest + _ROUNDING)
         return Fitted(_learner(best), best.cost, _determined(data))
 
 

@@ -127,15 +127,15 @@ def probed_progress(
     check_level(level, len(split.held_out))
     weights = problems.weights[lengths]
     targets = family_answers(family, problems)[:, :, lengths]
-    judged = targets[:, split.held_out]
-    spread = squared(judged - judged.mean(1, keepdims=True)) @ weights
+    scored = targets[:, split.held_out]
+    spread = squared(scored - scored.mean(1, keepdims=True)) @ weights
     _refuse_constants(spread, family)
     errors = _Errors(np.asarray(problems.targets)[split.held_out][:, lengths], weights)
     columns = []
     for stream in streams.streams:
         features = counted_stream(stream, problems)
         read = ridge_maps(features, targets, weights, split)(features[split.held_out])
-        columns.append([errors.columns(*one) for one in zip(read, judged, spread, strict=True)])
+        columns.append([errors.columns(*one) for one in zip(read, scored, spread, strict=True)])
     return _progress(columns, family, level, seed)
 
 

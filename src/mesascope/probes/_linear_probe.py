@@ -91,7 +91,7 @@ def linear_probe(
     try:
         check_level(level, len(split.held_out))
     except ValueError as error:
-        raise ValueError(f"{error} (a quarter of the {problems.tasks} tasks is judged)") from None
+        raise ValueError(f"{error} (a quarter of the {problems.tasks} tasks is scored)") from None
     controls = _controls(wanted, _checked_identities(identities, problems), seed)
     groups = np.stack([wanted, *controls])
     maps, columns = [], []

@@ -37,7 +37,7 @@ def reasons_of(
             f"{first.learner} is {at}, on both sides of the tolerance {tolerance:g}: take more tasks"
         )
     else:
-        lines.append(f"on these data {', '.join(groups)} cannot be told apart; {first.learner} is {at}")
+        lines.append(f"on these data {', '.join(groups)} cannot be distinguished; {first.learner} is {at}")
         if not search:
             lines.append("search=True asks the model where they differ")
     lines += [

@@ -74,10 +74,10 @@ def ridge_maps(features: np.ndarray, targets: np.ndarray, weights: np.ndarray, s
     values, vectors = np.linalg.eigh(z.conj().T @ z)
     values = np.maximum(values, 0)[:, None]
     cross = (z @ vectors).conj().T @ (root * (y - level))  # (width, groups · k)
-    judged = (_rows(features[split.validation]) - mean) / scale @ vectors
+    scored = (_rows(features[split.validation]) - mean) / scale @ vectors
     wanted = _columns(targets[:, split.validation]) - level
     over = np.tile(weights, len(split.validation))
-    errors = [over @ np.abs(judged @ (cross / (values + p)) - wanted) ** 2 for p in PENALTIES]
+    errors = [over @ np.abs(scored @ (cross / (values + p)) - wanted) ** 2 for p in PENALTIES]
     penalties = PENALTIES[np.argmin(np.reshape(errors, (-1, groups, k)).sum(-1), 0)]
     found = vectors @ (cross / (values + np.repeat(penalties, k))) / scale[:, None]
     maps = found.reshape(-1, groups, k).swapaxes(0, 1)

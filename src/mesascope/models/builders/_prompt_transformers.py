@@ -45,7 +45,7 @@ def prompt_linear_transformer(
         scale: standard deviation > 0 of the weights.
         key: random key.
         normalizer: the normalizer ρ_t; "t-1" is the number of examples.
-        context: the tokens that a query sees: "causal", "all", or "examples".
+        context: the tokens that a query attends to: "causal", "all", or "examples".
         start: an algorithm whose weights the layers have at the start, with one head, instead of random weights.
     """
     from mesascope.models import LastEntry, PromptModel, StackedPrompt
@@ -82,7 +82,7 @@ def looped_linear_transformer(
         scale: standard deviation > 0 of the weights.
         key: random key.
         normalizer: the normalizer ρ_t; "t-1" is the number of examples.
-        context: the tokens that a query sees: "causal", "all", or "examples".
+        context: the tokens that a query attends to: "causal", "all", or "examples".
     """
     from mesascope.models import LastEntry, Looped, PromptModel, StackedPrompt
 
