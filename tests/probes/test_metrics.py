@@ -155,7 +155,7 @@ def test_implicit_weights_of_a_linear_answer_are_its_matrix(prompts):
     np.testing.assert_allclose(
         found[:, 0], np.einsum("bi,bip->bp", y[:, :5], x[:, :5]), rtol=1e-9, atol=1e-12
     )
-    with pytest.raises(ValueError, match="queries: must lie between the dimension 3"):
+    with pytest.raises(ValueError, match="queries: must be between the dimension 3"):
         implicit_weights(predict, prompts, 5, queries=2)
 
 

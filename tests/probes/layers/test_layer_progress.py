@@ -57,7 +57,7 @@ def test_diverging_learners_have_large_finite_distances(prompts, descent):
     found = layer_progress(read, _descent(1e3, (1, 2, 200)), prompts)
     assert np.isfinite(found.distance.value).all()
     assert (found.distance.value[:, -1] > 1e50).all()
-    assert "far: no learner of the family explains half of what is read there" in str(found)
+    assert "far: no learner of the family explains half of the predictions there" in str(found)
 
 
 def test_layers_of_two_steps_advance_by_two(prompts, descent):
@@ -193,7 +193,7 @@ def test_predictions_that_cannot_be_compared_are_refused(prompts):
     with pytest.raises(ValueError, match="at least 40 tasks"):
         layer_progress(np.zeros((3, 30, 5, 1)), family, few)
     streams = layer_streams(lambda x, y: [x[:, -1], x[:, -1]], prompts)
-    with pytest.raises(ValueError, match="after 0 steps conjugate-gradients answers the same for all tasks"):
+    with pytest.raises(ValueError, match="after 0 steps conjugate-gradients predicts the same for all tasks"):
         probed_progress(streams, family, prompts)
     with pytest.raises(ValueError, match="have no layer"):
         probed_progress(layer_streams(lambda x, y: [x[:, -1]], prompts), family, prompts)
