@@ -1,4 +1,4 @@
-"""The contract of every kind, read from the registry: a new kind brings its example, and nothing here changes."""
+"""The contract of every kind in the registry, tested with its example; nothing here changes for a new kind."""
 
 import pickle
 from typing import Annotated
@@ -44,7 +44,7 @@ def example(family, name):
 
 
 @every_kind
-def test_a_kind_says_what_it_and_its_fields_are(family, name):
+def test_kinds_and_their_fields_are_described(family, name):
     kind = known_kinds(family)[name]
     assert summary(kind).endswith((".", ")", ":")) or len(summary(kind)) > 10
     assert [field.name for field in field_help(kind) if not field.text] == []
@@ -119,7 +119,7 @@ def test_an_embedding_gives_streams_of_its_width(name):
 
 
 @pytest.mark.parametrize("name", known_kinds("readout"))
-def test_a_readout_gives_so_many_entries(name):
+def test_a_readout_gives_the_required_number_of_entries(name):
     one = example("readout", name)
     outputs = 1 if one.predicts == ("prompts",) else 2
     readout = one.build(4, outputs, named_key(0))

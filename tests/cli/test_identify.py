@@ -212,7 +212,7 @@ def test_the_command_itself_keeps_what_a_function_prints_out_of_its_result(spec,
         ),
         (
             "return contexts[:, -1] * np.nan",
-            "model: its predictions are infinite or nan for 1 of the tasks; mend",
+            "model: its predictions are infinite or nan for 1 of the tasks; fix",
         ),
         (
             "return np.random.normal(size=contexts[:, -1].shape)",

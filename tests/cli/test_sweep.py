@@ -119,7 +119,7 @@ def test_a_watch_ends_with_the_study(run, study, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("values", "options", "said"),
     [
-        ('1, "x"', (), "study.toml: axes[0].values[1]: 'x' spells no rational number"),
+        ('1, "x"', (), "study.toml: axes[0].values[1]: 'x' is not a rational number"),
         ("1, 1", (), "study.toml: axes[0].values[1]: 1 stands twice"),
         ("1", ("--scheduler", "cloud"), "scheduler 'cloud' is unknown; use one of in-process, local"),
         ("1", ("--workers", "2"), "workers are not started for scheduler 'in-process'"),

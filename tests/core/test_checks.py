@@ -41,8 +41,8 @@ def test_not_a_number_is_a_type_error(value):
 
 
 @pytest.mark.parametrize("text", ["", "one", "1/0", "1/2/3", "nan", "inf"])
-def test_strings_that_spell_no_rational(text):
-    with pytest.raises(ValueError, match=r"^scale: .* spells no rational number; write"):
+def test_strings_that_are_not_rational_numbers_are_refused(text):
+    with pytest.raises(ValueError, match=r"^scale: .* is not a rational number; write"):
         finite_number("scale", text)
 
 
@@ -53,7 +53,7 @@ def test_positive_refuses_zero_and_less(value):
     assert finite_positive("scale", 5e-324) == 5e-324
 
 
-def test_nonnegative_admits_zero_only():
+def test_nonnegative_accepts_zero():
     assert finite_nonnegative("weight", 0.0) == 0
     with pytest.raises(ValueError, match=r"weight must not be negative, got -0\.1"):
         finite_nonnegative("weight", -0.1)

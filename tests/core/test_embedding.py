@@ -13,7 +13,7 @@ def tokens():
     return DiagonalUnitary(Gaussian(), 3).sample(named_key(0), 5, 2)
 
 
-def test_rows_are_the_token_and_the_one_before(tokens):
+def test_rows_are_the_token_and_its_predecessor(tokens):
     embedded = embed(tokens)
     assert embedded.shape == (2, 5, 6)
     for i in range(5):
@@ -28,7 +28,7 @@ def test_the_papers_embedding_has_a_zero_block_in_front(tokens):
     np.testing.assert_array_equal(full[..., 3:], embed(tokens))
 
 
-def test_conversions_undo_each_other(tokens):
+def test_conversions_are_inverse(tokens):
     np.testing.assert_array_equal(reduced_from_full(embed_full(tokens)), embed(tokens))
     np.testing.assert_array_equal(full_from_reduced(embed(tokens)), embed_full(tokens))
 

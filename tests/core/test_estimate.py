@@ -34,7 +34,7 @@ def test_interval_refuses_impossible_levels(level):
         Estimate(1.0, 1.0).interval(level)
 
 
-def test_goes_through_jit_and_vmap():
+def test_estimates_pass_through_jit_and_vmap():
     batch = jax.jit(jax.vmap(lambda v: Estimate(v**2, v)))(jnp.arange(3.0))
     np.testing.assert_array_equal(batch.value, [0, 1, 4])
     np.testing.assert_array_equal(batch.standard_error, [0, 1, 2])

@@ -20,7 +20,7 @@ def test_without_names_it_is_the_plain_key():
     assert data(3) == tuple(np.asarray(jax.random.key_data(jax.random.key(3))).tolist())
 
 
-def test_seed_names_and_their_division_all_matter():
+def test_keys_depend_on_seed_names_and_their_division():
     names = [(), ("",), ("", ""), ("a",), ("b",), ("ab", "c"), ("a", "bc"), ("abc",)]
     calls = [(seed, *parts) for seed in (0, 1) for parts in names]
     assert len({data(*call) for call in calls}) == len(calls)
@@ -66,7 +66,7 @@ def test_keys_of_both_kinds_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize("wrong", [0, None, 1.5, "key", np.uint32(3), np.zeros(2), jax.numpy.arange(2)])
-def test_what_is_no_key_is_refused_with_the_mend(wrong):
+def test_values_that_are_not_keys_are_refused_with_the_fix(wrong):
     for use in (random_key, split_keys):
         with pytest.raises(TypeError, match=r"key must be a random key such as jax\.random\.key\(0\), got "):
             use(wrong)

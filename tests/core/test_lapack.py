@@ -1,4 +1,4 @@
-"""Factorizations in pieces: the same numbers as in one, under every transformation, and beside each other."""
+"""Factorizations in pieces: equal to those in one call, under every transformation, and in concurrent programs."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def hermitian(*shape, kind=np.float64):
 
 @pytest.mark.parametrize("kind", [np.float64, np.complex128])
 @pytest.mark.parametrize("shape", [(1, 1), (5, 5), (0, 3, 3), (700, 5, 5), (3, 7, 40, 40)])
-def test_they_are_those_of_lapack(shape, kind):
+def test_factorizations_equal_those_of_lapack(shape, kind):
     matrices = hermitian(*shape, kind=kind)
     values, vectors = eigh(matrices)
     # LAPACK computes every matrix by itself: not a bit may differ
@@ -51,6 +51,6 @@ for thread in threads: thread.join()
 
 
 @pytest.mark.slow
-def test_programs_side_by_side_end():
-    """With jax's own functions this had not ended after 30 s (two cores, jaxlib 0.10); more cores may hide it."""
+def test_concurrent_programs_finish():
+    """With the functions of jax this did not finish in 30 s (two cores, jaxlib 0.10); more cores may hide it."""
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)

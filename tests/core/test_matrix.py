@@ -1,4 +1,4 @@
-"""Arrays of real numbers and covariance matrices: read as they are meant, or refused."""
+"""Arrays of real numbers and covariance matrices: converted, or refused."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def test_numbers_become_double_precision():
     assert finite_reals("x", np.float32(0.5)) == 0.5
 
 
-def test_a_product_that_misses_symmetry_by_rounding_is_made_symmetric():
+def test_products_symmetric_up_to_rounding_are_made_symmetric():
     turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(7, 7)))
     product = (turn * np.arange(1.0, 8.0)) @ turn.T
     assert (product != product.T).any()
@@ -41,6 +41,6 @@ def test_a_product_that_misses_symmetry_by_rounding_is_made_symmetric():
         ([[1, 2], [2, 1]], ValueError, "S must be positive definite, but its smallest eigenvalue is -1"),
     ],
 )
-def test_what_is_no_covariance_is_refused(value, error, message):
+def test_invalid_covariances_are_refused(value, error, message):
     with pytest.raises(error, match=message):
         covariance_matrix("S", value)

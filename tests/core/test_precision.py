@@ -8,7 +8,7 @@ def test_passes_in_64_bit_mode():
     require_x64("ExactMoments")
 
 
-def test_refuses_32_bit_mode_with_the_remedy():
+def test_32_bit_mode_is_refused_with_the_fix():
     message = r"^ExactMoments needs 64-bit precision.*jax_enable_x64"
     with jax.enable_x64(False), pytest.raises(ValueError, match=message):
         require_x64("ExactMoments")

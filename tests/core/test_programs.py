@@ -1,4 +1,4 @@
-"""Compiled programs are forgotten before the system refuses more, and only then."""
+"""Compiled programs are cleared before the limit of the system, and only then."""
 
 import platform
 import resource
@@ -11,7 +11,7 @@ import pytest
 from mesascope.core import _programs, forget_programs
 
 
-def test_programs_are_forgotten_only_where_they_are_many(tmp_path, monkeypatch):
+def test_programs_are_cleared_only_if_there_are_many(tmp_path, monkeypatch):
     traced = []
 
     @jax.jit
@@ -33,13 +33,13 @@ def test_programs_are_forgotten_only_where_they_are_many(tmp_path, monkeypatch):
 
 
 def _resident() -> int:
-    """Bytes of memory that this process holds."""
+    """Bytes of resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return resource.getpagesize() * pages
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="returns memory through a function of glibc")
-def test_memory_of_what_is_forgotten_goes_back_to_the_system(tmp_path, monkeypatch):
+def test_memory_of_cleared_programs_is_returned_to_the_system(tmp_path, monkeypatch):
     granted = tmp_path / "max_map_count"
     granted.write_text("10")
     monkeypatch.setattr(_programs, "_MOST_MAPPINGS", granted)

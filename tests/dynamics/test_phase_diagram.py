@@ -250,7 +250,7 @@ def test_bad_axes_are_refused(axes, error, words):
         (
             (START, ms.OrthogonalAR(ms.Gaussian(1), 2), TASK),
             TypeError,
-            "make, at a = 0.1, b = 0.2: ExactMoments treats NextToken on DiagonalUnitary",
+            "make, at a = 0.1, b = 0.2: ExactMoments supports NextToken on DiagonalUnitary",
         ),
         ((START, ms.DiagonalUnitary(ms.StudentT(5, 1.0), 2), TASK), ValueError, "make, at a = 0.1, b = 0.2"),
     ],

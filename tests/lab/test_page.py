@@ -603,20 +603,20 @@ BAD = [  # every kind of bad value is in test_setting; here every field
     ("max_steps", "0", "at least 1"),
 ]
 READ = [  # what reading the form finds
-    ("law.kind", "Constant", [("law.value", "1, x", "no rational number")]),
+    ("law.kind", "Constant", [("law.value", "1, x", "not a rational number")]),
     ("law.kind", "Empirical", [("law.samples", "1, x", "rational")]),
     ("law.kind", "Mixture", [("law.parts", "0.5 gaussian", "must sum to 1, not 0.5")]),
     ("law.kind", "Moments", [("law.moments", "1, 2", "must be the 7 numbers")]),
     (
         "init.kind",
         "Gaussian",
-        [("init.seed", "-1", "at least 0"), ("init.scale", "inf", "no rational number")],
+        [("init.seed", "-1", "at least 0"), ("init.scale", "inf", "not a rational number")],
     ),
     (
         "init.kind",
         "Explicit",
         [
-            ("init.w_kq", "1 x", "no rational number"),
+            ("init.w_kq", "1 x", "not a rational number"),
             ("init.w_pv", "1 2\n3", "make rows equally long"),
         ],
     ),

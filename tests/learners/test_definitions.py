@@ -48,7 +48,7 @@ def draw(dtype, seed=0):
 
 
 def gradient(weights, x, y):
-    """Of the mean loss ½/n Σ |y_i − W x_i|², one example after the other."""
+    """Gradient of the mean loss ½/n Σ |y_i − W x_i|², summed over single examples."""
     total = np.zeros_like(weights)
     for a, b in zip(x, y, strict=True):
         total -= np.outer(b - weights @ a, a.conj()) / len(x)
@@ -83,7 +83,7 @@ def nesterov(x, y, q, step_size, momentum, steps):
 
 
 def chebyshev(x, y, q, lower, upper, steps):
-    """Gradient steps whose step sizes are the inverse roots of the polynomial of least size on [lower, upper]."""
+    """Gradient steps whose step sizes are the inverse roots of the minimax polynomial on [lower, upper]."""
     roots = (upper + lower) / 2 + (upper - lower) / 2 * Series.basis(steps).roots()
     weights = zeros(x, y)
     for root in roots:
@@ -106,7 +106,7 @@ def preconditioned(x, y, q, matrix, output_map, steps):
 
 
 def plus_plus(x, y, q, step_size, curvature, steps):
-    """Tokens are moved; the query is a token whose output starts at 0."""
+    """Tokens are updated; the query is a token whose output is initially 0."""
     inputs, outputs, n = np.vstack([x, q]), np.vstack([y, np.zeros(y.shape[1])]), len(x)
     for _ in range(steps):
         seen = inputs[:n]
@@ -126,7 +126,7 @@ def newton(x, y, q, start, steps):
 
 
 def conjugate_gradients(x, y, q, steps):
-    """On the vector of all weights as real numbers: every complex one is two of them."""
+    """On the vector of all weights as real numbers, two for every complex one."""
     shape = zeros(x, y).shape
 
     def real(weights):
@@ -183,7 +183,7 @@ def smoother(x, y, q, sharpness):
 
 
 def lasso(x, y, q, penalty):
-    """Proximal gradient descent until it stands still."""
+    """Proximal gradient descent until convergence."""
     weights, step = zeros(x, y), len(x) / np.linalg.norm(x, 2) ** 2
     for _ in range(100_000):
         moved = weights - step * gradient(weights, x, y)
@@ -242,7 +242,7 @@ CASES = [
 
 @fields
 @pytest.mark.parametrize(("learner", "definition"), CASES, ids=lambda case: getattr(case, "name", ""))
-def test_the_prediction_is_that_of_the_definition(learner, definition, dtype):
+def test_predictions_equal_the_definition(learner, definition, dtype):
     for seed in range(3):
         x, y, queries = draw(dtype, seed)
         actual = predictions(learner, x, y, queries)
@@ -252,7 +252,7 @@ def test_the_prediction_is_that_of_the_definition(learner, definition, dtype):
 
 @fields
 @pytest.mark.parametrize("steps", [2, 3])
-def test_conjugate_gradients_are_those_of_the_vector_of_all_weights(dtype, steps):
+def test_conjugate_gradients_equal_those_of_the_vector_of_all_weights(dtype, steps):
     # From as many examples as steps on: with fewer the definition has converged and divides rounding by rounding.
     x, y, queries = draw(dtype)
     actual = predictions(ConjugateGradients(steps), x, y, queries)

@@ -1,4 +1,4 @@
-"""Where two learners are one: limits, special cases, and data on which they agree."""
+"""Equal learners: limits, special cases, and data on which two learners agree."""
 
 import jax
 import jax.numpy as jnp
@@ -97,7 +97,7 @@ def test_a_diagonal_is_the_matrix_with_that_diagonal():
     )
 
 
-def test_a_sign_may_be_moved_between_the_two_maps():
+def test_signs_can_be_moved_between_the_two_maps():
     signs = np.array([1.0, -1.0, 1.0])
     x, _, queries = draw()
     one = PreconditionedGradientDescent(0.2 * signs, signs)
@@ -118,7 +118,7 @@ def test_a_sign_may_be_moved_between_the_two_maps():
     ],
     ids=lambda learner: learner.name,
 )
-def test_in_the_end_all_solve_least_squares_with_the_least_norm(learner):
+def test_all_converge_to_least_squares_of_minimum_norm(learner):
     x, y, queries = orthogonal()
     x = x * np.random.default_rng(1).uniform(
         0.7, 1.5, size=(4, N, 1)
@@ -143,7 +143,7 @@ def test_in_the_end_all_solve_least_squares_with_the_least_norm(learner):
     ],
     ids=["ridge", "posterior-mean", "newton", "dirichlet", "forgetting", "drift", "lasso"],
 )
-def test_limits_are_approached_in_proportion(learner, limit):
+def test_distances_to_limits_are_proportional_to_the_parameter(learner, limit):
     if limit.name == "least-squares" and isinstance(learner(0.1), DirichletPosterior):
         symbols = np.eye(P)[np.random.default_rng(0).integers(P, size=(4, 40))]
         data = (symbols[:, :-1], symbols[:, 1:], symbols)  # least squares of symbols are frequencies
@@ -156,13 +156,13 @@ def test_limits_are_approached_in_proportion(learner, limit):
     ]
     if isinstance(
         learner(0.1), Newton
-    ):  # it ends at the limit whatever the start, the later the smaller it is
+    ):  # it converges to the limit from every start, more slowly from smaller ones
         assert max(gaps) < 1e-11
     else:
         assert gaps[0] / gaps[1] == pytest.approx(10, rel=0.1)
 
 
-def test_one_example_is_one_step_of_either_descent():
+def test_with_one_example_both_descents_are_equal():
     equal(OnlineGradientDescent(0.2), GradientDescent(0.2), draw(), lengths=slice(2))
 
 
@@ -185,7 +185,7 @@ def test_a_newton_iteration_doubles_the_steps_of_the_previous_one():
         equal(Newton(0.3, steps), GradientDescent(0.3 * P, 2**steps), data, lengths=size)
 
 
-def test_on_orthogonal_examples_preconditioning_and_curvature_are_hidden():
+def test_on_orthogonal_examples_preconditioning_and_curvature_have_no_effect():
     data = orthogonal()
     size = np.arange(P, N + 1, P)
     f = 0.5 * (1 + (1 - 0.1 / P) ** 2 * (1 - 0.5 / P))  # two steps of GD++ by hand, s = 1/P
@@ -202,18 +202,18 @@ def test_the_lasso_on_orthogonal_examples_shortens_every_weight():
     np.testing.assert_allclose(predictions(Lasso(0.1), x, y, queries)[-1], short @ queries[-1], rtol=1e-12)
 
 
-def test_very_sharp_kernels_see_one_example():
+def test_very_sharp_kernels_select_one_example():
     x, y, queries = draw()
     x = x / np.linalg.norm(x, axis=-1, keepdims=True)  # of equal length: the nearest overlaps most
     equal(KernelSmoother(1e4), NearestNeighbours(1), (x, y, queries))
 
 
-def test_of_equally_near_examples_the_first_counts():
+def test_of_equally_near_examples_the_first_is_taken():
     x, y = np.zeros((3, 1)), np.array([[1.0], [2.0], [4.0]])
     assert predictions(NearestNeighbours(2), x, y, np.zeros((4, 1)))[-1, 0] == 1.5
 
 
-def test_without_noise_the_posterior_fits_with_the_least_weights_of_its_prior():
+def test_without_noise_the_posterior_interpolates_with_minimum_norm_of_the_prior():
     x, y, queries = (array[0] for array in draw(float, examples=2))
     root = np.diag([1.0, 2.0, 0.5])
     expected = np.linalg.lstsq(x @ root, y, rcond=None)[0].T @ root @ queries[-1]
@@ -222,7 +222,7 @@ def test_without_noise_the_posterior_fits_with_the_least_weights_of_its_prior():
     )
 
 
-def test_the_posterior_mean_has_the_least_error():
+def test_the_posterior_mean_has_the_smallest_error():
     rng, noise, prior = np.random.default_rng(0), 0.5, np.diag([4.0, 1.0, 0.1])
     tasks, n = 20_000, 5
     w = rng.normal(size=(tasks, P)) * np.sqrt(np.diag(prior))
@@ -259,7 +259,7 @@ def test_prompts_are_their_pairs():
     np.testing.assert_array_equal(predictions(LastToken(), *one)[..., 1:, 0], y[:, :-1])
 
 
-def test_derivatives_exist_where_eigenvalues_coincide():
+def test_derivatives_exist_for_equal_eigenvalues():
     # One-hot inputs: with P examples all eigenvalues are equal, with fewer some are 0 and some are equal
     x, y, queries = draw(float, examples=P)
     x, direction = np.broadcast_to(np.eye(P), x.shape), draw(float, examples=P, seed=1)[0]
@@ -273,7 +273,7 @@ def test_derivatives_exist_where_eigenvalues_coincide():
         np.testing.assert_allclose(slope, (run(step) - run(-step)) / (2 * step), rtol=1e-6, atol=1e-6)
 
 
-def test_newtons_start_has_a_derivative_only_where_the_largest_eigenvalue_is_one():
+def test_newtons_start_has_a_derivative_only_if_the_largest_eigenvalue_is_simple():
     x, y, queries = draw(float, examples=P)
     x = np.broadcast_to(np.eye(P), x.shape)
     slope = jax.jacfwd(lambda x: predictions(Newton(0.5, 3), x, y, queries))(jnp.asarray(x))

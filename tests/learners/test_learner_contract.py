@@ -1,4 +1,4 @@
-"""The contract that every learner passes. A learner brings its example: nothing here changes for a new one."""
+"""The contract of every learner, tested with its example; nothing here changes for a new learner."""
 
 import inspect
 from functools import partial
@@ -60,7 +60,7 @@ def scaled(learner, amount):
 
 
 @every_case
-def test_any_leading_axes_are_as_many_problems(name):
+def test_leading_axes_are_independent_problems(name):
     data = draw(complex, (2, 3))
     actual = predictions(CASES[name], *data)
     assert actual.shape == (2, 3, N + 1, M)
@@ -71,7 +71,7 @@ def test_any_leading_axes_are_as_many_problems(name):
 
 @every_case
 @both_fields
-def test_example_by_example_it_says_the_same(name, dtype):
+def test_updates_by_single_examples_give_the_same_predictions(name, dtype):
     x, y, queries = draw(dtype, (3,))
     learner = CASES[name]
     expected = np.stack([predictions(learner, *data) for data in zip(x, y, queries, strict=True)])
@@ -86,7 +86,7 @@ def test_example_by_example_it_says_the_same(name, dtype):
 
 @every_case
 @both_fields
-def test_memories_of_different_lengths_live_in_one_batch(name, dtype):
+def test_memories_of_different_lengths_form_one_batch(name, dtype):
     x, y, queries = draw(dtype)
     learner, order = CASES[name], np.array([3, 0, N])
     every = learner.reads.memory.after_each(x, y)
@@ -96,7 +96,7 @@ def test_memories_of_different_lengths_live_in_one_batch(name, dtype):
 
 @every_case
 @both_fields
-def test_what_comes_later_has_no_effect(name, dtype):
+def test_later_examples_have_no_effect(name, dtype):
     x, y, queries = draw(dtype)
     before = predictions(CASES[name], x, y, queries)
     x, y, queries = (
@@ -136,14 +136,14 @@ def test_new_hyperparameters_compile_nothing(name):
 
 
 @every_case
-def test_traced_integers_answer_as_known_ones(name):
+def test_traced_and_static_integers_give_the_same_predictions(name):
     learner = CASES[name]
     traced = jax.tree.map(jnp.asarray, learner)
     close(eqx.filter_jit(predictions)(traced, *draw(float)), predictions(learner, *draw(float)))
 
 
 @every_case
-def test_features_once_computed_serve_many_hyperparameters(name):
+def test_features_are_shared_by_many_hyperparameters(name):
     learner, data = CASES[name], draw(float)
     others = scaled(learner, 0.9)
     features = features_of(type(learner), *data)
@@ -176,7 +176,7 @@ def test_unitary_changes_of_the_inputs_change_nothing(name, dtype):
 
 @every_case
 @both_fields
-def test_derivatives_in_the_data_are_those_of_finite_differences(name, dtype):
+def test_derivatives_in_the_data_equal_finite_differences(name, dtype):
     data, direction = draw(dtype), draw(dtype, seed=1)
     weights = draw(dtype, examples=N + 1, seed=2)[1]
     step = 1e-5
@@ -194,7 +194,7 @@ def test_derivatives_in_the_data_are_those_of_finite_differences(name, dtype):
 
 
 @every_case
-def test_derivatives_in_hyperparameters_are_those_of_finite_differences(name):
+def test_derivatives_in_hyperparameters_equal_finite_differences(name):
     learner, data, step = CASES[name], draw(float), 1e-5
     features = features_of(type(learner), *data)
     tangent = jax.jit(
@@ -205,13 +205,13 @@ def test_derivatives_in_hyperparameters_are_those_of_finite_differences(name):
 
 
 @every_case
-def test_nothing_and_next_to_nothing_in_the_context_give_finite_predictions(name):
+def test_empty_and_nearly_zero_contexts_give_finite_predictions(name):
     x, y, queries = draw(float)
     for size in (0, 1e-30):
         assert np.isfinite(predictions(CASES[name], size * x, size * y, queries)).all()
 
 
-def test_every_public_learner_is_declared_and_has_its_own_place():
+def test_every_public_learner_is_declared_with_a_unique_rank():
     public = {
         kind
         for name in learners.__all__

@@ -1,4 +1,4 @@
-"""Models that carry out an algorithm by construction, against the learner that is that algorithm."""
+"""Models that are constructed to run an algorithm, compared with the learner of that algorithm."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_blocks_of_full_matrices_are_a_preconditioner_and_a_map_of_outputs(token
 
 
 def test_a_mesa_layer_is_ridge_regression(tokens):
-    # Tokens (x_t, x_{t−1}) bind an output to its input; queries are x_t
+    # Tokens (x_t, x_{t−1}) contain an output and its input; queries are x_t
     pairs = np.concatenate([tokens, np.concatenate([np.zeros_like(tokens[:, :1]), tokens[:, :-1]], 1)], -1)
     now, before = np.eye(2 * DIM)[:DIM], np.eye(2 * DIM)[DIM:]
     layer = MesaLayer(

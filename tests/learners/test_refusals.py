@@ -1,4 +1,4 @@
-"""Hyperparameters and data that cannot be are refused in one line."""
+"""Invalid hyperparameters and data are refused in one line."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ X, Y, QUERIES = np.ones((5, 3)), np.ones((5, 2)), np.ones((6, 3))
 @pytest.mark.parametrize(
     ("construct", "error", "message"),
     [
-        (lambda: GradientDescent("fast"), ValueError, "step_size: 'fast' spells no rational number"),
+        (lambda: GradientDescent("fast"), ValueError, "step_size: 'fast' is not a rational number"),
         (lambda: GradientDescent([0.1, 0.2]), TypeError, "step_size must be a number"),
         (lambda: GradientDescent(np.nan), ValueError, "step_size must be finite"),
         (lambda: GradientDescent(1j), TypeError, "step_size must be a number"),
@@ -62,7 +62,7 @@ X, Y, QUERIES = np.ones((5, 3)), np.ones((5, 2)), np.ones((6, 3))
         (lambda: PreconditionedGradientDescent([1], steps=0), ValueError, "steps must be at least 1"),
     ],
 )  # fmt: skip
-def test_impossible_hyperparameters(construct, error, message):
+def test_invalid_hyperparameters_are_refused(construct, error, message):
     with pytest.raises(error, match=message):
         construct()
 
@@ -75,7 +75,7 @@ def test_impossible_hyperparameters(construct, error, message):
         (PosteriorMean(np.eye(2), 1.0), r"prior of shape \(2, 2\) does not fit inputs of 3 entries"),
     ],
 )  # fmt: skip
-def test_hyperparameters_that_do_not_fit_the_data(learner, message):
+def test_hyperparameters_that_do_not_fit_the_data_are_refused(learner, message):
     with pytest.raises(ValueError, match=message):
         predictions(learner, X, Y, QUERIES)
 
@@ -96,24 +96,26 @@ def test_shapes_that_do_not_fit(data, message):
         features_of(Zero, *data)
 
 
-def test_a_full_memory_takes_no_more():
+def test_full_memories_refuse_more_examples():
     state = Zero.init((), 3, 2, 1, float)
     state = Zero.update(state, X[0], Y[0])
-    with pytest.raises(ValueError, match="the memory is full: it has room for 1 examples; init it with more"):
+    with pytest.raises(
+        ValueError, match="the memory is full: it has room for 1 examples; create it with more"
+    ):
         Zero.update(state, X[0], Y[0])
 
 
 @pytest.mark.parametrize("kind", [Zero, Ridge])
 def test_complex_data_need_a_complex_memory(kind):
-    with pytest.raises(TypeError, match="memory of float64 got complex128; init it with a complex dtype"):
+    with pytest.raises(TypeError, match="memory of float64 got complex128; create it with a complex dtype"):
         kind.update(kind.init((), 3, 2, 5, float), 1j * X[0], Y[0])
 
 
-def test_integers_are_taken_as_numbers():
+def test_integers_are_accepted_as_numbers():
     assert predictions(Ridge(1), X.astype(int), Y.astype(int), QUERIES.astype(int)).dtype == float
 
 
-def test_traced_hyperparameters_pass():
+def test_traced_hyperparameters_are_accepted():
     def total(size):
         learners = (
             Ridge(size),

@@ -1,4 +1,4 @@
-"""What the models refuse, in one line that says what, where and the mend."""
+"""Input that models refuse, in one line that says what, where and the fix."""
 
 import re
 
@@ -105,7 +105,7 @@ REFUSED = {
         ValueError,
         "b must be",
     ),
-    "diagonal word": (lambda: LinearAttention.diagonal(2, "big", 1), ValueError, "spells no rational number"),
+    "diagonal word": (lambda: LinearAttention.diagonal(2, "big", 1), ValueError, "is not a rational number"),
     "diagonal vector": (lambda: LinearAttention.diagonal(2, np.ones(2), 1), TypeError, "a must be a number"),
     "gaussian of dim -1": (
         lambda: LinearAttention.gaussian(-1, 1.0, key=KEY),

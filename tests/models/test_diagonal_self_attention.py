@@ -1,4 +1,4 @@
-"""The layer against its formula as loops, against many diagonal heads, and what it refuses."""
+"""The layer, compared with its formula as loops and with many diagonal heads, and its errors."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""The last token alone is the last of all tokens, whatever shortcut a layer takes."""
+"""The output for the last token only equals the last of all outputs, for all layers with a shortcut."""
 
 import jax
 import numpy as np

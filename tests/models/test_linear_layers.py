@@ -1,4 +1,4 @@
-"""Linear attention layers and their stacks against the definition, written out in double loops."""
+"""Linear attention layers and their stacks, compared with the definition in double loops."""
 
 import jax
 import jax.numpy as jnp
@@ -80,7 +80,7 @@ def test_factored_layer_is_the_merged_one(context, kind, heads):
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_a_single_token_with_nothing_before_it_adds_nothing(context):
+def test_a_single_token_without_predecessors_gives_zero(context):
     rng = np.random.default_rng(2)
     layer = LinearSelfAttention(draw(rng, (2, 3, 3)), draw(rng, (2, 3, 3)), "t-1", context)
     np.testing.assert_array_equal(layer(draw(rng, (4, 1, 3))), np.zeros((4, 1, 3)))
@@ -88,7 +88,7 @@ def test_a_single_token_with_nothing_before_it_adds_nothing(context):
     assert np.any(other(draw(rng, (4, 1, 3)))) == (context != "examples")
 
 
-def test_leading_axes_are_a_batch_or_none():
+def test_leading_axes_are_optional_batch_axes():
     rng = np.random.default_rng(3)
     layer = LinearSelfAttention(draw(rng, (2, 3, 3)), draw(rng, (2, 3, 3)))
     streams = draw(rng, (2, 2, 5, 3))

@@ -1,4 +1,4 @@
-"""The mesa layer against ridge regression, solved anew for every token."""
+"""The mesa layer, compared with ridge regression solved separately for every token."""
 
 import equinox as eqx
 import jax
@@ -46,7 +46,7 @@ def test_mesa_layer_is_ridge_regression_at_every_token(kind, regularization):
     np.testing.assert_allclose(layer(streams[1]), expected[1], rtol=1e-10, atol=1e-10 * abs(expected).max())
 
 
-def test_a_small_regularization_leaves_linear_attention():
+def test_the_limit_of_small_lambda_is_linear_attention():
     rng = np.random.default_rng(1)
     factors, stream = weights(rng), draw(rng, (6, 3))
     linear = FactoredLinearSelfAttention(**factors, normalizer="1")(stream)
@@ -77,7 +77,7 @@ def test_regularization_is_trained_through_its_logarithm():
         assert float(jnp.sum(getattr(gradient, name))) == pytest.approx(difference, rel=1e-6)
 
 
-def test_stacked_and_drawn():
+def test_stacks_and_random_layers():
     layer = MesaLayer.gaussian(3, 2, 0.5, key=jax.random.key(0), key_size=2, regularization=2.0)
     assert [getattr(layer, name).shape for name in NAMES] == [(2, 2, 3), (2, 2, 3), (2, 3, 3), (2, 3, 3)]
     stream = draw(np.random.default_rng(3), (5, 3))
@@ -112,14 +112,14 @@ def test_single_precision_gradients(regularization):
 
 
 @pytest.mark.parametrize("batch", [63, 64, 65, 130])
-def test_blocks_of_a_batch_do_not_show(batch):
+def test_results_do_not_depend_on_blocks_of_the_batch(batch):
     rng = np.random.default_rng(4)
     layer, streams = MesaLayer(**weights(rng, heads=1)), draw(rng, (batch, 4, 3))
     alone = np.stack([layer(stream) for stream in streams])
     np.testing.assert_allclose(layer(streams), alone, rtol=1e-12, atol=1e-12 * abs(alone).max())
 
 
-@pytest.mark.parametrize("batch", [2, 70])  # products of small batches are made in another way
+@pytest.mark.parametrize("batch", [2, 70])  # small batches use another product
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_precision_of_the_tokens_is_kept_by_transformations(dtype, batch):
     with jax.enable_x64(False):

@@ -79,7 +79,7 @@ def test_interleaved_prompts():
 
 
 @pytest.mark.parametrize(("embedding", "data"), [(BareTokens(3), (TOKENS,)), (StackedPrompt(3), (X, Y))])
-def test_projections_and_positions_surround_any_embedding(embedding, data):
+def test_projections_and_positions_apply_to_any_embedding(embedding, data):
     weights, table = RNG.normal(size=(6, embedding.width)), RNG.normal(size=(5, 6))
     projected = Projected(embedding, weights)
     placed = WithPositions(projected, LearnedPositions(table))
@@ -109,7 +109,7 @@ def test_real_form_of_complex_tokens():
     np.testing.assert_array_equal(embedding(TOKENS), expected)
 
 
-def test_drawn_embeddings():
+def test_random_embeddings():
     table = TokenTable.gaussian(30, 20, 0.5, key=jax.random.key(0)).table
     weights = Projected.gaussian(BareTokens(30), 20, key=jax.random.key(1)).weights
     positions = LearnedPositions.gaussian(30, 20, 0.5, key=jax.random.key(2)).table

@@ -1,4 +1,4 @@
-"""The contract that every model passes with every process: what fits computes, what does not is refused.
+"""The contract of every model with every process: fitting pairs compute, others are refused.
 
 A new kind of model meets its data in tests/test_kinds.py; here are models of all makes.
 """
@@ -80,14 +80,14 @@ SEEN = 3  # tokens that causality leaves as they are
 
 
 class Data(NamedTuple):
-    """What a process draws, and what a model reads: tokens or prompts of a dimension, or so many symbols."""
+    """The data of a process or model: tokens or prompts of a dimension, or a number of symbols."""
 
     kind: str
     size: int
 
 
 class Entry(NamedTuple):
-    """How a model is built, and the kinds of data that it reads."""
+    """A builder of a model, and the kinds of data that the model reads."""
 
     build: object
     reads: tuple[Data, ...]
@@ -263,7 +263,7 @@ PROCESSES = {
 
 
 def drawn_by(process):
-    """The rule's one side: by what a process is and says of itself."""
+    """The data of a process, from its attributes."""
     if isinstance(process, PromptProcess):
         return Data("prompts", process.dim)
     if hasattr(process, "vocabulary"):
@@ -299,7 +299,7 @@ def sample(source, purpose="sample"):
 
 
 def other_sample(source):
-    """The same data but for what may change nothing: tokens after the first SEEN, or the order of the examples."""
+    """The same data with changes that must not matter: tokens after the first SEEN, or the order of the examples."""
     now = sample(source)
     if isinstance(PROCESSES[source], PromptProcess):
         order = np.arange(N)[::-1]
@@ -314,13 +314,13 @@ def task_of(data):
 
 
 def predict(one, data):
-    """Every prediction of sequences; of prompts the last, which is one pass."""
+    """All predictions for sequences; for prompts the last one, which needs one pass."""
     return one.predictions(data) if not isinstance(data, tuple) else one(data.x, data.y[:, :-1])
 
 
 @eqx.filter_jit
 def answers(one, data, other):
-    """Predictions on both, losses and the gradient: one compilation for every model and shape of data."""
+    """Predictions for both, losses and the gradient, with one compilation for every model and shape of data."""
 
     def mean_loss(one):
         losses = sample_losses(one, data, task_of(data))
@@ -362,14 +362,14 @@ def test_gradients_are_finite(name, source):
 
 
 @pytest.mark.parametrize(("name", "source"), of_kind(FITTING, "real", "complex", "symbols"))
-def test_later_tokens_change_no_earlier_prediction(name, source):
+def test_later_tokens_do_not_change_earlier_predictions(name, source):
     (before, after), _, _ = answered(name, source)
     assert close(after[:, : SEEN - 1], before[:, : SEEN - 1]).all()
     assert not close(after[:, SEEN - 1 :], before[:, SEEN - 1 :]).all((1, 2)).any()
 
 
 def order_plays_no_part(one):
-    """Pairs as tokens, no positions, and no token that is seen by the later ones only."""
+    """Whether pairs are tokens, without positions, and no token attends to previous tokens only."""
     return one.embedding.layout == "stacked" and not one.network.causal and not positioned(one.embedding)
 
 
@@ -380,14 +380,14 @@ def positioned(embedding):
 
 
 @pytest.mark.parametrize(("name", "source"), of_kind(FITTING, "prompts"))
-def test_the_order_of_examples_matters_where_it_can_be_seen_and_nowhere_else(name, source):
+def test_the_order_of_examples_matters_only_if_the_model_depends_on_it(name, source):
     (before, after), _, _ = answered(name, source)
     assert close(after, before).all() == order_plays_no_part(model(name))
 
 
 @functools.cache
 def types(name, data, precision):
-    """Types of predictions, losses and gradient; nothing is computed."""
+    """Types of predictions, losses and gradient, without computation."""
     one = cast(model(name), precision)
 
     def loss(one, data):
@@ -409,7 +409,7 @@ def sample_of(data):
 
 @every_fitting_pair
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_types_stay(name, source, precision):
+def test_types_are_preserved(name, source, precision):
     data = drawn_by(PROCESSES[source])
     complex_kind = {"float32": "complex64", "float64": "complex128"}[precision]
     predictions, losses, gradient = types(name, data, precision)
@@ -419,7 +419,7 @@ def test_types_stay(name, source, precision):
 
 
 @every_fitting_pair
-def test_a_pair_that_fits_passes_the_check_and_is_drawn_inside_the_compiled_step(name, source):
+def test_fitting_pairs_pass_the_check_and_are_sampled_inside_compiled_steps(name, source):
     process = PROCESSES[source]
     check_model_reads(model(name), process)
     if source == next(
@@ -434,7 +434,7 @@ def test_a_pair_that_fits_passes_the_check_and_is_drawn_inside_the_compiled_step
 
 
 @pytest.mark.parametrize(("name", "source"), [pair for pair in PAIRS if not fits(*pair)])
-def test_a_pair_that_does_not_fit_is_refused_by_the_names_of_both(name, source):
+def test_pairs_that_do_not_fit_are_refused_with_both_names(name, source):
     one, process = model(name), PROCESSES[source]
     with pytest.raises((TypeError, ValueError), match=r"^model: ") as refused:
         check_model_reads(one, process)
@@ -444,7 +444,7 @@ def test_a_pair_that_does_not_fit_is_refused_by_the_names_of_both(name, source):
     assert "\n" not in message
 
 
-def test_the_rule_leaves_no_model_and_no_process_without_a_partner():
+def test_every_model_and_process_has_a_fitting_partner():
     assert {name for name, _ in FITTING} == set(MODELS)
     wanted = {source for source in PROCESSES if not source.startswith(("large", "small"))}
     assert {source for _, source in FITTING} == wanted

@@ -1,4 +1,4 @@
-"""Predictions against the definition, written out slowly in numpy."""
+"""Predictions, compared with the definition in numpy."""
 
 import jax
 import jax.numpy as jnp
@@ -116,9 +116,9 @@ def test_predictions_equal_the_definition_for_any_shape(dim, horizon, seed):
 
 @pytest.mark.parametrize("kind", ["real", "complex"])
 @pytest.mark.parametrize("dim", [1, 3])
-def test_reduced_weights_predict_what_the_paper_form_predicts(dim, kind):
+def test_reduced_weights_and_the_paper_form_give_the_same_predictions(dim, kind):
     rng = np.random.default_rng(dim)
-    # every one of the 3d × 3d entries is random, those that cannot reach the prediction too
+    # all 3d × 3d entries are random, including those that do not affect the prediction
     w_kq, w_pv = (draw(rng, (3 * dim, 3 * dim), kind) for _ in range(2))
     tokens = draw(rng, (5, dim), "complex")
     model = LinearAttention.from_full(w_kq, w_pv, "t")
@@ -147,7 +147,7 @@ def test_reduced_weights_predict_what_the_paper_form_predicts(dim, kind):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_future_tokens_cannot_change_a_prediction(form):
+def test_future_tokens_do_not_change_predictions(form):
     rng = np.random.default_rng(1)
     model, _ = model_and_heads(form, 2, "t-1", "complex", rng)
     tokens = draw(rng, (2, 7, 2), "complex")
@@ -166,7 +166,7 @@ def test_future_tokens_cannot_change_a_prediction(form):
 
 
 @pytest.mark.parametrize("a, b", [(0.1, 0.3), (-2.0, 1.5)])
-def test_diagonal_weights_make_one_gradient_step(a, b):
+def test_diagonal_weights_are_one_gradient_step(a, b):
     rng = np.random.default_rng(0)
     dim, horizon = 3, 6
     tokens = draw(rng, (horizon, dim), "complex")
@@ -192,7 +192,7 @@ def test_products_read_the_diagonals_that_the_gradient_step_uses():
     np.testing.assert_array_equal(LinearAttention(w_kq, w_pv).products(), expected)
 
 
-def test_gaussian_starts_have_the_scale_asked_for():
+def test_gaussian_weights_have_the_given_scale():
     models = [
         LinearAttention.gaussian(20, 0.3, key=jax.random.key(0)),
         MultiHeadLinearAttention.gaussian(20, 2, 0.3, key=jax.random.key(1), normalizer="t"),
@@ -212,7 +212,7 @@ def test_gaussian_starts_have_the_scale_asked_for():
 
 
 @pytest.mark.parametrize("kind", ["real", "complex"])
-def test_single_precision_stays_single_and_right(kind):
+def test_single_precision_is_preserved_and_accurate(kind):
     rng = np.random.default_rng(2)
     model, (w_kq, w_pv) = model_and_heads("merged", 2, slow_growth, kind, rng)
     single = jax.tree.map(lambda w: w.astype(np.complex64 if kind == "complex" else np.float32), model)
@@ -225,7 +225,7 @@ def test_single_precision_stays_single_and_right(kind):
         np.testing.assert_allclose(predictions, truth, atol=5e-6 * abs(expected).max())
 
 
-def test_precision_of_the_normalizer_is_that_of_the_prediction():
+def test_the_normalizer_has_the_precision_of_the_prediction():
     rng = np.random.default_rng(3)
     model, (w_kq, w_pv) = model_and_heads("merged", 2, slow_growth, "real", rng)
     tokens = rng.integers(-4, 5, (6, 2)).astype(np.float32)  # exact in single precision
@@ -235,7 +235,7 @@ def test_precision_of_the_normalizer_is_that_of_the_prediction():
     np.testing.assert_allclose(model(tokens), expected[-1].real, rtol=RTOL)
 
 
-def test_integers_and_lists_are_numbers_too():
+def test_integers_and_lists_are_accepted():
     model = LinearAttention([[0, 0], [2, 0]], [[3, 0]])
     assert model.w_kq.dtype == jnp.float64
     tokens = [[1], [2], [3]]

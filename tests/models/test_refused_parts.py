@@ -1,4 +1,4 @@
-"""What layers, embeddings, read-outs and models refuse, in one line that says what, where and the mend."""
+"""Input that layers, embeddings, read-outs and models refuse, in one line that says what, where and the fix."""
 
 import re
 
@@ -119,7 +119,7 @@ REFUSED = {
     "heads that do not divide": (
         lambda: SoftmaxSelfAttention.gaussian(4, 3, key=KEY),
         ValueError,
-        "width 4 is no multiple of the 3 heads; give key_size and value_size",
+        "width 4 is not a multiple of 3 heads; give key_size and value_size",
     ),
     "stream of another width": (
         lambda: LINEAR(np.ones((2, 5, 4))),
@@ -277,7 +277,7 @@ REFUSED = {
     "pairs of complex numbers": (
         lambda: ComplexPairs(FirstBlock(2))(1j * np.ones((5, 2))),
         TypeError,
-        "complex128 already; use it alone",
+        "complex128; use it without ComplexPairs",
     ),
     # models
     "embedding of another width": (
@@ -338,7 +338,7 @@ REFUSED = {
     "loops of what is not looped": (
         lambda: SEQUENCE(np.ones((4, 2, 1)), loops=3),
         TypeError,
-        r"loops: a LinearSelfAttention is not looped; leave loops out or make it Looped\(layer, loops\)",
+        r"loops: a LinearSelfAttention is not looped; remove loops or make it Looped\(layer, loops\)",
     ),
     "loops of prompts": (lambda: PROMPT.predictions(X, Y, loops=3), TypeError, "is not looped"),
     # builders
@@ -410,6 +410,6 @@ KEYLESS = {
 
 
 @pytest.mark.parametrize("name", KEYLESS)
-def test_a_seed_in_the_place_of_a_key_is_refused(name):
+def test_a_seed_instead_of_a_key_is_refused(name):
     with pytest.raises(TypeError, match=r"^key must be a random key such as jax\.random\.key\(0\), got 0$"):
         KEYLESS[name](0)

@@ -1,4 +1,4 @@
-"""Whole models: what they see, what they predict, and that all ways to ask agree."""
+"""Sequence and prompt models: the tokens they depend on, their predictions, and the agreement of all calls."""
 
 import functools
 
@@ -91,7 +91,7 @@ def assert_close(actual, expected):
 
 
 @pytest.mark.parametrize("name", SEQUENCE)
-def test_predictions_use_the_tokens_before_them_and_no_others(name, compilations):
+def test_predictions_depend_on_previous_tokens_only(name, compilations):
     _, kind, out = SEQUENCE[name]
     model, tokens, other = (
         sequence_model(name),
@@ -231,7 +231,7 @@ def test_projected_prompts_and_dense_readouts():
         (token_transformer(3, 4, 1, 1, HORIZON, key=KEY), np.zeros((3, 0), int)),
     ],
 )
-def test_no_tokens_at_all_are_named_as_such(model, tokens):
+def test_contexts_without_tokens_are_refused(model, tokens):
     for ask in (model, model.predictions):
         with pytest.raises(ValueError, match=r"^tokens: a context needs at least 2 tokens, got none: shape"):
             ask(tokens)

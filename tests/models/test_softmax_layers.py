@@ -1,4 +1,4 @@
-"""Layers of softmax transformers against their definitions, token by token."""
+"""Layers of softmax transformers, compared with their definitions token by token."""
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,7 @@ def test_softmax_attention_is_the_definition(context, heads):
     assert np.any(single) == (context != "examples")
 
 
-def test_softmax_attention_survives_large_scores():
+def test_softmax_attention_is_finite_for_large_scores():
     rng = np.random.default_rng(1)
     layer, stream = attention(rng, 1), 1e3 * rng.normal(size=(4, 3))
     outputs = apply(layer, stream)
@@ -119,7 +119,7 @@ def test_layer_norm_is_the_definition():
     np.testing.assert_array_equal(LayerNorm(gain, bias)(np.ones((1, 2, 3))), np.tile(bias, (1, 2, 1)))
 
 
-def test_residual_and_norm_surround_a_layer():
+def test_residual_and_norm_around_a_layer():
     rng = np.random.default_rng(5)
     norm, inner, stream = LayerNorm(rng.normal(size=3)), attention(rng), rng.normal(size=(2, 5, 3))
     block = Residual(PreNorm(inner, norm))
@@ -169,7 +169,7 @@ def test_many_loops_compile_like_few():
     assert sizes[1] < sizes[0] + 20  # nothing but the count itself grows
 
 
-def test_drawn_weights_have_variance_one_over_fan_in():
+def test_random_weights_have_variance_one_over_fan_in():
     layer = SoftmaxSelfAttention.gaussian(24, 3, key=jax.random.key(2), output_gain=0.5)
     assert [getattr(layer, n).shape for n in NAMES] == [(3, 8, 24), (3, 8, 24), (3, 24, 8), (3, 8, 24)]
     mlp = MLP.gaussian((24, 30, 24), key=jax.random.key(3), output_gain=0.5)

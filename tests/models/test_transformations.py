@@ -1,4 +1,4 @@
-"""Models under jax: work linear in the horizon, jit, vmap, grad, and nothing compiled twice."""
+"""Models under jax: cost linear in the horizon, jit, vmap, grad, and no repeated compilation."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def inner(params):
 
 
 def work(jaxpr, times=1):
-    """Multiplications and the largest array of a computation, loops counted as often as they run."""
+    """Number of multiplications, including all iterations of loops, and the largest array of a computation."""
     operations, largest = 0, 0
     for equation in jaxpr.eqns:
         repeats = times * equation.params["length"] if equation.primitive.name == "scan" else times
@@ -61,7 +61,7 @@ def test_work_and_memory_grow_linearly_with_the_horizon(form):
         assert large / small < 2.01
 
 
-def test_the_account_of_work_sees_quadratic_work():
+def test_the_count_of_operations_detects_quadratic_work():
     def quadratic(x):
         return jnp.tril(x @ x.conj().T) @ x
 

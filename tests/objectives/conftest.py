@@ -1,4 +1,4 @@
-"""What the tests of objectives share."""
+"""Fixtures of the tests of objectives."""
 
 import contextlib
 
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_compilation():
-    """Nearly every test compiles for itself: let XLA spend less on it, what is computed stays the same."""
+    """Let XLA optimize less, since nearly every test compiles; results do not change."""
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", False)

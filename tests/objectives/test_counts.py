@@ -1,4 +1,4 @@
-"""Counts of surviving index tuples against a listing of their own, from the definition of the loss."""
+"""Counts of surviving index tuples, compared with an independent enumeration from the definition of the loss."""
 
 import itertools
 
@@ -71,7 +71,7 @@ def test_counts_equal_a_listing_of_all_index_tuples(term):
 
 
 @pytest.mark.parametrize("term", DIGITS)
-def test_polynomials_hold_far_beyond_where_they_were_fitted(term):
+def test_polynomials_are_valid_far_beyond_the_fit(term):
     table = counts(term)
     rng = np.random.default_rng(0)
     for n in rng.choice(2 ** DIGITS[term], 4, replace=False):
@@ -91,7 +91,7 @@ def test_counts_are_integers_for_all_partitions_and_labels(term, slots):
     assert table.table.min() >= 0
 
 
-def test_one_block_keeps_what_homogeneity_keeps():
+def test_one_block_is_consistent_with_homogeneity():
     """With all slots on one coordinate: |ŷ|² keeps the shifts with a zero sum, (i, i') free; Re x* ŷ likewise."""
     quadratic, cross = counts("quadratic"), counts("cross")
     everything = {slots: frozenset({frozenset(range(slots))}) for slots in (6, 4)}

@@ -1,4 +1,4 @@
-"""Diagonal weights: the loss written out by hand (zheng2024, section 4.1, and the facts that follow from it)."""
+"""Diagonal weights: the loss by explicit formulas (zheng2024, section 4.1, and its consequences)."""
 
 from math import fsum
 

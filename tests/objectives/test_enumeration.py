@@ -1,4 +1,4 @@
-"""The oracle itself against a listing in plain numpy, with quadrature rules and roots of its own."""
+"""Enumeration, compared with an independent enumeration in numpy with other quadrature rules and roots."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""ExactMoments against Enumeration, and Enumeration against a listing in plain numpy."""
+"""ExactMoments, compared with Enumeration."""
 
 import itertools
 from fractions import Fraction
@@ -73,7 +73,7 @@ def assert_same_loss(model, process, task, gradients=False):
 
 
 def from_atoms(atoms, weights):
-    """Moments of a law on the line with these atoms: any such list is possible, odd moments and all."""
+    """Moments of a law on the line with these atoms, including odd moments."""
     total = sum(weights)
     return Moments(
         [
@@ -207,7 +207,7 @@ def tasks(draw, largest):
     return NextToken(horizon, draw(st.lists(weight, min_size=horizon - 2, max_size=horizon - 2)))
 
 
-LARGEST_HORIZON = {1: 7, 2: 7, 3: 4}  # 12⁶ sequences per node of d = 3, T = 4 are what a test can wait for
+LARGEST_HORIZON = {1: 7, 2: 7, 3: 4}  # d = 3, T = 4 has 12⁶ sequences per node, the limit for a test
 
 
 @pytest.mark.slow

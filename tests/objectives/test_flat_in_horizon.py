@@ -1,4 +1,4 @@
-"""The horizon is data: it changes neither the computation nor the time to plan it."""
+"""The horizon changes neither the computation nor the time of planning."""
 
 import itertools
 import time
@@ -30,7 +30,7 @@ def objective(law, task, normalizer="t-1"):
 
 
 def shape(tree):
-    """Structure, static parts included, and the shapes of the arrays: what compiled code depends on."""
+    """The structure, including static parts, and the shapes of arrays, on which compiled code depends."""
     return jax.tree.structure(tree), [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)]
 
 
@@ -50,8 +50,8 @@ def test_plans_of_all_horizons_have_one_structure(name, normalizer):
         assert shape(objective(LAWS[name], NextToken.last(horizon), normalizer)) == last, horizon
 
 
-def test_what_cancels_is_left_out_at_every_horizon_and_scale():
-    """Coefficients that are zero by an identity between counts are zero, not the rounding of a long sum."""
+def test_cancelled_terms_are_exactly_zero_at_every_horizon_and_scale():
+    """Coefficients that are zero by an identity between counts are exactly zero."""
 
     def occurring(scale, horizon):
         prepared = objective(Gaussian(scale), NextToken(horizon), "t")
@@ -104,14 +104,14 @@ def test_nothing_is_compiled_for_another_horizon_scale_or_weight(build, compilat
             (Gaussian("1/3"), NextToken(10**9)),
         ]:
             losses.append(float(value_and_gradient(objective(law, task), second)[0]))
-            # the verb itself, outside of any jit
+            # the function, outside of jit
             again = population_loss(second, DiagonalUnitary(law, 3), task)
             assert float(again.value) == pytest.approx(losses[-1], rel=1e-12)
     assert len(set(losses)) == 4
     assert not made
 
 
-def test_a_long_sum_is_the_sum_of_its_parts():
+def test_long_sums_are_consistent_with_single_lengths():
     """The loss of a single length is e + f/(t−1) + g/(t−1)² once t ≥ 7: three of them give all up to T = 10⁶."""
     model, law = LinearAttention.gaussian(3, 0.3, key=KEY), Rademacher(1)
 
@@ -142,11 +142,11 @@ def test_planning_takes_less_than_half_a_second(horizon, law):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prepared))
 
 
-def test_a_million_million_tokens_have_a_finite_loss():
+def test_the_loss_of_1e12_tokens_is_finite():
     model = LinearAttention.gaussian(3, 0.3, key=KEY)
     per_length = [
         float(population_loss(model, DiagonalUnitary(Gaussian(1), 3), NextToken(horizon)).value) / horizon
         for horizon in (10**8, 10**12)
     ]
     assert np.isfinite(per_length).all()
-    assert per_length[1] == pytest.approx(per_length[0], rel=1e-5)  # what is left falls like ln T/T
+    assert per_length[1] == pytest.approx(per_length[0], rel=1e-5)  # the excess decreases like ln T/T

@@ -1,4 +1,4 @@
-"""Gradients of every engine against differences.
+"""Gradients of every engine, compared with differences.
 
 The loss is quadratic in every single weight matrix, so a central difference over *any* step is exact up to
 rounding of the two losses: no step size to tune, no tolerance for curvature.
@@ -73,7 +73,7 @@ def test_gradients_equal_central_differences(form, law, engine):
                 assert (up - down) / 2 == pytest.approx(expected, rel=1e-9, abs=1e-10 * largest)
 
 
-def test_the_gradient_vanishes_at_zero_weights_and_nowhere_else_by_accident():
+def test_the_gradient_is_zero_only_at_zero_weights():
     process = DiagonalUnitary(Gaussian(1), 2)
     zero = LinearAttention(np.zeros((4, 4)), np.zeros((2, 4)))
     for model, still in ((zero, True), (MODELS["merged"](), False)):
@@ -81,7 +81,7 @@ def test_the_gradient_vanishes_at_zero_weights_and_nowhere_else_by_accident():
         assert all(bool((slope == 0).all()) is still for slope in jax.tree.leaves(gradient))
 
 
-@pytest.mark.parametrize("count", [1, 37])  # 37 is no multiple of the batch
+@pytest.mark.parametrize("count", [1, 37])  # 37 is not a multiple of the batch
 def test_many_models_at_once(count):
     process = DiagonalUnitary(Sparse(1), 2)
     models = jax.vmap(lambda key: LinearAttention.gaussian(2, 0.5, key=key))(jax.random.split(KEY, count))

@@ -1,4 +1,4 @@
-"""The loss as a polynomial with rational coefficients, against full quadrature and against the moment plan."""
+"""The loss as a polynomial with rational coefficients, compared with full quadrature and the moment plan."""
 
 import json
 from fractions import Fraction
@@ -57,7 +57,7 @@ SCHEDULES = ((NextToken(12), "t-1"), (NextToken(5, {2: 1, 4: "1/3"}), "t"), (Nex
 
 
 @pytest.mark.parametrize("name", REFERENCE)
-def test_values_and_gradients_are_those_of_full_quadrature(name):
+def test_values_and_gradients_equal_full_quadrature(name):
     case = REFERENCE[name]
     kind = {
         "gaussian": Gaussian,
@@ -83,7 +83,7 @@ def test_values_and_gradients_are_those_of_full_quadrature(name):
     [(name, *SCHEDULES[n % 3]) for n, name in enumerate(LAWS)],
     ids=list(LAWS),
 )
-def test_value_gradient_and_curvature_are_those_of_the_moment_plan(name, task, normalizer):
+def test_value_gradient_and_curvature_equal_the_moment_plan(name, task, normalizer):
     process = DiagonalUnitary(LAWS[name], 2)
     exact, theta = loss_polynomial(process, task, normalizer), rationals(24)
     objective, model = ExactMoments().objective(process, task, normalizer), model_of(theta, 2, normalizer)
@@ -105,7 +105,7 @@ def test_value_gradient_and_curvature_are_those_of_the_moment_plan(name, task, n
 
 
 def test_derivatives_are_exact_differences():
-    """A polynomial of degree 4 is given by its values: central differences of several widths have no error."""
+    """For a polynomial of degree 4, combinations of central differences of several widths are exact."""
     exact = loss_polynomial(DiagonalUnitary(Gaussian(1), 1), NextToken(6))
     theta, slope = rationals(6), exact.gradient(rationals(6))
     for n in range(6):
@@ -137,7 +137,7 @@ def test_balls_enclose_exact_values():
         assert all(enclosure.contains(value) for enclosure, value in zip(row, values, strict=True))
 
 
-def test_scalings_leave_the_loss_as_it_is():
+def test_scalings_do_not_change_the_loss():
     for law, count in ((Gaussian(1), 1), (Sparse(1), 2)):
         exact = loss_polynomial(DiagonalUnitary(law, 2), NextToken(6))
         theta, scalings = rationals(24), exact.scalings()
@@ -153,7 +153,7 @@ def test_the_scaling_of_gaussian_tokens_is_that_of_the_two_matrices():
     assert exact.inert() == ()
 
 
-def test_of_one_hot_tokens_the_loss_does_not_see_the_weights_between_coordinates_of_w_kq():
+def test_with_one_hot_tokens_the_loss_is_independent_of_off_diagonal_w_kq():
     exact = loss_polynomial(DiagonalUnitary(Sparse(1), 2), NextToken(6))
     seen = np.arange(16).reshape(4, 4)[np.tile(np.eye(2, dtype=bool), (2, 2))]
     assert set(exact.inert()) == set(range(16)) - set(seen.tolist())

@@ -1,4 +1,4 @@
-"""MonteCarlo: unbiased, honest about its error, which falls like 1/√samples."""
+"""MonteCarlo: unbiased, with accurate standard errors that decrease like 1/√samples."""
 
 import equinox as eqx
 import jax
@@ -92,7 +92,7 @@ def test_error_falls_like_one_over_the_root_of_the_samples():
     assert slope == pytest.approx(-0.5, abs=5 * uncertainty)
 
 
-def test_standard_errors_are_honest():
+def test_standard_errors_are_accurate():
     process = DiagonalUnitary(Uniform(1), DIM)
     exact = float(population_loss(MODEL, process, TASK).value)
     repeats = 200
@@ -123,7 +123,7 @@ def test_seeds_differ_and_repeat():
 
 
 class Numbered(eqx.Module):
-    """Sequences whose first token is their number in the batch, for seeing which of them are counted."""
+    """Sequences whose first token is their number in the batch, which shows which of them are used."""
 
     def sample(self, key, horizon, batch):
         tokens = jnp.zeros((batch, horizon, 1)).at[:, 2, 0].set(jnp.arange(batch, dtype=float))
@@ -131,7 +131,7 @@ class Numbered(eqx.Module):
 
 
 @pytest.mark.parametrize("samples, batch", [(10, 4), (8, 4), (3, 4), (9, 1), (7, 100)])
-def test_exactly_the_samples_asked_for_are_averaged(samples, batch):
+def test_exactly_the_given_number_of_samples_is_averaged(samples, batch):
     model = LinearAttention(np.zeros((2, 2)), np.zeros((1, 2)))  # predicts 0, so the loss is ½|x_3|²
     used = min(batch, samples)
     losses = np.array([(n % used) ** 2 / 2 for n in range(samples)])
@@ -149,7 +149,7 @@ def test_a_sample_that_does_not_fill_its_batches_is_unbiased():
 
 
 class Repeater:
-    """Any object with `predictions` is a model: this one repeats the last token, and can change."""
+    """A mutable object with `predictions`, which repeats the last token."""
 
     factor = 1.0
 
@@ -158,7 +158,7 @@ class Repeater:
 
 
 class Unhashable:
-    """A process that is not a value: it can be sampled all the same."""
+    """A process that is not hashable but can be sampled."""
 
     __hash__ = None
     scale = 1.0
@@ -167,7 +167,7 @@ class Unhashable:
         return self.scale * jnp.ones((batch, horizon, 2))
 
 
-def test_any_model_and_process_are_taken_as_they_are_now():
+def test_mutable_models_and_processes_are_not_cached():
     model, process = Repeater(), Unhashable()
     for factor in (1.0, 0.5):
         model.factor = factor

@@ -13,7 +13,7 @@ STIRLING = {4: [1, 7, 6, 1], 6: [1, 31, 90, 65, 15, 1]}
 
 
 def labels(partition):
-    """Which block every element lies in."""
+    """The block of every element."""
     size = sum(len(block) for block in partition)
     blocks = sorted(partition, key=min)
     return [next(n for n, block in enumerate(blocks) if element in block) for element in range(size)]
@@ -84,7 +84,7 @@ def test_sums_over_distinct_coordinates_are_free_sums_with_moebius_signs(slots):
 
 
 def test_distinct_coordinates_beyond_the_dimension_sum_to_zero():
-    """With more blocks than coordinates nothing is distinct, and the free sums must cancel."""
+    """With more blocks than coordinates there are no distinct coordinates, and the free sums must cancel."""
     dim, singles = 2, frozenset(frozenset({k}) for k in range(4))
     free = sum(moebius(singles, coarse) * dim ** len(coarse) for coarse in set_partitions(4))
     assert free == prod(dim - k for k in range(4)) == 0

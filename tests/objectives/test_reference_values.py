@@ -1,4 +1,4 @@
-"""Loss and gradients computed by full quadrature outside this library, kept in tests/data."""
+"""Loss and gradients, compared with full quadrature by another program, in tests/data."""
 
 import json
 from pathlib import Path
@@ -44,5 +44,5 @@ def test_loss_and_gradients(name, engine):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
 
-def test_every_case_is_distinct_and_none_is_missing():
+def test_cases_are_distinct_and_complete():
     assert len(CASES) == len(json.loads(REFERENCE.read_text())) >= 8

@@ -1,4 +1,4 @@
-"""What the engines refuse: one line that says what, where and the mend, and names the engine that can."""
+"""Input that engines refuse: one line that says what, where and the fix, and the engine that supports it."""
 
 import os
 import re
@@ -46,22 +46,22 @@ def refusal(error, function):
 def test_models_other_than_linear_attention(engine):
     message = refusal(TypeError, lambda: population_loss(Repeat(), PROCESS, TASK, engine))
     assert re.fullmatch(
-        rf"{type(engine).__name__} treats linear attention only, not Repeat; use MonteCarlo", message
+        rf"{type(engine).__name__} supports linear attention only, not Repeat; use MonteCarlo", message
     )
     assert np.isfinite(float(population_loss(Repeat(), PROCESS, TASK, MonteCarlo(10)).value))  # it can
 
 
-TREATED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression, not NextToken on OtherProcess"
+SUPPORTED = "NextToken on DiagonalUnitary, and FewShot on LinearRegression, not NextToken on OtherProcess"
 
 
 @pytest.mark.parametrize(
-    ("engine", "treated"),
-    [(ExactMoments(), TREATED), (Enumeration(), "DiagonalUnitary only, not OtherProcess")],
+    ("engine", "supported"),
+    [(ExactMoments(), SUPPORTED), (Enumeration(), "DiagonalUnitary only, not OtherProcess")],
     ids=["exact", "enumeration"],
 )
-def test_processes_that_an_engine_does_not_treat(engine, treated):
+def test_processes_that_an_engine_does_not_support(engine, supported):
     message = refusal(TypeError, lambda: population_loss(MODEL, OtherProcess(), TASK, engine))
-    assert message == f"{type(engine).__name__} treats {treated}; use MonteCarlo"
+    assert message == f"{type(engine).__name__} supports {supported}; use MonteCarlo"
     assert np.isfinite(float(population_loss(MODEL, OtherProcess(), TASK, MonteCarlo(10)).value))
 
 
@@ -92,7 +92,7 @@ def test_laws_without_the_moments(df, order):
     named = int(re.match(r"E x\^(\d+) does not exist for StudentT\(df=\d+, scale=1\)", message)[1])
     assert named >= df and "take df > 6" in message
     assert refusal(MomentError, lambda: population_loss(MODEL, process, TASK, Enumeration()))
-    # a finite sample would have a mean, whatever the law: an answer to a question that has none
+    # a finite sample has a finite mean even if the expectation is infinite
     assert refusal(MomentError, lambda: population_loss(MODEL, process, TASK, MonteCarlo(10)))
 
 
@@ -160,11 +160,11 @@ def test_32_bit_mode():
         timeout=300,
     )
     default, exact, enumeration, sampled, precise = run.stdout.splitlines()
-    mend = r"needs 64-bit precision, .*jax\.config\.update\('jax_enable_x64', True\).*JAX_ENABLE_X64=1"
+    fix = r"needs 64-bit precision, .*jax\.config\.update\('jax_enable_x64', True\).*JAX_ENABLE_X64=1"
     assert default == exact
-    assert re.match(f"ExactMoments {mend}", exact)
-    assert re.match(f"Enumeration {mend}", enumeration)
-    assert re.match(f"MonteCarlo\\(precision='float64'\\) {mend}", precise)
+    assert re.match(f"ExactMoments {fix}", exact)
+    assert re.match(f"Enumeration {fix}", enumeration)
+    assert re.match(f"MonteCarlo\\(precision='float64'\\) {fix}", precise)
     expected = float(population_loss(MODEL, PROCESS, TASK).value)
     assert float(sampled) == pytest.approx(expected, rel=0.5)  # a thousand samples: the order of magnitude
 

@@ -1,4 +1,4 @@
-"""Models whose sampled loss on a process cannot be computed are refused before anything is drawn."""
+"""Models whose sampled loss on a process cannot be computed are refused before sampling."""
 
 import jax
 import pytest
@@ -40,7 +40,7 @@ KEY = named_key(0, "models")
 ENGINE = MonteCarlo(samples=20, batch=20)
 
 
-def test_sequences_and_prompts_are_told_apart():
+def test_sequences_and_prompts_are_distinguished():
     with pytest.raises(TypeError, match=r"LinearRegression draws prompts; use prompt_linear_transformer"):
         population_loss(linear_transformer(2, 1, key=KEY), LinearRegression(2), FewShot(3), ENGINE)
     with pytest.raises(TypeError, match=r"DiagonalUnitary draws sequences; use linear_transformer"):
@@ -71,7 +71,7 @@ def test_positions_for_the_shortest_task_are_enough():
     assert population_loss(model, LinearRegression(2), FewShot(1), ENGINE).value > 0
 
 
-def test_models_of_their_own_kind_are_named_with_what_they_do_not_read():
+def test_custom_models_are_refused_for_data_that_they_do_not_read():
     with pytest.raises(
         ValueError, match=r"^model: LinearAttention does not read what RotationAR draws: .* \(…, t, 3\)"
     ):

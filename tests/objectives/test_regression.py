@@ -1,4 +1,4 @@
-"""The exact loss of one layer on regression prompts, against its definition on quadrature nodes, samples and closed forms."""
+"""The exact loss of one layer on regression prompts, compared with quadrature, samples and closed forms."""
 
 from functools import partial
 from itertools import product
@@ -59,7 +59,7 @@ def test_it_is_the_mean_over_samples(name, context, heads):
     process, task = PROCESSES[name], FewShot(3, {1: 1, 3: 2})
     one = model(process.dim, heads, context, "t")
     sampled = population_loss(one, process, task, MonteCarlo(60_000, seed=1, batch=20_000))
-    # the loss has heavy tails; five standard errors leave a right one in peace
+    # the loss has heavy tails: five standard errors
     assert abs(exact(one, process, task) - float(sampled.value)) < 5 * float(sampled.standard_error)
 
 
@@ -88,7 +88,7 @@ def test_it_is_the_definition_in_one_dimension(context, sign):
     assert exact(one, process, FewShot(1)) == pytest.approx(by_quadrature(one, 1, 0.7), rel=1e-11)
 
 
-def test_more_examples_cost_nothing_and_count_as_they_should():
+def test_the_loss_for_many_examples_is_fast_and_correct():
     # at the same weights, 1/ρ = 1/N: the loss is a polynomial of degree 1 in 1/N for tokens that the query does not join
     one, process = model(3), LinearRegression(3, noise=0.5)
     losses = [exact(one, process, FewShot(n)) for n in (1, 2, 4, 10**6)]
@@ -133,7 +133,7 @@ def test_flows_end_at_the_preconditioner_of_ahn2023():
     step = -np.asarray(layer.w_pv[0, -1, -1] * layer.w_kq[0, :2, :2])
     expected = ahn2023.one_layer_preconditioner(SIGMA, 6)
 
-    # the flow rests where the gradient is 1e-8 of its scale
+    # the flow stops at a gradient of 1e-8 of its scale
     np.testing.assert_allclose(step, expected, rtol=1e-6)
 
 
@@ -175,7 +175,7 @@ def test_gradients_are_those_of_finite_differences():
     ],
     ids=["dim", "law", "sparsity", "nodes", "layers"],
 )
-def test_what_it_cannot_treat_is_refused(make, process, error, words):
+def test_unsupported_settings_are_refused(make, process, error, words):
     with pytest.raises(error, match=words) as caught:
         population_loss(make(), process, FewShot(4))
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Losses of samples against loops over their definitions."""
+"""Losses of samples, compared with loops over their definitions."""
 
 import equinox as eqx
 import jax
@@ -22,7 +22,7 @@ T, N = 6, 3
 
 
 class Extrapolation(eqx.Module):
-    """ŷ_t = 2x_t − x_{t−1}: it sees order and place of the tokens."""
+    """ŷ_t = 2x_t − x_{t−1}, which depends on the order of the tokens."""
 
     def predictions(self, tokens):
         return 2 * tokens[..., 1:, :] - tokens[..., :-1, :]
@@ -112,7 +112,7 @@ def test_logits_far_from_zero_stay_finite():
         ("ar", NextToken(T), "must have a sampler"),
     ],
 )
-def test_what_does_not_go_together_speaks(process, task, message):
+def test_tasks_that_do_not_fit_are_refused(process, task, message):
     with pytest.raises(TypeError, match=message):
         check_task(process, task)
 
@@ -131,10 +131,10 @@ class LabelColumn(eqx.Module):
         return x[..., -1, :1]
 
 
-def test_predictions_of_another_shape_speak():
+def test_predictions_of_another_shape_are_refused():
     tokens = OrthogonalAR(Gaussian(1.0), 2).sample(KEY, T, 5)
-    with pytest.raises(ValueError, match=r"shape \(5, 4, 1\), what they predict has \(5, 4, 2\)"):
+    with pytest.raises(ValueError, match=r"shape \(5, 4, 1\), their targets have \(5, 4, 2\)"):
         sample_losses(FirstEntry(), tokens, NextToken(T))
     prompts = LinearRegression(2).sample(KEY, N, 5)
-    with pytest.raises(ValueError, match=r"shape \(5, 1\), what they predict has \(5,\)"):
+    with pytest.raises(ValueError, match=r"shape \(5, 1\), their targets have \(5,\)"):
         sample_losses(LabelColumn(), prompts, FewShot(N))

@@ -1,4 +1,4 @@
-"""What the loss may not depend on, and how it must."""
+"""Symmetries and homogeneity of the loss."""
 
 import itertools
 
@@ -60,7 +60,7 @@ def loss(law, w_kq, w_pv, task=TASK, normalizer="t-1", dim=DIM):
 
 
 def carried(matrix, w_kq, w_pv):
-    """Weights that do on M x what the given ones do on x, for an orthogonal M."""
+    """Weights transformed by an orthogonal M, equivalent on M x to the given weights on x."""
     both = np.kron(np.eye(2), matrix)
     return both @ w_kq @ both.T, matrix @ w_pv @ both.T
 
@@ -100,7 +100,7 @@ def test_flipped_signs_of_a_law_that_is_not_even():
     "law", [Gaussian(1), SKEWED, Constant([1.0, -0.5, 2.0, 0.25])], ids=lambda x: x.describe()
 )
 def test_conjugate_weights(law):
-    """Tokens and their conjugates have one law: x_1 is real and λ as likely as its conjugate."""
+    """Tokens and their conjugates have the same law, since x_1 is real and λ and its conjugate have the same law."""
     w_kq, w_pv = random_weights()
     assert loss(law, w_kq.conj(), w_pv.conj()) == pytest.approx(loss(law, w_kq, w_pv), rel=RTOL)
     assert loss(law, w_kq.conj(), w_pv) != pytest.approx(loss(law, w_kq, w_pv), rel=0.01)
@@ -195,8 +195,8 @@ def test_weights_of_context_lengths_add_up(normalizer):
 
 
 @pytest.mark.parametrize("law", [SKEWED, Gaussian(0.9), Uniform(1)], ids=lambda x: x.describe())
-def test_coordinates_that_no_weight_touches_add_their_own_loss(law):
-    """Independent coordinates: in dimension 7, weights on the first three cost what they cost in dimension 3."""
+def test_coordinates_without_weights_add_their_own_loss(law):
+    """Independent coordinates: in dimension 7, weights on the first three give the same loss as in dimension 3."""
     small, large = 3, 7
     w_kq, w_pv = random_weights(dim=small)
     grown_kq, grown_pv = np.zeros((2, large, 2, large), complex), np.zeros((large, 2, large), complex)
@@ -208,8 +208,8 @@ def test_coordinates_that_no_weight_touches_add_their_own_loss(law):
 
 
 @pytest.mark.parametrize("law", [Gaussian(0.7), Constant(1.5)], ids=lambda x: x.describe())
-def test_a_law_given_in_two_ways_has_one_loss(law):
-    """The exchangeable and the coordinate-by-coordinate plan are two ways to one number."""
+def test_equal_laws_in_two_forms_have_equal_losses(law):
+    """The exchangeable and the coordinate-by-coordinate plan give the same loss."""
     weights = random_weights()
     moments = [law.moment(n) for n in range(7)]
     assert loss(Moments(moments), *weights) == pytest.approx(loss(law, *weights), rel=RTOL)

@@ -1,4 +1,4 @@
-"""Engines under jit, grad and vmap: first use inside a trace, and nothing compiled twice."""
+"""Engines under jit, grad and vmap: first use inside a trace, and no repeated compilation."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def loss(law, engine):
 
 
 def forget():
-    """As in a new process: nothing is planned."""
+    """Clear the caches of plans, as in a new process."""
     for cache in (exact.exact_objective, enumeration.enumerated_objective, plan._intervals, counts):
         cache.cache_clear()
 
@@ -48,7 +48,7 @@ FIRST_USES = {
 
 @pytest.mark.parametrize("first", FIRST_USES)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_first_use_inside_a_trace_leaves_no_tracer_behind(engine, first):
+def test_a_first_use_inside_a_trace_caches_no_tracer(engine, first):
     value = loss("exchangeable", engine)
     expected = float(value(MODEL))
     forget()
@@ -69,7 +69,7 @@ def test_a_first_use_inside_a_trace_with_unequal_coordinates(engine):
     assert all(bool(jnp.isfinite(slope).all()) for slope in jax.tree.leaves(gradient))
 
 
-def test_the_caches_hold_plain_arrays_after_a_traced_use():
+def test_caches_contain_no_tracers_after_a_traced_use():
     forget()
     jax.jit(loss("exchangeable", "exact"))(MODEL)
     jax.jit(loss("exchangeable", "enumeration"))(MODEL)

@@ -1,4 +1,4 @@
-"""Kinds of a file that a specification or a command names."""
+"""Kinds in files that a specification or a command lists."""
 
 import json
 
@@ -32,7 +32,7 @@ class Law(IdenticalLaw):
 FLOW = {"dim": 1, "horizon": 4, "init": {"kind": "diagonal", "a": 0.5, "b": 0.3}}
 
 
-def test_a_specification_names_its_files_beside_itself(tmp_path):
+def test_paths_of_plugins_are_relative_to_the_specification(tmp_path):
     (tmp_path / "mine.py").write_text(LAW.format(name="beside"))
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps({**FLOW, "plugins": ["mine.py"], "law": {"kind": "beside", "scale": 2}}))
@@ -42,7 +42,7 @@ def test_a_specification_names_its_files_beside_itself(tmp_path):
     assert again == read and again.plugins == (tmp_path / "mine.py",)
 
 
-def test_a_command_names_a_file_and_its_specification_records_it(tmp_path, capsys, monkeypatch):
+def test_plugins_of_a_command_are_recorded_in_its_specification(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("mesascope.specs._plugins._given", [])
     (tmp_path / "mine.py").write_text(LAW.format(name="named"))
     assert main(["kinds", "law", "--json", "--plugin", str(tmp_path / "mine.py")]) == 0
@@ -59,14 +59,14 @@ def test_a_command_names_a_file_and_its_specification_records_it(tmp_path, capsy
         (LAW.format(name="gaussian"), r"the law 'gaussian' is Gaussian; choose another name"),
     ],
 )
-def test_files_that_cannot_be_used_are_told(tmp_path, source, told):
+def test_unusable_files_are_refused(tmp_path, source, told):
     if source is not None:
         (tmp_path / "mine.py").write_text(source)
     with pytest.raises(SpecError, match=told):
         parse_spec({**FLOW, "plugins": [str(tmp_path / "mine.py")], "law": "gaussian"}, FlowSpec)
 
 
-def test_a_class_without_its_decorator_says_what_is_missing():
+def test_a_class_without_decorator_gives_an_error_with_the_fix():
     from mesascope.processes import SequenceProcess
 
     class Undecorated(SequenceProcess):

@@ -1,4 +1,4 @@
-"""A package that is not mesascope's has the rights of its own kinds: nothing else is edited for it."""
+"""Kinds of an external package are used like those of mesascope, without changes elsewhere."""
 
 import json
 import os
@@ -15,7 +15,7 @@ HALVING = "import numpy as np\ndef halve_the_last(tokens): return 0.5 * np.asarr
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder with the package as an installation leaves it, and an environment that finds it."""
+    """A folder with the installed package, and an environment in which it is found."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(OUTSIDE, folder / "outside", ignore=shutil.ignore_patterns("__pycache__"))
     about = folder / "outside-1.0.dist-info"
@@ -79,7 +79,7 @@ def test_a_process_and_a_layer_are_trained_and_identified(command, tmp_path):
     assert {entry["learner"] for entry in found["ranking"]} == {"last-times", "zero"}
 
 
-def test_a_learner_is_named(command):
+def test_a_learner_is_identified(command):
     asked = {
         "model": {"kind": "function", "name": "models_of_others:halve_the_last"},
         "process": {"kind": "sinusoids", "dim": 2},

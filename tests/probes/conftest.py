@@ -1,4 +1,4 @@
-"""Data and models that the tests of probes share."""
+"""Data and models of the tests of probes."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from mesascope.probes._problems import draw_problems
 
 @pytest.fixture
 def sequences():
-    """Real sequences with noise: every learner answers differently."""
+    """Real sequences with noise, on which all learners differ."""
     process = ms.LinearAR.contracting(ms.Gaussian(1.0), 3, 0.3, 0.9, noise=0.3)
     return draw_problems(process, ms.NextToken(10), 200, named_key(0, "tests", "sequences"))
 

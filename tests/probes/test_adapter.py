@@ -1,4 +1,4 @@
-"""Models of every make answer alike; what does not answer as a function should is refused."""
+"""Models of all libraries have one interface; models that are not functions of the context are refused."""
 
 import subprocess
 import sys
@@ -29,20 +29,20 @@ def test_a_function_of_jax_answers_like_one_of_numpy(sequences, one_step):
     )
 
 
-def test_a_model_of_ours_answers_in_one_pass_what_it_answers_one_by_one(complex_sequences):
+def test_one_pass_and_single_calls_of_a_sequence_model_agree(complex_sequences):
     model = ms.LinearAttention.gaussian(3, 0.3, key=jax.random.key(0))
     one_by_one = answers(lambda contexts: model(contexts), complex_sequences)
     np.testing.assert_allclose(answers(model, complex_sequences), one_by_one, rtol=1e-10, atol=1e-13)
 
 
-def test_a_model_of_prompts_answers_in_one_pass_what_it_answers_one_by_one(prompts):
+def test_one_pass_and_single_calls_of_a_prompt_model_agree(prompts):
     model = ms.prompt_linear_transformer(3, 1, scale=0.3, key=jax.random.key(0))
     one_by_one = answers(lambda x, y: model(x, y), prompts)
     np.testing.assert_allclose(answers(model, prompts), one_by_one, rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_a_torch_module_in_half_precision_is_asked_in_it(sequences, one_step, dtype):
+def test_torch_modules_in_half_precision_get_half_precision(sequences, one_step, dtype):
     torch = pytest.importorskip("torch")
     module = torch.nn.Linear(3, 3, bias=False).to(getattr(torch, dtype))
     seen = []
@@ -124,7 +124,7 @@ def test_a_causal_model_in_the_style_of_hugging_face_reads_embedded_tokens(seque
     np.testing.assert_allclose(function(contexts), -2 * contexts.sum(1), rtol=1e-12)
 
 
-def test_torch_is_not_imported_for_others():
+def test_torch_is_imported_only_for_its_models():
     code = (
         "import sys, numpy as np; from mesascope.probes import as_callable; "
         "as_callable(lambda c: c[:, -1])(np.ones((2, 3, 4))); assert 'torch' not in sys.modules"
@@ -157,13 +157,13 @@ def _wrong_from_one(contexts):
         (lambda c: np.full(c[:, -1].shape, "a"), TypeError, "must answer with numbers"),
     ],
 )
-def test_what_is_no_function_of_contexts_is_refused(model, kind, said, sequences):
+def test_models_that_are_not_functions_of_contexts_are_refused(model, kind, said, sequences):
     with pytest.raises(kind, match=said):
         answers(model, sequences)
 
 
 def test_a_readout_needs_an_embedding():
-    with pytest.raises(TypeError, match="readout: belongs to a model with embed"):
+    with pytest.raises(TypeError, match="readout: is used only with embed"):
         as_callable(lambda c: c, readout=lambda c: c)
 
 
@@ -186,6 +186,6 @@ def test_functions_are_found_by_name():
         ("no_such_package.part:f", ModuleNotFoundError, "needs the package 'no_such_package'"),
     ],
 )
-def test_names_that_lead_nowhere_say_what_to_do(name, kind, said):
+def test_wrong_names_are_refused_with_the_fix(name, kind, said):
     with pytest.raises(kind, match=said):
         import_callable(name)

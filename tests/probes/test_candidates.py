@@ -1,4 +1,4 @@
-"""How candidates are judged: quantiles of distances drawn again, and comparisons that hold together."""
+"""Comparison of candidates: quantiles of resampled distances, and simultaneous comparisons."""
 
 import numpy as np
 import pytest
@@ -31,8 +31,8 @@ def test_one_is_further_only_if_it_is_more_than_twice_as_far_with_confidence():
     assert not _judgement(base, np.full(1000, 1.99)).further(0, 0.5).any()
 
 
-def test_equally_far_learners_are_seldom_told_apart():
-    """Two with errors of one size and independent signs, 200 times: at level 0.95 in at most a few."""
+def test_equally_distant_learners_are_rarely_distinguished():
+    """Two learners with errors of equal size and independent signs, 200 times: few are distinguished at level 0.95."""
     rng = np.random.default_rng(0)
     told = 0
     for _ in range(200):

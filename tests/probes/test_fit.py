@@ -1,4 +1,4 @@
-"""Hyperparameters are found again from answers, with noise and without, on one set of problems and on several."""
+"""Hyperparameters are recovered from predictions, with and without noise, on one and on several sets of problems."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def _evidence(learner, problems, noise):
 
 @pytest.mark.parametrize("learner", [GradientDescent(0.4), GradientDescent(0.2, 7), Ridge(0.7)])
 @pytest.mark.parametrize("data", ["sequences", "complex_sequences", "prompts"])
-def test_hyperparameters_are_found_again(learner, data, request):
+def test_hyperparameters_are_recovered(learner, data, request):
     family, problems = known_families()[learner.name], request.getfixturevalue(data)
     clean, blurred = (_evidence(learner, problems, noise) for noise in (0.0, 1e-3))
     exact, noisy = family.fit([clean]), family.fit([blurred])
@@ -48,12 +48,12 @@ def test_several_sets_of_problems_are_fitted_together(sequences, prompts):
     assert 0.1 < float(known_families()["ridge"].fit(torn).learner.penalty) < 10
 
 
-def test_a_model_that_answers_nothing_is_fitted_without_error(sequences):
+def test_a_model_that_predicts_zero_can_be_fitted(sequences):
     silent = Evidence(sequences, np.zeros(sequences.targets.shape))
     assert known_families()["gradient-descent"].fit([silent]).cost < 1
 
 
-def test_no_task_counts_more_than_ten_median_ones(sequences):
+def test_no_task_counts_more_than_ten_medians(sequences):
     answers = _evidence(Ridge(1.0), sequences, 0.0).answers
     answers[3] *= 1e6
     weights = Evidence(sequences, answers).weights

@@ -1,4 +1,4 @@
-"""`identify` names what is known: planted learners, limits of zheng2024, layers that solve ridge regression."""
+"""`identify` on known cases: planted learners, limits of zheng2024, layers that solve ridge regression."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def test_the_full_one_limit_is_preconditioned_and_no_plain_step():
     assert answer.entry("gradient-descent").distance > 10 * answer.ranking[0].distance
 
 
-def test_the_one_hot_limit_is_one_step_that_its_own_data_do_not_tell_from_least_squares():
+def test_the_one_hot_limit_is_one_step_equal_to_least_squares_on_its_data():
     process, task = ms.DiagonalUnitary(ms.Sparse(2.0), 3), ms.NextToken(12)
     model = ms.LinearAttention.diagonal(3, 0.5, 0.5)  # a b = 1/c²
     alone = identify(model, process, task, tasks=400, learners=LINEAR, search=False)
@@ -63,7 +63,7 @@ def test_the_one_hot_limit_is_one_step_that_its_own_data_do_not_tell_from_least_
 
 
 def test_signed_diagonal_limits_are_the_same_algorithm_up_to_signs():
-    """Signs that all agree leave no trace; others flip how coordinates act on each other, which behaviour shows."""
+    """Equal signs have no effect; different signs change the sign of interactions of coordinates."""
     process, task, step = ms.DiagonalUnitary(ms.Gaussian(1.0), 3), ms.NextToken(12), 0.2
     for signs in ([1, 1, 1], [-1, -1, -1], [1, -1, 1], [-1, -1, 1]):
         matrix = np.diag(np.sqrt(step) * np.array(signs, float))
@@ -108,8 +108,8 @@ def test_a_mesa_layer_is_ridge_regression():
     assert set(answer.ranking[0].contains) == {"recursive-least-squares", "posterior-mean"}
 
 
-def test_what_their_own_data_cannot_tell_apart_the_search_does():
-    """One-hot tokens never show the entries of a preconditioner off its diagonal: on them it is a plain step."""
+def test_the_search_distinguishes_what_the_data_of_the_process_do_not():
+    """One-hot tokens do not depend on off-diagonal entries of a preconditioner: for them it is a plain step."""
     process, task = ms.DiagonalUnitary(ms.Sparse(1.0), 3), ms.NextToken(12)
     truth = learners.PreconditionedGradientDescent(0.2 * np.eye(3) + 0.1)
 
@@ -128,11 +128,11 @@ def test_what_their_own_data_cannot_tell_apart_the_search_does():
     (separation,) = answer.separated_by
     assert separation.distances["gradient-descent"] > 0.1
     assert separation.distances[truth.name] < 1e-12
-    assert any("gradient-descent were asked apart on" in reason for reason in answer.reasons)
+    assert any("gradient-descent were compared on" in reason for reason in answer.reasons)
 
 
-def test_where_a_model_breaks_down_nothing_is_decided():
-    """A model that knows no tokens but ±e_j cannot be asked what tells candidates apart."""
+def test_nothing_is_decided_on_data_where_a_model_fails():
+    """A model that accepts only tokens ±e_j cannot be evaluated on data that distinguish candidates."""
     process, task = ms.DiagonalUnitary(ms.Sparse(1.0), 3), ms.NextToken(12)
     step = learners.GradientDescent(1.0)
 
@@ -197,7 +197,7 @@ def test_a_trained_mesa_layer_is_ridge_regression():
     assert {"recursive-least-squares", "posterior-mean"} <= set(answer.ranking[0].contains)
 
 
-def test_a_torch_module_is_found_to_do_what_its_twin_does():
+def test_a_torch_module_and_its_numpy_version_have_the_same_result():
     torch = pytest.importorskip("torch")
 
     class Step(torch.nn.Module):
@@ -260,8 +260,8 @@ def test_in_one_dimension_several_steps_are_no_preconditioner():
     assert answer.ranking[0].contains == ()
 
 
-def test_what_holds_on_its_data_only_is_said():
-    """A model that gives up where tokens are large is ridge regression on its own data alone."""
+def test_deviations_on_other_data_are_reported():
+    """A model that fails for large tokens is ridge regression only on the data of the process."""
 
     def model(contexts):
         x, y, query = contexts[:, :-1], contexts[:, 1:], contexts[:, -1]
@@ -276,7 +276,7 @@ def test_what_holds_on_its_data_only_is_said():
     assert not any("something else" in reason for reason in exact.reasons)
 
 
-def test_a_model_that_is_no_learner_is_none():
+def test_a_model_that_is_not_a_learner_is_not_identified():
     answer = identify(
         lambda c: np.sin(3 * c[:, -1]) + c[:, 0] ** 2, PROCESS, TASK, tasks=200, learners=LINEAR
     )
@@ -308,7 +308,7 @@ def test_the_answer_is_the_same_every_time_and_prints_a_table():
         (
             {"tasks": 9000, "level": 0.999},
             ValueError,
-            "level must be at most 0.99, which 1000 resamples can tell",
+            "level must be at most 0.99, the limit for 1000 resamples",
         ),
         ({"tolerance": 0}, ValueError, "tolerance must lie strictly between 0 and 1"),
         ({"learners": ["rigde"]}, ValueError, "no learner 'rigde'; did you mean 'ridge'"),
@@ -316,6 +316,6 @@ def test_the_answer_is_the_same_every_time_and_prints_a_table():
         ({"tasks": 2.5}, TypeError, "tasks must be an integer"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings, kind, said):
+def test_invalid_settings_are_refused(settings, kind, said):
     with pytest.raises(kind, match=said):
         identify(as_model(learners.Zero()), PROCESS, TASK, **settings)

@@ -1,4 +1,4 @@
-"""Metrics against their definitions in NumPy; their intervals hold what they should as often as they say."""
+"""Metrics, compared with their definitions in NumPy, and the coverage of their intervals."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def _pair(problems):
     return f, 0.8 * f + 0.1 * rng.normal(size=f.shape)
 
 
-def test_distance_is_that_of_its_definition(prompts):
+def test_distance_equals_its_definition(prompts):
     f, g = _pair(prompts)
     found = prediction_distance(f, g, prompts)
     assert found.pooled.value == pytest.approx(((f - g) ** 2).sum() / (f**2).sum(), rel=1e-12)
@@ -34,19 +34,19 @@ def test_distance_is_that_of_its_definition(prompts):
     assert found.pooled.low < found.pooled.value < found.pooled.high
 
 
-def test_zero_is_at_distance_one_and_a_model_at_none_from_itself(prompts):
+def test_distances_of_zero_and_of_the_model_itself(prompts):
     f, _ = _pair(prompts)
     assert prediction_distance(f, 0 * f, prompts).pooled.value == 1
     assert prediction_distance(f, f, prompts).pooled == (0, 0, 0)
 
 
-def test_r_squared_is_that_of_its_definition(prompts):
+def test_r_squared_equals_its_definition(prompts):
     f, g = _pair(prompts)
     wanted = 1 - ((f - g) ** 2).sum() / ((f - f.mean(0)) ** 2).sum()
     assert r_squared(f, g, prompts).pooled.value == pytest.approx(wanted, rel=1e-12)
 
 
-def test_cosine_ignores_length_and_sees_direction(prompts):
+def test_cosine_depends_on_direction_only(prompts):
     f, g = _pair(prompts)
     assert cosine(f, 3 * f, prompts).pooled.value == pytest.approx(1, abs=1e-12)
     assert cosine(f, -f, prompts).pooled.value == pytest.approx(-1, abs=1e-12)
@@ -69,7 +69,7 @@ def test_similarity_of_errors_is_the_mean_cosine_of_residuals(prompts):
     assert error_similarity(f, g, prompts).pooled.value == pytest.approx(wanted.mean(), rel=1e-12)
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say():
+def test_intervals_have_their_nominal_coverage():
     """A ratio of means of 200 normal tasks, 400 times: the count is binomial, four standard errors are 4 %."""
     rng, held = np.random.default_rng(0), 0
     for repeat in range(400):
@@ -117,9 +117,9 @@ def test_functions_in_single_precision_take_larger_steps(sequences, one_step):
 
 
 @pytest.mark.parametrize("n", [0, -1, 10, 1.5])
-def test_sensitivities_and_weights_need_examples_that_there_are(sequences, one_step, n):
+def test_sensitivities_and_weights_check_the_number_of_examples(sequences, one_step, n):
     for measure in (sensitivities, implicit_weights):
-        with pytest.raises((ValueError, TypeError), match=r"n: must lie in 1 … 8,|n must be"):
+        with pytest.raises((ValueError, TypeError), match=r"n: must be in 1 … 8,|n must be"):
             measure(one_step, sequences, n)
 
 
@@ -155,7 +155,7 @@ def test_implicit_weights_of_a_linear_answer_are_its_matrix(prompts):
     np.testing.assert_allclose(
         found[:, 0], np.einsum("bi,bip->bp", y[:, :5], x[:, :5]), rtol=1e-9, atol=1e-12
     )
-    with pytest.raises(ValueError, match="queries: must lie between the dimension 3"):
+    with pytest.raises(ValueError, match="queries: must be between the dimension 3"):
         implicit_weights(predict, prompts, 5, queries=2)
 
 

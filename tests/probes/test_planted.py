@@ -1,4 +1,4 @@
-"""Planted learners behind opaque functions with noise: named right or left open, never named wrong."""
+"""Planted learners as opaque functions with noise: identified correctly or left open, never wrongly."""
 
 import pytest
 from planted_models import KINDS, PROCESS, TASK, as_model, marked, planted
@@ -8,8 +8,8 @@ from mesascope.probes import identify
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(KINDS), ids=lambda number: f"{number}-{planted(number).name}")
-def test_planted_learners_are_named(number):
-    """One of every kind, compared with all kinds; `make bench` asks a hundred, of which some may be left open."""
+def test_planted_learners_are_identified(number):
+    """One of every kind, compared with all kinds; `make bench` tests a hundred, of which some may be left open."""
     learner = planted(number)
     answer = identify(as_model(learner), PROCESS, TASK, tasks=200, seed=number)
     mark = marked(learner, answer)
@@ -19,7 +19,7 @@ def test_planted_learners_are_named(number):
 
 @pytest.mark.slow
 def test_rare_tasks_on_which_a_learner_diverges_do_not_decide():
-    """Chebyshev's steps beyond their upper bound: one task in a hundred would outweigh all others together."""
+    """Chebyshev's steps beyond their upper bound: without limits one task in a hundred would dominate."""
     learner = planted(7)
     names = ("chebyshev", "momentum", "nesterov", "gradient-descent")
     answer = identify(as_model(learner), PROCESS, TASK, tasks=200, seed=7, learners=names)

@@ -1,4 +1,4 @@
-"""Matrices of preconditioned steps are told by what they are."""
+"""The forms of matrices of preconditioned steps."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_a_shape_holds_up_to_one_percent():
     assert preconditioner_shape(EYE + 0.011 * rest).name != "plain"
 
 
-def test_what_is_told():
+def test_descriptions_of_shapes():
     assert "gradient descent with step size 0.1" in shape_in_words(0.2 * EYE, 0.5 * EYE)
     told = shape_in_words(-0.2 * SIGNS, -SIGNS)
     assert "up to signs + − + of the coordinates" in told and "step size 0.2" in told

@@ -1,4 +1,4 @@
-"""Settings of data: what they change, and what stays."""
+"""Settings of data: their changes of samples."""
 
 import jax
 import numpy as np
@@ -24,7 +24,7 @@ def test_every_setting_draws_sequences_like_those_of_the_process(setting):
     assert 1 < size < 2 * 4 * setting.condition**0.5  # standard deviation 4, and what stretching makes of it
 
 
-def test_settings_are_told_apart_by_their_names():
+def test_settings_have_distinct_descriptions():
     names = [setting.describe() for setting in settings_of(PROCESS)]
     assert names[0] == "the process itself"
     assert len(set(names)) == len(names)

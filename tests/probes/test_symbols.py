@@ -1,4 +1,4 @@
-"""Models of symbols: they answer with probabilities, and are named like others."""
+"""Models of symbols: they predict probabilities, and are identified like others."""
 
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ PROCESS, TASK = ms.MarkovTree.chain(LENGTH, STATES, 0.5), ms.NextToken(LENGTH + 
 
 
 def bayes(concentration):
-    """The posterior mean of the next symbol by counting, one context after the other."""
+    """The posterior mean of the next symbol by counting, for single contexts."""
 
     def predict(contexts):
         found = np.full((len(contexts), STATES), float(concentration))
@@ -31,7 +31,7 @@ def bayes(concentration):
     return predict
 
 
-def test_the_bayes_predictor_of_a_chain_is_named():
+def test_the_bayes_predictor_of_a_chain_is_identified():
     names = ("dirichlet-posterior", "average", "last-token", "least-squares", "ridge", "kernel-smoother")
     answer = identify(bayes(0.3), PROCESS, TASK, tasks=200, learners=names)
     assert (answer.verdict, answer.candidates) == ("identified", ("dirichlet-posterior",))
@@ -72,11 +72,11 @@ def test_learners_of_symbols_are_for_symbols():
 def test_symbols_have_no_derivatives():
     problems = draw_problems(PROCESS, TASK, 40, named_key(0, "symbols"))
     for measure in (sensitivities, implicit_weights):
-        with pytest.raises(TypeError, match="symbols cannot be changed by a little"):
+        with pytest.raises(TypeError, match="predictions cannot be differentiated in symbols"):
             measure(bayes(1.0), problems, 3)
 
 
-def test_symbols_are_replaced_as_often_as_is_said():
+def test_symbols_are_replaced_with_the_given_probability():
     sample = PROCESS.sample(jax.random.key(0), LENGTH + 1, 2000)
     key = jax.random.key(1)
     assert (SymbolSetting(0.0).changed(sample, key) == sample).all()

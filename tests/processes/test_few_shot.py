@@ -7,7 +7,7 @@ import pytest
 from mesascope.processes import FewShot
 
 
-def test_by_default_only_the_query_after_all_examples_counts():
+def test_by_default_only_the_last_query_has_a_weight():
     task = FewShot(3)
     assert task.weights is None
     assert task.support == (3,)
@@ -18,7 +18,7 @@ def test_by_default_only_the_query_after_all_examples_counts():
     assert task != FewShot(4)
 
 
-def test_every_query_alike():
+def test_equal_weights_of_all_queries():
     task = FewShot.every(3)
     assert task == FewShot(3, np.ones(4))
     assert task.support == (0, 1, 2, 3)
@@ -44,7 +44,7 @@ def test_mappings_and_sequences_say_the_same():
         (FewShot.every(20), "FewShot(N=20, 21 weights)"),
     ],
 )
-def test_reads_well(task, text):
+def test_descriptions(task, text):
     assert task.describe() == text
     assert eval(repr(task)) == task
 
@@ -60,7 +60,7 @@ def test_reads_well(task, text):
         ((2, {0: float("inf")}), ValueError, "weights.0 must be finite"),
         ((2, {}), ValueError, "all weights are zero"),
         ((2, {3: 1}), ValueError, "example counts are 0 … 2, got 3"),
-        ((2, {-1: 1}), TypeError, "-1 is no number of tokens or examples"),
+        ((2, {-1: 1}), TypeError, "-1 is not a number of tokens or examples"),
     ],
 )
 def test_bad_tasks_are_refused(arguments, error, message):

@@ -1,4 +1,4 @@
-"""The contract that every law passes. A new law is added to LAWS, and nothing else in this file changes."""
+"""The contract of every law. A new law is added to LAWS, and nothing else in this file changes."""
 
 import itertools
 from fractions import Fraction
@@ -62,7 +62,7 @@ def expectation(terms, orders):
 
 
 def quadrature(terms, orders):
-    """The same from quadrature, and the size of what was added up."""
+    """The same from quadrature, and the sum of the absolute values of the terms."""
     value = size = 0.0
     for probability, rules in terms:
         factors = [(w @ x**n, w @ abs(x) ** n) for (x, w), n in zip(rules, orders, strict=True)]
@@ -86,7 +86,7 @@ def test_moments_of_products_and_quadrature_agree(name):
 
 
 @every_law
-def test_terms_are_well_formed(name):
+def test_terms_are_valid(name):
     law = LAWS[name]()
     products, rules = law.product_terms(DIM), law.quadrature(DIM)
     assert sum(exact(p) for p, _ in products) == 1
@@ -135,7 +135,7 @@ def test_declared_symmetries_hold(name):
 
 
 @every_law
-def test_symmetries_that_are_not_declared_fail(name):
+def test_symmetries_that_are_not_declared_do_not_hold(name):
     # The converse of the test above, for the laws listed here; a mixture may be symmetric by coincidence.
     law = LAWS[name]()
     terms = law.product_terms(DIM)
@@ -218,7 +218,7 @@ def test_equal_constructions_are_equal_and_hash_alike(name):
 
 
 @every_law
-def test_reads_well(name):
+def test_descriptions(name):
     law = LAWS[name]()
     assert law.describe()
     assert "\n" not in law.describe()
@@ -272,7 +272,7 @@ def test_impossible_scales_are_refused(construct, scale):
 
 @pytest.mark.parametrize("construct", SCALED)
 @pytest.mark.parametrize("scale", [None, 1j, [1.0], True])
-def test_scales_that_are_no_numbers_are_type_errors(construct, scale):
+def test_scales_that_are_not_numbers_are_type_errors(construct, scale):
     with pytest.raises(TypeError, match="scale"):
         construct(scale)
 
@@ -292,7 +292,7 @@ def test_laws_of_different_kinds_differ_at_equal_parameters():
 
 
 @every_law
-def test_what_is_no_key_is_refused(name):
+def test_values_that_are_not_keys_are_refused(name):
     law = LAWS[name]()
     if isinstance(law, Constant):  # its key plays no part
         return

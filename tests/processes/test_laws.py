@@ -1,4 +1,4 @@
-"""What is particular to single laws: textbook moments, and the input that each refuses."""
+"""Tests of single laws: textbook moments, and the input that each refuses."""
 
 from fractions import Fraction
 
@@ -89,7 +89,7 @@ def test_heavy_tails_are_refused_with_the_moment_that_fails(df, order):
     assert law.sample(named_key(0), 2, (3,)).shape == (3, 2)
 
 
-def test_a_mixture_passes_the_missing_moment_on():
+def test_a_mixture_reports_the_missing_moment_of_its_part():
     law = Mixture([("1/2", Gaussian()), ("1/2", StudentT(4))])
     assert law.moment(2) == Fraction(3, 2)
     with pytest.raises(MomentError, match=r"E x\^4 does not exist for StudentT\(df=4"):
@@ -174,7 +174,7 @@ def test_mixture_probabilities():
     thirds = Mixture([("1/3", Gaussian(1)), ("2/3", Gaussian(2))])
     assert thirds.moment(2) == 3
     assert thirds.describe() == "Mixture(1/3 Gaussian(scale=1), 2/3 Gaussian(scale=2))"
-    # A part that never occurs plays no part, not even by a missing moment or an asymmetry.
+    # A part of probability 0 has no effect, even if it has a missing moment or an asymmetry.
     assert Mixture([(1, Gaussian()), (0, StudentT(1)), (0, Constant([1, 2]))]).moment(6) == 15
 
 
@@ -193,12 +193,12 @@ def test_mixture_draws_whole_tokens_from_one_part():
         (([],), ValueError, "an empty list"),
         ((np.zeros((0, 3)),), ValueError, "empty"),
         (([1.0, np.nan],), ValueError, r"samples\[1\] must be finite"),
-        ((np.array([1.0, np.nan]),), ValueError, r"entry \(1,\) is nan; drop it"),
+        ((np.array([1.0, np.nan]),), ValueError, r"entry \(1,\) is nan; remove it"),
         (([[1.0, 2.0], [np.inf, 0.0]],), ValueError, r"samples\[1\]\[0\] must be finite"),
         ((1.0,), TypeError, "must be a list of numbers, got 1.0"),
         ((np.array(1.0),), ValueError, r"must have shape \(n,\) or \(n, d\), got \(\)"),
         ((np.zeros((1, 2, 3)),), ValueError, r"got \(1, 2, 3\)"),
-        ((["a"],), ValueError, r"samples\[0\] 'a' spells no rational number"),
+        ((["a"],), ValueError, r"samples\[0\] 'a' is not a rational number"),
         ((np.array([1j]),), TypeError, "must be real numbers, got an array of complex128"),
         (([True],), TypeError, r"samples\[0\] must be a number, got true"),
         (([1.0], True), ValueError, r"joint needs samples of shape \(n, d\)"),
@@ -239,7 +239,7 @@ def test_empirical_compares_by_content():
     assert law == Empirical([1.0, 2.0])
 
 
-def test_rows_that_repeat_become_one_term():
+def test_repeated_rows_become_one_term():
     law = Empirical([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0], [0.0, -0.0]], joint=True)
     assert sorted(p for p, _ in law.product_terms(2)) == [Fraction(1, 4), Fraction(1, 4), Fraction(1, 2)]
     assert law.zero_probability(2) == Fraction(3, 8)

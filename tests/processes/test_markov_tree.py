@@ -1,4 +1,4 @@
-"""Markov trees against their definition. Sampled means are judged within 5 standard errors."""
+"""Markov trees, compared with their definition. Sampled means must agree within 5 standard errors."""
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +56,7 @@ def test_children_are_drawn_from_the_row_of_their_parent():
 
 
 def test_symbols_given_the_transition_matrix():
-    # One long chain estimates its own matrix: the halves agree, and the symbol two before plays no part.
+    # One long chain estimates its own matrix: the halves agree, and the symbol two positions before has no effect.
     symbols = sample(MarkovTree.chain(20_000, 2, 2), 5)
     for chain in symbols[:, :-2]:
         before, last, following = chain[:-2], chain[1:-1], chain[2:] == 0
@@ -95,7 +95,7 @@ def test_stationary_distributions(states):
     assert mu.sum() == pytest.approx(1, rel=1e-14)
 
 
-def test_stationary_distributions_of_chains_that_hardly_ever_move():
+def test_stationary_distributions_of_nearly_disconnected_chains():
     rare, rarer = 1e-20, 3e-20
     mu = stationary_distribution(jnp.array([[1 - rare, rare], [rarer, 1 - rarer]]))
     np.testing.assert_allclose(mu, [0.75, 0.25], rtol=1e-14)
@@ -105,7 +105,7 @@ def test_stationary_distributions_of_chains_that_hardly_ever_move():
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_chains_that_fall_apart_have_a_finite_stationary_distribution(dtype):
+def test_disconnected_chains_have_a_finite_stationary_distribution(dtype):
     for transitions in (np.eye(6), np.eye(6)[::-1], np.tril(np.ones((6, 6))) / np.arange(1, 7)[:, None]):
         mu = np.asarray(stationary_distribution(jnp.asarray(transitions, dtype)))
         assert mu.dtype == dtype
@@ -114,7 +114,7 @@ def test_chains_that_fall_apart_have_a_finite_stationary_distribution(dtype):
         assert mu.sum() == pytest.approx(1, rel=1e-6)
 
 
-def test_a_graph_as_an_array_draws_the_same_sequences():
+def test_traced_graphs_give_the_same_sequences():
     process = MarkovTree.random(6, 4, 0.3, seed=2)
     traced = process.traced()
     assert (traced.vocabulary, traced.horizon, traced.dim) == (4, 7, 4)

@@ -1,4 +1,4 @@
-"""Laws known by moments: which lists are possible, and the atoms that stand for them."""
+"""Laws given by moments: the check that moments are possible, and the atoms that represent them."""
 
 from fractions import Fraction
 
@@ -48,7 +48,7 @@ def test_few_atoms_are_found_exactly(distribution):
 
 
 @given(atoms(), st.integers(1, 3), st.fractions(min_value="1/1000", max_value=1, max_denominator=1000))
-def test_a_moment_below_the_least_possible_is_refused(distribution, half, excess):
+def test_a_moment_below_its_minimum_is_refused(distribution, half, excess):
     # On k atoms the moment of order 2k is the least that the moments before it allow.
     points, masses = distribution
     assume(len(points) <= half)
@@ -71,7 +71,7 @@ def test_a_moment_below_the_least_possible_is_refused(distribution, half, excess
         ([1, 0, 1, 0, 3, 0], "must be the 7 numbers .*, got 6"),
         ([1, 0, 1, 0, 3, 0, 15, 0], "must be the 7 numbers .*, got 8"),
         ([1, 0, float("nan"), 0, 3, 0, 15], r"moments\[2\] must be finite"),
-        ([1, 0, "x", 0, 3, 0, 15], r"moments\[2\] 'x' spells no rational"),
+        ([1, 0, "x", 0, 3, 0, 15], r"moments\[2\] 'x' is not a rational"),
     ],
 )
 def test_impossible_lists_are_refused_with_the_order(moments, message):
@@ -85,7 +85,7 @@ def test_entries_of_the_wrong_type():
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.3, 1 / 3, 7.7, 1e-3, 1e3])
-def test_floats_on_the_boundary_are_taken_as_meant(scale):
+def test_floats_on_the_boundary_are_accepted(scale):
     # The powers of 0.1 as floats are no exact powers: by rational arithmetic alone the list is impossible, or
     # has a third atom far away.
     law = Moments([scale**n * (n % 2 == 0) for n in range(7)])
@@ -103,14 +103,14 @@ def test_a_constant_and_zero():
 
 
 @pytest.mark.parametrize("law", [Gaussian("3/2"), Uniform(2)])
-def test_classical_rules_come_back_from_the_moments(law):
+def test_classical_rules_are_recovered_from_the_moments(law):
     # Gauss–Hermite and Gauss–Legendre are the rules that the first seven moments determine.
     ours, classical = Moments([law.moment(n) for n in range(7)]).line_rule(), law.line_rule()
     np.testing.assert_allclose(ours.nodes, classical.nodes, rtol=1e-13)
     np.testing.assert_allclose(ours.weights, classical.weights, rtol=1e-13)
 
 
-def test_symmetry_is_read_from_the_odd_moments():
+def test_symmetry_is_decided_by_the_odd_moments():
     assert Moments([1, 0, 1, 0, 3, 0, 15]).even
     assert not Moments([1, 0, 1, "1/10", 3, 0, 15]).even
 

@@ -1,4 +1,4 @@
-"""The contract that every process passes. A new process is added to PROCESSES, and nothing else here changes."""
+"""The contract of every process. A new process is added to PROCESSES, and nothing else here changes."""
 
 from fractions import Fraction
 
@@ -106,7 +106,7 @@ def test_rows_of_a_batch_differ(name):
 
 
 @every_process
-def test_equal_processes_are_one_under_jit(name):
+def test_equal_processes_share_compiled_code(name):
     traces = []
 
     def sample(process, key):
@@ -138,7 +138,7 @@ def test_in_32_bit_mode_samples_are_32_bit(name):
 
 
 @every_process
-def test_reads_well(name):
+def test_descriptions(name):
     process = PROCESSES[name]()
     text = process.describe()
     assert text.startswith(f"{type(process).__name__}(")
@@ -163,7 +163,7 @@ def test_counts_are_checked(name):
 
 
 @every_process
-def test_what_is_no_key_is_refused(name):
+def test_values_that_are_not_keys_are_refused(name):
     with pytest.raises(TypeError, match=r"^key must be a random key such as jax\.random\.key\(0\), got 0$"):
         PROCESSES[name]().sample(0, SIZE, 2)
 
@@ -179,7 +179,7 @@ def test_a_horizon_of_one_is_the_first_token():
         (lambda: OrthogonalAR(3, 3), TypeError, "OrthogonalAR law must be a law or a table with its kind .*, got 3"),
         (lambda: OrthogonalAR(Gaussian(), 0), ValueError, "dim must be at least 1, got 0"),
         (lambda: OrthogonalAR(Gaussian(), 3, noise=-1), ValueError, "OrthogonalAR noise must not be negative"),
-        (lambda: OrthogonalAR(Gaussian(), 3, basis=0), ValueError, "dim must be even.*, got 3; leave out basis"),
+        (lambda: OrthogonalAR(Gaussian(), 3, basis=0), ValueError, "dim must be even.*, got 3; remove basis"),
         (lambda: OrthogonalAR(Gaussian(), 4, basis=0.5), TypeError, "basis must be an integer, got 0.5"),
         (lambda: RotationAR(None, 4), TypeError, "RotationAR law must be a law"),
         (lambda: RotationAR(Gaussian(), 3), ValueError, "dim must be even, .* got 3"),
@@ -194,11 +194,11 @@ def test_a_horizon_of_one_is_the_first_token():
         (lambda: LinearAR(Gaussian(), 2, (0, None)), TypeError, r"spectrum\[1\] must be a number"),
         (lambda: LinearAR(Gaussian(), 2, (0.1, -1.5)), ValueError, r"\|λ\| = 1.5 > 1.* or set unstable to true"),
         (lambda: LinearAR(Gaussian(), 2, (0.5j, 0)), ValueError, r"spectrum\[0\] 0.5j stands .*: list -0.5j too"),
-        (lambda: LinearAR(Gaussian(), 2, (0.5j, 0.5j)), ValueError, r"spectrum\[0\] 0.5j stands without its conj"),
+        (lambda: LinearAR(Gaussian(), 2, (0.5j, 0.5j)), ValueError, r"spectrum\[0\] 0.5j is given without its conj"),
         (
             lambda: LinearAR(Gaussian(), 3, (0.5j, -0.5j, -0.5j)),
             ValueError,
-            r"spectrum\[2\] -0.5j stands without its conjugate.*: list 0.5j too",
+            r"spectrum\[2\] -0.5j is given without its conjugate.*: list 0.5j too",
         ),
         (lambda: LinearAR(Gaussian(), 2, (1 + 1j, 1 - 1j)), ValueError, r"\|λ\| = 1.414\d* > 1.*shrink it to \|λ\| ≤ 1"),
         (lambda: LinearAR(Gaussian(), 2, (complex("nan"), 0)), ValueError, r"spectrum\[0\] must be finite"),

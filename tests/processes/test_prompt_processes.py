@@ -1,4 +1,4 @@
-"""Prompt processes against their definitions. Sampled means are judged within 5 standard errors."""
+"""Prompt processes, compared with their definitions. Sampled means must agree within 5 standard errors."""
 
 import jax
 import numpy as np
@@ -85,7 +85,7 @@ def test_label_noise_has_its_moments(noise, second, fourth):
     judge(residuals**2 / (freedom * (freedom + 2)), fourth)
 
 
-def test_sparse_weights_keep_exactly_some_coordinates():
+def test_sparse_weights_have_the_given_number_of_coordinates():
     weights, residuals = least_squares(*sample(LinearRegression(3, sparsity=2), 8))
     assert residuals.max() < 1e-20
     nonzero = abs(weights) > 1e-9
@@ -131,7 +131,7 @@ def test_features_are_the_same_in_all_prompts():
     assert least_squares(np.asarray(RandomFeatures(4, seed=2).feature_values(x)), y)[1].mean() > 0.01
 
 
-def test_nonlinear_labels_carry_noise():
+def test_nonlinear_labels_have_noise():
     # Inputs that are 0 have the label 0 but for the noise.
     _, y = sample(NonlinearRegression(2, TwoLayerReLU(3), Constant(0), noise=0.5), 1)
     judge(y**2, 0.25)
@@ -161,7 +161,7 @@ def test_imbalanced_features_have_their_probabilities():
     assert "largest probability 0.8" in process.describe()
 
 
-def test_features_as_an_array_draw_the_same_prompts():
+def test_traced_features_give_the_same_prompts():
     target = RandomFeatures(3, seed=4)
     one, traced = (NonlinearRegression(2, of) for of in (target, target.traced(2)))
     assert "traced RandomFeatures(features=3)" in traced.describe()

@@ -1,4 +1,4 @@
-"""Sequence processes against their definitions. Sampled means are judged within 5 standard errors."""
+"""Sequence processes, compared with their definitions. Sampled means must agree within 5 standard errors."""
 
 import jax
 import numpy as np
@@ -149,7 +149,7 @@ def test_planes_are_isotropic():
     judge(tokens[:, 1] ** 2 - tokens[:, 2] ** 2, 0)
 
 
-def test_states_with_noise_become_stationary_whatever_the_spectrum():
+def test_states_with_noise_become_stationary_for_every_spectrum():
     sizes = abs(np.array(TURNING)) ** 2
     tokens = sample(LinearAR(Gaussian(2), 5, TURNING, noise=0.3), 0, 40, COUNT)
     for t in (1, 2, 39):  # E |h_{t+1}|² = Σ_j |λ_j|^{2t} 4 + σ² (1 − |λ_j|^{2t})/(1 − |λ_j|²)
@@ -161,7 +161,7 @@ def test_states_with_noise_become_stationary_whatever_the_spectrum():
         judge(still[:, t, :, None] * still[:, t, None, :], 0.25 * np.eye(2))
 
 
-def test_a_pair_on_the_unit_circle_is_no_growth():
+def test_pairs_on_the_unit_circle_are_stable():
     turn = np.exp(1j * np.arange(1, 200))
     assert (abs(turn) > 1).any()  # by rounding
     for point in turn:
@@ -240,7 +240,7 @@ def test_small_tokens_are_multiplied_by_the_gains():
     judge((tokens[:, 1] ** 2).sum(axis=-1) / 3e-6, 1.5**4)
 
 
-def test_nonlinear_tokens_are_bounded_whatever_the_gain():
+def test_nonlinear_tokens_are_bounded_for_every_gain():
     tokens = sample(NonlinearAR(Gaussian(), 3, hidden=5, gain=100), 0, 20, 100)
     # |x_{t+1,i}| ≤ Σ_k |A_ik|: five normal numbers of standard deviation 100/√5 do not sum to 1500.
     assert abs(tokens).max() < 1500

@@ -1,4 +1,4 @@
-"""What a seed fixes is the same in both precisions, inside compiled code and outside."""
+"""Draws from a fixed seed are the same in both precisions, inside and outside compiled code."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ def test_features_do_not_depend_on_the_precision():
 
 
 def test_bases_do_not_depend_on_the_precision():
-    """W W'ᵀ of two sequences commutes with every other transition of the process, whichever precision drew it."""
+    """W W'ᵀ of two sequences commutes with every other transition of the process, in both precisions."""
     process, key = OrthogonalAR(Gaussian(1.0), 4, basis=5), jax.random.key(0)
 
     def transitions():

@@ -8,7 +8,7 @@ import pytest
 from mesascope.processes import NextToken
 
 
-def test_the_papers_task_weighs_every_length_alike():
+def test_the_papers_task_has_equal_weights():
     task = NextToken(6)
     assert list(task.context_lengths) == [2, 3, 4, 5]
     assert list(task.support) == [2, 3, 4, 5]
@@ -37,7 +37,7 @@ def test_the_last_length_only():
     np.testing.assert_array_equal(task.weights_array(), [0, 0, 0, 1])
 
 
-def test_weights_that_all_are_one_are_the_default():
+def test_weights_that_are_all_one_are_the_default():
     assert NextToken(5, [1, 1.0, "1"]) == NextToken(5)
     assert NextToken(3, {2: 1}) == NextToken.last(3) == NextToken(3)
     assert NextToken(5, [1, 1, 2]) != NextToken(5)
@@ -45,7 +45,7 @@ def test_weights_that_all_are_one_are_the_default():
     assert NextToken(5) != NextToken(6)
 
 
-def test_a_huge_horizon_costs_nothing():
+def test_huge_horizons_need_no_memory():
     tracemalloc.start()
     try:
         for task in (NextToken(10**12), NextToken.last(10**12)):
@@ -82,7 +82,7 @@ def test_a_task_may_be_static_under_jit():
         (NextToken(7, [1, 2, 3, 4, 5]), "NextToken(T=7, 5 weights)"),
     ],
 )
-def test_reads_well(task, text):
+def test_descriptions(task, text):
     assert task.describe() == text
     assert eval(repr(task)) == task
 
@@ -103,7 +103,7 @@ def test_reads_well(task, text):
         ((5, {}), ValueError, "all weights are zero"),
         ((5, {1: 1}), ValueError, "context lengths are 2 … 4, got 1"),
         ((5, {5: 1}), ValueError, "context lengths are 2 … 4, got 5"),
-        ((5, {"two": 1}), TypeError, "'two' is no number of tokens or examples"),
+        ((5, {"two": 1}), TypeError, "'two' is not a number of tokens or examples"),
     ],
 )
 def test_bad_tasks_are_refused(arguments, error, message):
@@ -111,7 +111,7 @@ def test_bad_tasks_are_refused(arguments, error, message):
         NextToken(*arguments)
 
 
-def test_weights_are_asked_for_within_the_horizon():
+def test_weights_exist_only_within_the_horizon():
     for t in (1, 6):
         with pytest.raises(ValueError, match="context length must be at"):
             NextToken(6).weight(t)

@@ -46,7 +46,7 @@ SEQUENCES = [
     (process(**AR, noise=NAN), "process.noise: must be finite"),
     (
         process(**{**AR, "dim": 3}, basis=1),
-        "process.dim: must be even with a shared basis, which turns planes, got 3",
+        "process.dim: must be even with a shared basis, which rotates planes, got 3",
     ),
     (process(kind="orthogonal-ar", dim=2), "process.law: missing; add it"),
     (
@@ -59,7 +59,7 @@ SEQUENCES = [
     ),
     (
         process(kind="rotation-ar", law="gaussian", dim=3),
-        "process.dim: must be even, since planes turn, got 3",
+        "process.dim: must be even, since planes rotate, got 3",
     ),
     (process(kind="rotation-ar", law="gaussian", dim=2, start="x"), "process.start: unknown value 'x'; use"),
     (
@@ -70,7 +70,7 @@ SEQUENCES = [
     (linear_ar(spectrum=[1, {"re": NAN, "im": 1}]), "process.spectrum[1].re: must be finite"),
     (
         linear_ar(spectrum=[{"re": 0, "im": 0.5}, 1]),
-        "process.spectrum[0]: 0.5j stands without its conjugate",
+        "process.spectrum[0]: 0.5j is given without its conjugate",
     ),
     (linear_ar(spectrum=[1]), "process.spectrum: must list one eigenvalue for each of the 2"),
     (linear_ar(spectrum=[1, NAN]), "process.spectrum[1]: must be finite"),
@@ -96,7 +96,7 @@ SEQUENCES = [
         tree(parents=["root", 2, 1, "root"]),
         "process.parents[1]: must be an earlier position",
     ),
-    (tree(seed=1), "process.seed: belongs to parents = 'random'; drop it or change parents"),
+    (tree(seed=1), "process.seed: is used only with parents = 'random'; remove it or change parents"),
     # the task
     ({"horizon": None}, "horizon: missing; process 'diagonal-unitary' draws sequences and needs horizon"),
     ({"horizon": 2}, "horizon: must be at least 3, got 2"),
@@ -105,7 +105,7 @@ SEQUENCES = [
     ({"weights": {"9": 1}}, "weights.9: context lengths are 2 … 4, got 9"),
     ({"weights": [1, 2]}, "weights: has 2 numbers, expected 3, one for each context length 2 … 4"),
     ({"weights": {"2": 0}}, "weights: all weights are zero"),
-    ({"weights": {"two": 1}}, "weights: 'two' is no number of tokens or examples"),
+    ({"weights": {"two": 1}}, "weights: 'two' is not a number of tokens or examples"),
     # the model
     (
         {"model": None},
@@ -234,7 +234,7 @@ COMPOSED = [
     ),
     (
         {"layers": ["mesa", {"kind": "softmax-attention", "heads": 5}]},
-        "model.layers[1]: width 12 is no multiple of the 5 heads; give key_size and value_size",
+        "model.layers[1]: width 12 is not a multiple of 5 heads; give key_size and value_size",
     ),
     ({"layers": [{"kind": "mlp", "norm": 1}]}, "model.layers[0].norm: must be true or false, got 1"),
     ({"embedding": "bare"}, "model.embedding.kind: unknown kind 'bare'; did you mean 'bare-tokens'?"),
@@ -266,8 +266,8 @@ def started(**changes):
 
 
 PROMPTS = [
-    (started(layers=2), "model.start: is of 1 layers, but layers is 2; make them equal"),
-    (started(heads=2), "model.heads: must be 1 where start says what the layers run, got 2"),
+    (started(layers=2), "model.start: has 1 layers, but layers is 2; make them equal"),
+    (started(heads=2), "model.heads: must be 1 if start gives the algorithm of the layers, got 2"),
     (
         started(start={"kind": "gradient-descent++", "step_sizes": [1], "curvatures": [1, 2]}),
         "model.start: curvatures: got 2 numbers for 1 step_sizes",
@@ -304,7 +304,7 @@ PROMPTS = [
     ),
     (regression(prior="inverted"), "process.prior: unknown value 'inverted'; did you mean 'inverse'?"),
     (regression(noise={"largest": 0}), "process.noise.largest: must be greater than 0, got 0"),
-    (regression(noise="x"), "process.noise: 'x' spells no rational number"),
+    (regression(noise="x"), "process.noise: 'x' is not a rational number"),
     (regression(sparsity=3), "process.sparsity: must be at most dim = 2, got 3"),
     (
         {"process": {"kind": "nonlinear-regression", "dim": 2, "target": "relu"}},

@@ -117,9 +117,9 @@ def test_one_column_is_a_pool(tmp_path, loss_with):
         ("s.csv", b"1,2\n3\n", "line 2: 1 numbers, but the lines before have 2"),
         ("s.csv", b"1,nan\n", "not finite"),
         ("s.csv", b"a,b\n", "shape (0,)"),
-        ("s.csv", b"\xff\xfe\x00", "no text of comma-separated numbers"),
-        ("s.npy", b"\x93NUMPYgarbage", "no array of numpy's .npy format"),
-        ("s.npy", b"", "no array of numpy's .npy format"),
+        ("s.csv", b"\xff\xfe\x00", "not a text file of comma-separated numbers"),
+        ("s.npy", b"\x93NUMPYgarbage", "not an array in numpy's .npy format"),
+        ("s.npy", b"", "not an array in numpy's .npy format"),
         ("s.txt", b"1", "ends in .txt; give samples as .npy or .csv"),
     ],
 )

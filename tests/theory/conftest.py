@@ -8,7 +8,7 @@ from mesascope.processes import LinearRegression
 
 @pytest.fixture(scope="session")
 def prompt_model():
-    """The transformer that a construction of several layers is about, with ρ = number of examples."""
+    """The transformer with the weights of a construction of several layers, with ρ = number of examples."""
 
     def build(construction):
         layers = [LinearSelfAttention(*layer, "t-1", "examples") for layer in zip(*construction, strict=True)]

@@ -9,7 +9,7 @@ SIZES = [(1, 1, 1), (2, 5, 3), (4, 3, 5)]
 
 
 def matrices(dim, layers, seed):
-    """Not symmetric, so that a transpose out of place is seen."""
+    """Asymmetric, to detect wrong transposes."""
     return np.random.default_rng(seed).normal(size=(layers, dim, dim)) / 2
 
 
@@ -26,7 +26,7 @@ def test_layers_are_preconditioned_steps(prompt_model, prompts, dim, examples, l
 
 
 @pytest.mark.parametrize(("dim", "examples", "layers"), SIZES)
-def test_input_updates_go_beside_the_step(prompt_model, prompts, dim, examples, layers):
+def test_input_updates_are_applied_with_the_step(prompt_model, prompts, dim, examples, layers):
     x, y = prompts(dim, examples)
     a, b = matrices(dim, layers, seed=2), matrices(dim, layers, seed=3)
     predictions = prompt_model(ahn2023.preconditioned_gradient_descent(a, b))(x, y)
@@ -158,7 +158,7 @@ def test_one_layer_loss_against_brute_force(covariance, examples):
     assert ahn2023.one_layer_loss(a, sigma, examples) == pytest.approx(expected, rel=1e-12)
 
 
-def test_one_layer_loss_is_least_at_the_preconditioner():
+def test_one_layer_loss_is_minimal_at_the_preconditioner():
     sigma = np.array([[2.0, 0.6], [0.6, 0.5]])
     best = ahn2023.one_layer_preconditioner(sigma, 4)
     least = ahn2023.one_layer_loss(best, sigma, 4)

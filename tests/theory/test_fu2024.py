@@ -64,7 +64,7 @@ def test_equivalent_steps_leave_the_same_error(steps):
         (
             lambda: fu2024.equivalent_gradient_steps(1.0, 1.0, 1, 0.5),
             ValueError,
-            r"start · s² and step_size · s must lie below 1, got 1 and 0.5",
+            r"start · s² and step_size · s must be below 1, got 1 and 0.5",
         ),
     ],
 )

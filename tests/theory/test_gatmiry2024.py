@@ -45,7 +45,7 @@ def test_loops_are_steps(prompts, dim, examples, loops, size):
         assert answers[b] == pytest.approx(inputs[-1] @ w, rel=1e-12, abs=1e-12)
 
 
-def test_what_is_left_after_loops():
+def test_the_error_after_loops():
     a, u, w = matrix(3), np.array([1.0, -2.0, 0.5]), np.random.default_rng(1).normal(size=(4, 3))
     s = grams(3, 5, 4)
     for direction in (None, u):

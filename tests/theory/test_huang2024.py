@@ -1,4 +1,4 @@
-"""Closed forms of huang2024 against drawn prompts, enumeration of prompts, and integration of the flow."""
+"""Closed forms of huang2024, compared with sampled prompts, enumeration of prompts, and integration of the flow."""
 
 import itertools
 
@@ -42,7 +42,7 @@ def test_one_gap_needs_one_binomial_sum(gap):
     assert closed == pytest.approx(summed, rel=1e-12)
 
 
-def test_what_is_left_is_that_the_feature_does_not_occur():
+def test_the_limit_is_the_loss_without_the_feature_in_the_prompt():
     assert theory.least_losses(P, 6) == pytest.approx(
         theory.losses_by_feature(40 * np.eye(3), P, 6), rel=1e-12
     )

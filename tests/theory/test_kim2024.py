@@ -1,4 +1,4 @@
-"""Closed forms of kim2024 against enumerated prompts, drawn prompts and quadrature."""
+"""Closed forms of kim2024, compared with enumerated prompts, sampled prompts and quadrature."""
 
 import itertools
 
@@ -43,7 +43,7 @@ def test_no_attention_near_it_is_better(examples):
         assert sides[0] == pytest.approx(sides[1], rel=1e-9)  # no slope
 
 
-def test_endless_context_leaves_the_distance_from_the_span():
+def test_infinite_contexts_give_the_distance_from_the_span():
     left = np.trace(MOMENTS.targets) / 2 * theory.distance_from_span(MOMENTS)
     assert theory.optimal_loss(MOMENTS, 10**7) == pytest.approx(left, rel=1e-4)  # what 1/N leaves
     mixed = theory.feature_moments(H @ RNG.normal(size=(3, 3)), F, WEIGHTS)

@@ -1,4 +1,4 @@
-"""Steps and losses of mahankali2024 against quadrature, samples and other papers' formulas."""
+"""Steps and losses of mahankali2024, compared with quadrature, samples and formulas of other papers."""
 
 from fractions import Fraction
 
@@ -23,7 +23,7 @@ def test_linear_targets_agree_with_the_derivation_for_all_inputs(dim, examples, 
 
 
 def best_step_on(prompts):
-    """The step that is best on these prompts, its loss, and standard errors of what they are made of."""
+    """The best step on these prompts, its loss, and standard errors of their components."""
     x, y = (np.asarray(part) for part in prompts)
     answers = np.einsum("bni,bn,bi->b", x[:, :-1], y[:, :-1], x[:, -1])
     return answers, y[:, -1]
@@ -72,6 +72,6 @@ def test_the_layer_is_the_step(prompts):
         (lambda: mahankali2024.one_step(3, 0.1, np.eye(2)), ValueError, r"shape \(3, 3\)"),
     ],
 )
-def test_what_it_refuses(call, error, words):
+def test_invalid_arguments_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()

@@ -1,4 +1,4 @@
-"""Closed forms of nichani2024 against quadrature, enumeration and draws."""
+"""Closed forms of nichani2024, compared with quadrature, enumeration and samples."""
 
 import itertools
 
@@ -13,7 +13,7 @@ TREE = (None, 0, 0, 2, None, 3, None)
 
 
 def _attended(scores, symbols):
-    """Both layers of attention as loops over positions, straight from the definition."""
+    """Both layers of attention as loops over positions, by definition."""
     tokens = np.eye(len(scores.symbols))[list(symbols)]
     copied = []
     for i in range(len(tokens)):
@@ -23,7 +23,7 @@ def _attended(scores, symbols):
     return weights @ tokens / weights.sum()
 
 
-def test_counting_is_attending():
+def test_counting_equals_attention():
     rng = np.random.default_rng(0)
     for sharpness in (0.0, 1.5, 8.0):
         scores = theory.attention_scores(TREE, 3, 60.0, sharpness)  # e^-60 of the weight misses the parent
@@ -32,7 +32,7 @@ def test_counting_is_attending():
             assert np.max(np.abs(counted - _attended(scores, symbols))) < 1e-14
 
 
-def test_frequencies_are_drawn_to_those_of_the_other_positions():
+def test_frequencies_are_shrunk_towards_those_of_other_positions():
     parents, symbols = (None, 0, 1, 2, 3, 4), np.array([0, 1, 1, 0, 2, 1])
     # after the last symbol 1 come 1 and 0; the other positions hold 0 (the root), 1 (after 0), 2 (after 0), 1 (after 2)
     pull = np.exp(-2.0)
@@ -40,7 +40,7 @@ def test_frequencies_are_drawn_to_those_of_the_other_positions():
     assert theory.matched_frequencies(parents, symbols, 3, 2.0) == pytest.approx(expected, abs=1e-15)
 
 
-def test_weights_hold_the_scores_and_append_what_they_read():
+def test_weights_have_the_scores_and_append_outputs():
     scores = theory.attention_scores(TREE, 3, 2.0, 5.0)
     weights = theory.disentangled_transformer(scores)
     stream = (np.eye(3)[[0, 1, 2, 0, 1, 2, 0]] @ weights.embedding.T) + weights.positions
@@ -52,7 +52,7 @@ def test_weights_hold_the_scores_and_append_what_they_read():
     assert not np.any(np.einsum("aw,hwb->ab", weights.readout, first["w_p"]))
 
 
-def test_posterior_mean_is_the_mean_over_the_prior_when_roots_tell_nothing():
+def test_posterior_mean_is_the_mean_over_the_prior_for_independent_roots():
     """Two symbols, rows Beta: quadrature of both rows against counts, for a root of given symbol."""
     parents, alpha = (None, 0, 1, None), 0.7
     for symbols in itertools.product(range(2), repeat=4):
@@ -84,7 +84,7 @@ def test_posterior_loss_is_that_of_drawn_rows(states, alpha):
     assert abs(entropies.mean() - theory.entropy_of_rows(states, alpha)) < 4.5 * entropies.std() / draws**0.5
 
 
-def test_posterior_loss_falls_from_guessing_to_knowing():
+def test_posterior_loss_decreases_to_the_entropy():
     losses = [theory.posterior_loss(n, 10, 0.1) for n in (0, 1, 2, 5, 20, 100, 20_000)]
     assert losses[0] == pytest.approx(np.log(10), rel=1e-13)
     assert all(a > b for a, b in itertools.pairwise(losses))

@@ -1,4 +1,4 @@
-"""Closed forms of sander2024 against sums over roots of unity, written as loops, and against brute force."""
+"""Closed forms of sander2024, compared with sums over roots of unity in loops, and brute force."""
 
 from fractions import Fraction
 from itertools import product
@@ -48,7 +48,7 @@ def test_losses_are_those_of_the_layer(dim, context, heads, pairs):
 
 
 @pytest.mark.parametrize("scale", [1.0, -1.202])
-def test_minimisers_have_loss_zero_and_stay_there_to_first_order(scale):
+def test_minimisers_have_zero_loss_and_gradient(scale):
     for loss, (heads, positions) in (
         (sander2024.unitary_loss, sander2024.unitary_minimiser(3, 5, scale)),
         (sander2024.rotation_loss, sander2024.rotation_minimiser(4, 5, scale)),
@@ -70,7 +70,7 @@ def test_the_papers_minimisers():
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 5])
-def test_no_weights_of_few_heads_are_below_the_least_loss(heads):
+def test_few_heads_do_not_go_below_the_minimal_loss(heads):
     dim, least = 4, sander2024.unitary_least_loss(4, heads)
     for _ in range(200):
         a, b = RNG.normal(size=(2, heads, dim))
@@ -108,6 +108,6 @@ def test_the_best_step_by_brute_force(dim, context):
         (lambda: sander2024.augmented_step(2, 1), ValueError, "context must be at least 2"),
     ],
 )
-def test_what_it_refuses(call, error, words):
+def test_invalid_arguments_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()

@@ -7,7 +7,7 @@ from mesascope.theory import Construction, vladymyrov2024, vonoswald2023
 
 
 def ridge_errors(dim, examples, largest, count=40_000):
-    """½|ŵ − w|² of ridge regression that knows the noise of every prompt, on sampled prompts."""
+    """½|ŵ − w|² of ridge regression with known noise of every prompt, on sampled prompts."""
     rng = np.random.default_rng([dim, examples])
     x, w = rng.normal(size=(count, examples, dim)), rng.normal(size=(count, dim))
     sigma = largest * rng.uniform(size=(count, 1))

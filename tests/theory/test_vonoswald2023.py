@@ -45,7 +45,7 @@ def test_one_step_is_one_layer():
 
 
 @pytest.mark.parametrize(("dim", "examples", "layers"), SIZES)
-def test_plus_plus_corrects_the_curvature_beside_the_step(prompt_model, prompts, dim, examples, layers):
+def test_plus_plus_corrects_the_curvature_with_the_step(prompt_model, prompts, dim, examples, layers):
     x, y = prompts(dim, examples)
     steps, gammas = STEPS[:layers], CURVATURES[:layers]
     model = prompt_model(vonoswald2023.gradient_descent_plus_plus(dim, steps, gammas))
@@ -160,7 +160,7 @@ def test_best_loss_is_that_of_the_layer(prompt_model, law, variance, kurtosis):
         (
             lambda: vonoswald2023.gradient_descent(2, []),
             ValueError,
-            "step_sizes must name at least one layer",
+            "step_sizes must have at least one entry",
         ),
         (lambda: vonoswald2023.gradient_descent(2, [1, 1j]), TypeError, r"step_sizes\[1\] must be a number"),
         (

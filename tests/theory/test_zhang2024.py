@@ -1,4 +1,4 @@
-"""Closed forms of zhang2024 against Gauss–Hermite sums, finite differences and their own algebra."""
+"""Closed forms of zhang2024, compared with Gauss–Hermite sums, finite differences and algebraic identities."""
 
 from itertools import product
 
@@ -40,7 +40,7 @@ def test_gamma_is_the_mean_of_squares(examples):
 
 @pytest.mark.parametrize("examples", [1, 3])
 def test_risk_is_that_of_the_definition(examples):
-    a = RNG.normal(size=(2, 2))  # not symmetric, so that a transpose out of place is seen
+    a = RNG.normal(size=(2, 2))  # asymmetric, to detect wrong transposes
     assert zhang2024.risk(a, SIGMA, examples) == pytest.approx(brute_risk(a, SIGMA, examples), rel=1e-12)
 
 
@@ -63,7 +63,7 @@ def test_the_reduced_flow_is_minus_the_gradient():
     assert u * scalar_rate == pytest.approx(np.sum(u_matrix * rate), rel=1e-12)
 
 
-def test_the_limit_rests_is_balanced_and_has_the_least_risk():
+def test_the_limit_is_stationary_balanced_and_has_minimal_risk():
     u_matrix, u = zhang2024.flow_limit(SIGMA, 4)
     rate, scalar_rate = zhang2024.reduced_flow(u_matrix, u, SIGMA, 4)
     assert abs(rate).max() < 1e-14 and abs(scalar_rate) < 1e-14
@@ -76,7 +76,7 @@ def test_the_limit_rests_is_balanced_and_has_the_least_risk():
         assert zhang2024.risk(inverse + 0.01 * RNG.normal(size=(2, 2)), SIGMA, 4) > best
 
 
-def test_the_floor_is_the_risk_on_endless_prompts():
+def test_the_floor_is_the_risk_on_long_prompts():
     inverse = np.linalg.inv(zhang2024.gamma(SIGMA, 5))
     expected = zhang2024.risk(inverse, SIGMA, 10**9)
     assert zhang2024.risk_floor(SIGMA, 5) == pytest.approx(expected, rel=1e-6)  # finite prompts: order 1/M
@@ -111,7 +111,7 @@ def test_theorem_4_2_is_the_risk_of_the_trained_layer(examples, test_examples):
     assert zhang2024.prediction_error(SIGMA, examples, test_examples) == pytest.approx(expected, rel=1e-12)
 
 
-def test_what_stays_of_the_risk_for_random_covariances_is_that_of_the_best_step():
+def test_the_limiting_risk_for_random_covariances_is_that_of_the_best_step():
     # Exponential(1) by Gauss–Laguerre, exact for these polynomials
     nodes, weights = np.polynomial.laguerre.laggauss(6)
     step = zhang2024.random_covariance_step(1, 2, 6, 1, 10**12)
@@ -121,7 +121,7 @@ def test_what_stays_of_the_risk_for_random_covariances_is_that_of_the_best_step(
 
 
 @pytest.mark.parametrize("query", [0.1, -1.0, 3.0])
-def test_what_a_query_tells_of_its_variance_is_a_ratio_of_integrals(query):
+def test_the_variance_given_a_query_is_a_ratio_of_integrals(query):
     def integral(power):
         return quad(lambda t: 2 * t ** (2 * power) * np.exp(-(t**2) - query**2 / (2 * t**2)), 0, np.inf)[0]
 
@@ -162,6 +162,6 @@ def test_the_factors_of_random_covariances_are_those_of_sampled_answers(own):
         ),
     ],
 )
-def test_what_it_refuses(call, error, words):
+def test_invalid_arguments_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()

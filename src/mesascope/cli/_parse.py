@@ -147,9 +147,9 @@ def _read(kind: type[Any], program: str, arguments: list[str], about: str | None
             raise InputError(f"unknown argument {left[0]!r}; give it before the options, or drop it")
         raise InputError(f"unknown option {left[0]!r}; {_nearest(left[0], _options(kind))}")
     if plugins := getattr(command, "plugin", ()):
-        from mesascope.specs import give_plugins
+        from mesascope.specs import set_default_plugins
 
-        give_plugins(plugins)
+        set_default_plugins(plugins)
     return command
 
 

@@ -1,4 +1,4 @@
-"""What every room shares: numbers and their checks, results, random keys, the precision guard."""
+"""Checks of numbers, results with standard errors, random keys, and the check of the precision, for all rooms."""
 
 import lazy_loader as _lazy
 

@@ -1,7 +1,7 @@
-"""Checks of user input that answer in one line: what is wrong, where, and the mend.
+"""Checks of user input whose errors are one line: what is wrong, where, and the fix.
 
 Parameters of laws and tasks are *exact numbers*: Python ints, floats (each float is a rational number) and
-fractions. They are kept as given, so that equal inputs make equal, hashable objects, and turned into
+fractions. They are kept as given, so that equal inputs make equal, hashable objects, and converted to
 `Fraction` when moments are computed.
 """
 
@@ -20,18 +20,18 @@ def finite_number(name: str, value: object) -> Number:
     Strings are read as exact rationals (`"1/3"`, `"0.1"`), numpy scalars become Python numbers.
 
     Args:
-        name: what the number is, as the user knows it; begins the message of an error.
+        name: the name of the number for the user; error messages begin with it.
         value: the number.
 
     Raises:
         TypeError: `value` is not a real number.
-        ValueError: `value` is not finite, or is a string that spells no rational number.
+        ValueError: `value` is not finite, or is a string that is not a rational number.
     """
     if isinstance(value, str):
         try:
             return Fraction(value)
         except (ValueError, ZeroDivisionError):
-            raise ValueError(f"{name}: {value!r} spells no rational number; write '1/3' or '0.25'") from None
+            raise ValueError(f"{name}: {value!r} is not a rational number; write '1/3' or '0.25'") from None
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
@@ -72,7 +72,7 @@ def integer_at_least(name: str, value: object, minimum: int) -> int:
     """Return `value` as a Python int not below `minimum`.
 
     Raises:
-        TypeError: `value` is not an integer (a bool or a float such as 5.0 is none).
+        TypeError: `value` is not an integer; bools, and floats such as 5.0, are refused too.
         ValueError: `value` is below `minimum`.
     """
     if isinstance(value, bool | np.bool_):

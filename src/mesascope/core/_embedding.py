@@ -1,4 +1,4 @@
-r"""Token embeddings $e_i = (0, x_i, x_{i-1})$ of zheng2024, and the same without the zero block."""
+r"""The token embedding $e_i = (0, x_i, x_{i-1})$ of zheng2024, with and without the zero block."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Inexact
@@ -34,7 +34,7 @@ def embed_full(tokens: Inexact[Array, "*batch T d"]) -> Inexact[Array, "*batch T
 
 
 def full_from_reduced(embedded: Inexact[Array, "*batch T 2d"]) -> Inexact[Array, "*batch T 3d"]:
-    r"""Put the zero block of the paper in front: $(x_i; x_{i-1}) \mapsto (0; x_i; x_{i-1})$.
+    r"""Return the embedding with the zero block of the paper in front: $(x_i; x_{i-1}) \mapsto (0; x_i; x_{i-1})$.
 
     Args:
         embedded: output of `embed`, shape `(…, T, 2d)`.
@@ -48,7 +48,7 @@ def full_from_reduced(embedded: Inexact[Array, "*batch T 2d"]) -> Inexact[Array,
 
 
 def reduced_from_full(embedded: Inexact[Array, "*batch T 3d"]) -> Inexact[Array, "*batch T 2d"]:
-    r"""Drop the zero block of the paper: $(0; x_i; x_{i-1}) \mapsto (x_i; x_{i-1})$.
+    r"""Return the embedding without the zero block of the paper: $(0; x_i; x_{i-1}) \mapsto (x_i; x_{i-1})$.
 
     Args:
         embedded: output of `embed_full`, shape `(…, T, 3d)`.

@@ -1,4 +1,4 @@
-"""A number together with how far it may be off."""
+"""A number with its standard error."""
 
 from statistics import NormalDist
 from typing import Any

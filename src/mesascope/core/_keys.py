@@ -1,4 +1,4 @@
-"""Random keys named by what they are for: no two uses share randomness, and no call depends on another."""
+"""Random keys identified by their purpose: different purposes have independent randomness, in any order of calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def random_key(key: Any) -> PRNGKeyArray:
-    """Return `key`, if it is one: of `jax.random.key`, or of `jax.random.PRNGKey`; several of them are.
+    """Return `key` after checking that it is a random key, or an array of them: of `jax.random.key` or `PRNGKey`.
 
     Raises:
         TypeError: it is something else, such as a seed.
@@ -23,8 +23,8 @@ def random_key(key: Any) -> PRNGKeyArray:
     import jax.numpy as jnp
 
     kind = getattr(key, "dtype", None)
-    bare = kind == np.uint32 and key.ndim > 0  # those of PRNGKey
-    if kind is None or not (bare or jnp.issubdtype(kind, jax.dtypes.prng_key)):
+    is_raw = kind == np.uint32 and key.ndim > 0  # made by PRNGKey
+    if kind is None or not (is_raw or jnp.issubdtype(kind, jax.dtypes.prng_key)):
         raise TypeError(f"key must be a random key such as jax.random.key(0), got {key!r}")
     return key
 
@@ -41,7 +41,7 @@ def split_keys(key: Any, count: int = 2) -> PRNGKeyArray:
 
 
 def named_key(seed: int, *names: str) -> PRNGKeyArray:
-    """Return the random key of `seed` for the purpose spelled by `names`.
+    """Return the random key of `seed` for the purpose given by `names`.
 
     The key is `jax.random.key(seed)` with the SHA-256 digest of the names folded in, so `named_key(0,
     "init")` and `named_key(0, "data", "epoch-3")` are independent streams, the same on every machine and in
@@ -49,7 +49,7 @@ def named_key(seed: int, *names: str) -> PRNGKeyArray:
     itself.
 
     Args:
-        seed: an integer, 0 ≤ seed < 2**32 (the range that JAX treats alike in 32- and 64-bit mode).
+        seed: an integer, 0 ≤ seed < 2**32 (the range in which 32- and 64-bit mode of JAX give the same key).
         *names: what the randomness is for, from general to particular.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Factorizations of many small matrices, so that programs that run side by side do not wait for each other for ever."""
+"""Factorizations of many small matrices that cannot deadlock when several programs run at the same time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import jax.numpy as jnp
 from jax import Array
 
 _WORK = 8192
-"""n³ times the number of n × n matrices that LAPACK is given at once: a quarter of the most seen not to be shared out."""
+"""n³ times the number of n × n matrices in one call of LAPACK: a quarter of the largest amount seen to run in one thread."""
 
 
 def _in_pieces(factorize: Callable[[Array], Any]) -> Callable[[Array], Any]:
-    """`factorize`, for any number of matrices (…, n, n), in pieces that are too small to be shared out among threads.
+    """Return `factorize` for any number of matrices (…, n, n), in pieces that are too small to be divided among threads.
 
-    Up to jaxlib 0.10 on CPUs a batched factorization waits, within a worker of XLA's pool, for pieces of its own that other
-    workers of the pool have to do: as many of them at once as there are workers, from as many threads, never end.
+    Up to jaxlib 0.10 on CPUs, a batched factorization occupies one worker of XLA's thread pool while it waits for pieces
+    that other workers must compute. As many factorizations at once as there are workers wait forever.
     """
 
     @jax.custom_batching.custom_vmap
@@ -25,7 +25,7 @@ def _in_pieces(factorize: Callable[[Array], Any]) -> Callable[[Array], Any]:
         n = matrices.shape[-1]
         return jax.lax.map(factorize, matrices, batch_size=max(1, _WORK // max(n, 1) ** 3))
 
-    @flat.def_vmap  # vmap of lax.map would put the pieces of all of its members together
+    @flat.def_vmap  # vmap of lax.map would merge the pieces of all members of the batch
     def _(axis: int, is_batched: list[bool], matrices: Array) -> tuple[Any, Any]:
         found = apply(matrices)
         return found, jax.tree.map(lambda _: True, found)
@@ -39,13 +39,13 @@ def _in_pieces(factorize: Callable[[Array], Any]) -> Callable[[Array], Any]:
 
 
 def eigh(matrices: Array) -> tuple[Array, Array]:
-    """`jax.numpy.linalg.eigh` of Hermitian matrices (…, n, n): eigenvalues (…, n) and eigenvectors (…, n, n)."""
+    """Return `jax.numpy.linalg.eigh` of Hermitian matrices (…, n, n): eigenvalues (…, n) and eigenvectors (…, n, n)."""
     values, vectors = _eigh(matrices)
     return values, vectors
 
 
 def lu_factor(matrices: Array) -> tuple[Array, Array]:
-    """`jax.scipy.linalg.lu_factor` of matrices (…, n, n): factors (…, n, n) and pivots (…, n)."""
+    """Return `jax.scipy.linalg.lu_factor` of matrices (…, n, n): factors (…, n, n) and pivots (…, n)."""
     factors, pivots = _lu_factor(matrices)
     return factors, pivots
 

@@ -1,22 +1,22 @@
-"""Checks of arrays that answer in one line: real numbers, and symmetric positive definite matrices."""
+"""Checks of arrays whose errors are one line: real numbers, and symmetric positive definite matrices."""
 
 from typing import Any
 
 import numpy as np
 
-_SYMMETRY = 1e-12  # relative: a product such as Q Λ Qᵀ misses symmetry by its rounding
+_SYMMETRY = 1e-12  # relative: a product such as Q Λ Qᵀ is symmetric up to rounding only
 
 
 def finite_reals(name: str, value: Any) -> np.ndarray:
     """Return finite real numbers as an array of float64.
 
     Args:
-        name: what the array is, as the user knows it; begins the message of an error.
+        name: the name of the array for the user; error messages begin with it.
         value: the array.
 
     Raises:
-        TypeError: no array of real numbers.
-        ValueError: an entry that is not finite.
+        TypeError: `value` is not an array of real numbers.
+        ValueError: an entry is not finite.
     """
     try:
         array = np.array(value)
@@ -30,12 +30,11 @@ def finite_reals(name: str, value: Any) -> np.ndarray:
 
 
 def covariance_matrix(name: str, value: Any) -> np.ndarray:
-    """Return a symmetric positive definite matrix, symmetric to the last bit.
+    """Return a symmetric positive definite matrix, made exactly symmetric.
 
     Raises:
-        TypeError: no array of real numbers.
-        ValueError: no square matrix, an entry that is not finite, or a matrix that is not symmetric or not positive
-            definite.
+        TypeError: `value` is not an array of real numbers.
+        ValueError: an entry is not finite, or the matrix is not square, not symmetric or not positive definite.
     """
     given = finite_reals(name, value)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:

@@ -1,15 +1,15 @@
-"""The guard of computations whose answer means nothing in single precision."""
+"""The check for 64-bit mode, for computations whose results are meaningless in single precision."""
 
 from __future__ import annotations
 
 
 def require_x64(what: str) -> None:
-    """Refuse to go on when JAX computes in 32-bit precision.
+    """Raise an error if JAX computes in 32-bit precision.
 
-    mesascope never changes the configuration of JAX itself: that belongs to the program that imports it.
+    mesascope never changes the configuration of JAX: that is the choice of the program that imports it.
 
     Args:
-        what: the computation that needs 64 bits, as the user knows it, e.g. `"ExactMoments"`.
+        what: the name of the computation for the user, e.g. `"ExactMoments"`.
 
     Raises:
         ValueError: 64-bit mode is off.

@@ -1,4 +1,4 @@
-"""Learners: algorithms that learn in context, against which models are held."""
+"""Learners: algorithms that learn in context, with which models are compared."""
 
 import lazy_loader as _lazy
 

@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._arithmetic import real_like
-from ._checks import concrete, positive_number, whole_number
+from ._arithmetic import real_in_precision_of
+from ._checks import checked_integer, concrete, positive_number
 from ._fitting import Scalar, learner
 from ._spectrum import SpectralLearner
 
 
 def _from_spread(lower: Any, spread: Any, steps: int) -> Chebyshev:
-    """Upper = lower · (1 + spread), so that it is the larger."""
+    """Return the learner with upper = lower · (1 + spread), so that upper > lower."""
     return Chebyshev(lower, lower * (1 + spread), steps)
 
 
@@ -30,12 +30,12 @@ def _from_spread(lower: Any, spread: Any, steps: int) -> Chebyshev:
     example={"lower": 0.2, "upper": 5.0, "steps": 5},
 )
 class Chebyshev(SpectralLearner):
-    r"""$K$ steps with the step sizes that are best for all eigenvalues of $\bar S$ between two bounds, from $W_0 = 0$.
+    r"""$K$ steps of gradient descent from $W_0 = 0$, with optimal step sizes for eigenvalues of $\bar S$ in an interval.
 
     $$1 - s f_K(s) = \frac{T_K\left(\frac{u + l - 2s}{u - l}\right)}{T_K\left(\frac{u + l}{u - l}\right)}$$
 
-    with the Chebyshev polynomial $T_K$: of all polynomials of degree $K$ that are 1 at 0 the one that is smallest on
-    $[l, u]$. One step is gradient descent with $\eta = 2/(l + u)$, and so is every number of steps if $l = u = 1/\eta$.
+    with the Chebyshev polynomial $T_K$: of all polynomials of degree $K$ that are 1 at 0, the one with the smallest
+    maximum on $[l, u]$. One step is gradient descent with $\eta = 2/(l + u)$; so are $K$ steps if $l = u = 1/\eta$.
 
     Args:
         lower: $l > 0$.
@@ -43,7 +43,7 @@ class Chebyshev(SpectralLearner):
         steps: $K \ge 1$.
 
     Raises:
-        TypeError, ValueError: a number that is not finite or not > 0, `upper` < `lower`, `steps` no integer ≥ 1.
+        TypeError, ValueError: a number that is not finite or not > 0, `upper` < `lower`, `steps` is not an integer ≥ 1.
     """
 
     lower: Array
@@ -54,11 +54,11 @@ class Chebyshev(SpectralLearner):
         self.lower, self.upper = positive_number("lower", lower), positive_number("upper", upper)
         if concrete(self.lower, self.upper) and self.upper < self.lower:
             raise ValueError(f"upper must be at least lower = {self.lower}, got {self.upper}; swap the two")
-        self.steps = whole_number("steps", steps, 1)
+        self.steps = checked_integer("steps", steps, 1)
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
-        """The three-term recursion of the polynomials, in a form that also holds for l = u."""
-        lower, upper = real_like(values, self.lower), real_like(values, self.upper)
+        """Return f_K by the three-term recursion of the polynomials, in a form that is also valid for l = u."""
+        lower, upper = real_in_precision_of(values, self.lower), real_in_precision_of(values, self.upper)
         centre, radius2 = (upper + lower) / 2, ((upper - lower) / 2) ** 2
 
         def step(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

@@ -1,4 +1,4 @@
-"""Checks of hyperparameters that let traced values pass: inside a trace nothing can be said about their values."""
+"""Checks of hyperparameters; traced values cannot be checked and are accepted."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from mesascope.specs import Number
 
 
 def real_number(name: str, value: Any) -> Array:
-    """The value as a real array without axes.
+    """Return a finite number as a real array without axes.
 
     Raises:
-        TypeError, ValueError: for what is not a finite number.
+        TypeError, ValueError: for anything but a finite number.
     """
     return _checked(name, value, finite_number)
 
 
 def nonnegative_number(name: str, value: Any) -> Array:
-    """The value as a real array without axes, ≥ 0.
+    """Return a finite number ≥ 0 as a real array without axes.
 
     Raises:
-        TypeError, ValueError: for what is not a finite number ≥ 0.
+        TypeError, ValueError: for anything but a finite number ≥ 0.
     """
     return _checked(name, value, finite_nonnegative)
 
 
 def positive_number(name: str, value: Any) -> Array:
-    """The value as a real array without axes, > 0.
+    """Return a finite number > 0 as a real array without axes.
 
     Raises:
-        TypeError, ValueError: for what is not a finite number > 0.
+        TypeError, ValueError: for anything but a finite number > 0.
     """
     return _checked(name, value, finite_positive)
 
 
-def whole_number(name: str, value: Any, least: int) -> int | Array:
-    """The value as a Python int ≥ `least`: compiled programs know it, and may be differentiated in reverse mode.
+def checked_integer(name: str, value: Any, minimum: int) -> int | Array:
+    """Return an integer ≥ `minimum` as a Python int, a constant of compiled programs, which allows reverse-mode derivatives.
 
-    Traced integers pass: one compiled program then serves all of them.
+    Traced integers are returned unchanged: one compiled program is then used for all integers.
 
     Raises:
-        TypeError, ValueError: for what is not an integer ≥ `least`.
+        TypeError, ValueError: for anything but an integer ≥ `minimum`.
     """
-    return integer_at_least(name, value, least) if concrete(value) else value
+    return integer_at_least(name, value, minimum) if concrete(value) else value
 
 
 def matrix_or_diagonal(name: str, value: Any) -> Array:
-    """The value as a finite square matrix, or as the diagonal of one.
+    """Return a finite square matrix, or the diagonal of one.
 
     Raises:
         TypeError, ValueError: for anything else.
@@ -64,7 +64,7 @@ def matrix_or_diagonal(name: str, value: Any) -> Array:
 
 
 def finite_array(name: str, value: Any) -> Array:
-    """The value as a real or complex array with finite entries.
+    """Return the value as a real or complex array with finite entries.
 
     Raises:
         TypeError: for something that is not an array of numbers.
@@ -82,7 +82,7 @@ def finite_array(name: str, value: Any) -> Array:
 
 
 def concrete(*arrays: Array) -> bool:
-    """Whether the values of all arrays are known, as they are not inside a trace."""
+    """Return whether the values of all arrays are known, i.e. none of them is traced."""
     return not any(isinstance(array, jax.core.Tracer) for array in arrays)
 
 
@@ -90,5 +90,5 @@ def _checked(name: str, value: Any, check: Any) -> Array:
     if not concrete(value):
         return value
     number: Number = check(name, np.asarray(value) if isinstance(value, Array) else value)
-    # Not weakly typed: arrays as hyperparameters then share the programs that numbers compiled.
+    # Not weakly typed, so that hyperparameters given as arrays and as numbers share compiled programs.
     return jnp.asarray(float(number), float)

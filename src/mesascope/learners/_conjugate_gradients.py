@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ._arithmetic import einsum, inverse_above
-from ._checks import whole_number
+from ._checks import checked_integer
 from ._fitting import learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
@@ -24,14 +24,14 @@ class ConjugateGradients(Learner):
     $$\alpha = \frac{\|R_k\|^2}{\langle P_k \bar S, P_k \rangle}, \quad W_{k+1} = W_k + \alpha P_k, \quad
     R_{k+1} = R_k - \alpha P_k \bar S, \quad P_{k+1} = R_{k+1} + \frac{\|R_{k+1}\|^2}{\|R_k\|^2} P_k.$$
 
-    $W$ is one variable: its rows share the step sizes. After as many steps as $\bar S$ has different eigenvalues > 0 it
-    is least squares of minimum norm. It stops where the residual $R_k$ is rounding, $16\, \varepsilon \|\bar C\|$.
+    $W$ is one variable: its rows share the step sizes. After as many steps as $\bar S$ has distinct positive eigenvalues,
+    $W$ is the least-squares solution of minimum norm. It stops if $\|R_k\|$ is below rounding, $16\, \varepsilon \|\bar C\|$.
 
     Args:
         steps: $K \ge 1$.
 
     Raises:
-        TypeError, ValueError: `steps` is no integer ≥ 1.
+        TypeError, ValueError: `steps` is not an integer ≥ 1.
     """
 
     reads: ClassVar[type[Features]] = NormalEquations
@@ -39,10 +39,10 @@ class ConjugateGradients(Learner):
     steps: int | Array
 
     def __init__(self, steps: int):
-        self.steps = whole_number("steps", steps, 1)
+        self.steps = checked_integer("steps", steps, 1)
 
     def respond(self, features: NormalEquations) -> Array:
-        """The prediction, shape (…, m)."""
+        """Return the prediction, shape (…, m)."""
         gram, cross = features.gram, features.cross
         floor = (16 * jnp.finfo(gram.dtype).eps) ** 2 * _product(cross, cross)
 
@@ -63,5 +63,5 @@ class ConjugateGradients(Learner):
 
 
 def _product(a: Array, b: Array) -> Array:
-    """Re tr A B^*, shape (…, 1, 1)."""
+    """Return Re tr A B^*, shape (…, 1, 1)."""
     return jnp.sum(a.real * b.real + a.imag * b.imag, axis=(-2, -1), keepdims=True)

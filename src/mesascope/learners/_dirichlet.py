@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from jax import Array
 
-from ._arithmetic import einsum, real_like
+from ._arithmetic import einsum, real_in_precision_of
 from ._checks import positive_number
 from ._fitting import Scalar, learner
 from ._learner import Features, Learner
@@ -23,18 +23,18 @@ from ._moments import NormalEquations
 class DirichletPosterior(Learner):
     r"""The posterior mean of the probabilities of the next symbol, for symbols as one-hot vectors.
 
-    After input symbol $a$ the output is symbol $b$ with probability $\pi_{ab}$, the rows of $\pi$ independent
-    $\mathrm{Dirichlet}(\alpha, \dots, \alpha)$. For a query that is symbol $a$,
+    After input symbol $a$ the output is symbol $b$ with probability $\pi_{ab}$; the rows of $\pi$ are independent
+    $\mathrm{Dirichlet}(\alpha, \dots, \alpha)$. If the query is symbol $a$,
 
     $$\hat y_b = \frac{N_{ab} + \alpha}{\sum_{b'} N_{ab'} + m \alpha}, \qquad N_{ab} = (C q)_b,$$
 
-    with $N_{ab}$ how often $b$ followed $a$. Before the first example it is $1/m$, the mean of the prior, not 0.
+    with $N_{ab}$ the number of times that $b$ followed $a$. Before the first example it is $1/m$, the mean of the prior.
 
     Args:
         concentration: $\alpha > 0$.
 
     Raises:
-        TypeError, ValueError: `concentration` is no finite number > 0.
+        TypeError, ValueError: `concentration` is not a finite number > 0.
 
     Source: nichani2024, the Bayes predictor of a chain.
     """
@@ -47,8 +47,8 @@ class DirichletPosterior(Learner):
         self.concentration = positive_number("concentration", concentration)
 
     def respond(self, features: NormalEquations) -> Array:
-        """The prediction, shape (…, m)."""
+        """Return the prediction, shape (…, m)."""
         n = features.n[..., None].astype(features.cross.real.dtype)
         counts = n * einsum("...mp,...p->...m", features.cross, features.query)
-        counts = counts + real_like(counts, self.concentration)
+        counts = counts + real_in_precision_of(counts, self.concentration)
         return counts / counts.sum(-1, keepdims=True)

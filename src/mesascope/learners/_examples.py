@@ -1,4 +1,4 @@
-"""The examples themselves, for learners that need more than their moments."""
+"""Memories of all examples, for learners that need more than their moments."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ._learner import Features, Memory
 
 
 class Examples(Memory):
-    """The examples in their order, in arrays that are filled from the front.
+    """The examples in order, in arrays that are filled from the start.
 
     Attributes:
         n: the number of examples, shape (…).
-        x: inputs, shape (…, N, p); rows from n on are unspecified.
+        x: inputs, shape (…, N, p); rows n and later are unspecified.
         y: outputs, shape (…, N, m).
     """
 
@@ -27,28 +27,28 @@ class Examples(Memory):
 
     @classmethod
     def empty(cls, lead: tuple[int, ...], inputs: int, outputs: int, examples: int, dtype: Any) -> Self:
-        """No example seen; room for `examples` of them."""
+        """Return a memory without examples, with room for `examples` of them."""
         x, y = (jnp.zeros((*lead, examples, entries), dtype) for entries in (inputs, outputs))
         return cls(jnp.zeros(lead, int), x, y)
 
     def with_example(self, x: Array, y: Array) -> Self:
-        """One more row.
+        """Return the memory with one more row.
 
         Raises:
-            ValueError: where the memory is full.
+            ValueError: the memory is full.
         """
-        room = self.x.shape[-2]
-        if concrete(self.n) and (self.n >= room).any():
-            raise ValueError(f"the memory is full: it has room for {room} examples; init it with more")
+        capacity = self.x.shape[-2]
+        if concrete(self.n) and (self.n >= capacity).any():
+            raise ValueError(f"the memory is full: it has room for {capacity} examples; create it with more")
         x, y = in_type_of(self.x, x, y)
-        here = (jnp.arange(room) == self.n[..., None])[..., None]
+        here = (jnp.arange(capacity) == self.n[..., None])[..., None]
         return type(self)(
             self.n + 1, jnp.where(here, x[..., None, :], self.x), jnp.where(here, y[..., None, :], self.y)
         )
 
     @classmethod
     def after_each(cls, x: Array, y: Array) -> Self:
-        """All memories share the examples: x and y have an axis of length 1 where n has N + 1 numbers."""
+        """Return memories that share the examples: x and y have an axis of length 1 where n has length N + 1."""
         n = jnp.broadcast_to(jnp.arange(x.shape[-2] + 1), (*x.shape[:-2], x.shape[-2] + 1))
         return cls(n, x[..., None, :, :], y[..., None, :, :])
 
@@ -72,13 +72,13 @@ class Context(Features):
 
     @classmethod
     def of(cls, memory: Examples, query: Array) -> Self:
-        """Put the two side by side."""
+        """Return the examples of the memory with the query."""
         (query,) = in_type_of(memory.x, query)
         return cls(memory.n, memory.x, memory.y, query)
 
     @property
     def seen(self) -> Array:
-        """Which examples are seen, shape (…, N)."""
+        """Whether each example is seen, shape (…, N)."""
         return jnp.arange(self.x.shape[-2]) < self.n[..., None]
 
     @property

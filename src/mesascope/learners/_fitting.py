@@ -1,4 +1,4 @@
-"""What is fitted of a learner when a model is held against it, and the decorator that makes a learner known by its name."""
+"""The hyperparameters of learners that are fitted to models, and the decorator that declares learners."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _T = TypeVar("_T", bound=type)
 
 @dataclass(frozen=True)
 class Scalar:
-    """A real hyperparameter and where to look for it.
+    """A real hyperparameter and the range of its initial values in fits.
 
     Attributes:
         name: the field of the learner.
-        low, high: the ends of the grid of starts, in units of the typical eigenvalue to the given `power`.
-        power: −1 for step sizes, 1 for penalties, 0 for pure numbers.
-        bounded: whether it lies in (0, 1); any positive number otherwise.
+        low, high: the ends of the grid of initial values, in units of the typical eigenvalue to the given `power`.
+        power: −1 for step sizes, 1 for penalties, 0 for dimensionless numbers.
+        bounded: whether it is in (0, 1); otherwise it is any positive number.
     """
 
     name: str
@@ -33,13 +33,13 @@ class Scalar:
     bounded: bool = False
 
     def starts(self, count: int, eigenvalue: float) -> np.ndarray:
-        """Evenly spaced starts in the coordinate of the fit."""
+        """Return `count` initial values, evenly spaced in the coordinate of the fit."""
         ends = np.array([self.low, self.high])
         low, high = np.log(ends / (1 - ends)) if self.bounded else np.log(ends * eigenvalue**self.power)
         return np.linspace(low, high, count)
 
     def value(self, coordinate: Any) -> Any:
-        """The hyperparameter at a coordinate: exponential, or logistic if bounded."""
+        """Return the hyperparameter at a coordinate: its exponential, or its logistic function if bounded."""
         return jax.nn.sigmoid(coordinate) if self.bounded else jnp.exp(coordinate)
 
 
@@ -50,16 +50,16 @@ PENALTY = Scalar("penalty", 1e-3, 1e3, power=1)
 
 @dataclass(frozen=True)
 class Fitting:
-    """What is fitted of a learner.
+    """How a learner is fitted to a model.
 
     Attributes:
         scalars: its real hyperparameters, at most two.
         integer: the name of an integer hyperparameter, or None.
         largest: the largest integer that is tried.
-        fixed: other hyperparameters, that are not fitted.
-        tasks: how many are fitted to in the end; fewer where answers are expensive.
-        make: builds the learner from the hyperparameters by name; the class itself if left out.
-        flexibility: its place among the learners that models are held against, the simplest first.
+        fixed: other hyperparameters, which are not fitted.
+        tasks: the number of tasks in the final fit; fewer if predictions are expensive.
+        make: builds the learner from the hyperparameters by name; by default the class.
+        flexibility: its rank among the learners with which models are compared, the simplest first.
         symbols: whether it reads sequences of symbols only.
     """
 
@@ -67,7 +67,7 @@ class Fitting:
     integer: str | None = None
     largest: int = 1
     fixed: tuple[tuple[str, Any], ...] = ()
-    tasks: int = 400  # they hold thousands of numbers for at most two scalars
+    tasks: int = 400  # thousands of numbers for at most two scalars
     make: Callable[..., Any] | None = None
     flexibility: int = 1000
     symbols: bool = False
@@ -76,12 +76,12 @@ class Fitting:
 def learner(
     name: str, /, *scalars: Scalar, example: dict[str, Any] | None = None, **fitting: Any
 ) -> Callable[[_T], _T]:
-    """Declare a class of learners to be one that models are held against.
+    """Declare a class as a learner with which models are compared.
 
     Args:
         name: its id.
         *scalars: real hyperparameters that are fitted, at most two.
-        example: hyperparameters of an example; `{}` where all have defaults.
+        example: hyperparameters of an example that have no default.
         **fitting: the other attributes of `Fitting`.
 
     Raises:

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._arithmetic import real_like
-from ._checks import real_number, whole_number
+from ._arithmetic import real_in_precision_of
+from ._checks import checked_integer, real_number
 from ._fitting import STEP_SIZE, learner
 from ._spectrum import SpectralLearner
 
@@ -34,7 +34,7 @@ class GradientDescent(SpectralLearner):
         steps: $K \ge 1$.
 
     Raises:
-        TypeError, ValueError: `step_size` is no finite number, `steps` no integer ≥ 1.
+        TypeError, ValueError: `step_size` is not a finite number, `steps` is not an integer ≥ 1.
 
     Source: vonoswald2023, Proposition 1; zheng2024, where $K = 1$, $n = t - 1$ and $\eta = ab$.
     """
@@ -44,11 +44,11 @@ class GradientDescent(SpectralLearner):
 
     def __init__(self, step_size: Any, steps: int = 1):
         self.step_size = real_number("step_size", step_size)
-        self.steps = whole_number("steps", steps, 1)
+        self.steps = checked_integer("steps", steps, 1)
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
-        """(1 − (1 − ηs)^K)/s, by its recursion."""
-        step_size = real_like(values, self.step_size)
+        """Return (1 − (1 − ηs)^K)/s, by its recursion."""
+        step_size = real_in_precision_of(values, self.step_size)
         return jax.lax.fori_loop(
             0, self.steps, lambda _, f: f + step_size * (1 - values * f), jnp.zeros_like(values)
         )

@@ -1,4 +1,4 @@
-"""GD++: gradient descent that improves the condition of the inputs on its way."""
+"""GD++: gradient descent that also improves the conditioning of the inputs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._arithmetic import real_like
-from ._checks import real_number, whole_number
+from ._arithmetic import real_in_precision_of
+from ._checks import checked_integer, real_number
 from ._fitting import STEP_SIZE, Scalar, learner
 from ._spectrum import SpectralLearner
 
@@ -24,24 +24,24 @@ from ._spectrum import SpectralLearner
     example={"step_size": 0.1, "curvature": 0.05, "steps": 4},
 )
 class GradientDescentPlusPlus(SpectralLearner):
-    r"""$K$ steps of GD++: a gradient step on the outputs beside a curvature correction of the inputs.
+    r"""$K$ steps of GD++: a gradient step on the outputs together with a curvature correction of the inputs.
 
     With the current inputs, residuals, and $\bar S = \frac1n \sum_i x_i x_i^*$ of the current inputs, a step replaces
 
     $$x_j \leftarrow (I - \gamma \bar S) x_j, \qquad y_j \leftarrow y_j - \frac\eta n \sum_i y_i x_i^* x_j$$
 
-    for the examples and for the query, whose output starts at 0 and ends at $-\hat y$; both right sides are those before
-    the step. In the eigenvectors of the first $\bar S$ the inputs are scaled by $p_k(s)$,
+    for the examples and for the query, whose output starts at 0 and ends at $-\hat y$; the right sides are evaluated
+    before the step. In the eigenvectors of the initial $\bar S$ the inputs are scaled by $p_k(s)$,
 
     $$f_{k+1} = f_k + \eta p_k^2 (1 - s f_k), \qquad p_{k+1} = p_k (1 - \gamma s p_k^2), \qquad p_0 = 1.$$
 
     Args:
         step_size: $\eta$, a number.
         curvature: $\gamma$, a number; 0 is gradient descent.
-        steps: $K \ge 1$; one step is gradient descent whatever $\gamma$.
+        steps: $K \ge 1$; one step is gradient descent for any $\gamma$.
 
     Raises:
-        TypeError, ValueError: a number that is not finite, `steps` no integer ≥ 1.
+        TypeError, ValueError: a number that is not finite, `steps` is not an integer ≥ 1.
 
     Source: vonoswald2023, section on curvature correction.
     """
@@ -53,11 +53,14 @@ class GradientDescentPlusPlus(SpectralLearner):
     def __init__(self, step_size: Any, curvature: Any, steps: int):
         self.step_size = real_number("step_size", step_size)
         self.curvature = real_number("curvature", curvature)
-        self.steps = whole_number("steps", steps, 1)
+        self.steps = checked_integer("steps", steps, 1)
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
-        """The recursion of f and p."""
-        step_size, curvature = real_like(values, self.step_size), real_like(values, self.curvature)
+        """Return f_K by the recursion of f and p."""
+        step_size, curvature = (
+            real_in_precision_of(values, self.step_size),
+            real_in_precision_of(values, self.curvature),
+        )
 
         def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
             f, scale = pair

@@ -11,7 +11,7 @@ from jax import Array
 
 from mesascope.core import integer_at_least
 
-from ._arithmetic import einsum, inverse_above, real_like
+from ._arithmetic import einsum, inverse_above, real_in_precision_of
 from ._checks import nonnegative_number
 from ._fitting import Scalar, learner
 from ._learner import Features, Learner
@@ -22,22 +22,22 @@ from ._moments import NormalEquations
 class Lasso(Learner):
     r"""The minimum of $\frac1{2n} \sum_i |y_i - W x_i|^2 + \alpha \sum_{jk} |W_{jk}|$.
 
-    By cyclic coordinate descent on $\bar S$ and $\bar C$, from $W = 0$: column $j$ becomes
+    Computed by cyclic coordinate descent on $\bar S$ and $\bar C$, from $W = 0$: column $j$ becomes
 
     $$W_{\cdot j} = \mathrm{soft}_\alpha\Big(\bar C_{\cdot j} - \sum_{k \ne j} W_{\cdot k} \bar S_{kj}\Big) / \bar S_{jj},
     \qquad \mathrm{soft}_\alpha(z) = z \max(0, 1 - \alpha/|z|).$$
 
-    The number of sweeps is fixed; how many are needed depends on the data. For Gaussian inputs, $p = 5$ and $\alpha = 0.1$,
-    100 sweeps end within $10^{-15}$ (in 99 of 100 problems, relative to the largest prediction) of the minimum for
-    $n = 8p$, within $10^{-10}$ for $n = 2p$ and within $10^{-3}$ for $n = p$, where 1000 sweeps end within $10^{-15}$. With
-    fewer examples than weights that are not 0, it is slower still.
+    The number of sweeps is fixed; the necessary number depends on the data. For Gaussian inputs, $p = 5$ and
+    $\alpha = 0.1$, the error after 100 sweeps (relative to the largest prediction, in 99 of 100 problems) is at most
+    $10^{-15}$ for $n = 8p$, $10^{-10}$ for $n = 2p$ and $10^{-3}$ for $n = p$, where 1000 sweeps reach $10^{-15}$. With
+    fewer examples than non-zero weights, convergence is even slower.
 
     Args:
-        penalty: $\alpha \ge 0$, on the mean loss as in scikit-learn; at 0 it is least squares, approached slowly.
-        sweeps: ≥ 1.
+        penalty: $\alpha \ge 0$, on the mean loss as in scikit-learn; 0 is least squares, with slow convergence.
+        sweeps: number of sweeps ≥ 1.
 
     Raises:
-        TypeError, ValueError: `penalty` is no finite number ≥ 0, `sweeps` no integer ≥ 1.
+        TypeError, ValueError: `penalty` is not a finite number ≥ 0, `sweeps` is not an integer ≥ 1.
     """
 
     reads: ClassVar[type[Features]] = NormalEquations
@@ -50,10 +50,10 @@ class Lasso(Learner):
         self.sweeps = integer_at_least("sweeps", sweeps, 1)
 
     def respond(self, features: NormalEquations) -> Array:
-        """The prediction, shape (…, m)."""
-        # Axes of the problems last: every entry of a product is then one vector operation over the problems.
+        """Return the prediction, shape (…, m)."""
+        # The axes of the problems are last, so that every entry of a product is one vector operation over the problems.
         gram, cross = (jnp.moveaxis(array, (-2, -1), (0, 1)) for array in (features.gram, features.cross))
-        penalty, p = real_like(cross, self.penalty), cross.shape[1]
+        penalty, p = real_in_precision_of(cross, self.penalty), cross.shape[1]
 
         def update(step: Array, weights: Array) -> Array:
             j = step % p
@@ -67,7 +67,7 @@ class Lasso(Learner):
 
 
 def _soft(values: Array, threshold: Array) -> Array:
-    """Shorten every entry by the threshold, to 0 at most."""
+    """Return every entry with its absolute value reduced by the threshold, or 0 if it is smaller."""
     square = values.real**2 + values.imag**2
     longer = square > threshold**2
     length = jnp.sqrt(jnp.where(longer, square, 1))

@@ -1,4 +1,4 @@
-"""What a learner is: an algorithm that predicts the output of a query from examples in its context."""
+"""The base class of learners: algorithms that predict the output of a query from examples in the context."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ._fitting import Fitting
 
 
 class Memory(eqx.Module):
-    """What is kept of the examples seen so far; free of hyperparameters, with any leading axes.
+    """What a learner stores of the examples seen so far; independent of hyperparameters, with any leading axes.
 
     Attributes:
-        n: how many examples were seen, integers of shape (…).
+        n: the number of examples seen, integers of shape (…).
     """
 
     n: eqx.AbstractVar[Array]
@@ -25,25 +25,25 @@ class Memory(eqx.Module):
     @classmethod
     @abc.abstractmethod
     def empty(cls, lead: tuple[int, ...], inputs: int, outputs: int, examples: int, dtype: Any) -> Self:
-        """Nothing seen yet, with room for `examples` examples of `inputs` and `outputs` numbers."""
+        """Return a memory without examples, with room for `examples` examples of `inputs` and `outputs` numbers."""
 
     @abc.abstractmethod
     def with_example(self, x: Array, y: Array) -> Self:
-        """One more example: x of shape (…, p), y of shape (…, m)."""
+        """Return the memory with one more example: x of shape (…, p), y of shape (…, m)."""
 
     @classmethod
     @abc.abstractmethod
     def after_each(cls, x: Array, y: Array) -> Self:
-        """The memories after 0 … N examples as one more leading axis, the last: x (…, N, p), y (…, N, m)."""
+        """Return the memories after 0 … N examples x (…, N, p), y (…, N, m), with 0 … N as the last leading axis."""
 
 
 class Features(eqx.Module):
-    """What learners of one family read off a memory and a query; free of hyperparameters.
+    """What learners of one family compute from a memory and a query; independent of hyperparameters.
 
     Its leading axes broadcast against each other. Learners with equal `reads` share their features.
 
     Attributes:
-        memory: the memory it is read from.
+        memory: the class of memories from which it is computed.
     """
 
     memory: ClassVar[type[Memory]]
@@ -51,7 +51,7 @@ class Features(eqx.Module):
     @classmethod
     @abc.abstractmethod
     def of(cls, memory: Any, query: Array) -> Self:
-        """The features of a query of shape (…, p)."""
+        """Return the features of a query of shape (…, p)."""
 
 
 class Learner(eqx.Module):
@@ -61,20 +61,19 @@ class Learner(eqx.Module):
     with $W$ small in $\sum_i |y_i - W x_i|^2$. Tokens $x_1 \dots x_t$ are the examples $(x_i, x_{i+1})$, $i < t$, with
     the query $x_t$ (`sequence_examples`); a prompt is its pairs and its query (`prompt_examples`).
 
-    The fields of a learner are its hyperparameters: they may be traced, and arrays differentiated. Python ints are known
-    to compiled programs.
-    They enter `respond` alone. Memories and features belong to the kind, so that features computed once serve every
-    learner with the same `reads`, at all hyperparameters.
+    The fields of a learner are its hyperparameters: they may be traced, and arrays may be differentiated. Python ints are
+    constants of compiled programs. Only `respond` depends on them: features that are computed once are used for every
+    learner with the same `reads`, with any hyperparameters.
 
-    Conventions of all learners: they start at $W = 0$ and, unless they say otherwise, predict 0 before the first
-    example; step sizes refer to the mean loss $\frac1{2n} \sum_i |y_i - W x_i|^2$, whose gradient is
-    $-\frac1n (C - W S)$ with $S = \sum_i x_i x_i^*$ and $C = \sum_i y_i x_i^*$; where several $W$ are equally good,
-    the one of least norm is meant; complex gradients are directions of steepest ascent. The precision is that of the
+    Conventions of all learners: they start at $W = 0$ and, unless stated otherwise, predict 0 before the first
+    example; step sizes are those for the mean loss $\frac1{2n} \sum_i |y_i - W x_i|^2$, whose gradient is
+    $-\frac1n (C - W S)$ with $S = \sum_i x_i x_i^*$ and $C = \sum_i y_i x_i^*$; if several $W$ are minima, the
+    one of minimum norm is taken; complex gradients are directions of steepest ascent. The precision is that of the
     data.
 
     Attributes:
-        name: the id, e.g. `gradient-descent`; the decorator `learner` sets it.
-        fitting: what is fitted of it when a model is held against it.
+        name: the id, e.g. `gradient-descent`, set by the decorator `learner`.
+        fitting: how it is fitted to a model.
         example_fields: hyperparameters of an example.
         reads: the features that `respond` takes.
     """
@@ -86,30 +85,30 @@ class Learner(eqx.Module):
 
     @classmethod
     def example(cls) -> Self:
-        """Return a learner of this kind, as tests and pages show it."""
+        """Return the learner of this kind that tests and pages show."""
         return cls(**cls.example_fields)
 
     @classmethod
     def init(cls, lead: tuple[int, ...], inputs: int, outputs: int, examples: int, dtype: Any) -> Memory:
-        """An empty memory with the leading axes `lead` and room for `examples` examples of p inputs, m outputs."""
+        """Return an empty memory with leading axes `lead` and room for `examples` examples of p inputs, m outputs."""
         return cls.reads.memory.empty(tuple(lead), inputs, outputs, examples, dtype)
 
     @classmethod
     def update(cls, state: Memory, x: Array, y: Array) -> Memory:
-        """The memory after one more example, x (…, p) and y (…, m)."""
+        """Return the memory after one more example, x (…, p) and y (…, m)."""
         return state.with_example(x, y)
 
     @classmethod
     def features(cls, state: Memory, query: Array) -> Any:
-        """What `respond` needs to know about the examples and a query (…, p)."""
+        """Return the features of the examples and a query (…, p) that `respond` takes."""
         return cls.reads.of(state, query)
 
     @abc.abstractmethod
     def respond(self, features: Any) -> Array:
-        """The prediction, shape (…, m)."""
+        """Return the prediction, shape (…, m)."""
 
     def predict(self, state: Memory, query: Array) -> Array:
-        """The prediction for a query (…, p) after the examples in the memory, shape (…, m)."""
+        """Return the prediction for a query (…, p) after the examples in the memory, shape (…, m)."""
         return self.respond(self.features(state, query))
 
     @property

@@ -1,4 +1,4 @@
-"""The second moments of the examples, all that most linear learners keep, and the equations they make with a query."""
+"""Memories of the second moments of the examples, which most linear learners use, and the normal equations."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ class Moments(Memory):
 
     @classmethod
     def empty(cls, lead: tuple[int, ...], inputs: int, outputs: int, examples: int, dtype: Any) -> Self:
-        """No example seen; room for any number of them."""
+        """Return a memory without examples, with room for any number of them."""
         gram, cross = (jnp.zeros((*lead, rows, inputs), dtype) for rows in (inputs, outputs))
         return cls(jnp.zeros(lead, int), gram, cross)
 
     def with_example(self, x: Array, y: Array) -> Self:
-        """One more term in each sum."""
+        """Return the sums with one more term."""
         x, y = in_type_of(self.gram, x, y)
         return type(self)(self.n + 1, self.gram + _outer(x, x), self.cross + _outer(y, x))
 
     @classmethod
     def after_each(cls, x: Array, y: Array) -> Self:
-        """All partial sums, the empty one first."""
+        """Return all partial sums, the empty one first."""
         n = jnp.broadcast_to(jnp.arange(x.shape[-2] + 1), (*x.shape[:-2], x.shape[-2] + 1))
         return cls(n, _partial_sums(_outer(x, x)), _partial_sums(_outer(y, x)))
 
 
 class NormalEquations(Features):
-    r"""The equations $W \bar S = \bar C$ of the least mean loss, and the query.
+    r"""The normal equations $W \bar S = \bar C$ of the mean loss, and the query.
 
     Attributes:
         n: the number of examples, shape (…).
@@ -61,18 +61,18 @@ class NormalEquations(Features):
 
     @classmethod
     def of(cls, memory: Moments, query: Array) -> Self:
-        """Divide the sums by the number of examples."""
+        """Return the sums divided by the number of examples."""
         (query,) = in_type_of(memory.gram, query)
         gram, cross = (per_example(total, memory.n[..., None, None]) for total in (memory.gram, memory.cross))
         return cls(memory.n, gram, cross, query)
 
 
 def _outer(a: Array, b: Array) -> Array:
-    """A b^*."""
+    """Return a b^*."""
     return einsum("...i,...j->...ij", a, b.conj())
 
 
 def _partial_sums(terms: Array) -> Array:
-    """Σ_{i<n} of terms (…, N, rows, columns) for n = 0 … N."""
+    """Return Σ_{i<n} of terms (…, N, rows, columns) for n = 0 … N."""
     start = jnp.zeros((*terms.shape[:-3], 1, *terms.shape[-2:]), terms.dtype)
     return jnp.concatenate([start, jnp.cumsum(terms, axis=-3)], axis=-3)

@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._arithmetic import real_like
-from ._checks import real_number, whole_number
+from ._arithmetic import real_in_precision_of
+from ._checks import checked_integer, real_number
 from ._fitting import MOMENTUM, STEP_SIZE, learner
 from ._spectrum import SpectralLearner
 
 
 class _TwoTerms(SpectralLearner):
-    """Recursions of the last two terms, with a step size and a momentum."""
+    """Two-term recursions with a step size and a momentum."""
 
     step_size: Array
     momentum: Array
@@ -25,14 +25,14 @@ class _TwoTerms(SpectralLearner):
     def __init__(self, step_size: Any, momentum: Any, steps: int):
         self.step_size = real_number("step_size", step_size)
         self.momentum = real_number("momentum", momentum)
-        self.steps = whole_number("steps", steps, 1)
+        self.steps = checked_integer("steps", steps, 1)
 
     @abc.abstractmethod
     def next_term(self, values: Array, before: Array, now: Array) -> Array:
-        """f_{k+1} from f_{k−1} and f_k, at the eigenvalues s."""
+        """Return f_{k+1} from f_{k−1} and f_k, at the eigenvalues s."""
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
-        """The recursion of f."""
+        """Return f_K by its recursion."""
 
         def step(_: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
             return pair[1], self.next_term(values, *pair)
@@ -50,7 +50,7 @@ class _TwoTerms(SpectralLearner):
     example={"step_size": 0.1, "momentum": 0.5, "steps": 5},
 )
 class Momentum(_TwoTerms):
-    r"""$K$ steps of gradient descent with a heavy ball, from $W_0 = W_{-1} = 0$.
+    r"""$K$ steps of gradient descent with heavy-ball momentum, from $W_0 = W_{-1} = 0$.
 
     $$W_{k+1} = W_k + \eta (\bar C - W_k \bar S) + \beta (W_k - W_{k-1})$$
 
@@ -59,15 +59,18 @@ class Momentum(_TwoTerms):
     Args:
         step_size: $\eta$, a number.
         momentum: $\beta$, a number; 0 is gradient descent.
-        steps: $K \ge 1$; one step is gradient descent whatever $\beta$.
+        steps: $K \ge 1$; one step is gradient descent for any $\beta$.
 
     Raises:
-        TypeError, ValueError: a number that is not finite, `steps` no integer ≥ 1.
+        TypeError, ValueError: a number that is not finite, `steps` is not an integer ≥ 1.
     """
 
     def next_term(self, values: Array, before: Array, now: Array) -> Array:
-        """The next is f + η (1 − s f) + β (f − f₋), with f₋ the term before."""
-        step_size, momentum = real_like(values, self.step_size), real_like(values, self.momentum)
+        """Return f + η (1 − s f) + β (f − f₋), with f₋ the previous term."""
+        step_size, momentum = (
+            real_in_precision_of(values, self.step_size),
+            real_in_precision_of(values, self.momentum),
+        )
         return now + step_size * (1 - values * now) + momentum * (now - before)
 
 
@@ -85,19 +88,22 @@ class Nesterov(_TwoTerms):
 
     $$V_k = W_k + \beta (W_k - W_{k-1}), \qquad W_{k+1} = V_k + \eta (\bar C - V_k \bar S)$$
 
-    and the same for the filter: the gradient is taken where the momentum leads.
+    and the same for the filter: the gradient is evaluated after the momentum step.
 
     Args:
         step_size: $\eta$, a number.
         momentum: $\beta$, a number; 0 is gradient descent.
-        steps: $K \ge 1$; one step is gradient descent whatever $\beta$.
+        steps: $K \ge 1$; one step is gradient descent for any $\beta$.
 
     Raises:
-        TypeError, ValueError: a number that is not finite, `steps` no integer ≥ 1.
+        TypeError, ValueError: a number that is not finite, `steps` is not an integer ≥ 1.
     """
 
     def next_term(self, values: Array, before: Array, now: Array) -> Array:
-        """The next is v + η (1 − s v) with v = f + β (f − f₋)."""
-        step_size, momentum = real_like(values, self.step_size), real_like(values, self.momentum)
+        """Return v + η (1 − s v) with v = f + β (f − f₋), f₋ the previous term."""
+        step_size, momentum = (
+            real_in_precision_of(values, self.step_size),
+            real_in_precision_of(values, self.momentum),
+        )
         ahead = now + momentum * (now - before)
         return ahead + step_size * (1 - values * ahead)

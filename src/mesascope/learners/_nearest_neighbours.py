@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ._arithmetic import per_example
-from ._checks import whole_number
+from ._checks import checked_integer
 from ._examples import Context
 from ._fitting import learner
 from ._learner import Features, Learner
@@ -17,15 +17,15 @@ from ._learner import Features, Learner
 
 @learner("nearest-neighbours", integer="neighbours", largest=128, flexibility=70, example={"neighbours": 2})
 class NearestNeighbours(Learner):
-    r"""The mean output of the $k$ examples with the least $|x_i - q|$; of all examples where there are fewer.
+    r"""The mean output of the $k$ examples with the smallest $|x_i - q|$, or of all examples if there are fewer.
 
-    Of examples at the same distance the earlier ones count.
+    Of examples at the same distance, the earlier ones are taken.
 
     Args:
         neighbours: $k \ge 1$.
 
     Raises:
-        TypeError, ValueError: `neighbours` is no integer ≥ 1.
+        TypeError, ValueError: `neighbours` is not an integer ≥ 1.
     """
 
     reads: ClassVar[type[Features]] = Context
@@ -33,13 +33,13 @@ class NearestNeighbours(Learner):
     neighbours: int | Array
 
     def __init__(self, neighbours: int):
-        self.neighbours = whole_number("neighbours", neighbours, 1)
+        self.neighbours = checked_integer("neighbours", neighbours, 1)
 
     def respond(self, features: Context) -> Array:
-        """The prediction, shape (…, m)."""
+        """Return the prediction, shape (…, m)."""
         gap = features.x - features.query[..., None, :]
         distance = jnp.where(features.seen, (gap.real**2 + gap.imag**2).sum(-1), jnp.inf)
-        # all sorted, whatever k: a traced k compiles once
+        # all are sorted for any k, so that a traced k is compiled once
         nearness, nearest = jax.lax.top_k(-distance, distance.shape[-1])
         outputs = jnp.take_along_axis(features.y, nearest[..., None], axis=-2)
         counts = jnp.isfinite(nearness) & (jnp.arange(distance.shape[-1]) < self.neighbours)

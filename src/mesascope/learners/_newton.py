@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._arithmetic import real_like
-from ._checks import positive_number, whole_number
+from ._arithmetic import real_in_precision_of
+from ._checks import checked_integer, positive_number
 from ._fitting import Scalar, learner
 from ._spectrum import SpectralLearner
 
@@ -27,15 +27,15 @@ class Newton(SpectralLearner):
 
     $$M_{k+1} = M_k (2I - S M_k), \qquad M_0 = \frac\theta{\|S\|^2} S,$$
 
-    so that $1 - s f_K(s) = (1 - \theta s^2 / s_p^2)^{2^K}$. The norm of $S$ in the start is its largest eigenvalue: the
-    iteration then converges to least squares for all data and does not depend on their scale.
+    so that $1 - s f_K(s) = (1 - \theta s^2 / s_p^2)^{2^K}$. The norm of $S$ in $M_0$ is its largest eigenvalue: the
+    iteration then converges to least squares for all data, independently of their scale.
 
     Args:
         start: $\theta > 0$, below 2 for convergence.
         steps: $K \ge 0$; with $K = 0$ the prediction is that of $M_0$.
 
     Raises:
-        TypeError, ValueError: `start` is no finite number > 0, `steps` no integer ≥ 0.
+        TypeError, ValueError: `start` is not a finite number > 0, `steps` is not an integer ≥ 0.
 
     Source: fu2024, with $\alpha = \theta/\|S\|^2$; giannou2024.
     """
@@ -45,10 +45,10 @@ class Newton(SpectralLearner):
 
     def __init__(self, start: Any, steps: int):
         self.start = positive_number("start", start)
-        self.steps = whole_number("steps", steps, 0)
+        self.steps = checked_integer("steps", steps, 0)
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
-        """The iteration of every eigenvalue."""
+        """Return the result of the iteration for every eigenvalue."""
         largest = jnp.where(largest > 0, largest, 1)  # no example: the values are 0
-        start = real_like(values, self.start) * (values / largest) / largest
+        start = real_in_precision_of(values, self.start) * (values / largest) / largest
         return jax.lax.fori_loop(0, self.steps, lambda _, m: m * (2 - values * m), start)

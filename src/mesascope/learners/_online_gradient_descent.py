@@ -1,4 +1,4 @@
-"""Gradient descent that meets every example once."""
+"""Gradient descent with one step per example."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._arithmetic import einsum, real_like
+from ._arithmetic import einsum, real_in_precision_of
 from ._checks import real_number
 from ._examples import Context
 from ._fitting import STEP_SIZE, learner
@@ -17,7 +17,7 @@ from ._learner import Features, Learner
 
 @learner("online-gradient-descent", STEP_SIZE, flexibility=90, example={"step_size": 0.05})
 class OnlineGradientDescent(Learner):
-    r"""One gradient step per example, in their order, each on the loss of its example alone; from $W_0 = 0$.
+    r"""One gradient step per example, in order, on the loss of that example; from $W_0 = 0$.
 
     $$W_i = W_{i-1} + \eta\, e_i x_i^*, \qquad e_i = y_i - W_{i-1} x_i,$$
 
@@ -27,7 +27,7 @@ class OnlineGradientDescent(Learner):
         step_size: $\eta$, a number; stable for $\eta |x_i|^2 < 2$.
 
     Raises:
-        TypeError, ValueError: `step_size` is no finite number.
+        TypeError, ValueError: `step_size` is not a finite number.
     """
 
     reads: ClassVar[type[Features]] = Context
@@ -38,9 +38,9 @@ class OnlineGradientDescent(Learner):
         self.step_size = real_number("step_size", step_size)
 
     def respond(self, features: Context) -> Array:
-        """The prediction, shape (…, m)."""
+        """Return the prediction, shape (…, m)."""
         x, y = jnp.moveaxis(features.x, -2, 0), jnp.moveaxis(features.y, -2, 0)
-        step_size = real_like(x, self.step_size)
+        step_size = real_in_precision_of(x, self.step_size)
 
         def step(weights: Array, example: tuple[Array, Array]) -> tuple[Array, Array]:
             x, y = example

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ._arithmetic import einsum, like
+from ._arithmetic import einsum, in_precision_of
 from ._checks import concrete, finite_array, nonnegative_number
 from ._fitting import Scalar, learner
 from ._learner import Features, Learner
@@ -31,16 +31,16 @@ class PosteriorMean(Learner):
 
     $$\hat y = C (\Sigma S + \sigma^2 I)^{-1} \Sigma q.$$
 
-    With $\Sigma = L L^*$ this is ridge regression with $r = \sigma^2$ on the inputs $L^* x$, by which it is computed;
-    $\Sigma = \tau^2 I$ is ridge regression with $r = \sigma^2/\tau^2$. Without noise it is the weights that fit and have the
-    least $\mathrm{tr} W \Sigma^{-1} W^*$. The prediction with the least mean squared error.
+    With $\Sigma = L L^*$ this is ridge regression with $r = \sigma^2$ on the inputs $L^* x$, which is how it is computed;
+    $\Sigma = \tau^2 I$ is ridge regression with $r = \sigma^2/\tau^2$. Without noise, $W$ interpolates the examples with
+    minimum $\mathrm{tr} W \Sigma^{-1} W^*$. It is the prediction with the smallest mean squared error.
 
     Args:
         prior: $\Sigma$, a positive definite matrix (p, p) or a number > 0 that multiplies the identity.
         noise_variance: $\sigma^2 \ge 0$.
 
     Raises:
-        TypeError, ValueError: `prior` is neither, or does not fit the data; `noise_variance` is no finite number ≥ 0.
+        TypeError, ValueError: `prior` is neither, or does not fit the data; `noise_variance` is not a finite number ≥ 0.
     """
 
     reads: ClassVar[type[Features]] = NormalEquations
@@ -53,19 +53,19 @@ class PosteriorMean(Learner):
         self.noise_variance = nonnegative_number("noise_variance", noise_variance)
 
     def respond(self, features: NormalEquations) -> Array:
-        """The prediction, shape (…, m)."""
+        """Return the prediction, shape (…, m)."""
         p = features.query.shape[-1]
         if self.prior.ndim and self.prior.shape[-1] != p:
             raise ValueError(f"prior of shape {self.prior.shape} does not fit inputs of {p} entries")
-        prior = like(features.query, self.prior)
+        prior = in_precision_of(features.query, self.prior)
         root = jnp.linalg.cholesky(prior) if prior.ndim else jnp.sqrt(prior) * jnp.eye(p, dtype=prior.dtype)
-        turned = NormalEquations(
+        transformed = NormalEquations(
             features.n,
             einsum("ji,...jk,kl->...il", root.conj(), features.gram, root),
             einsum("...mi,ij->...mj", features.cross, root),
             einsum("ji,...j->...i", root.conj(), features.query),
         )
-        return Ridge(self.noise_variance).respond(Spectrum.of_equations(turned))
+        return Ridge(self.noise_variance).respond(Spectrum.of_equations(transformed))
 
 
 def _checked_prior(value: Any) -> Array:

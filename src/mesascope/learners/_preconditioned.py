@@ -10,7 +10,7 @@ from jax import Array
 
 from mesascope.core import integer_at_least
 
-from ._arithmetic import einsum, like
+from ._arithmetic import einsum, in_precision_of
 from ._checks import matrix_or_diagonal
 from ._fitting import learner
 from ._learner import Features, Learner
@@ -24,16 +24,16 @@ class PreconditionedGradientDescent(Learner):
     $$W_{k+1} = W_k + (\bar C - W_k \bar S) R, \qquad \hat y = L W_K q.$$
 
     One step is $\hat y = L \bar C R q$. With $R = \eta I$ and $L = I$ it is gradient descent. The step size is part of $R$;
-    a factor may be exchanged between $R$ and $L$.
+    a factor may be moved between $R$ and $L$.
 
     Args:
         preconditioner: $R$, a matrix of shape (p, p) or the diagonal (p,) of one; real or complex.
-        output_map: $L$, shape (m, m) or (m,); the identity if left out.
+        output_map: $L$, shape (m, m) or (m,); by default the identity.
         steps: $K \ge 1$.
 
     Raises:
-        TypeError, ValueError: maps that are not finite or have another number of axes, `steps` no integer ≥ 1; where it
-            predicts, maps that do not fit the data.
+        TypeError, ValueError: maps that are not finite or have another number of axes, `steps` is not an integer ≥ 1; in
+            predictions, maps that do not fit the data.
 
     Source: ahn2023, Lemma 1, with $A = R^\top$; zheng2024, section on the full-one token, where $R$ and $L$ have the form
     $\alpha I + \beta 1 1^\top$.
@@ -51,21 +51,21 @@ class PreconditionedGradientDescent(Learner):
         self.steps = integer_at_least("steps", steps, 1)
 
     def respond(self, features: NormalEquations) -> Array:
-        """The prediction, shape (…, m)."""
-        first = _mapped("preconditioner", self.preconditioner, features.query)
+        """Return the prediction, shape (…, m)."""
+        first = _apply_map("preconditioner", self.preconditioner, features.query)
 
         def step(_: Any, query: Array) -> Array:
             gram = einsum("...ij,...j->...i", features.gram, query)
-            return first + query - _mapped("preconditioner", self.preconditioner, gram)
+            return first + query - _apply_map("preconditioner", self.preconditioner, gram)
 
         query = jax.lax.fori_loop(1, self.steps, step, first)  # (Σ_{k<K} (I − R S̄)^k) R q
         output = einsum("...mp,...p->...m", features.cross, query)
-        return output if self.output_map is None else _mapped("output_map", self.output_map, output)
+        return output if self.output_map is None else _apply_map("output_map", self.output_map, output)
 
 
-def _mapped(name: str, matrix: Array, vector: Array) -> Array:
-    """A matrix, or the diagonal of one, times vectors (…, size)."""
+def _apply_map(name: str, matrix: Array, vector: Array) -> Array:
+    """Return a matrix, or the diagonal of one, times vectors (…, size)."""
     if matrix.shape[-1] != vector.shape[-1]:
         raise ValueError(f"{name} of shape {matrix.shape} does not fit vectors of {vector.shape[-1]} entries")
-    matrix = like(vector, matrix)
+    matrix = in_precision_of(vector, matrix)
     return matrix * vector if matrix.ndim == 1 else einsum("ij,...j->...i", matrix, vector)

@@ -1,4 +1,4 @@
-"""Learners on whole data sets: every number of examples at once, sequences and prompts as examples."""
+"""Predictions of learners for all numbers of examples at once, with sequences and prompts as examples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class InContext(NamedTuple):
     Attributes:
         x: inputs, shape (…, N, p).
         y: outputs, shape (…, N, m).
-        queries: shape (…, N + 1, p); query n is asked when n examples are known.
+        queries: shape (…, N + 1, p); query n follows after n examples.
     """
 
     x: Array
@@ -26,16 +26,16 @@ class InContext(NamedTuple):
 
 
 def sequence_examples(tokens: Any) -> InContext:
-    """Tokens x_1 … x_T, shape (…, T, d), as examples (x_i, x_{i+1}) with the queries x_1 … x_T.
+    """Return tokens x_1 … x_T, shape (…, T, d), as examples (x_i, x_{i+1}) with the queries x_1 … x_T.
 
-    Prediction n, after n examples, is that of token n + 2 from the tokens 1 … n + 1. Symbols enter as one-hot vectors.
+    Prediction n, after n examples, is that of token n + 2 from the tokens 1 … n + 1. Symbols are given as one-hot vectors.
     """
     tokens = jnp.asarray(tokens)
     return InContext(tokens[..., :-1, :], tokens[..., 1:, :], tokens)
 
 
 def prompt_examples(x: Any, y: Any) -> InContext:
-    """Prompts with inputs (…, N + 1, d), the last being the query, and N or N + 1 labels (…, N) or (…, N + 1).
+    """Return prompts as examples: inputs (…, N + 1, d), the last being the query, and labels (…, N) or (…, N + 1).
 
     Every input is the query of the examples before it. The label of the last query is not used.
     """
@@ -44,10 +44,10 @@ def prompt_examples(x: Any, y: Any) -> InContext:
 
 
 def predictions(learner: Learner, x: Any, y: Any, queries: Any) -> Array:
-    """The predictions after 0 … N examples, shape (…, N + 1, m).
+    """Return the predictions after 0 … N examples, shape (…, N + 1, m).
 
     Args:
-        learner: any.
+        learner: any learner.
         x: inputs, shape (…, N, p), real or complex.
         y: outputs, shape (…, N, m).
         queries: shape (…, N + 1, p): query n is answered from the first n examples.
@@ -59,9 +59,9 @@ def predictions(learner: Learner, x: Any, y: Any, queries: Any) -> Array:
 
 
 def features_of(kind: type[Learner], x: Any, y: Any, queries: Any) -> Any:
-    """The features after 0 … N examples: `learner.respond` of them is `predictions` for every learner of the kind.
+    """Return the features after 0 … N examples: `learner.respond` of them is `predictions` for every learner of the kind.
 
-    They serve all kinds with the same `reads`, and all hyperparameters.
+    They are the same for all kinds with the same `reads`, and for all hyperparameters.
 
     Args:
         kind: a class of learners.
@@ -86,7 +86,7 @@ def _predictions(learner: Learner, x: Array, y: Array, queries: Array) -> Array:
 
 
 def _checked(x: Any, y: Any, queries: Any) -> tuple[Array, Array, Array]:
-    """The three as arrays of one floating-point or complex type."""
+    """Return the three as arrays of one floating-point or complex type."""
     arrays = jnp.asarray(x), jnp.asarray(y), jnp.asarray(queries)
     shapes = [array.shape for array in arrays]
     if min(map(len, shapes)) < 2:

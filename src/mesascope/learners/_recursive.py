@@ -1,4 +1,4 @@
-"""Learners that carry an estimate of the weights and its covariance from example to example."""
+"""Learners that update an estimate of the weights and its covariance after every example."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._arithmetic import einsum, real_like
+from ._arithmetic import einsum, real_in_precision_of
 from ._checks import concrete, nonnegative_number, positive_number
 from ._examples import Context
 from ._fitting import PENALTY, Scalar, learner
@@ -25,20 +25,20 @@ from ._learner import Features, Learner
 class RecursiveLeastSquares(Learner):
     r"""Recursive least squares with exponential forgetting.
 
-    It minimizes $\sum_{i \le n} \phi^{n-i} |y_i - W x_i|^2 + r \phi^n \|W\|^2$ by one update per example, from
-    $W = 0$ and $P = I/r$:
+    The minimum of $\sum_{i \le n} \phi^{n-i} |y_i - W x_i|^2 + r \phi^n \|W\|^2$, computed by one update per example
+    from $W = 0$ and $P = I/r$:
 
     $$g = \frac{P x_i}{\phi + x_i^* P x_i}, \qquad W \leftarrow W + (y_i - W x_i) g^*, \qquad
     P \leftarrow (P - g x_i^* P)/\phi.$$
 
-    Without forgetting it is ridge regression, computed in another way.
+    Without forgetting it is ridge regression.
 
     Args:
         penalty: $r > 0$; a mesa layer with regularization $\lambda$ has $r = 1/\lambda$.
-        forgetting: $\phi \in (0, 1]$; 1 forgets nothing.
+        forgetting: $\phi \in (0, 1]$; 1 means no forgetting.
 
     Raises:
-        TypeError, ValueError: `penalty` is no finite number > 0, `forgetting` no number in (0, 1].
+        TypeError, ValueError: `penalty` is not a finite number > 0, `forgetting` is not a number in (0, 1].
 
     Source: vonoswald2024, section on the mesa layer, for $\phi = 1$.
     """
@@ -52,11 +52,11 @@ class RecursiveLeastSquares(Learner):
         self.penalty = positive_number("penalty", penalty)
         self.forgetting = positive_number("forgetting", forgetting)
         if concrete(self.forgetting) and self.forgetting > 1:
-            raise ValueError(f"forgetting must be at most 1, got {self.forgetting}; 1 forgets nothing")
+            raise ValueError(f"forgetting must be at most 1, got {self.forgetting}; 1 means no forgetting")
 
     def respond(self, features: Context) -> Array:
-        """The prediction, shape (…, m)."""
-        return _predicted(features, self.penalty, self.forgetting, jnp.zeros_like(self.penalty))
+        """Return the prediction, shape (…, m)."""
+        return _predict(features, self.penalty, self.forgetting, jnp.zeros_like(self.penalty))
 
 
 @learner(
@@ -67,7 +67,7 @@ class RecursiveLeastSquares(Learner):
     example={"penalty": 0.7, "drift": 0.1},
 )
 class KalmanFilter(Learner):
-    r"""The Kalman filter for weights that drift: the Bayesian prediction of a noisy process whose transition moves.
+    r"""The Kalman filter for drifting weights: the Bayesian prediction of a noisy process with a drifting transition.
 
     $y_i = W_i x_i + \xi_i$ with noise of variance $\sigma^2$ in every entry, $W_{i+1} = W_i + \Delta_i$ with independent
     entries of variance $\delta \sigma^2$ in $\Delta_i$, and entries of variance $\sigma^2/r$ in $W_1$. Only the ratios
@@ -79,11 +79,11 @@ class KalmanFilter(Learner):
     Without drift it is ridge regression.
 
     Args:
-        penalty: $r > 0$, the variance of the noise over that of the first weights.
-        drift: $\delta \ge 0$, the variance of a step of the weights over that of the noise.
+        penalty: $r > 0$, the variance of the noise divided by that of the initial weights.
+        drift: $\delta \ge 0$, the variance of a change of the weights divided by that of the noise.
 
     Raises:
-        TypeError, ValueError: `penalty` is no finite number > 0, `drift` no finite number ≥ 0.
+        TypeError, ValueError: `penalty` is not a finite number > 0, `drift` is not a finite number ≥ 0.
     """
 
     reads: ClassVar[type[Features]] = Context
@@ -96,14 +96,14 @@ class KalmanFilter(Learner):
         self.drift = nonnegative_number("drift", drift)
 
     def respond(self, features: Context) -> Array:
-        """The prediction, shape (…, m)."""
-        return _predicted(features, self.penalty, jnp.ones_like(self.penalty), self.drift)
+        """Return the prediction, shape (…, m)."""
+        return _predict(features, self.penalty, jnp.ones_like(self.penalty), self.drift)
 
 
-def _predicted(context: Context, penalty: Array, forgetting: Array, drift: Array) -> Array:
-    """W_n q, with the weights of every n from one pass over the examples."""
+def _predict(context: Context, penalty: Array, forgetting: Array, drift: Array) -> Array:
+    """Return W_n q, with the weights of all n from one pass over the examples."""
     x, y = jnp.moveaxis(context.x, -2, 0), jnp.moveaxis(context.y, -2, 0)
-    penalty, forgetting, drift = (real_like(x, value) for value in (penalty, forgetting, drift))
+    penalty, forgetting, drift = (real_in_precision_of(x, value) for value in (penalty, forgetting, drift))
     identity = jnp.eye(x.shape[-1], dtype=x.dtype)
 
     def step(carry: tuple[Array, Array], example: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:

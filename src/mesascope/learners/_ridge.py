@@ -6,7 +6,7 @@ from typing import Any
 
 from jax import Array
 
-from ._arithmetic import per_example, real_like
+from ._arithmetic import per_example, real_in_precision_of
 from ._checks import nonnegative_number
 from ._fitting import PENALTY, learner
 from ._least_squares import inverse
@@ -15,18 +15,18 @@ from ._spectrum import SpectralLearner
 
 @learner("ridge", PENALTY, flexibility=60, example={"penalty": 0.7})
 class Ridge(SpectralLearner):
-    r"""The minimum of $\sum_i |y_i - W x_i|^2 + r \|W\|^2$: a sum over the examples, not their mean.
+    r"""The minimum of $\sum_i |y_i - W x_i|^2 + r \|W\|^2$, with the sum over the examples, not their mean.
 
     $$W = C (S + r I)^{-1}, \qquad f(s) = \frac1{s + r/n}.$$
 
-    With $r = 0$ it is least squares of minimum norm. The posterior mean of independent $W_{jk} \sim N(0, \tau^2)$ under
+    With $r = 0$ it is least squares of minimum norm. The posterior mean of independent $W_{jk} \sim N(0, \tau^2)$ with
     noise $\sigma^2$ has $r = \sigma^2/\tau^2$; a mesa layer with regularization $\lambda$ has $r = 1/\lambda$.
 
     Args:
         penalty: $r \ge 0$.
 
     Raises:
-        TypeError, ValueError: `penalty` is no finite number ≥ 0.
+        TypeError, ValueError: `penalty` is not a finite number ≥ 0.
 
     Source: vonoswald2024, section on the mesa layer.
     """
@@ -37,5 +37,5 @@ class Ridge(SpectralLearner):
         self.penalty = nonnegative_number("penalty", penalty)
 
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
-        """1/(s + r/n)."""
-        return inverse(values + per_example(real_like(values, self.penalty), n), largest)
+        """Return 1/(s + r/n)."""
+        return inverse(values + per_example(real_in_precision_of(values, self.penalty), n), largest)

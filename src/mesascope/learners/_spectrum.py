@@ -1,4 +1,4 @@
-"""Learners that answer by a function of the spectrum of the Gram matrix."""
+"""Learners that apply a function to the spectrum of the Gram matrix."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ._moments import Moments, NormalEquations
 class Spectrum(Features):
     r"""The normal equations in the eigenvectors of $\bar S = S/n = U \mathrm{diag}(s) U^*$.
 
-    The eigenvectors are constants for derivatives: what $\bar S$ varies by is in `turn`, so that no derivative of an
-    eigenvector occurs, which does not exist where eigenvalues coincide.
+    The eigenvectors are constants in derivatives: the variation of $\bar S$ is in `variation`. Derivatives of
+    eigenvectors, which do not exist for equal eigenvalues, are never needed.
 
     Attributes:
         n: the number of examples, shape (…, 1).
-        values: $s_1 \le \dots \le s_p$, shape (…, p); exactly 0 where fewer than p examples leave no choice.
-        turn: $U^* \bar S U$ minus its value: zeros that carry the derivatives of $\bar S$, shape (…, p, p).
+        values: $s_1 \le \dots \le s_p$, shape (…, p); for n < p the first p − n are exactly 0.
+        variation: $U^* \bar S U$ minus its value: zeros that carry the derivatives of $\bar S$, shape (…, p, p).
         cross: $\bar C U$, shape (…, m, p).
         query: $U^* q$, shape (…, p).
     """
@@ -35,27 +35,29 @@ class Spectrum(Features):
 
     n: Array
     values: Array
-    turn: Array
+    variation: Array
     cross: Array
     query: Array
 
     @classmethod
     def of(cls, memory: Moments, query: Array) -> Self:
-        """Diagonalize the Gram matrix."""
+        """Return the spectrum of the Gram matrix of a memory."""
         return cls.of_equations(NormalEquations.of(memory, query))
 
     @classmethod
     def of_equations(cls, equations: NormalEquations) -> Self:
-        """Diagonalize the Gram matrix of normal equations."""
+        """Return the spectrum of the Gram matrix of normal equations."""
         values, vectors = eigh(jax.lax.stop_gradient(equations.gram))
         p, n = values.shape[-1], equations.n[..., None]
-        seen = jnp.arange(p) >= p - n  # n examples span at most n directions; the others are rounding
-        turn = _variation(einsum("...ik,...ij,...jl->...kl", vectors.conj(), equations.gram, vectors))
-        values = jnp.where(seen, jnp.maximum(values, 0), 0) + jnp.diagonal(turn, axis1=-2, axis2=-1).real
+        seen = (
+            jnp.arange(p) >= p - n
+        )  # n examples span at most n directions; other eigenvalues are rounding errors
+        variation = _variation(einsum("...ik,...ij,...jl->...kl", vectors.conj(), equations.gram, vectors))
+        values = jnp.where(seen, jnp.maximum(values, 0), 0) + jnp.diagonal(variation, axis1=-2, axis2=-1).real
         cross = einsum("...mi,...ik->...mk", equations.cross, vectors)
         cross = jnp.where(seen[..., None, :], cross, _variation(cross))
         query = einsum("...ik,...i->...k", vectors.conj(), equations.query)
-        return cls(n, values, turn, cross, query)
+        return cls(n, values, variation, cross, query)
 
 
 class SpectralLearner(Learner):
@@ -65,54 +67,56 @@ class SpectralLearner(Learner):
 
     @abc.abstractmethod
     def filter(self, values: Array, largest: Array, n: Array) -> Array:
-        """f(s), entry by entry.
+        """Return f(s), entry by entry.
 
         Args:
             values: s ≥ 0, any shape.
-            largest: the largest eigenvalue of the same Gram matrix, broadcasts against `values`.
-            n: the number of examples, broadcasts against `values`.
+            largest: the largest eigenvalue of the same Gram matrix, broadcast against `values`.
+            n: the number of examples, broadcast against `values`.
         """
 
     def respond(self, features: Spectrum) -> Array:
-        """The prediction, shape (…, m)."""
+        """Return the prediction, shape (…, m)."""
         return filtered(self, features)
 
 
 @eqx.filter_custom_jvp
 def filtered(learner: SpectralLearner, spectrum: Spectrum) -> Array:
-    """Σ_k (C̄U)_k f(s_k) (U*q)_k, with the derivative of a function of a matrix."""
-    return _filtered_along(learner, spectrum)
+    """Return Σ_k (C̄U)_k f(s_k) (U*q)_k, with the derivative of a matrix function."""
+    return _filtered_entrywise(learner, spectrum)
 
 
 @filtered.def_jvp
 def _filtered_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    """The derivative: beside that of every entry, Σ_{k≠l} (C̄U)_k f[s_k, s_l] (U* dS̄ U)_{kl} (U*q)_l.
+    """Return the derivative: that of all entries, plus Σ_{k≠l} (C̄U)_k f[s_k, s_l] (U* dS̄ U)_{kl} (U*q)_l.
 
     f[s, s'] = (f(s) − f(s')) / (s − s') is the divided difference (Daletskii and Krein).
     """
     (learner, spectrum), (learner_tangent, spectrum_tangent) = primals, tangents
     arrays, static = eqx.partition((learner, spectrum), eqx.is_inexact_array)
-    moves = jax.tree.map(_tangent, arrays, (learner_tangent, spectrum_tangent))
-    value, tangent = jax.jvp(lambda given: _filtered_along(*eqx.combine(given, static)), (arrays,), (moves,))
-    if spectrum_tangent.turn is not None:
+    tangents = jax.tree.map(_tangent, arrays, (learner_tangent, spectrum_tangent))
+    value, tangent = jax.jvp(
+        lambda given: _filtered_entrywise(*eqx.combine(given, static)), (arrays,), (tangents,)
+    )
+    if spectrum_tangent.variation is not None:
         differences = _divided_differences(learner, spectrum)
-        weights = differences * spectrum_tangent.turn
+        weights = differences * spectrum_tangent.variation
         tangent = tangent + einsum("...mk,...kl,...l->...m", spectrum.cross, weights, spectrum.query)
     return value, tangent
 
 
-def _filtered_along(learner: SpectralLearner, spectrum: Spectrum) -> Array:
+def _filtered_entrywise(learner: SpectralLearner, spectrum: Spectrum) -> Array:
     values = spectrum.values
     response = learner.filter(values, values[..., -1:], spectrum.n)
     return einsum("...mk,...k->...m", spectrum.cross, response * spectrum.query)
 
 
 def _divided_differences(learner: SpectralLearner, spectrum: Spectrum) -> Array:
-    """f[s_k, s_l] for k ≠ l and 0 for k = l, shape (…, p, p); f'((s_k + s_l)/2) where the two are close."""
+    """Return f[s_k, s_l] for k ≠ l and 0 for k = l, shape (…, p, p); f'((s_k + s_l)/2) if the two are close."""
     values, n = spectrum.values[..., None], spectrum.n[..., None]
     others, largest = values.swapaxes(-1, -2), spectrum.values[..., -1:, None]
     gap = values - others
-    # A quotient loses ε/gap, the slope in the middle gap²: at gap = ε^(1/3) both are ε^(2/3).
+    # The error of the quotient is ε/gap, that of the slope at the midpoint gap²: at gap = ε^(1/3) both are ε^(2/3).
     close = jnp.abs(gap) <= jnp.finfo(values.dtype).eps ** (1 / 3) * (values + others)
     response = learner.filter(values, largest, n)
     quotient = (response - response.swapaxes(-1, -2)) / jnp.where(close, 1, gap)
@@ -122,10 +126,10 @@ def _divided_differences(learner: SpectralLearner, spectrum: Spectrum) -> Array:
 
 
 def _tangent(array: Array, tangent: Array | None) -> Array:
-    """The tangent; zeros for an array that does not vary."""
+    """Return the tangent, or zeros for an array that does not vary."""
     return jnp.zeros_like(array) if tangent is None else tangent
 
 
 def _variation(array: Array) -> Array:
-    """Zeros that have the derivatives of the array."""
+    """Return zeros that have the derivatives of the array."""
     return array - jax.lax.stop_gradient(array)

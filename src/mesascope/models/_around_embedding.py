@@ -1,4 +1,4 @@
-"""Embeddings around an embedding: a learned projection, positions, real and imaginary parts."""
+"""Embeddings made from another embedding: with a learned projection, positions, or real and imaginary parts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ._positions import LearnedPositions, SinusoidalPositions
 
 
 class AroundEmbedding(Embedding):
-    """What embeddings around an embedding share: its layout."""
+    """Base class of embeddings made from another embedding, with its layout."""
 
     embedding: eqx.AbstractVar[Embedding]
 
     @property
     def layout(self) -> Layout:
-        """That of the embedding."""
+        """The layout of the inner embedding."""
         return self.embedding.layout
 
 
@@ -34,11 +34,11 @@ class Projected(AroundEmbedding):
     `Projected(BareTokens(dim), weights)` is the dense embedding of continuous tokens.
 
     Attributes:
-        embedding: of tokens or of prompts.
+        embedding: an embedding of tokens or of prompts.
         weights: shape (width, width of the embedding); real or complex.
 
     Raises:
-        TypeError, ValueError: for something that is no embedding, or weights that do not fit or are not finite.
+        TypeError, ValueError: for something that is not an embedding, or weights that do not fit or are not finite.
     """
 
     embedding: Embedding
@@ -54,7 +54,7 @@ class Projected(AroundEmbedding):
 
     @classmethod
     def gaussian(cls, embedding: Embedding, width: int, *, key: Array) -> Self:
-        """Every entry independent N(0, 1/width of the embedding)."""
+        """Return a projection with independent N(0, 1/width of the embedding) entries."""
         fan_in = checked_embedding("Projected", embedding).width
         shape = integer_at_least("width", width, 1), fan_in
         return cls(embedding, gaussian_array(key, shape, fan_in**-0.5))
@@ -65,19 +65,19 @@ class Projected(AroundEmbedding):
         return int(self.weights.shape[-2])
 
     def __call__(self, *data: Any) -> Array:
-        """Whatever the embedding takes → (…, n, width)."""
+        """Return the stream, shape (…, n, width), of data that the embedding takes."""
         return project(self.embedding(*data), self.weights)
 
 
 class WithPositions(AroundEmbedding):
-    """A vector for every position added to the stream: e_t = e'_t + p_t.
+    """An embedding with a vector for every position added to the stream: e_t = e'_t + p_t.
 
     Attributes:
-        embedding: of tokens or of prompts.
+        embedding: an embedding of tokens or of prompts.
         positions: `LearnedPositions` or `SinusoidalPositions` of the same width.
 
     Raises:
-        TypeError: for something that is no embedding or no positions.
+        TypeError: for something that is not an embedding, or not positions.
         ValueError: for widths that differ; when called, for a stream longer than the learned positions.
     """
 
@@ -101,18 +101,18 @@ class WithPositions(AroundEmbedding):
         return self.embedding.width
 
     def __call__(self, *data: Any) -> Array:
-        """Whatever the embedding takes → (…, n, width)."""
+        """Return the stream, shape (…, n, width), of data that the embedding takes."""
         return self.positions(self.embedding(*data))
 
 
 class RealForm(AroundEmbedding):
-    """Complex tokens as real ones of twice the dimension: the embedding of (Re x_t; Im x_t).
+    """An embedding of complex tokens as real tokens (Re x_t; Im x_t) of twice the dimension.
 
     Attributes:
-        embedding: of real tokens of dimension 2d.
+        embedding: an embedding of real tokens of dimension 2d.
 
     Raises:
-        TypeError: for something that is no embedding of tokens; when called, for tokens that are not complex.
+        TypeError: for something that is not an embedding of tokens; when called, for tokens that are not complex.
     """
 
     embedding: Embedding
@@ -128,7 +128,7 @@ class RealForm(AroundEmbedding):
         return self.embedding.width
 
     def __call__(self, tokens: Any) -> Array:
-        """Complex tokens (…, T, d) → (…, T, width)."""
+        """Return the stream (…, T, width) of complex tokens (…, T, d)."""
         tokens = jnp.asarray(tokens)
         if not jnp.iscomplexobj(tokens) or tokens.ndim < 2:
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Checks of weights and scales that let traced values pass: inside a trace nothing can be said about their entries."""
+"""Checks of weights and scales; the entries of traced values cannot be checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mesascope.core import finite_positive, random_key
 
 
 def finite_array(name: str, value: Any, ndim: int) -> Array:
-    """The value as a real or complex array with `ndim` axes and finite entries.
+    """Return the value as a real or complex array with `ndim` axes and finite entries.
 
     Raises:
         TypeError: for something that is not an array of numbers.
@@ -35,7 +35,7 @@ def finite_array(name: str, value: Any, ndim: int) -> Array:
 
 
 def real_array(name: str, value: Any, ndim: int) -> Array:
-    """The value as `finite_array` reads it, refused where it is complex.
+    """Return the value as a real array with `ndim` axes and finite entries.
 
     Raises:
         TypeError, ValueError: as `finite_array`; TypeError for complex entries.
@@ -47,10 +47,10 @@ def real_array(name: str, value: Any, ndim: int) -> Array:
 
 
 def positive_number(name: str, value: Any) -> Any:
-    """The value as a float > 0, unless it is known only inside a trace.
+    """Return the value as a float > 0; a traced value is returned unchanged.
 
     Raises:
-        TypeError, ValueError: for what is not a finite number greater than 0.
+        TypeError, ValueError: for anything but a finite number greater than 0.
     """
     if isinstance(value, jax.core.Tracer):
         return value
@@ -58,5 +58,5 @@ def positive_number(name: str, value: Any) -> Any:
 
 
 def gaussian_array(key: Array, shape: tuple[int, ...], scale: Any) -> Array:
-    """Independent entries N(0, scale²)."""
+    """Return an array of independent N(0, scale²) entries."""
     return scale * jax.random.normal(random_key(key), shape)

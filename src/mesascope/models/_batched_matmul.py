@@ -1,9 +1,9 @@
-"""Products of many small matrices, with the batch as the fastest axis.
+"""Products of many small matrices, with the batch as the last axis.
 
-Linear attention on the tokens of this field multiplies thousands of matrices of a few rows. On a CPU the general batched
-product of XLA spends most of its time on their edges; here every entry of the result is one vector operation over the
-batch. The product is a primitive of its own because it is bilinear and its two transposes are products of the same
-kind: derivatives of every order and in both modes stay as fast as the product.
+Linear attention on small tokens multiplies thousands of matrices of a few rows. On CPUs the general batched product of
+XLA has a large overhead per matrix; here every entry of the result is one vector operation over the batch. The product
+is a JAX primitive because it is bilinear and its two transposes are products of the same kind: derivatives of every
+order, in both modes, are as fast as the product.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from jax import Array
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-_LONGEST_UNROLLED = 32
-_SMALLEST_BATCH = 8
+_MAX_UNROLLED = 32
+_MIN_BATCH = 8
 
 
 def batched_matmul(left: Array, right: Array) -> Array:
-    """Σ_k left[i, k, b] right[k, j, b].
+    """Return Σ_k left[i, k, b] right[k, j, b].
 
     Args:
         left: shape (i, k, batch).
@@ -35,13 +35,13 @@ def batched_matmul(left: Array, right: Array) -> Array:
 
 
 def _as_dot(left: Array, right: Array) -> Array:
-    with jax.enable_x64(True):  # this is traced late, outside the mode that operands of 64 bits were made in
+    with jax.enable_x64(True):  # this is traced later, perhaps outside the 64-bit mode of the operands
         return jnp.einsum("ikb,kjb->ijb", left, right)
 
 
 def _as_vectors(left: Array, right: Array) -> Array:
     length, batch = left.shape[1:]
-    if not 0 < length <= _LONGEST_UNROLLED or batch < _SMALLEST_BATCH:
+    if not 0 < length <= _MAX_UNROLLED or batch < _MIN_BATCH:
         return _as_dot(left, right)
     left, right = jax.lax.optimization_barrier((left, right))
     total = left[:, 0, None] * right[None, 0]
@@ -51,21 +51,19 @@ def _as_vectors(left: Array, right: Array) -> Array:
 
 
 def _transpose_left(cotangent: Any, left: Any, right: Array) -> Any:
-    return ad.Zero(left.aval) if type(cotangent) is ad.Zero else _product.bind(cotangent, _turned(right))
+    return ad.Zero(left.aval) if type(cotangent) is ad.Zero else _product.bind(cotangent, _transposed(right))
 
 
 def _transpose_right(cotangent: Any, left: Array, right: Any) -> Any:
-    return ad.Zero(right.aval) if type(cotangent) is ad.Zero else _product.bind(_turned(left), cotangent)
+    return ad.Zero(right.aval) if type(cotangent) is ad.Zero else _product.bind(_transposed(left), cotangent)
 
 
-def _turned(matrices: Array) -> Array:
+def _transposed(matrices: Array) -> Array:
     return jnp.swapaxes(matrices, 0, 1)
 
 
-def _over_another_axis(
-    operands: tuple[Array, Array], axes: tuple[int | None, int | None]
-) -> tuple[Array, int]:
-    """The rule of `vmap`: the new axis joins the batch."""
+def _vmap_rule(operands: tuple[Array, Array], axes: tuple[int | None, int | None]) -> tuple[Array, int]:
+    """Return the product under `vmap`: the new axis becomes part of the batch."""
     size = next(x.shape[a] for x, a in zip(operands, axes, strict=True) if a is not None)
     left, right = (
         jnp.broadcast_to(x[..., None, :], (*x.shape[:2], size, x.shape[-1]))
@@ -83,6 +81,6 @@ _product.def_abstract_eval(
     lambda left, right: jax.core.ShapedArray((left.shape[0], right.shape[1], left.shape[2]), left.dtype)
 )
 ad.defbilinear(_product, _transpose_left, _transpose_right)
-batching.primitive_batchers[_product] = _over_another_axis
+batching.primitive_batchers[_product] = _vmap_rule
 mlir.register_lowering(_product, mlir.lower_fun(_as_dot, multiple_results=False))
 mlir.register_lowering(_product, mlir.lower_fun(_as_vectors, multiple_results=False), platform="cpu")

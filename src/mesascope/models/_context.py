@@ -1,4 +1,4 @@
-"""Which tokens a query sees, and what it divides by."""
+"""The tokens that a query attends to, and the normalizer of their sum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._specified import Context
 
 
 def check_context(context: object) -> Context:
-    """The context itself, if it is one.
+    """Return `context` after checking that it is one of the known ones.
 
     Raises:
         ValueError: for anything else.
@@ -25,21 +25,21 @@ def check_context(context: object) -> Context:
 
 
 def attention(values: Array, keys: Array, queries: Array, context: Context) -> Array:
-    """Σ_i v_i (k_i* q_t) over the visible tokens: (n, m, batch), two times (n, w, batch) → (n, m, batch)."""
+    """Return Σ_i v_i (k_i* q_t) over the visible tokens: (n, m, batch) and twice (n, w, batch) → (n, m, batch)."""
     if context == "causal":
         return causal_attention(values, keys, queries)
     return context_attention(visible(values, context), visible(keys, context), queries)
 
 
 def visible(stream: Array, context: Context) -> Array:
-    """The tokens that every query sees where none is later than another: all n, or all but the last."""
+    """Return the tokens that all queries attend to if the context is not causal: all n, or all but the last."""
     return stream[:-1] if context == "examples" else stream
 
 
 def inverse_normalizers(normalizer: Normalizer, context: Context, tokens: int) -> np.ndarray:
-    """1/ρ for the query of every token, shape (tokens,).
+    """Return 1/ρ for the query of every token, shape (tokens,).
 
-    ρ is taken at the number of tokens up to and including the query: t when causal, else all of them, so that "t-1"
+    ρ is evaluated at the number of tokens up to and including the query: t if causal, else all of them, so that "t-1"
     divides by the number of examples.
     """
     lengths = np.arange(1, tokens + 1) if context == "causal" else np.full(tokens, tokens)

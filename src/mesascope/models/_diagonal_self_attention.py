@@ -24,21 +24,21 @@ Pairs = tuple[tuple[int, int], ...]
 
 @layer("diagonal-attention", make="on_last_entry")
 class DiagonalSelfAttention(BatchLastLayer):
-    """Linear attention with diagonal heads: z_t ↦ (1/ρ_t) (Ω ∘ Σ_i z_i z_i*) z_t, ∘ entry by entry.
+    """Linear attention with diagonal heads: z_t ↦ (1/ρ_t) (Ω ∘ Σ_i z_i z_i*) z_t, ∘ the entrywise product.
 
-    Heads W^PV_h = diag(p_h) and W^KQ_h = diag(q_h), however many, are this layer with Ω = Σ_h p_h q_h^T. A token has
+    Any number of heads W^PV_h = diag(p_h) and W^KQ_h = diag(q_h) is this layer with Ω = Σ_h p_h q_h^T. A token has
     blocks, and Ω is one number ω_ab on every pair of blocks: block a of the new token is Σ_b ω_ab Σ_i z_i,a (z_i,b* z_t,b).
-    Pairs that are not named have ω_ab = 0 and stay so in training. For prompts, blocks (d, 1) are the input and the label:
-    the pair (1, 0) alone is gradient descent, (0, 0) and (1, 0) are GD++.
+    Pairs that are not listed have ω_ab = 0, also during training. For prompts, blocks (d, 1) are the input and the label:
+    the pair (1, 0) alone is gradient descent, (0, 0) and (1, 0) together are GD++.
 
     Attributes:
         couplings: ω of the pairs, shape (pairs,); real.
         blocks: sizes of the blocks ≥ 1; the width is their sum.
-        pairs: (a, b) for every coupling: which block is written, which is read; all pairs unless given.
+        pairs: (a, b) for every coupling: the block that is written and the block that is read; by default all pairs.
         normalizer, context: as in `LinearSelfAttention`.
 
     Raises:
-        ValueError, TypeError: for sizes below 1, a pair that is no pair of blocks or is named twice, couplings of another
+        ValueError, TypeError: for sizes below 1, a pair that is not a pair of blocks or is given twice, couplings of another
             shape or not finite, an unknown normalizer or context.
 
     Source: vladymyrov2024, section on diagonal attention matrices.
@@ -79,9 +79,9 @@ class DiagonalSelfAttention(BatchLastLayer):
         context: Context = "causal",
     ) -> Self:
         """Return a layer whose couplings are independent N(0, scale²), scale > 0."""
-        named = _checked_pairs(pairs, len(_checked_blocks(blocks)))
-        drawn = gaussian_array(key, (len(named),), positive_number("scale", scale))
-        return cls(drawn, blocks, named, normalizer, context)
+        pairs = _checked_pairs(pairs, len(_checked_blocks(blocks)))
+        drawn = gaussian_array(key, (len(pairs),), positive_number("scale", scale))
+        return cls(drawn, blocks, pairs, normalizer, context)
 
     @classmethod
     def on_last_entry(
@@ -93,26 +93,26 @@ class DiagonalSelfAttention(BatchLastLayer):
         normalizer: Normalizer = "t-1",
         context: Context = "causal",
     ) -> Self:
-        """Return a layer on two blocks: the last entry of a token, which is the label of a prompt, and the rest.
+        """Return a layer with two blocks: the last entry of a token, which is the label in prompts, and the others.
 
         Args:
             width: entries of a token.
             scale: standard deviation > 0 of the couplings.
             key: random key.
             normalizer: the normalizer ρ_t.
-            context: the tokens that a query sees.
+            context: the tokens that a query attends to.
         """
         blocks = (width - 1, 1) if width > 1 else (1,)
         return cls.gaussian(blocks, scale, key=key, normalizer=normalizer, context=context)
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return sum(self.blocks)
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out: the same."""
+        """Entries of an output token: the same."""
         return self.width
 
     @property
@@ -121,7 +121,7 @@ class DiagonalSelfAttention(BatchLastLayer):
         return self.context == "causal"
 
     def merged(self) -> LinearSelfAttention:
-        """The same layer with merged weights: one head for every block, which reads that block alone."""
+        """Return the same layer with merged weights: one head for every block, which reads only that block."""
         matrix = jnp.zeros((len(self.blocks),) * 2, self.couplings.dtype)
         matrix = matrix.at[tuple(np.array(self.pairs).T)].set(self.couplings)
         member = np.repeat(np.eye(len(self.blocks)), self.blocks, axis=1)  # (blocks, width)
@@ -135,11 +135,11 @@ class DiagonalSelfAttention(BatchLastLayer):
         )
 
     def on_batch_last(self, stream: Array) -> Array:
-        """The layer on a stream (n, width, batch)."""
+        """Return the new stream: (n, width, batch) → (n, output width, batch)."""
         return self.merged().on_batch_last(stream)
 
     def last_on_batch_last(self, stream: Array) -> Array:
-        """The last token only."""
+        """Return the last token only."""
         return self.merged().last_on_batch_last(stream)
 
 
@@ -153,9 +153,9 @@ def _checked_pairs(pairs: Any, blocks: int) -> Pairs:
     known = tuple((a, b) for a in range(blocks) for b in range(blocks))
     if pairs is None:
         return known
-    named = tuple(tuple(pair) for pair in pairs)
-    if not named or len(set(named)) != len(named) or not set(named) <= set(known):
+    given = tuple(tuple(pair) for pair in pairs)
+    if not given or len(set(given)) != len(given) or not set(given) <= set(known):
         raise ValueError(
             f"pairs: must be distinct pairs of the {blocks} blocks, at least one, such as ((0, 0),), got {pairs!r}"
         )
-    return named
+    return given

@@ -1,4 +1,4 @@
-"""Embeddings of sequences: tokens in, streams out."""
+"""Embeddings of sequences of tokens as streams."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ._arrays import finite_array, gaussian_array, positive_number
 from ._specified import embedding
 
 Layout = Literal["tokens", "stacked", "interleaved"]
-"""What a stream is made of: one token per token, one per pair (x, y) of a prompt, or one per x and one per y."""
+"""The tokens of a stream: one per token of a sequence, one per pair (x, y) of a prompt, or one per x and one per y."""
 
 
 class Embedding(eqx.Module):
-    """A map of data to streams (…, n, width): of tokens for a sequence model, of x and y for a prompt model.
+    """A map of data to streams (…, n, width): of tokens in a sequence model, of x and y in a prompt model.
 
     Attributes:
         width: entries of a token of the stream.
@@ -37,15 +37,15 @@ class Embedding(eqx.Module):
     @property
     @abc.abstractmethod
     def layout(self) -> Layout:
-        """What the stream is made of: "tokens", or for prompts "stacked" or "interleaved"."""
+        """The tokens of the stream: "tokens", or for prompts "stacked" or "interleaved"."""
 
     @abc.abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Array:
-        """The stream of tokens (…, T, d) or ints (…, T), or of x (…, N + 1, d) and y (…, N)."""
+        """Return the stream of tokens (…, T, d) or ints (…, T), or of x (…, N + 1, d) and y (…, N)."""
 
 
 def checked_embedding(owner: str, given: object) -> Embedding:
-    """The embedding itself, if it is one.
+    """Return `given` after checking that it is an embedding.
 
     Raises:
         TypeError: for anything else.
@@ -57,7 +57,7 @@ def checked_embedding(owner: str, given: object) -> Embedding:
 
 
 class TokenEmbedding(Embedding):
-    """What embeddings of sequences share: one token of the stream per token."""
+    """Base class of embeddings of sequences, with one token of the stream per token."""
 
     @property
     def layout(self) -> Layout:
@@ -67,13 +67,13 @@ class TokenEmbedding(Embedding):
 
 @embedding("bare-tokens", reads=TOKENS)
 class BareTokens(TokenEmbedding):
-    """The tokens themselves: e_t = x_t.
+    """The tokens, unchanged: e_t = x_t.
 
     Attributes:
         dim: token dimension d ≥ 1; also the width.
 
     Raises:
-        TypeError, ValueError: for a dimension that is no integer ≥ 1; when called, for tokens of another shape.
+        TypeError, ValueError: if the dimension is not an integer ≥ 1; when called, for tokens of another shape.
     """
 
     dim: int = eqx.field(static=True)
@@ -87,19 +87,19 @@ class BareTokens(TokenEmbedding):
         return self.dim
 
     def __call__(self, tokens: Any) -> Array:
-        """Tokens (…, T, d), real or complex → the same."""
+        """Return tokens (…, T, d), real or complex, unchanged."""
         return _continuous("BareTokens", tokens, self.dim)
 
 
 @embedding("paired-tokens", reads=TOKENS)
 class PairedTokens(TokenEmbedding):
-    """Every token with its predecessor below an empty block: e_t = (0; x_t; x_{t−1}), x_0 = 0.
+    """Every token with its predecessor, after a block of zeros: e_t = (0; x_t; x_{t−1}), x_0 = 0.
 
     Attributes:
         dim: token dimension d ≥ 1; the width is 3d.
 
     Raises:
-        TypeError, ValueError: for a dimension that is no integer ≥ 1; when called, for tokens of another shape.
+        TypeError, ValueError: if the dimension is not an integer ≥ 1; when called, for tokens of another shape.
 
     Source: zheng2024, section 3; sander2024 (augmented tokens).
     """
@@ -115,21 +115,21 @@ class PairedTokens(TokenEmbedding):
         return 3 * self.dim
 
     def __call__(self, tokens: Any) -> Array:
-        """Tokens (…, T, d), real or complex → (…, T, 3d)."""
+        """Return the stream (…, T, 3d) of tokens (…, T, d), real or complex."""
         tokens = _continuous("PairedTokens", tokens, self.dim)
-        before = jnp.concatenate([jnp.zeros_like(tokens[..., :1, :]), tokens[..., :-1, :]], -2)
-        return jnp.concatenate([jnp.zeros_like(tokens), tokens, before], -1)
+        previous = jnp.concatenate([jnp.zeros_like(tokens[..., :1, :]), tokens[..., :-1, :]], -2)
+        return jnp.concatenate([jnp.zeros_like(tokens), tokens, previous], -1)
 
 
 @embedding("one-hot", reads=SYMBOLS)
 class OneHot(TokenEmbedding):
-    """The unit vector of every discrete token: e_t = e_{s_t}.
+    """A unit vector for every discrete token: e_t = e_{s_t}.
 
     Attributes:
         vocabulary: number of symbols ≥ 1; also the width.
 
     Raises:
-        TypeError, ValueError: for a vocabulary that is no integer ≥ 1; when called, for tokens that are no integers in
+        TypeError, ValueError: if the vocabulary is not an integer ≥ 1; when called, for tokens that are not integers in
             0 … vocabulary − 1.
     """
 
@@ -144,7 +144,7 @@ class OneHot(TokenEmbedding):
         return self.vocabulary
 
     def __call__(self, tokens: Any) -> Array:
-        """Integers (…, T) → (…, T, vocabulary)."""
+        """Return the stream (…, T, vocabulary) of integers (…, T)."""
         return jax.nn.one_hot(_discrete("OneHot", tokens, self.vocabulary), self.vocabulary, dtype=float)
 
 
@@ -157,7 +157,7 @@ class TokenTable(TokenEmbedding):
         vocabulary: number of symbols.
 
     Raises:
-        TypeError, ValueError: for a table that is no matrix of finite numbers; when called, for tokens that are no integers
+        TypeError, ValueError: for a table that is not a matrix of finite numbers; when called, for tokens that are not integers
             in 0 … vocabulary − 1.
     """
 
@@ -190,16 +190,16 @@ class TokenTable(TokenEmbedding):
         return int(self.table.shape[-1])
 
     def __call__(self, tokens: Any) -> Array:
-        """Integers (…, T) → (…, T, width)."""
+        """Return the stream (…, T, width) of integers (…, T)."""
         return self.table[_discrete("TokenTable", tokens, self.vocabulary)]
 
 
 def _continuous(owner: str, tokens: Any, dim: int) -> Array:
     array = jnp.asarray(tokens)
     if array.ndim < 2 or array.shape[-1] != dim:
-        mend = "; discrete tokens need OneHot or TokenTable" if _are_integers(array) else ""
+        fix = "; discrete tokens need OneHot or TokenTable" if _are_integers(array) else ""
         raise ValueError(
-            f"{owner}: expected tokens of shape (…, T, {dim}), got {array.dtype} {array.shape}{mend}"
+            f"{owner}: expected tokens of shape (…, T, {dim}), got {array.dtype} {array.shape}{fix}"
         )
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)
 

@@ -1,4 +1,4 @@
-"""Heads of attention: their factored weights, and their streams side by side in the batch."""
+"""Heads of attention: their factored weights, and their streams as members of the batch."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Factors(NamedTuple):
 
 
 def checked_factors(w_k: Any, w_q: Any, w_p: Any, w_v: Any) -> Factors:
-    """The factors as arrays that fit together.
+    """Return the factors as arrays after checking that their shapes fit together.
 
     Raises:
-        TypeError, ValueError: for what is not an array of finite numbers with three axes, or does not fit.
+        TypeError, ValueError: for anything but arrays of finite numbers with three axes whose shapes fit.
     """
-    named = {"w_k": w_k, "w_q": w_q, "w_p": w_p, "w_v": w_v}
-    k, q, p, v = (finite_array(name, value, 3) for name, value in named.items())
+    given = {"w_k": w_k, "w_q": w_q, "w_p": w_p, "w_v": w_v}
+    k, q, p, v = (finite_array(name, value, 3) for name, value in given.items())
     heads, _, width = k.shape
     if not (k.shape == q.shape and p.shape[0] == heads and v.shape == (heads, p.shape[2], width)):
-        shapes = ", ".join(f"{n} {x.shape}" for n, x in zip(named, (k, q, p, v), strict=True))
+        shapes = ", ".join(f"{n} {x.shape}" for n, x in zip(given, (k, q, p, v), strict=True))
         wanted = "w_k and w_q (heads, key, width), w_p (heads, out, value), w_v (heads, value, width)"
         raise ValueError(f"factored weights do not fit: got {shapes}; expected {wanted}")
     return Factors(k, q, p, v)
@@ -41,7 +41,7 @@ def checked_factors(w_k: Any, w_q: Any, w_p: Any, w_v: Any) -> Factors:
 def factor_shapes(
     width: int, heads: int, key_size: int | None, value_size: int | None, output_width: int | None
 ) -> tuple[tuple[int, int, int], ...]:
-    """Shapes of w_k, w_q, w_p and w_v; every size left out is the width, so that no rank is lost."""
+    """Return the shapes of w_k, w_q, w_p and w_v; by default every size is the width, which keeps the rank full."""
     width, heads = integer_at_least("width", width, 1), integer_at_least("heads", heads, 1)
     given = {"key_size": key_size, "value_size": value_size, "output_width": output_width}
     sizes = (width if size is None else integer_at_least(name, size, 1) for name, size in given.items())
@@ -50,15 +50,15 @@ def factor_shapes(
 
 
 def gaussian_factors(key: Array, shapes: tuple[tuple[int, int, int], ...], scales: Any) -> Factors:
-    """Independent entries N(0, scale²), with one scale for each of the four factors."""
+    """Return factors of independent N(0, scale²) entries, with one scale for each of the four factors."""
     keys = split_keys(key, len(shapes))
     return Factors(*(gaussian_array(*drawn) for drawn in zip(keys, shapes, scales, strict=True)))
 
 
 def head_streams(weights: Array, stream: Array) -> Array:
-    """W_h z_t of every head: (heads, m, width) and (n, width, batch) → (n, m, heads · batch).
+    """Return W_h z_t of every head: (heads, m, width) and (n, width, batch) → (n, m, heads · batch).
 
-    Heads join the batch, so that one call of a kernel serves all of them: keys and values of a few entries leave room.
+    Heads become members of the batch, so that one call of a kernel computes all of them.
     """
     heads, size, width = weights.shape
     merged = jnp.swapaxes(weights, 0, 1).reshape(size * heads, width)
@@ -66,7 +66,7 @@ def head_streams(weights: Array, stream: Array) -> Array:
 
 
 def projected_heads(weights: Array, streams: Array) -> Array:
-    """Σ_h P_h u_h: (heads, out, m) and (n, m, heads · batch) → (n, out, batch)."""
+    """Return Σ_h P_h u_h: (heads, out, m) and (n, m, heads · batch) → (n, out, batch)."""
     heads, output, size = weights.shape
     merged = jnp.moveaxis(weights, 0, -1).reshape(output, size * heads)
     return project_last(merged, streams.reshape(len(streams), size * heads, -1))

@@ -1,7 +1,7 @@
-"""What all attention without softmax is computed from.
+"""The kernels of attention without softmax.
 
-Streams are (n, w, batch) here: the batch is the fastest axis, so that every step on tokens of a few entries is one long
-vector operation (`_batched_matmul.py`). Nothing of size T × T is ever built.
+Streams are (n, w, batch) here: the batch is the last axis, so that every step on tokens of a few entries is one long
+vector operation (`_batched_matmul.py`). No T × T array is built.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from ._batched_matmul import batched_matmul
 
 
 def batch_last(stream: Array) -> Array:
-    """(…, n, w) → (n, w, batch), the leading axes flattened into the batch."""
+    """Return the stream (…, n, w) as (n, w, batch), with the leading axes flattened into the batch."""
     return jnp.moveaxis(stream.reshape(math.prod(stream.shape[:-2]), *stream.shape[-2:]), 0, -1)
 
 
 def batch_first(stream: Array, lead: tuple[int, ...]) -> Array:
-    """(n, w, batch) → (*lead, n, w): undoes `batch_last`."""
+    """Return the stream (n, w, batch) as (*lead, n, w): the inverse of `batch_last`."""
     return jnp.moveaxis(stream, -1, 0).reshape(*lead, *stream.shape[:2])
 
 
 def project(stream: Array, weights: Array) -> Array:
-    """Stream (…, w) times weights (out, w) transposed → (…, out).
+    """Return the stream (…, w) times the transpose of weights (out, w), shape (…, out).
 
-    All leading axes become one: XLA on a CPU copies and recomputes activations in the gradient of a product with more.
+    All leading axes are merged: with more of them, XLA on CPUs copies and recomputes activations for the gradient.
     """
     flat = stream.reshape(math.prod(stream.shape[:-1]), stream.shape[-1]) @ weights.T
     return flat.reshape(*stream.shape[:-1], weights.shape[0])
 
 
 def project_last(weights: Array, stream: Array) -> Array:
-    """Weights (…, out, w) times every token of stream (n, w, batch) → (…, n, out, batch)."""
+    """Return weights (…, out, w) times every token of the stream (n, w, batch), shape (…, n, out, batch)."""
     return jnp.einsum("...ij,njb->...nib", weights, stream)
 
 
 def context_attention(values: Array, keys: Array, queries: Array) -> Array:
-    """Σ_i v_i (k_i* q_t), the same tokens i visible to every query.
+    """Return Σ_i v_i (k_i* q_t), where all queries attend to the same tokens i.
 
     Args:
         values: shape (n, m, batch).
@@ -56,10 +56,10 @@ def context_attention(values: Array, keys: Array, queries: Array) -> Array:
 
 
 def causal_attention(values: Array, keys: Array, queries: Array) -> Array:
-    """Σ_{i≤t} v_i (k_i* q_t) for every t, in time and memory linear in T.
+    """Return Σ_{i≤t} v_i (k_i* q_t) for every t, in time and memory linear in T.
 
-    Chunks of tokens are scanned: inside a chunk every query meets every earlier key, what lies before the chunk is in
-    the memory Σ k_i v_i^T. States inside a chunk are computed again for the gradient.
+    Chunks of tokens are scanned: inside a chunk every query is multiplied with every earlier key; all tokens before the
+    chunk are summed in the memory Σ k_i v_i^T. States inside a chunk are recomputed for the gradient.
 
     Args:
         values: shape (T, m, batch).
@@ -87,9 +87,9 @@ def causal_attention(values: Array, keys: Array, queries: Array) -> Array:
 
 
 def causal_merged_attention(w_kq: Array, w_pv: Array, stream: Array) -> Array:
-    """Σ_h W^PV_h (Σ_{i≤t} z_i z_i*) W^KQ_h z_t for every t, without normalizer.
+    """Return Σ_h W^PV_h (Σ_{i≤t} z_i z_i*) W^KQ_h z_t for every t, without normalizer.
 
-    One head after the other: the memories Σ v_i z_i* of all of them at once would leave the processor's cache.
+    Heads are computed one by one: the memories Σ v_i z_i* of all of them together exceed the processor's cache.
 
     Args:
         w_kq: shape (heads, w, w).
@@ -107,11 +107,10 @@ def causal_merged_attention(w_kq: Array, w_pv: Array, stream: Array) -> Array:
 
 
 def _chunk(horizon: int, width: int, batch: int) -> int:
-    """Tokens per chunk, by measurement (benchmarks/README.md).
+    """Return the number of tokens per chunk, chosen by measurement (benchmarks/README.md).
 
-    One token a step moves the least data as long as the batch fills a vector operation, and the states kept for the
-    gradient are few or a step on them is too small for products in chunks to gain anything. Small batches need work inside
-    the step.
+    One token per step moves the least data. It is best if the batch fills a vector operation, and either the states stored
+    for the gradient are few or a step is too small to gain from products of chunks. Small batches need larger chunks.
     """
     if batch < 64:
         return 16 if batch >= 8 else 32
@@ -120,7 +119,7 @@ def _chunk(horizon: int, width: int, batch: int) -> int:
 
 
 def _chunks(tokens: Array, chunk: int) -> Array:
-    """(T, w, batch) → (⌈T/chunk⌉, chunk, w, batch), with zero tokens at the end."""
+    """Return tokens (T, w, batch) as (⌈T/chunk⌉, chunk, w, batch), with zero tokens at the end."""
     count = math.ceil(tokens.shape[0] / chunk)
     missing = count * chunk - tokens.shape[0]
     if missing:

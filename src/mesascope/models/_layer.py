@@ -1,4 +1,4 @@
-"""What a layer is: a map of streams of tokens."""
+"""The base class of layers: maps of streams of tokens."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class Layer(eqx.Module):
     """A map of streams (…, n, width) → (…, n, output width), with any leading axes.
 
     Attributes:
-        width: entries of a token on the way in.
-        output_width: entries of a token on the way out.
+        width: entries of an input token.
+        output_width: entries of an output token.
         causal: whether token t of the output depends on the tokens 1 … t of the input only.
     """
 
     @property
     @abc.abstractmethod
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
 
     @property
     @abc.abstractmethod
     def output_width(self) -> int:
-        """Entries of a token on the way out."""
+        """Entries of an output token."""
 
     @property
     @abc.abstractmethod
@@ -36,36 +36,36 @@ class Layer(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, stream: Any) -> Array:
-        """The new stream, shape (…, n, output width)."""
+        """Return the new stream, shape (…, n, output width)."""
 
     def last(self, stream: Any) -> Array:
-        """The last token of the new stream, shape (…, 1, output width); cheaper than all where the layer knows how."""
+        """Return the last token of the new stream, shape (…, 1, output width); some layers compute no others."""
         return self(stream)[..., -1:, :]
 
 
 class AroundLayer(Layer):
-    """What layers around a layer share: its widths, and whether it is causal."""
+    """Base class of layers that contain a layer and have its widths and causality."""
 
     layer: eqx.AbstractVar[Layer]
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return self.layer.width
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out."""
+        """Entries of an output token."""
         return self.layer.output_width
 
     @property
     def causal(self) -> bool:
-        """Whether the layer is."""
+        """Whether the inner layer is causal."""
         return self.layer.causal
 
 
 def checked_layer(owner: str, layer: object) -> Layer:
-    """The layer itself, if it is one.
+    """Return `layer` after checking that it is a layer.
 
     Raises:
         TypeError: for anything else.
@@ -77,11 +77,11 @@ def checked_layer(owner: str, layer: object) -> Layer:
 
 
 def repeatable_layer(owner: str, layer: object) -> Layer:
-    """The layer itself, if its output can be its input again.
+    """Return `layer` after checking that its output can be its input.
 
     Raises:
-        TypeError: for something that is no layer.
-        ValueError: for a layer whose widths differ.
+        TypeError: for something that is not a layer.
+        ValueError: for a layer whose two widths differ.
     """
     layer = checked_layer(owner, layer)
     if layer.width != layer.output_width:
@@ -93,7 +93,7 @@ def repeatable_layer(owner: str, layer: object) -> Layer:
 
 
 def checked_stream(owner: str, stream: Any, width: int) -> Array:
-    """The stream as an array of floating-point or complex numbers.
+    """Return the stream as an array of floating-point or complex numbers.
 
     Raises:
         ValueError: for a shape other than (…, n, width) with n ≥ 1, or an empty batch.
@@ -107,7 +107,7 @@ def checked_stream(owner: str, stream: Any, width: int) -> Array:
 
 
 def checked_real_stream(owner: str, stream: Any, width: int) -> Array:
-    """The stream as an array of floating-point numbers.
+    """Return the stream as an array of floating-point numbers.
 
     Raises:
         TypeError: for a complex stream.

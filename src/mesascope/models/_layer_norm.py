@@ -14,12 +14,12 @@ from ._arrays import real_array
 from ._layer import Layer, checked_real_stream
 from ._specified import layer
 
-_EPSILON = 1e-5  # the usual one; keeps a constant token finite
+_EPSILON = 1e-5  # the usual value, so that the norm of a constant token is finite
 
 
 @layer("layer-norm", make="unit", real=True, residual=False)
 class LayerNorm(Layer):
-    """Every token brought to mean 0 and variance 1: z ↦ gain · (z − mean z)/√(var z + 10⁻⁵) + bias.
+    """Normalization of every token to mean 0 and variance 1: z ↦ gain · (z − mean z)/√(var z + 10⁻⁵) + bias.
 
     Attributes:
         gain: shape (width,), real.
@@ -52,21 +52,21 @@ class LayerNorm(Layer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return int(self.gain.shape[-1])
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out: the same."""
+        """Entries of an output token: the same."""
         return self.width
 
     @property
     def causal(self) -> bool:
-        """Always: tokens do not meet."""
+        """True: every token is mapped independently."""
         return True
 
     def __call__(self, stream: Any) -> Array:
-        """The new stream: (…, n, width) → (…, n, width)."""
+        """Return the new stream: (…, n, width) → (…, n, width)."""
         stream = checked_real_stream("LayerNorm", stream, self.width)
         centred = stream - stream.mean(-1, keepdims=True)
         variance = (centred**2).mean(-1, keepdims=True)

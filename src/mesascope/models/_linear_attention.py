@@ -1,7 +1,7 @@
 """One layer of linear attention, with merged or factored weights and one or several heads.
 
-In the reduced coordinates e_i = (x_i; x_{i−1}) ∈ C^{2d} (the first block of the paper's 3d-dimensional token
-is zero and only the first d rows of its W^PV reach the prediction, so nothing is lost):
+In the reduced coordinates e_i = (x_i; x_{i−1}) ∈ C^{2d}, which are equivalent (the first block of the paper's
+3d-dimensional token is zero, and only the first d rows of its W^PV affect the prediction):
 
     ŷ_t = (1/ρ_t) Σ_h W^PV_h E_t E_t* W^KQ_h e_t,      E_t = (e_1 … e_t),   t = 2 … T,
 
@@ -28,13 +28,13 @@ from ._normalizer import Normalizer, check_normalizer, normalizer_values
 
 
 class LinearAttentionModel(eqx.Module):
-    """What the linear-attention models share: weights merged per head, and predictions from them."""
+    """Base class of the linear-attention models: predictions from merged weights per head."""
 
     normalizer: eqx.AbstractVar[Normalizer]
 
     @abc.abstractmethod
     def heads(self) -> tuple[Array, Array]:
-        """Merged weights of every head: W^KQ, shape (heads, 2d, 2d), and W^PV, shape (heads, d, 2d)."""
+        """Return the merged weights of every head: W^KQ, shape (heads, 2d, 2d), and W^PV, shape (heads, d, 2d)."""
 
     @property
     def dim(self) -> int:
@@ -42,7 +42,7 @@ class LinearAttentionModel(eqx.Module):
         return int(self.heads()[1].shape[-2])
 
     def predictions(self, tokens: Array) -> Array:
-        """ŷ_t for every context length t = 2 … T, in time linear in T.
+        """Return ŷ_t for every context length t = 2 … T, in time linear in T.
 
         Args:
             tokens: x_1 … x_T, shape (…, T, d), real or complex, T ≥ 2.
@@ -59,7 +59,7 @@ class LinearAttentionModel(eqx.Module):
         return batch_first(scaled, tokens.shape[:-2])
 
     def __call__(self, contexts: Array) -> Array:
-        """ŷ_t for the whole context only: contexts (…, t, d) → predictions of x_{t+1} (…, d), t ≥ 2."""
+        """Return ŷ_t for the whole context only: contexts (…, t, d) → predictions of x_{t+1} (…, d), t ≥ 2."""
         w_kq, w_pv = self.heads()
         tokens = _checked_tokens(contexts, w_pv.shape[-2])
         (rho,) = normalizer_values(self.normalizer, np.array([tokens.shape[-2]]))
@@ -69,13 +69,13 @@ class LinearAttentionModel(eqx.Module):
 
 @jax.jit
 def _causal(w_kq: Array, w_pv: Array, embedded: Array) -> Array:
-    """Σ_h W^PV_h (Σ_{i≤t} e_i e_i*) W^KQ_h e_t for all t ≥ 2: embedded (T, 2d, batch) → (T − 1, d, batch)."""
+    """Return Σ_h W^PV_h (Σ_{i≤t} e_i e_i*) W^KQ_h e_t for all t ≥ 2: embedded (T, 2d, batch) → (T − 1, d, batch)."""
     return causal_merged_attention(w_kq, w_pv, embedded)[1:]
 
 
 @jax.jit
 def _last(w_kq: Array, w_pv: Array, tokens: Array) -> Array:
-    """Σ_h W^PV_h E_t E_t* W^KQ_h e_t for the whole context only: tokens (…, t, d) → (…, d)."""
+    """Return Σ_h W^PV_h E_t E_t* W^KQ_h e_t for the whole context only: tokens (…, t, d) → (…, d)."""
     embedded = embed(tokens)
     queries = jnp.einsum("hij,...j->h...i", w_kq, embedded[..., -1, :])
     scores = jnp.einsum("...tj,h...j->h...t", embedded.conj(), queries)
@@ -87,7 +87,7 @@ class LinearAttention(LinearAttentionModel):
 
     Attributes:
         w_kq: W^KQ = W_K* W_Q in reduced coordinates, shape (2d, 2d); real or complex.
-        w_pv: W^PV = W_P W_V, the d rows that reach the prediction, shape (d, 2d).
+        w_pv: W^PV = W_P W_V, the d rows that affect the prediction, shape (d, 2d).
         normalizer: ρ_t: "t-1" (zheng2024), "t", "1" or a hashable function of an array of context lengths.
 
     Raises:
@@ -104,14 +104,14 @@ class LinearAttention(LinearAttentionModel):
 
     @classmethod
     def diagonal(cls, dim: int, a: float, b: float, normalizer: Normalizer = "t-1") -> Self:
-        """The paper's diagonal initialization: W^KQ maps x_t to a x_{i−1}, W^PV reads b x_i, all else is 0.
+        """Return the paper's diagonal initialization: W^KQ maps x_t to a x_{i−1}, W^PV reads b x_i, all else is 0.
 
         Then ŷ_t = ab/ρ_t Σ_{i<t} x_{i+1} x_i* x_t: one gradient step with step size ab/ρ_t from zero on
         in-context least squares (zheng2024, Assumption 3.1 and section 4.1).
         """
         dim = integer_at_least("dim", dim, 1)
         traced = any(isinstance(value, jax.core.Tracer) for value in (a, b))
-        xp = jnp if traced else np  # outside of a trace every jax operation would be compiled on its own
+        xp = jnp if traced else np  # outside of a trace every jax operation would be compiled separately
         identity, zero = xp.eye(dim), xp.zeros((dim, dim))
         a, b = _finite("a", a), _finite("b", b)
         w_kq = xp.block([[zero, zero], [a * identity, zero]])
@@ -119,7 +119,7 @@ class LinearAttention(LinearAttentionModel):
 
     @classmethod
     def gaussian(cls, dim: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1") -> Self:
-        """Standard initialization: every entry independent N(0, scale²), scale > 0."""
+        """Return the standard initialization: independent N(0, scale²) entries, scale > 0."""
         dim, scale = integer_at_least("dim", dim, 1), positive_number("scale", scale)
         key_kq, key_pv = split_keys(key)
         w_kq = gaussian_array(key_kq, (2 * dim, 2 * dim), scale)
@@ -127,7 +127,7 @@ class LinearAttention(LinearAttentionModel):
 
     @classmethod
     def from_full(cls, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1") -> Self:
-        """From the paper's 3d × 3d matrices; entries that cannot reach the prediction are dropped."""
+        """Return the model with the paper's 3d × 3d matrices, without entries that do not affect the prediction."""
         w_kq, w_pv = jnp.asarray(w_kq), jnp.asarray(w_pv)
         if w_kq.ndim != 2 or w_kq.shape != w_pv.shape or w_kq.shape[0] != w_kq.shape[1] or w_kq.shape[0] % 3:
             raise ValueError(f"full weights must both be (3d, 3d), got {w_kq.shape} and {w_pv.shape}")
@@ -135,18 +135,18 @@ class LinearAttention(LinearAttentionModel):
         return cls(w_kq[dim:, dim:], w_pv[:dim, dim:], normalizer)
 
     def to_full(self) -> tuple[Array, Array]:
-        """The paper's W^KQ and W^PV, both (3d, 3d), zero where nothing reaches the prediction."""
+        """Return the paper's W^KQ and W^PV, both (3d, 3d), with zeros where entries do not affect the prediction."""
         d = self.dim
         w_kq = jnp.zeros((3 * d, 3 * d), self.w_kq.dtype).at[d:, d:].set(self.w_kq)
         return w_kq, jnp.zeros((3 * d, 3 * d), self.w_pv.dtype).at[:d, d:].set(self.w_pv)
 
     def heads(self) -> tuple[Array, Array]:
-        """One head: shapes (1, 2d, 2d) and (1, d, 2d)."""
+        """Return the weights of the one head: shapes (1, 2d, 2d) and (1, d, 2d)."""
         return self.w_kq[None], self.w_pv[None]
 
     @eqx.filter_jit
     def products(self) -> Array:
-        """a_j b_j, shape (d,): diagonals of the (x_{i−1}, x_t) block of W^KQ times the x_i block of W^PV."""
+        """Return a_j b_j, shape (d,): diagonals of the (x_{i−1}, x_t) block of W^KQ times those of the x_i block of W^PV."""
         d = self.dim
         return jnp.diagonal(self.w_kq[d:, :d]) * jnp.diagonal(self.w_pv[:, :d])
 
@@ -172,13 +172,13 @@ class MultiHeadLinearAttention(LinearAttentionModel):
     def gaussian(
         cls, dim: int, heads: int, scale: float, *, key: Array, normalizer: Normalizer = "t-1"
     ) -> Self:
-        """Every entry of every head independent N(0, scale²), scale > 0."""
+        """Return a model with independent N(0, scale²) entries, scale > 0."""
         heads = integer_at_least("heads", heads, 1)
         drawn = [LinearAttention.gaussian(dim, scale, key=k) for k in split_keys(key, heads)]
         return cls(jnp.stack([h.w_kq for h in drawn]), jnp.stack([h.w_pv for h in drawn]), normalizer)
 
     def heads(self) -> tuple[Array, Array]:
-        """The weights themselves."""
+        """Return the weights."""
         return self.w_kq, self.w_pv
 
 
@@ -219,7 +219,7 @@ class FactoredLinearAttention(LinearAttentionModel):
         value_size: int | None = None,
         normalizer: Normalizer = "t-1",
     ) -> Self:
-        """Every entry independent N(0, scale²); key and value sizes default to 2d and d (no rank is lost)."""
+        """Return a model with independent N(0, scale²) entries; key and value sizes are by default 2d and d."""
         dim, heads = integer_at_least("dim", dim, 1), integer_at_least("heads", heads, 1)
         k = integer_at_least("key_size", 2 * dim if key_size is None else key_size, 1)
         v = integer_at_least("value_size", dim if value_size is None else value_size, 1)
@@ -228,7 +228,7 @@ class FactoredLinearAttention(LinearAttentionModel):
         return cls(*factors, normalizer)
 
     def heads(self) -> tuple[Array, Array]:
-        """W_K* W_Q and W_P W_V of every head."""
+        """Return W_K* W_Q and W_P W_V of every head."""
         return jnp.einsum("hki,hkj->hij", self.w_k.conj(), self.w_q), self.w_p @ self.w_v
 
 
@@ -248,7 +248,7 @@ def _checked_tokens(tokens: Any, dim: int) -> Array:
 
 
 def _finite(name: str, value: Any) -> Any:
-    """The number, checked unless it is known only inside a trace."""
+    """Return a finite number as a float; a traced value is returned unchanged."""
     if isinstance(value, jax.core.Tracer):
         return value
     return float(finite_number(name, np.asarray(value) if isinstance(value, Array) else value))

@@ -16,15 +16,15 @@ from ._layer import checked_stream, repeatable_layer
 class LinearAttentionStack(BatchLastLayer):
     """Layers with residual connections, z ← z + layer(z): a transformer of linear attention or mesa layers.
 
-    The same as a `Stack` of `Residual` layers, but the stream changes its layout only once on the way in and once on the
-    way out.
+    The same as a `Stack` of `Residual` layers, but the layout of the stream is changed only once at the input and once at
+    the output.
 
     Attributes:
         layers: `LinearSelfAttention`, `FactoredLinearSelfAttention` or `MesaLayer`, all of one width.
 
     Raises:
         TypeError: for other layers.
-        ValueError: for no layer, or widths that differ.
+        ValueError: for an empty list of layers, or widths that differ.
     """
 
     layers: tuple[BatchLastLayer, ...]
@@ -34,32 +34,32 @@ class LinearAttentionStack(BatchLastLayer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return self.layers[0].width
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out: the same."""
+        """Entries of an output token: the same."""
         return self.width
 
     @property
     def causal(self) -> bool:
-        """Whether every layer is."""
+        """Whether all layers are causal."""
         return all(layer.causal for layer in self.layers)
 
     def on_batch_last(self, stream: Array) -> Array:
-        """All layers on a stream (n, width, batch)."""
+        """Return the stream after all layers, shape (n, width, batch)."""
         return self._streams(stream)[-1]
 
     def last_on_batch_last(self, stream: Array) -> Array:
-        """The last token behind all layers: the last layer need not look at the others."""
+        """Return the last token after all layers; the last layer computes no other tokens."""
         for layer in self.layers[:-1]:
             stream = stream + layer.on_batch_last(stream)
         return stream[-1:] + self.layers[-1].last_on_batch_last(stream)
 
     @eqx.filter_jit
     def outputs(self, stream: Any) -> tuple[Array, ...]:
-        """The streams after every layer, each (…, n, width)."""
+        """Return the streams after every layer, each (…, n, width)."""
         stream = checked_stream("LinearAttentionStack", stream, self.width)
         return tuple(batch_first(z, stream.shape[:-2]) for z in self._streams(batch_last(stream)))
 

@@ -12,7 +12,7 @@ from mesascope.core import integer_at_least, split_keys
 from mesascope.specs import Positive, Size
 
 from ._arrays import finite_array, gaussian_array, positive_number
-from ._batch_last_layer import BatchLastLayer, in_one_type
+from ._batch_last_layer import BatchLastLayer, in_product_type
 from ._batched_matmul import batched_matmul
 from ._context import attention, check_context, inverse_normalizers, visible
 from ._heads import checked_factors, factor_shapes, gaussian_factors, head_streams, projected_heads
@@ -25,15 +25,15 @@ from ._specified import Context, layer
 class LinearSelfAttention(BatchLastLayer):
     """Linear attention with merged weights: z_t ↦ (1/ρ_t) Σ_h W^PV_h (Σ_i z_i z_i*) W^KQ_h z_t.
 
-    The inner sum runs over the tokens that query t sees. There is no residual connection: `LinearAttentionStack` and
+    The inner sum runs over the tokens that query t attends to. There is no residual connection: `LinearAttentionStack` and
     `Residual` add it. With `context="examples"` and ρ = "t-1" this is ahn2023's (1/n) P Z M (Z^T Q Z).
 
     Attributes:
         w_kq: W^KQ of every head, shape (heads, width, width); real or complex.
         w_pv: W^PV of every head, shape (heads, output width, width); real or complex.
         normalizer: ρ_t: "t-1", "t", "1" or a hashable function of an array of token counts, evaluated at the number of
-            tokens up to and including the query: t for "causal", else all n. Where ρ_1 = 0 the layer adds 0.
-        context: the tokens i that query t sees: "causal" (i ≤ t), "all", or "examples" (all but the last token).
+            tokens up to and including the query: t for "causal", else all n. If ρ_1 = 0, the layer gives 0 there.
+        context: the tokens i that query t attends to: "causal" (i ≤ t), "all", or "examples" (all but the last token).
 
     Raises:
         ValueError, TypeError: for shapes that do not fit, non-finite weights, an unknown normalizer or context.
@@ -70,13 +70,13 @@ class LinearSelfAttention(BatchLastLayer):
         """Return a layer with independent N(0, scale²) entries.
 
         Args:
-            width: entries of a token on the way in.
-            heads: how many.
+            width: entries of an input token.
+            heads: number of heads.
             scale: standard deviation > 0 of the weights.
             key: random key.
-            output_width: entries of a token on the way out; the width when left out.
+            output_width: entries of an output token; by default the width.
             normalizer: the normalizer ρ_t.
-            context: the tokens that a query sees.
+            context: the tokens that a query attends to.
         """
         width, heads = integer_at_least("width", width, 1), integer_at_least("heads", heads, 1)
         output = width if output_width is None else integer_at_least("output_width", output_width, 1)
@@ -87,12 +87,12 @@ class LinearSelfAttention(BatchLastLayer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return int(self.w_pv.shape[-1])
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out."""
+        """Entries of an output token."""
         return int(self.w_pv.shape[-2])
 
     @property
@@ -101,23 +101,23 @@ class LinearSelfAttention(BatchLastLayer):
         return self.context == "causal"
 
     def on_batch_last(self, stream: Array) -> Array:
-        """The layer on a stream (n, width, batch)."""
-        stream = in_one_type(stream, self.w_kq, self.w_pv)
+        """Return the new stream: (n, width, batch) → (n, output width, batch)."""
+        stream = in_product_type(stream, self.w_kq, self.w_pv)
         if self.context == "causal":
             seen = causal_merged_attention(self.w_kq, self.w_pv, stream)
         else:
-            seen = self._on_one_memory(stream, stream)
+            seen = self._with_shared_memory(stream, stream)
         return _normalized(seen, self.normalizer, self.context)
 
     def last_on_batch_last(self, stream: Array) -> Array:
-        """The last token only: whatever the context, one memory."""
-        stream = in_one_type(stream, self.w_kq, self.w_pv)
-        seen = self._on_one_memory(stream, stream[-1:])
+        """Return the last token only, from one memory for any context."""
+        stream = in_product_type(stream, self.w_kq, self.w_pv)
+        seen = self._with_shared_memory(stream, stream[-1:])
         inverse = inverse_normalizers(self.normalizer, self.context, len(stream))[-1]
         return seen * jnp.asarray(inverse, jnp.finfo(seen.dtype).dtype)
 
-    def _on_one_memory(self, stream: Array, queries: Array) -> Array:
-        """(Σ_h W^PV_h G W^KQ_h) q: every query sees the same G = Σ_i z_i z_i*, so that weights never meet tokens."""
+    def _with_shared_memory(self, stream: Array, queries: Array) -> Array:
+        """Return (Σ_h W^PV_h G W^KQ_h) q, where all queries share G = Σ_i z_i z_i* and weights multiply G, not tokens."""
         heads, output, width = self.w_pv.shape
         seen = visible(stream, self.context)
         gram = batched_matmul(jnp.swapaxes(seen, 0, 1), seen.conj())
@@ -136,7 +136,7 @@ class FactoredLinearSelfAttention(BatchLastLayer):
         w_k, w_q: shape (heads, key size, width); real or complex.
         w_p: shape (heads, output width, value size).
         w_v: shape (heads, value size, width).
-        normalizer, context: as in `LinearSelfAttention`; where ρ_1 = 0 the layer adds 0.
+        normalizer, context: as in `LinearSelfAttention`.
 
     Raises:
         ValueError, TypeError: for shapes that do not fit, non-finite weights, an unknown normalizer or context.
@@ -181,15 +181,15 @@ class FactoredLinearSelfAttention(BatchLastLayer):
         """Return a layer with independent N(0, scale²) entries.
 
         Args:
-            width: entries of a token on the way in.
-            heads: how many.
+            width: entries of an input token.
+            heads: number of heads.
             scale: standard deviation > 0 of the weights.
             key: random key.
-            key_size: of every head; the width when left out.
-            value_size: of every head; the width when left out.
-            output_width: entries of a token on the way out; the width when left out.
+            key_size: entries of the keys of every head; by default the width.
+            value_size: entries of the values of every head; by default the width.
+            output_width: entries of an output token; by default the width.
             normalizer: the normalizer ρ_t.
-            context: the tokens that a query sees.
+            context: the tokens that a query attends to.
         """
         shapes = factor_shapes(width, heads, key_size, value_size, output_width)
         factors = gaussian_factors(key, shapes, [positive_number("scale", scale)] * 4)
@@ -197,12 +197,12 @@ class FactoredLinearSelfAttention(BatchLastLayer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return int(self.w_k.shape[-1])
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out."""
+        """Entries of an output token."""
         return int(self.w_p.shape[-2])
 
     @property
@@ -211,15 +211,15 @@ class FactoredLinearSelfAttention(BatchLastLayer):
         return self.context == "causal"
 
     def on_batch_last(self, stream: Array) -> Array:
-        """The layer on a stream (n, width, batch)."""
-        stream = in_one_type(stream, self.w_k, self.w_q, self.w_p, self.w_v)
+        """Return the new stream: (n, width, batch) → (n, output width, batch)."""
+        stream = in_product_type(stream, self.w_k, self.w_q, self.w_p, self.w_v)
         values, keys, queries = (head_streams(w, stream) for w in (self.w_v, self.w_k, self.w_q))
         seen = attention(values, keys, queries, self.context)
         return _normalized(projected_heads(self.w_p, seen), self.normalizer, self.context)
 
 
 def _weighted(weights: Array, matrices: Array) -> Array:
-    """Weights (i, j) times matrices (j, k, batch), as one product of two matrices: (i, k, batch)."""
+    """Return weights (i, j) times matrices (j, k, batch), as one product of two matrices: (i, k, batch)."""
     flat = weights @ matrices.reshape(weights.shape[1], -1)
     return flat.reshape(-1, *matrices.shape[1:])
 

@@ -1,4 +1,4 @@
-"""One layer applied again and again."""
+"""One layer applied repeatedly."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ._layer import AroundLayer, Layer, checked_stream, repeatable_layer
 
 
 class Looped(AroundLayer):
-    """The same layer several times: z ← layer(z), as often as asked for when it is called.
+    """The same layer several times: z ← layer(z).
 
-    The layer is compiled once whatever the number of loops. Give it its own residual connection: `LinearAttentionStack`
-    has one, others need `Residual`.
+    The layer is compiled once for any number of loops. It should have its own residual connection: `LinearAttentionStack`
+    has one, other layers need `Residual`.
 
     Attributes:
         layer: any layer whose two widths are equal.
-        loops: how often it is applied, ≥ 1, unless a call says otherwise.
+        loops: number of loops ≥ 1, unless a call gives another.
 
     Raises:
-        TypeError: for something that is no layer, or loops that are no integer.
-        ValueError: for a layer whose widths differ, or loops below 1.
+        TypeError: for something that is not a layer, or loops that are not an integer.
+        ValueError: for a layer whose two widths differ, or loops below 1.
 
     Source: gatmiry2024, section 2; vonoswald2023 (two looped layers).
     """
@@ -40,12 +40,12 @@ class Looped(AroundLayer):
         self.loops = integer_at_least("loops", loops, 1)
 
     def __call__(self, stream: Any, *, loops: int | None = None) -> Array:
-        """The stream after all loops: (…, n, width) → (…, n, width)."""
+        """Return the stream after all loops: (…, n, width) → (…, n, width)."""
         last, _ = self._run(stream, self._count(loops), keep=False)
         return last
 
     def outputs(self, stream: Any, *, loops: int | None = None) -> tuple[Array, ...]:
-        """The streams after every loop, each (…, n, width)."""
+        """Return the streams after every loop, each (…, n, width)."""
         return tuple(self._run(stream, self._count(loops), keep=True)[1])
 
     def _count(self, loops: int | None) -> int:
@@ -53,7 +53,7 @@ class Looped(AroundLayer):
 
     @eqx.filter_jit
     def _run(self, stream: Any, loops: int, keep: bool) -> tuple[Array, Any]:
-        """The last stream, and with `keep` those after every loop, shape (loops, …, n, width)."""
+        """Return the last stream, and with `keep` the streams after every loop, shape (loops, …, n, width)."""
         stream = checked_stream("Looped", stream, self.width)
         if not isinstance(self.layer, BatchLastLayer):
             return _repeated(self.layer, stream, loops, keep)
@@ -67,6 +67,6 @@ def _repeated(step: Any, stream: Array, loops: int, keep: bool) -> tuple[Array, 
         after = step(now)
         return after, after if keep else None
 
-    # weights of another precision, or complex ones, change the type in the first loop: a scan may not
+    # Weights of another precision, or complex weights, change the type in the first loop, which a scan does not allow.
     start = stream.astype(jax.eval_shape(step, stream).dtype)
     return jax.lax.scan(once, start, None, length=loops)

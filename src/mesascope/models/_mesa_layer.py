@@ -10,7 +10,7 @@ from jax import Array
 from mesascope.specs import Positive, Size
 
 from ._arrays import finite_array, positive_number
-from ._batch_last_layer import BatchLastLayer, in_one_type
+from ._batch_last_layer import BatchLastLayer, in_product_type
 from ._heads import checked_factors, factor_shapes, gaussian_factors, head_streams, projected_heads
 from ._recursive_least_squares import causal_least_squares
 from ._specified import layer
@@ -31,7 +31,7 @@ class MesaLayer(BatchLastLayer):
         w_k, w_q: shape (heads, key size, width); real or complex.
         w_p: shape (heads, output width, value size).
         w_v: shape (heads, value size, width).
-        log_regularization: log λ, a number shared by the heads; being a logarithm it can be trained freely.
+        log_regularization: log λ, shared by the heads; training the logarithm keeps λ positive.
 
     Raises:
         ValueError, TypeError: for shapes that do not fit, non-finite weights, λ that is not a positive number.
@@ -66,13 +66,13 @@ class MesaLayer(BatchLastLayer):
         """Return a layer with independent N(0, scale²) entries.
 
         Args:
-            width: entries of a token on the way in.
-            heads: how many.
+            width: entries of an input token.
+            heads: number of heads.
             scale: standard deviation > 0 of the weights.
             key: random key.
-            key_size: of every head; the width when left out.
-            value_size: of every head; the width when left out.
-            output_width: entries of a token on the way out; the width when left out.
+            key_size: entries of the keys of every head; by default the width.
+            value_size: entries of the values of every head; by default the width.
+            output_width: entries of an output token; by default the width.
             regularization: λ > 0 at the start; it is trained.
         """
         shapes = factor_shapes(width, heads, key_size, value_size, output_width)
@@ -81,26 +81,26 @@ class MesaLayer(BatchLastLayer):
 
     @property
     def regularization(self) -> Array:
-        """λ > 0: large for little regularization."""
+        """λ > 0; a large λ means weak regularization."""
         return jnp.exp(self.log_regularization)
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return int(self.w_k.shape[-1])
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out."""
+        """Entries of an output token."""
         return int(self.w_p.shape[-2])
 
     @property
     def causal(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     def on_batch_last(self, stream: Array) -> Array:
-        """The layer on a stream (n, width, batch)."""
-        stream = in_one_type(stream, self.w_k, self.w_q, self.w_p, self.w_v)
+        """Return the new stream: (n, width, batch) → (n, output width, batch)."""
+        stream = in_product_type(stream, self.w_k, self.w_q, self.w_p, self.w_v)
         values, keys, queries = (head_streams(w, stream) for w in (self.w_v, self.w_k, self.w_q))
         return projected_heads(self.w_p, causal_least_squares(values, keys, queries, self.regularization))

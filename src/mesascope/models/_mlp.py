@@ -61,10 +61,10 @@ class MLP(Layer):
         output_gain: float = 1.0,
         activation: Activation = "gelu",
     ) -> Self:
-        """Widths w_0, w_1, …, w_m; entries N(0, 1/fan-in), those of W_m times `output_gain`; biases 0."""
+        """Return an MLP of widths w_0, …, w_m: entries N(0, 1/fan-in), those of W_m times `output_gain`; biases 0."""
         sizes = [integer_at_least("width", width, 1) for width in widths]
         if len(sizes) < 2:
-            raise ValueError(f"widths: an MLP needs at least two, on the way in and out, got {sizes}")
+            raise ValueError(f"widths: an MLP needs at least two, of input and output, got {sizes}")
         gains = [1.0] * (len(sizes) - 2) + [positive_number("output_gain", output_gain)]
         keys = split_keys(key, len(gains))
         drawn = zip(keys, sizes[1:], sizes[:-1], gains, strict=True)
@@ -81,13 +81,13 @@ class MLP(Layer):
         output_gain: float = 1.0,
         activation: Activation = "gelu",
     ) -> Self:
-        """Return a perceptron of two matrices, drawn as by `gaussian`, from streams to streams of one width.
+        """Return an MLP with one hidden layer, drawn as in `gaussian`, with equal input and output width.
 
         Args:
             width: entries of a token.
-            hidden: units between the matrices; four times the width when left out.
+            hidden: number of hidden units; by default four times the width.
             key: random key.
-            output_gain: factor > 0 of the second matrix.
+            output_gain: factor > 0 of the entries of the second matrix.
             activation: "gelu" or "relu".
         """
         widths = (width, hidden or 4 * width, width)
@@ -95,21 +95,21 @@ class MLP(Layer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return int(self.weights[0].shape[-1])
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out."""
+        """Entries of an output token."""
         return int(self.weights[-1].shape[-2])
 
     @property
     def causal(self) -> bool:
-        """Always: tokens do not meet."""
+        """True: every token is mapped independently."""
         return True
 
     def __call__(self, stream: Any) -> Array:
-        """The new stream: (…, n, width) → (…, n, output width)."""
+        """Return the new stream: (…, n, width) → (…, n, output width)."""
         stream = checked_real_stream("MLP", stream, self.width)
         *inner, (last, last_bias) = zip(self.weights, self.biases, strict=True)
         for weights, bias in inner:

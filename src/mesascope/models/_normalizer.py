@@ -15,15 +15,15 @@ _NAMED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "1": lambda t: np.ones_like(t, float),
 }
 NAMED_NORMALIZERS = tuple(_NAMED)
-"""The normalizers that have a name."""
+"""The names of the normalizers that have one."""
 
 
 def check_normalizer(normalizer: Normalizer) -> Normalizer:
-    """The normalizer itself, if it is one.
+    """Return `normalizer` after checking that it is a normalizer.
 
     Raises:
         ValueError: for an unknown name.
-        TypeError: for what is neither a name nor a hashable function.
+        TypeError: for anything but a name or a hashable function.
     """
     if callable(normalizer):
         try:
@@ -45,10 +45,10 @@ def check_normalizer(normalizer: Normalizer) -> Normalizer:
 
 
 def normalizer_values(normalizer: Normalizer, context_lengths: np.ndarray) -> np.ndarray:
-    """ρ_t for an array of context lengths t ≥ 2, in float64.
+    """Return ρ_t for an array of context lengths t ≥ 2, in float64.
 
     Raises:
-        ValueError: where ρ_t is not finite and positive, or not one number per context length.
+        ValueError: ρ_t is not finite and positive, or not one number per context length.
     """
     lengths = np.asarray(context_lengths)
     values = _given(normalizer, lengths)
@@ -57,9 +57,9 @@ def normalizer_values(normalizer: Normalizer, context_lengths: np.ndarray) -> np
 
 
 def normalizer_inverses(normalizer: Normalizer, context_lengths: np.ndarray) -> np.ndarray:
-    """1/ρ_t for an array of context lengths t ≥ 1, in float64.
+    """Return 1/ρ_t for an array of context lengths t ≥ 1, in float64.
 
-    Where ρ_1 = 0, as for "t-1", it is 0: attention adds nothing to a token that has nothing before it.
+    If ρ_1 = 0, as for "t-1", it is 0 at t = 1: attention gives 0 for a token without predecessors.
 
     Raises:
         ValueError: as `normalizer_values`.

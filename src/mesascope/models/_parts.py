@@ -1,4 +1,4 @@
-"""What sequence models and prompt models share: parts that fit together, and the way through them."""
+"""The check of the parts of sequence and prompt models, and the evaluation of their networks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_parts(owner: str, embedding: Embedding, network: Layer, readout: Reado
     """Refuse parts that do not fit together.
 
     Raises:
-        TypeError: for a part of another kind.
+        TypeError: for a part of the wrong kind.
         ValueError: for widths that differ.
     """
     checked_embedding(owner, embedding), checked_layer(owner, network), checked_readout(owner, readout)
@@ -28,15 +28,15 @@ def check_parts(owner: str, embedding: Embedding, network: Layer, readout: Reado
 
 
 @eqx.filter_jit
-def streamed(network: Layer, stream: Array, loops: int | None) -> Array:
-    """The stream behind the network, with another number of loops if one is given.
+def apply_network(network: Layer, stream: Array, loops: int | None) -> Array:
+    """Return the stream after the network, with another number of loops if one is given.
 
     Raises:
-        TypeError: for a number of loops where the network is not looped.
+        TypeError: for a number of loops if the network is not looped.
     """
     if loops is None:
         return network(stream)
     if not isinstance(network, Looped):
         kind = type(network).__name__
-        raise TypeError(f"loops: a {kind} is not looped; leave loops out or make it Looped(layer, loops)")
+        raise TypeError(f"loops: a {kind} is not looped; remove loops or make it Looped(layer, loops)")
     return network(stream, loops=loops)

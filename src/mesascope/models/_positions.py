@@ -1,4 +1,4 @@
-"""Positions: a vector for every place in a stream."""
+"""Positional encodings: a vector for every position in a stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LearnedPositions(eqx.Module):
         table: shape (horizon, width).
 
     Raises:
-        TypeError, ValueError: for a table that is no matrix of finite numbers; when called, for longer streams.
+        TypeError, ValueError: for a table that is not a matrix of finite numbers; when called, for longer streams.
     """
 
     table: Array
@@ -32,7 +32,7 @@ class LearnedPositions(eqx.Module):
 
     @classmethod
     def gaussian(cls, horizon: int, width: int, scale: float, *, key: Array) -> Self:
-        """Every entry independent N(0, scale²), scale > 0."""
+        """Return positions with independent N(0, scale²) entries, scale > 0."""
         shape = integer_at_least("horizon", horizon, 1), integer_at_least("width", width, 1)
         return cls(gaussian_array(key, shape, positive_number("scale", scale)))
 
@@ -42,7 +42,7 @@ class LearnedPositions(eqx.Module):
         return int(self.table.shape[-1])
 
     def __call__(self, stream: Any) -> Array:
-        """The stream with its positions, shape (…, n, width)."""
+        """Return the stream plus its positions, shape (…, n, width)."""
         stream = checked_stream("LearnedPositions", stream, self.width)
         tokens, horizon = stream.shape[-2], self.table.shape[-2]
         if tokens > horizon:
@@ -53,13 +53,13 @@ class LearnedPositions(eqx.Module):
 
 
 class SinusoidalPositions(eqx.Module):
-    """Waves of geometrically growing length: p_t = (sin ω_1 t, cos ω_1 t, sin ω_2 t, …), ω_j = 10000^{−2(j−1)/width}.
+    """Waves with geometrically growing wavelengths: p_t = (sin ω_1 t, cos ω_1 t, sin ω_2 t, …), ω_j = 10000^{−2(j−1)/width}.
 
     Attributes:
         width: entries of a token of the stream, ≥ 1; t = 0 is the first position.
 
     Raises:
-        TypeError, ValueError: for a width that is no integer ≥ 1.
+        TypeError, ValueError: if the width is not an integer ≥ 1.
     """
 
     width: int = eqx.field(static=True)
@@ -68,7 +68,7 @@ class SinusoidalPositions(eqx.Module):
         self.width = integer_at_least("width", width, 1)
 
     def __call__(self, stream: Any) -> Array:
-        """The stream with its positions, shape (…, n, width)."""
+        """Return the stream plus its positions, shape (…, n, width)."""
         stream = checked_stream("SinusoidalPositions", stream, self.width)
         entries = np.arange(self.width)
         frequencies = 10000.0 ** (-2 * (entries // 2) / self.width)

@@ -1,4 +1,4 @@
-"""Embeddings of prompts: examples (x_i, y_i) and a query x_q in, streams out."""
+"""Embeddings of prompts, which are examples (x_i, y_i) and a query x_q, as streams."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StackedPrompt(Embedding):
         dim: dimension of the inputs d ≥ 1; the width is d + 1, the stream has N + 1 tokens.
 
     Raises:
-        TypeError, ValueError: for a dimension that is no integer ≥ 1; when called, for x or y of another shape.
+        TypeError, ValueError: if the dimension is not an integer ≥ 1; when called, for x or y of another shape.
 
     Source: vonoswald2023, section 2; ahn2023, section 2.
     """
@@ -44,7 +44,7 @@ class StackedPrompt(Embedding):
         return "stacked"
 
     def __call__(self, x: Any, y: Any) -> Array:
-        """Inputs (…, N + 1, d) and labels (…, N) → (…, N + 1, d + 1)."""
+        """Return the stream (…, N + 1, d + 1) of inputs (…, N + 1, d) and labels (…, N)."""
         x, y = _prompt("StackedPrompt", x, y, self.dim)
         labels = jnp.concatenate([y, jnp.zeros_like(x[..., :1, 0])], -1)
         return jnp.concatenate([x, labels[..., None]], -1)
@@ -58,9 +58,9 @@ class InterleavedPrompt(Embedding):
         dim: dimension of the inputs d ≥ 1; the width is d + 1, the stream has 2N + 1 tokens.
 
     Raises:
-        TypeError, ValueError: for a dimension that is no integer ≥ 1; when called, for x or y of another shape.
+        TypeError, ValueError: if the dimension is not an integer ≥ 1; when called, for x or y of another shape.
 
-    Source: vonoswald2023, section 4 (a first layer that copies).
+    Source: vonoswald2023, section 4 (a first layer that copies tokens).
     """
 
     dim: int = eqx.field(static=True)
@@ -79,7 +79,7 @@ class InterleavedPrompt(Embedding):
         return "interleaved"
 
     def __call__(self, x: Any, y: Any) -> Array:
-        """Inputs (…, N + 1, d) and labels (…, N) → (…, 2N + 1, d + 1)."""
+        """Return the stream (…, 2N + 1, d + 1) of inputs (…, N + 1, d) and labels (…, N)."""
         x, y = _prompt("InterleavedPrompt", x, y, self.dim)
         inputs = jnp.concatenate([x, jnp.zeros_like(x[..., :1])], -1)
         labels = jnp.concatenate([jnp.zeros_like(x[..., :-1, :]), y[..., None]], -1)

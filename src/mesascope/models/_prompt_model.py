@@ -10,7 +10,7 @@ from jax import Array
 
 from ._embedding import Embedding
 from ._layer import Layer
-from ._parts import check_parts, streamed
+from ._parts import apply_network, check_parts
 from ._readout import Readout
 
 
@@ -18,12 +18,12 @@ class PromptModel(eqx.Module):
     """A model of prompts: examples and a query → embedding → network → read-out → the label of the query.
 
     Attributes:
-        embedding: `StackedPrompt` or `InterleavedPrompt`, on its own or projected or with positions.
+        embedding: `StackedPrompt` or `InterleavedPrompt`, also projected or with positions.
         network: any layer, e.g. `LinearAttentionStack`, `Stack` or `Looped`.
-        readout: one of a single entry, e.g. `LastEntry` or `Dense`.
+        readout: a read-out with a single entry, e.g. `LastEntry` or `Dense`.
 
     Raises:
-        TypeError: for a part of another kind.
+        TypeError: for a part of the wrong kind.
         ValueError: for widths that do not fit, or a read-out of several entries.
     """
 
@@ -43,34 +43,36 @@ class PromptModel(eqx.Module):
         self.embedding, self.network, self.readout = embedding, network, readout
 
     def predictions(self, x: Any, y: Any, *, loops: int | None = None) -> Array:
-        """ŷ_{t+1}, the label of the query x_{t+1} after the examples 1 … t, for every t = 0 … N.
+        """Return ŷ_{t+1}, the predicted label of the query x_{t+1} after the examples 1 … t, for every t = 0 … N.
 
-        Interleaved prompts in a causal network need one pass. All others need one pass for every t, each compiled for its
-        own length: where only t = N counts, call the model itself.
+        Interleaved prompts in a causal network need one pass. All others need one pass for every t, each compiled
+        separately: if only t = N is needed, call the model instead.
 
         Args:
             x: inputs, shape (…, N + 1, d), N ≥ 0.
-            y: labels of the first N, shape (…, N).
-            loops: for a `Looped` network: how often it is applied, unless as often as it says itself.
+            y: labels of the first N inputs, shape (…, N).
+            loops: for a `Looped` network: number of loops, by default `network.loops`.
 
         Returns:
             Shape (…, N + 1); entry t is the prediction after t examples.
 
         Raises:
-            TypeError, ValueError: for x or y that do not fit, loops where the network is not looped.
+            TypeError, ValueError: for x or y that do not fit, or loops if the network is not looped.
         """
         x, y = jnp.asarray(x), jnp.asarray(y)
         stream = self.embedding(x, y)
         if self.embedding.layout == "interleaved" and self.network.causal:
-            return self._labels(streamed(self.network, stream, loops)[..., ::2, :])
+            return self._labels(apply_network(self.network, stream, loops)[..., ::2, :])
         prefixes = [self(x[..., : t + 1, :], y[..., :t], loops=loops) for t in range(x.shape[-2])]
         return jnp.stack(prefixes, -1)
 
     def __call__(self, x: Any, y: Any, *, loops: int | None = None) -> Array:
-        """The label of the query after all examples: x (…, N + 1, d) and y (…, N) → (…,), N ≥ 0."""
+        """Return the label of the query after all examples: x (…, N + 1, d) and y (…, N) → (…,), N ≥ 0."""
         stream = self.embedding(x, y)
         last = (
-            self.network.last(stream) if loops is None else streamed(self.network, stream, loops)[..., -1:, :]
+            self.network.last(stream)
+            if loops is None
+            else apply_network(self.network, stream, loops)[..., -1:, :]
         )
         return self._labels(last)[..., 0]
 

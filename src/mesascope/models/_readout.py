@@ -1,4 +1,4 @@
-"""Read-outs: predictions from the tokens of the last stream."""
+"""Read-outs: maps from the tokens of the last stream to predictions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Readout(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, stream: Array) -> Array:
-        """Predictions (…, n, output width) from a stream (…, n, width)."""
+        """Return predictions (…, n, output width) from a stream (…, n, width)."""
 
 
 @readout("first-block", predicts=(*TOKENS, *SYMBOLS))
@@ -63,7 +63,7 @@ class FirstBlock(Readout):
         dim: d ≥ 1.
 
     Raises:
-        TypeError, ValueError: for a dimension that is no integer ≥ 1.
+        TypeError, ValueError: if the dimension is not an integer ≥ 1.
     """
 
     dim: int = eqx.field(static=True)
@@ -77,18 +77,18 @@ class FirstBlock(Readout):
         return self.dim
 
     def check_width(self, width: int) -> None:
-        """Raise ValueError for streams with less than d entries."""
+        """Raise `ValueError` for streams with less than d entries."""
         if width < self.dim:
             raise ValueError(f"FirstBlock: reads {self.dim} entries, the network gives width {width}")
 
     def __call__(self, stream: Array) -> Array:
-        """Predictions (…, n, d) from a stream (…, n, width)."""
+        """Return predictions (…, n, d) from a stream (…, n, width)."""
         return stream[..., : self.dim]
 
 
 @readout("last-entry", predicts=PROMPTS)
 class LastEntry(Readout):
-    """The last entry with a sign: ŷ = sign · (z_t)_{d+1}, where the label of the query is found.
+    """The last entry with a sign: ŷ = sign · (z_t)_{d+1}, the position of the label of the query.
 
     Attributes:
         sign: −1 (vonoswald2023, ahn2023: the layers subtract the prediction) or +1 (zhang2024: they add it).
@@ -110,10 +110,10 @@ class LastEntry(Readout):
         return 1
 
     def check_width(self, width: int) -> None:
-        """Every stream has a last entry."""
+        """Accept every width: every stream has a last entry."""
 
     def __call__(self, stream: Array) -> Array:
-        """Predictions (…, n, 1) from a stream (…, n, width)."""
+        """Return predictions (…, n, 1) from a stream (…, n, width)."""
         return self.sign * stream[..., -1:]
 
 
@@ -142,7 +142,7 @@ class Dense(Readout):
 
     @classmethod
     def gaussian(cls, width: int, output_width: int, *, key: Array, output_gain: float = 1.0) -> Self:
-        """Weights N(0, output_gain²/width), bias 0."""
+        """Return a read-out with weights N(0, output_gain²/width) and bias 0."""
         width = integer_at_least("width", width, 1)
         output = integer_at_least("output_width", output_width, 1)
         scale = positive_number("output_gain", output_gain) * width**-0.5
@@ -152,12 +152,12 @@ class Dense(Readout):
     def drawn(
         cls, width: int, output_width: int, norm: StrictBool = False, *, key: Array
     ) -> Dense | NormedDense:
-        """Return a read-out drawn by `gaussian`, behind layer normalization where asked for.
+        """Return a read-out drawn by `gaussian`, after layer normalization if `norm`.
 
         Args:
             width: entries of a token of the stream.
             output_width: entries of a prediction.
-            norm: whether layer normalization comes before it.
+            norm: whether layer normalization is applied first.
             key: random key.
         """
         dense = cls.gaussian(width, output_width, key=key)
@@ -169,14 +169,14 @@ class Dense(Readout):
         return int(self.weights.shape[-2])
 
     def check_width(self, width: int) -> None:
-        """Raise ValueError for streams of another width than the weights."""
+        """Raise `ValueError` for streams of another width than the weights."""
         if width != self.weights.shape[-1]:
             raise ValueError(
                 f"Dense: weights take width {self.weights.shape[-1]}, the network gives width {width}"
             )
 
     def __call__(self, stream: Array) -> Array:
-        """Predictions (…, n, output width) from a stream (…, n, width)."""
+        """Return predictions (…, n, output width) from a stream (…, n, width)."""
         read = project(stream, self.weights)
         return read if self.bias is None else read + self.bias
 
@@ -186,7 +186,7 @@ class NormedDense(Readout):
 
     Attributes:
         dense: a real `Dense`.
-        norm: a `LayerNorm` of the same width; `LayerNorm.unit` unless given.
+        norm: a `LayerNorm` of the same width; by default `LayerNorm.unit`.
 
     Raises:
         TypeError, ValueError: for parts of another kind, or widths that differ.
@@ -208,23 +208,23 @@ class NormedDense(Readout):
         return self.dense.output_width
 
     def check_width(self, width: int) -> None:
-        """Raise ValueError for streams of another width than the weights."""
+        """Raise `ValueError` for streams of another width than the weights."""
         self.dense.check_width(width)
 
     def __call__(self, stream: Array) -> Array:
-        """Predictions (…, n, output width) from a stream (…, n, width)."""
+        """Return predictions (…, n, output width) from a stream (…, n, width)."""
         return self.dense(self.norm(stream))
 
 
 class ComplexPairs(Readout):
-    """Real and imaginary parts made complex: ŷ_t = r_{1…d} + i r_{d+1…2d}, r what the read-out gives.
+    """Complex predictions from real and imaginary parts: ŷ_t = r_{1…d} + i r_{d+1…2d} of the real read-out r.
 
     Attributes:
         readout: a read-out of real predictions of 2d entries.
 
     Raises:
-        TypeError, ValueError: for something that is no read-out, or one of an odd number of entries; when called, for
-            predictions that are complex already.
+        TypeError, ValueError: for something that is not a read-out, or a read-out with an odd number of entries; when
+            called, for predictions that are complex.
     """
 
     readout: Readout
@@ -242,20 +242,20 @@ class ComplexPairs(Readout):
         return self.readout.output_width // 2
 
     def check_width(self, width: int) -> None:
-        """Raise ValueError for streams that the read-out cannot read."""
+        """Raise `ValueError` for streams that the read-out cannot read."""
         self.readout.check_width(width)
 
     def __call__(self, stream: Array) -> Array:
-        """Complex predictions (…, n, d) from a stream (…, n, width)."""
+        """Return complex predictions (…, n, d) from a stream (…, n, width)."""
         read = self.readout(stream)
         if jnp.iscomplexobj(read):
-            raise TypeError(f"ComplexPairs: the read-out gives {read.dtype} already; use it alone")
+            raise TypeError(f"ComplexPairs: the read-out gives {read.dtype}; use it without ComplexPairs")
         real, imaginary = jnp.split(read, 2, axis=-1)
         return jax.lax.complex(real, imaginary)
 
 
 def checked_readout(owner: str, readout: object) -> Readout:
-    """The read-out itself, if it is one.
+    """Return `readout` after checking that it is a read-out.
 
     Raises:
         TypeError: for anything else.

@@ -5,12 +5,12 @@ The ridge solution of the first t tokens, applied to a query, is linear attentio
     (Σ_{i≤t} v_i k_i*) (Σ_{i≤t} k_i k_i* + I/λ)^{-1} q_t = Σ_{i≤t} v_i (k_i* p_t),
     Σ_{i≤t} k_i (k_i* p_t) + p_t/λ = q_t.
 
-The second line is a linear system for the p_t whose operator is linear attention too. Recursive least squares solves it in
-one pass, and its derivatives follow from the system, not from the recursion.
+The second line is a linear system for the p_t whose operator is linear attention, too. Recursive least squares solves it
+in one pass; derivatives are computed from the system, not from the recursion.
 
-R_t loses what lies below λ times the rounding unit, and where keys do not span the space (paired tokens of a noiseless process)
-that is what counts. The recursion therefore runs in double precision, whatever the precision of the tokens: gradients in
-float32 keep an error of the order of λ times the rounding unit of the tokens themselves.
+R_t has an absolute error of λ times the rounding unit, which dominates if keys do not span the space (paired tokens of a
+noiseless process). The recursion therefore runs in double precision for tokens of any precision: gradients in float32
+have an error of the order of λ times the rounding unit of the tokens.
 
 Source: vonoswald2024, section on the mesa layer.
 """
@@ -29,17 +29,17 @@ from ._batched_matmul import batched_matmul
 from ._kernels import causal_attention
 
 _BLOCK = 64
-"""Members of a batch whose R_t are worked on together on a CPU, by measurement."""
+"""Members of a batch whose R_t are computed together on CPUs, chosen by measurement."""
 
 
 def causal_least_squares(values: Array, keys: Array, queries: Array, regularization: Any) -> Array:
-    """Φ_t q_t with the ridge solution Φ_t = (Σ_{i≤t} v_i k_i*) (Σ_{i≤t} k_i k_i* + I/λ)^{-1}, for every t.
+    """Return Φ_t q_t with the ridge solution Φ_t = (Σ_{i≤t} v_i k_i*) (Σ_{i≤t} k_i k_i* + I/λ)^{-1}, for every t.
 
     Args:
         values: v_t, shape (T, m, batch).
         keys: k_t, shape (T, w, batch).
         queries: q_t, shape (T, w, batch).
-        regularization: λ > 0, a number, or one for every member of the batch, shape (batch,).
+        regularization: λ > 0, a number, or an array with one number for every member of the batch, shape (batch,).
 
     Returns:
         Shape (T, m, batch).
@@ -69,7 +69,7 @@ def _solve_in_double(keys: Array, queries: Array, ridge: Array) -> Array:
 
 
 def _solve_in_blocks(keys: Array, queries: Array, ridge: Array) -> Array:
-    """`_solve` for as many members of the batch at once as have their R_t in the cache of a CPU; an accelerator takes all."""
+    """Return `_solve` in blocks whose R_t fit in the cache of a CPU, or for the whole batch on an accelerator."""
     batch = ridge.shape[0]
     blocks = math.ceil(batch / _BLOCK) if jax.default_backend() == "cpu" else 1
     if blocks == 1:
@@ -85,7 +85,7 @@ def _solve_in_blocks(keys: Array, queries: Array, ridge: Array) -> Array:
 
 
 def _solve(keys: Array, queries: Array, ridge: Array) -> Array:
-    """R_t q_t with R_t = (Σ_{i≤t} k_i k_i* + I/λ)^{-1}, from one rank-one step per token (Sherman–Morrison).
+    """Return R_t q_t with R_t = (Σ_{i≤t} k_i k_i* + I/λ)^{-1}, by one rank-one update per token (Sherman–Morrison).
 
     R_0 = λ I,    R_t = R_{t−1} − (R_{t−1} k_t)(R_{t−1} k_t)* / (1 + k_t* R_{t−1} k_t).
     """

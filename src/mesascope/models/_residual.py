@@ -1,4 +1,4 @@
-"""Layers around a layer: the residual connection and normalization before it."""
+"""The residual connection of a layer, and normalization before it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Residual(AroundLayer):
         layer: any layer whose two widths are equal.
 
     Raises:
-        TypeError: for something that is no layer.
-        ValueError: for a layer whose widths differ.
+        TypeError: for something that is not a layer.
+        ValueError: for a layer whose two widths differ.
     """
 
     layer: Layer
@@ -27,7 +27,7 @@ class Residual(AroundLayer):
         self.layer = repeatable_layer("Residual", layer)
 
     def __call__(self, stream: Any) -> Array:
-        """The new stream: (…, n, width) → (…, n, width)."""
+        """Return the new stream: (…, n, width) → (…, n, width)."""
         stream = checked_stream("Residual", stream, self.width)
         return stream + self.layer(stream)
 
@@ -37,10 +37,10 @@ class PreNorm(AroundLayer):
 
     Attributes:
         layer: any layer.
-        norm: a `LayerNorm` of the layer's width; `LayerNorm.unit` unless given.
+        norm: a `LayerNorm` of the layer's width; by default `LayerNorm.unit`.
 
     Raises:
-        TypeError: for something that is no layer or no `LayerNorm`.
+        TypeError: for something that is not a layer or not a `LayerNorm`.
         ValueError: for widths that differ.
     """
 
@@ -52,15 +52,15 @@ class PreNorm(AroundLayer):
         self.norm = checked_norm("PreNorm", norm, self.layer.width)
 
     def __call__(self, stream: Any) -> Array:
-        """The new stream: (…, n, width) → (…, n, output width)."""
+        """Return the new stream: (…, n, width) → (…, n, output width)."""
         return self.layer(self.norm(stream))
 
 
 def checked_norm(owner: str, norm: object, width: int) -> LayerNorm:
-    """The normalization of tokens of this width: `LayerNorm.unit` for None.
+    """Return the normalization of tokens of this width: `norm`, or `LayerNorm.unit` for None.
 
     Raises:
-        TypeError: for something that is no `LayerNorm`.
+        TypeError: for something that is not a `LayerNorm`.
         ValueError: for a normalization of another width.
     """
     if norm is None:

@@ -25,14 +25,14 @@ from ._specified import Context, layer
 class SoftmaxSelfAttention(Layer):
     """Softmax attention: z_t ↦ Σ_h W_P,h Σ_i α_ti W_V,h z_i with α_t = softmax_i (W_K,h z_i · W_Q,h z_t / √key size).
 
-    The sum and the softmax run over the tokens that query t sees; where it sees none ("examples" of a single token) the
-    layer adds 0. There is no residual connection and no bias.
+    The sum and the softmax run over the tokens that query t attends to; if there are none ("examples" of a single token) the
+    layer gives 0. There is no residual connection and no bias.
 
     Attributes:
         w_k, w_q: shape (heads, key size, width), real.
         w_p: shape (heads, output width, value size), real.
         w_v: shape (heads, value size, width), real.
-        context: the tokens i that query t sees: "causal" (i ≤ t), "all", or "examples" (all but the last token).
+        context: the tokens i that query t attends to: "causal" (i ≤ t), "all", or "examples" (all but the last token).
 
     Raises:
         ValueError, TypeError: for shapes that do not fit, weights that are complex or not finite, an unknown context.
@@ -45,8 +45,8 @@ class SoftmaxSelfAttention(Layer):
     context: Context = eqx.field(static=True)
 
     def __init__(self, *, w_k: Any, w_q: Any, w_p: Any, w_v: Any, context: Context = "causal"):
-        named = {"w_k": w_k, "w_q": w_q, "w_p": w_p, "w_v": w_v}
-        factors = checked_factors(**{name: real_array(name, value, 3) for name, value in named.items()})
+        given = {"w_k": w_k, "w_q": w_q, "w_p": w_p, "w_v": w_v}
+        factors = checked_factors(**{name: real_array(name, value, 3) for name, value in given.items()})
         self.w_k, self.w_q, self.w_p, self.w_v = factors
         self.context = check_context(context)
 
@@ -66,17 +66,17 @@ class SoftmaxSelfAttention(Layer):
         """Return a layer with independent N(0, 1/fan-in) entries, those of w_p times `output_gain`.
 
         Args:
-            width: entries of a token on the way in.
-            heads: how many.
+            width: entries of an input token.
+            heads: number of heads.
             key: random key.
-            key_size: of every head; width / heads when left out.
-            value_size: of every head; width / heads when left out.
-            output_width: entries of a token on the way out; the width when left out.
+            key_size: entries of the keys of every head; by default width / heads.
+            value_size: entries of the values of every head; by default width / heads.
+            output_width: entries of an output token; by default the width.
             output_gain: factor > 0 of w_p.
-            context: the tokens that a query sees.
+            context: the tokens that a query attends to.
 
         Raises:
-            ValueError: where a size is left out and the width is not a multiple of the number of heads.
+            ValueError: a size is not given and the width is not a multiple of the number of heads.
         """
         key_size = _head_size(width, heads) if key_size is None else key_size
         value_size = _head_size(width, heads) if value_size is None else value_size
@@ -87,12 +87,12 @@ class SoftmaxSelfAttention(Layer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return int(self.w_k.shape[-1])
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out."""
+        """Entries of an output token."""
         return int(self.w_p.shape[-2])
 
     @property
@@ -101,7 +101,7 @@ class SoftmaxSelfAttention(Layer):
         return self.context == "causal"
 
     def __call__(self, stream: Any) -> Array:
-        """The new stream: (…, n, width) → (…, n, output width)."""
+        """Return the new stream: (…, n, width) → (…, n, output width)."""
         stream = checked_real_stream("SoftmaxSelfAttention", stream, self.width)
         heads, key_size, _ = self.w_k.shape
         fused = jnp.concatenate([w.reshape(-1, self.width) for w in (self.w_q, self.w_k, self.w_v)])
@@ -114,7 +114,7 @@ class SoftmaxSelfAttention(Layer):
 
 
 def _softmax_attention(queries: Array, keys: Array, values: Array, context: Context) -> Array:
-    """Queries and keys (…, n, heads, key size), values (…, n, heads, value size) → (…, n, heads, value size)."""
+    """Return attention of queries and keys (…, n, heads, key size) and values (…, n, heads, value size)."""
     if context == "examples":
         keys, values = keys[..., :-1, :, :], values[..., :-1, :, :]
     tokens, visible = queries.shape[-3], keys.shape[-3]
@@ -128,5 +128,5 @@ def _softmax_attention(queries: Array, keys: Array, values: Array, context: Cont
 
 def _head_size(width: int, heads: int) -> int:
     if integer_at_least("width", width, 1) % integer_at_least("heads", heads, 1):
-        raise ValueError(f"width {width} is no multiple of the {heads} heads; give key_size and value_size")
+        raise ValueError(f"width {width} is not a multiple of {heads} heads; give key_size and value_size")
     return width // heads

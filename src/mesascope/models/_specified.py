@@ -1,4 +1,4 @@
-"""Layers, embeddings and read-outs in specifications: kinds made from the signatures of their constructors."""
+"""Specifications of layers, embeddings and read-outs: kinds made from the signatures of their constructors."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Context = Literal["causal", "all", "examples"]
-"""The tokens i that query t sees: `"causal"` i ≤ t, `"all"` every one, `"examples"` all but the last."""
-_POSITION_SCALE = 0.1  # as in `mesascope.models.transformer`: small beside the tokens
+"""The tokens i that query t attends to: `"causal"` i ≤ t, `"all"` all, `"examples"` all but the last."""
+_POSITION_SCALE = 0.1  # as in `mesascope.models.transformer`: small compared to the tokens
 
 
 class LayerKind(Built, family="layer"):
@@ -29,10 +29,10 @@ class LayerKind(Built, family="layer"):
 
     Attributes:
         real: whether it takes real streams only.
-        context: the tokens that a query sees: "causal", "all", or "examples"; when left out "examples" for stacked prompts,
+        context: the tokens that a query attends to: "causal", "all", or "examples"; by default "examples" for stacked prompts,
             else "causal".
-        residual: whether the stream is added to what it gives.
-        norm: whether layer normalization comes before it.
+        residual: whether the layer has a residual connection.
+        norm: whether layer normalization is applied before the layer.
     """
 
     real: ClassVar[bool]
@@ -41,16 +41,16 @@ class LayerKind(Built, family="layer"):
 
     @property
     def needs_real(self) -> bool:
-        """Whether its streams must be real, normalization before it included."""
+        """Whether its streams must be real, because of the layer or of normalization before it."""
         return self.real or self.norm
 
     @property
-    def small(self) -> bool:
-        """Whether its last weights shrink with the depth, where a residual connection adds what it gives."""
+    def scaled_by_depth(self) -> bool:
+        """Whether the scale of its output weights decreases with the depth, since a residual connection adds its output."""
         return "output_gain" in signature(self.function).parameters and self.residual
 
     def check(self, shape: Shape) -> None:
-        """Refuse a layer that shows queries of sequences the tokens to predict."""
+        """Refuse a layer in which queries of sequences attend to the tokens to predict."""
         context = getattr(self, "context", None)
         if shape.data not in PROMPTS and context not in (None, "causal"):
             raise wrong(
@@ -62,16 +62,16 @@ class LayerKind(Built, family="layer"):
 
         Args:
             width: entries of a token of the stream.
-            context: the tokens that a query sees, where the specification does not say.
-            gain: of the last weights of a layer that is `small`.
-            key: of the draw.
+            context: the tokens that a query attends to, if the specification does not give them.
+            gain: factor of the output weights of a layer that is `scaled_by_depth`.
+            key: random key.
         """
         given = {"width": width, "output_gain": gain, "key": key}
         own = getattr(self, "context", None)
         return self.call(**given, context=own or context)
 
     def wrapped(self, layer: Layer) -> Layer:
-        """Return the layer behind its normalization, inside its residual connection."""
+        """Return the layer with its normalization and its residual connection."""
         from ._residual import PreNorm, Residual
 
         normed = PreNorm(layer) if self.norm else layer
@@ -81,18 +81,18 @@ class LayerKind(Built, family="layer"):
 def layer(
     name: str, /, *, make: str = "gaussian", real: bool = False, residual: bool = True, **example: Any
 ) -> Callable[[type[_T]], type[_T]]:
-    """Declare a class of layers to be a kind: its fields are the parameters of one of its class methods.
+    """Declare a class of layers as a kind whose fields are the parameters of one of its class methods.
 
-    That method gets `width`, the entries of a token, and where it has such parameters: `key`, a random key; `context`, the
-    tokens that a query sees; `output_gain`, a factor of what enters a residual stream. All its others stand in
-    specifications, beside `residual` and `norm`.
+    The method is called with `width`, the entries of a token, and, if it has these parameters, with `key`, a random key;
+    `context`, the tokens that a query attends to; `output_gain`, a factor of what is added to a residual stream. All other
+    parameters are fields of specifications, with `residual` and `norm`.
 
     Args:
-        name: in specifications.
+        name: the name in specifications.
         make: name of the class method.
         real: whether the layer takes real streams only.
-        residual: whether the stream is added to what it gives, unless a specification says otherwise.
-        **example: values of the fields that have no default.
+        residual: whether the layer has a residual connection by default.
+        **example: the fields of an example that have no default.
     """
 
     def declare(cls: type[_T]) -> type[_T]:
@@ -113,8 +113,8 @@ class EmbeddingKind(Built, family="embedding"):
 
     Attributes:
         reads: the data that it embeds.
-        width: of a learned projection of the streams; without it there is none.
-        positions: "learned" or "sinusoidal", if any are added.
+        width: width of a learned projection of the streams; by default there is no projection.
+        positions: "learned" or "sinusoidal"; by default no positions are added.
     """
 
     reads: ClassVar[tuple[Data, ...]]
@@ -150,21 +150,21 @@ class EmbeddingKind(Built, family="embedding"):
 
         bare = self.call(dim=width, vocabulary=width, key=key)
         projection = getattr(self, "width", None)
-        learned = "width" in self.parameters  # an embedding with weights has the width that it is asked for
+        learned = "width" in self.parameters  # an embedding with weights has the specified width
         return bare if learned or projection is None else Projected.gaussian(bare, projection, key=key)
 
 
 def embedding(name: str, /, reads: Collection[Data], **example: Any) -> Callable[[type[_T]], type[_T]]:
-    """Declare a class of embeddings to be a kind: its fields are the parameters of its constructor, or of `gaussian`.
+    """Declare a class of embeddings as a kind whose fields are the parameters of its constructor, or of `gaussian`.
 
-    That gets `dim` or `vocabulary`, the width of the data, and where it has such a parameter `key`, a random key. All its
-    others stand in specifications, beside `positions` and, where it has no parameter `width`, the `width` of a learned
-    projection.
+    The function is called with `dim` or `vocabulary`, the width of the data, and, if it has this parameter, with `key`, a
+    random key. All other parameters are fields of specifications, with `positions` and, if it has no parameter `width`, the
+    `width` of a learned projection.
 
     Args:
-        name: in specifications.
+        name: the name in specifications.
         reads: the data that it embeds.
-        **example: values of the fields that have no default.
+        **example: the fields of an example that have no default.
     """
 
     def declare(cls: type[_T]) -> type[_T]:
@@ -187,14 +187,14 @@ class ReadoutKind(Built, family="readout"):
     """A read-out of a composed model.
 
     Attributes:
-        predicts: the data of which it gives predictions.
+        predicts: the data that it predicts.
     """
 
     predicts: ClassVar[tuple[Data, ...]]
 
     @property
     def needs_real(self) -> bool:
-        """Whether it reads real streams only: whether it normalizes."""
+        """Whether it reads real streams only, since it normalizes."""
         return bool(getattr(self, "norm", False))
 
     def check(self, shape: Shape) -> None:
@@ -202,23 +202,24 @@ class ReadoutKind(Built, family="readout"):
         _require("predict", self, self.predicts, shape.data, "predicts")
 
     def build(self, width: int, outputs: int, key: Array) -> Readout:
-        """Return the read-out of so many entries from streams of this width."""
+        """Return the read-out with `outputs` entries from streams of this width."""
         return self.call(width=width, output_width=outputs, dim=outputs, key=key)
 
 
 def readout(
     name: str, /, predicts: Collection[Data], *, make: str | None = None, **example: Any
 ) -> Callable[[type[_T]], type[_T]]:
-    """Declare a class of read-outs to be a kind: its fields are the parameters of its constructor, or of a class method.
+    """Declare a class of read-outs as a kind whose fields are the parameters of its constructor, or of a class method.
 
-    That gets `dim` or `output_width`, the entries of a prediction, and where it has such parameters `width`, those of a token
-    of the stream, and `key`, a random key. All others stand in specifications.
+    The function is called with `dim` or `output_width`, the entries of a prediction, and, if it has these parameters, with
+    `width`, the entries of a token of the stream, and `key`, a random key. All other parameters are fields of
+    specifications.
 
     Args:
-        name: in specifications.
-        predicts: the data of which it gives predictions.
+        name: the name in specifications.
+        predicts: the data that it predicts.
         make: name of the class method.
-        **example: values of the fields that have no default.
+        **example: the fields of an example that have no default.
     """
 
     def declare(cls: type[_T]) -> type[_T]:

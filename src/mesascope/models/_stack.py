@@ -15,11 +15,11 @@ class Stack(Layer):
     """Layers one after the other: z ← layer(z). Transformers stack `Residual` layers.
 
     Attributes:
-        layers: any layers, each as wide as what it is given.
+        layers: any layers; the width of each is the output width of the previous one.
 
     Raises:
-        TypeError: for something that is no layer.
-        ValueError: for no layer, or widths that do not fit.
+        TypeError: for something that is not a layer.
+        ValueError: for an empty list of layers, or widths that do not fit.
     """
 
     layers: tuple[Layer, ...]
@@ -36,25 +36,25 @@ class Stack(Layer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return self.layers[0].width
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out."""
+        """Entries of an output token."""
         return self.layers[-1].output_width
 
     @property
     def causal(self) -> bool:
-        """Whether every layer is."""
+        """Whether all layers are causal."""
         return all(layer.causal for layer in self.layers)
 
     def __call__(self, stream: Any) -> Array:
-        """The new stream: (…, n, width) → (…, n, output width)."""
+        """Return the new stream: (…, n, width) → (…, n, output width)."""
         return self.outputs(stream)[-1]
 
     def outputs(self, stream: Any) -> tuple[Array, ...]:
-        """The streams after every layer."""
+        """Return the streams after every layer."""
         streams = []
         for layer in self.layers:
             stream = layer(stream)

@@ -1,4 +1,4 @@
-"""Engines: how the expectation in a population objective is computed."""
+"""Engines: methods to compute the expectation in a population objective."""
 
 import lazy_loader as _lazy
 

@@ -1,4 +1,4 @@
-"""Evaluate a moment plan: reduce the factors to features, then contract. Every step costs at most O(d³)."""
+"""The evaluation of moment plans: reduce the factors to features, then contract; every step costs at most O(d³)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Weights = Mapping[Type, Array]
 
 
 def contract(plan: Plan, a: Array, k: Array, z: Array | None, weights: Weights) -> Array:
-    """Σ over the forms of a plan.
+    """Return the sum over the forms of a plan.
 
     Args:
         plan: from `moment_plan`.
@@ -25,7 +25,7 @@ def contract(plan: Plan, a: Array, k: Array, z: Array | None, weights: Weights) 
         weights: weight vectors of the block types of a typed plan.
     """
     total = jnp.zeros((), jnp.result_type(a, k))
-    last = jnp.ones((1, 1, 1)) if z is None else z  # the cross term takes only the unit from it
+    last = jnp.ones((1, 1, 1)) if z is None else z  # the cross term has only the unit feature of it
     for form in plan:
         total = total + _FORMS[form.name](form, a, k, last, weights)
     return total
@@ -77,10 +77,10 @@ def _triangle(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Arr
     fa = _matrices(form.features[0], a, weights)
     fk, fz = _matrices(form.features[1], k, weights), _matrices(form.features[2], z, weights)
     dim = fa.shape[-1]
-    # Σ_z first: one matrix per (a, k); then Σ_k K_jk W_ki as one product with the K side by side
+    # Σ_z first: one matrix per (a, k); then Σ_k K_jk W_ki as one product with the concatenated K
     mixed = jnp.tensordot(form.coefficients, fz, ((2,), (0,))).reshape(len(fa), len(fk) * dim, dim)
-    beside = jnp.transpose(fk, (1, 0, 2)).reshape(dim, len(fk) * dim)
-    return jnp.sum(jnp.swapaxes(fa, 1, 2) * (beside @ mixed))
+    concatenated = jnp.transpose(fk, (1, 0, 2)).reshape(dim, len(fk) * dim)
+    return jnp.sum(jnp.swapaxes(fa, 1, 2) * (concatenated @ mixed))
 
 
 _FORMS = {
@@ -94,18 +94,18 @@ _FORMS = {
 
 
 def _matrices(features: tuple[Feature, ...], blocks: Array, weights: Weights) -> Array:
-    """Weighted blocks (n, d, d), turned so that the first index of the contraction comes first."""
+    """Return weighted blocks (n, d, d), transposed so that the first index of the contraction is first."""
     return jnp.concatenate([_matrix(feature, blocks, weights) for feature in features])
 
 
 def _vectors(features: tuple[Feature, ...], blocks: Array, dim: int, weights: Weights) -> Array:
-    """Reduced vectors (n, d); scalars as constant vectors."""
+    """Return reduced vectors (n, d), with scalars as constant vectors."""
     runs = [_vector(feature, blocks, weights) for feature in features]
     return jnp.concatenate([jnp.broadcast_to(run, (len(run), dim)) for run in runs])
 
 
 def _planes(features: tuple[Feature, ...], blocks: Array, dim: int, weights: Weights) -> Array:
-    """Features as functions of (i, j), shape (n, d, d): matrices, vectors along one axis, scalars."""
+    """Return features as functions of (i, j), shape (n, d, d): matrices, vectors along one axis, scalars."""
     return jnp.concatenate([_plane(feature, blocks, dim, weights) for feature in features])
 
 
@@ -123,7 +123,7 @@ def _matrix(feature: Feature, blocks: Array, weights: Weights) -> Array:
 
 
 def _vector(feature: Feature, blocks: Array, weights: Weights) -> Array:
-    """One kind of vector (labels, d) or scalar (labels, 1) of every block."""
+    """Return one kind of vector (labels, d) or scalar (labels, 1) of every block."""
     if feature.kind == "unit":
         return jnp.ones((1, 1))
     if feature.kind in ("diagonal", "trace"):

@@ -1,4 +1,4 @@
-"""What an engine is: a way to compute the expectation in a population objective."""
+"""Objectives, which engines prepare, and checks that engines share."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from mesascope.processes import MAX_ORDER, Law
 
 
 class Objective(eqx.Module):
-    """L(model) for one process, one task and one way to compute the expectation.
+    """L(model) for one process, one task and one method to compute the expectation.
 
-    A pytree of arrays: pass it through `jax.jit`, `jax.grad` or `jax.vmap` like any other. Objectives of
-    equal structure (say, two horizons, or two scales of one law) share their compiled code.
+    A pytree of arrays, which can be passed through `jax.jit`, `jax.grad` or `jax.vmap`. Objectives of
+    equal structure (e.g. two horizons, or two scales of one law) share compiled code.
     """
 
     @abc.abstractmethod
     def __call__(self, model: eqx.Module) -> Estimate:
-        """L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² with its standard error; differentiable in the model's weights."""
+        """Return L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² with its standard error; differentiable in the model's weights."""
 
 
 def check_model(model: Any, dim: int, engine: str) -> LinearAttentionModel:
-    """The model, if it is linear attention of this dimension.
+    """Return the model after checking that it is linear attention of this dimension.
 
     Raises:
-        TypeError: for another kind of model; names the engine that treats it.
+        TypeError: for another kind of model; the message gives the engine that supports it.
         ValueError: for another dimension.
     """
     if not isinstance(model, LinearAttentionModel):
-        raise TypeError(f"{engine} treats linear attention only, not {type(model).__name__}; use MonteCarlo")
+        raise TypeError(
+            f"{engine} supports linear attention only, not {type(model).__name__}; use MonteCarlo"
+        )
     if model.dim != dim:
         raise ValueError(f"model has dim {model.dim}, the process has dim {dim}; make them equal")
     return model
@@ -42,7 +44,7 @@ def require_moments(law: Law, dim: int) -> None:
     """Refuse a law for which the loss of linear attention, of degree 6 in the initial token, is infinite.
 
     Raises:
-        MomentError: names the lowest moment of order ≤ 6 that does not exist.
+        MomentError: a moment of order ≤ 6 does not exist; the message gives the lowest.
     """
     if law.exchangeable:
         for order in range(2, MAX_ORDER + 1):

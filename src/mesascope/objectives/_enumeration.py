@@ -1,4 +1,4 @@
-"""The oracle: the loss as defined, averaged over a finite grid of roots of unity and quadrature nodes."""
+"""The reference: the loss as defined, averaged over a finite grid of roots of unity and quadrature nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mesascope.processes import Law, LineRule, NextToken
 from ._engine import Objective, check_model
 from ._sample_losses import sequence_losses
 
-LARGEST_GRID = 20_000_000
+MAX_GRID = 20_000_000
 _CHUNK = 4096
 
 
@@ -31,7 +31,7 @@ class _Coordinate(eqx.Module):
 
 
 _Grid = tuple[Array, tuple[_Coordinate, ...]]
-"""Probability of one product of coordinates, and the points of each."""
+"""Probability of one product of coordinates, and the points of each coordinate."""
 
 
 class EnumeratedObjective(Objective):
@@ -48,7 +48,7 @@ class EnumeratedObjective(Objective):
     dim: int = eqx.field(static=True)
 
     def __call__(self, model: eqx.Module) -> Estimate:
-        """The loss, differentiable, with standard error 0.
+        """Return the loss, differentiable, with standard error 0.
 
         Raises:
             TypeError: for a model that is not linear attention (the sum would not be exact).
@@ -61,11 +61,12 @@ class EnumeratedObjective(Objective):
 
 @lru_cache(maxsize=16)
 def enumerated_objective(law: Law, dim: int, task: NextToken) -> EnumeratedObjective:
+    """Return the objective of `DiagonalUnitary(law, dim)`."""
     with jax.ensure_compile_time_eval():
         grids = []
         for term in law.quadrature(dim):
             points = prod(3 * task.horizon * len(rule.nodes) for rule in term.rules)
-            if points > LARGEST_GRID:
+            if points > MAX_GRID:
                 raise ValueError(
                     f"Enumeration: dim {dim} and horizon {task.horizon} need {float(points):.1e} sequences; "
                     "use ExactMoments, or a smaller dim or horizon"
@@ -91,7 +92,7 @@ def _loss(model: Any, grids: tuple[_Grid, ...], weights: Array) -> Array:
 
 
 def _grid_loss(model: Any, grid: tuple[_Coordinate, ...], weights: Array) -> Array:
-    """Σ over the product grid, in chunks so that memory stays small."""
+    """Return the sum over the product grid, in chunks to limit memory."""
     sizes = tuple(len(c.weight) for c in grid)
     points = int(np.prod(sizes))
     chunk = min(_CHUNK, points)
@@ -104,8 +105,8 @@ def _grid_loss(model: Any, grid: tuple[_Coordinate, ...], weights: Array) -> Arr
         chosen = [(c.initial[i], c.spectrum[i], c.weight[i]) for c, i in zip(grid, places, strict=True)]
         initial, spectrum, weight = (jnp.stack(part, -1) for part in zip(*chosen, strict=True))
         tokens = initial[:, None] * spectrum[:, None] ** powers[None, :, None]
-        inside = jnp.where(index < points, jnp.prod(weight, -1), 0.0)
-        return total + inside @ sequence_losses(model, tokens, weights), None
+        probability = jnp.where(index < points, jnp.prod(weight, -1), 0.0)
+        return total + probability @ sequence_losses(model, tokens, weights), None
 
     starts = jnp.arange(0, points, chunk)
     return jax.lax.scan(jax.checkpoint(add), jnp.zeros(()), starts)[0]

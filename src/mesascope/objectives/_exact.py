@@ -1,7 +1,7 @@
 """The exact engine: population loss of linear attention from moments, for arbitrary weights.
 
 L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖² = ½ Q(W^PV, W^KQ) − Re C(W^PV, W^KQ) + ½ Σ_t w_t E‖x_1‖², where Q and C are
-the moment plans of the quadratic and the cross term (see `_plan`). Cost per evaluation O(d³), whatever the
+the moment plans of the quadratic and the cross term (see `_plan`). The cost per evaluation is O(d³) for any
 horizon.
 """
 
@@ -33,10 +33,9 @@ class ExactObjective(Objective):
         quadratic: plan of Σ_t w_t/ρ_t² E‖ρ_t ŷ_t‖².
         cross: plan of Σ_t w_t/ρ_t E x_{t+1}* (ρ_t ŷ_t).
         constant: ½ Σ_t w_t E‖x_1‖².
-        normalizer: ρ_t, which the coefficients contain.
-        mixture: None if the law is exchangeable; otherwise the probability (n,) of every product of
-            independent coordinates that the law is a mixture of, and the weight vector (n, d) of every block
-            type.
+        normalizer: ρ_t, which is part of the coefficients.
+        mixture: None if the law is exchangeable. Otherwise the law is a mixture of products of independent coordinates,
+            and this is the probability (n,) of every product, and the weight vector (n, d) of every block type.
     """
 
     quadratic: Plan
@@ -47,11 +46,11 @@ class ExactObjective(Objective):
     normalizer: Normalizer = eqx.field(static=True)
 
     def __call__(self, model: eqx.Module) -> Estimate:
-        """The loss, differentiable, with standard error 0.
+        """Return the loss, differentiable, with standard error 0.
 
         Raises:
             TypeError: for a model that is not linear attention.
-            ValueError: for a model of another dimension or normalizer, or when 64-bit mode is off.
+            ValueError: for a model of another dimension or normalizer, or if 64-bit mode is off.
         """
         require_x64("ExactMoments")
         checked = check_model(model, self.dim, "ExactMoments")
@@ -72,7 +71,7 @@ class ExactObjective(Objective):
         return probabilities @ parts + self.constant
 
     def _over_heads(self, w_kq: Array, w_pv: Array, weights: Weights) -> Array:
-        """½ Q − Re C; the quadratic term couples every head with every head."""
+        """Return ½ Q − Re C; the quadratic term has all pairs of heads."""
         kq = _blocks(w_kq, 2)
         pv = _blocks(w_pv, 1)
 
@@ -91,13 +90,13 @@ class ExactObjective(Objective):
 
 @lru_cache(maxsize=256)
 def exact_objective(law: Law, dim: int, task: NextToken, normalizer: Normalizer) -> ExactObjective:
-    # may be asked for first inside a trace, and the cache must hold no tracer
+    # The first call may be inside a trace, but the cache must not contain tracers.
     with jax.ensure_compile_time_eval():
         try:
             return _prepare(law, dim, task, normalizer)
         except OverflowError:
             raise ValueError(
-                f"{law.describe()}: moments beyond the range of floats; rescale the law"
+                f"{law.describe()}: moments exceed the range of floats; rescale the law"
             ) from None
 
 
@@ -133,7 +132,7 @@ def _types_used(plan: Plan) -> set[tuple[int, ...]]:
 
 
 def _blocks(matrices: Array, rows: int) -> Array:
-    """(heads, rows·m, 2d) → (heads, rows·2, m, d): the label of a block counts rows first."""
+    """Return matrices (heads, rows·m, 2d) as blocks (heads, rows·2, m, d), numbered row by row."""
     heads, height, width = matrices.shape
     split = matrices.reshape(heads, rows, height // rows, 2, width // 2)
     return jnp.transpose(split, (0, 1, 3, 2, 4)).reshape(heads, 2 * rows, height // rows, width // 2)

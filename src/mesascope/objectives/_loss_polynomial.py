@@ -4,13 +4,14 @@ With $K = W^{KQ}$, $P = W^{PV}$ and $A = P^T P$ (all real)
 
     L = Σ M[i,j; k,l] A_ij K_k K_l − Σ m[p, k] P_p K_k + c,
 
-k and l being entries of K, p entries of P, i and j columns of P. Every coefficient is a sum over the partitions of the slots
-(see `_counts`) that say which of them share a coordinate: the sum over context lengths of w_t/ρ_t² times the number of
-index tuples that survive the average over the spectrum, times a moment of the initial token. These sums and moments are
-rational numbers, so that nothing is rounded. It shares the counts with the moment plan, but neither its contractions nor
-its inversion on the lattice of partitions: coordinates of different blocks simply are different here.
+where k and l are entries of K, p entries of P, i and j columns of P. Every coefficient is a sum over the partitions of the
+slots (see `_counts`) by shared coordinates: the sum over context lengths of w_t/ρ_t² times the number of index tuples that
+survive the average over the spectrum, times a moment of the initial token. These sums and moments are rational numbers, so
+that nothing is rounded. It uses the same counts as the moment plan, but not its contractions or its Möbius inversion:
+here, different blocks always have different coordinates.
 
-Evaluation needs numbers that can be added and multiplied: rational ones (`fmpq`) give exact values, balls (`arb`) enclosures.
+Evaluation needs numbers that can be added and multiplied: rational numbers (`fmpq`) give exact values, balls (`arb`)
+enclosures.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class LossPolynomial:
 
     Attributes:
         dim: the token dimension d.
-        quartic: M, every monomial once.
-        bilinear: m.
+        quartic: the terms of M, every monomial once.
+        bilinear: the terms of m.
         constant: c, the loss of predicting 0.
     """
 
@@ -77,12 +78,12 @@ class LossPolynomial:
 
     @property
     def bits(self) -> int:
-        """How far the coefficients are from 1, as powers of 2: their spread is at most twice that."""
+        """The largest distance of a coefficient from 1, as a power of 2."""
         found = [m.coefficient for m in self.quartic] + [m.coefficient for m in self.bilinear]
         return max((abs(int(c.p).bit_length() - int(c.q).bit_length()) for c in found), default=0)
 
     def over(self, number: Callable[[fmpq], Any]) -> LossPolynomial:
-        """The same polynomial with its coefficients as other numbers, e.g. balls."""
+        """Return the same polynomial with its coefficients as other numbers, e.g. balls."""
         return LossPolynomial(
             self.dim,
             tuple(m._replace(coefficient=number(m.coefficient)) for m in self.quartic),
@@ -91,7 +92,7 @@ class LossPolynomial:
         )
 
     def value(self, theta: Vector) -> Any:
-        """L(θ)."""
+        """Return L(θ)."""
         kq, pv = self._parts(theta)
         gram = _gram(pv)
         total = self.constant
@@ -102,47 +103,47 @@ class LossPolynomial:
         return total
 
     def gradient(self, theta: Vector) -> list[Any]:
-        """∇L(θ), as long as θ."""
+        """Return ∇L(θ), of the length of θ."""
         kq, pv = self._parts(theta)
         gram, zero = _gram(pv), 0 * self.constant
         slope = [zero] * self.size
-        pull = _square(2 * self.dim, zero)  # ∂L/∂A_ij
+        gram_gradient = _square(2 * self.dim, zero)  # ∂L/∂A_ij
         for i, j, k, l, c in self.quartic:  # noqa: E741
             weighted = c * gram[i][j]
             slope[k] += weighted * kq[l]
             slope[l] += weighted * kq[k]
-            pull[i][j] += c * kq[k] * kq[l]
+            gram_gradient[i][j] += c * kq[k] * kq[l]
         for i, j in _pairs(2 * self.dim):
             for row, entries in enumerate(pv):
-                slope[self._p(row, i)] += pull[i][j] * entries[j]
-                slope[self._p(row, j)] += pull[i][j] * entries[i]
+                slope[self._p(row, i)] += gram_gradient[i][j] * entries[j]
+                slope[self._p(row, j)] += gram_gradient[i][j] * entries[i]
         for p, k, c in self.bilinear:
             slope[len(kq) + p] -= c * kq[k]
             slope[k] -= c * theta[len(kq) + p]
         return slope
 
     def hessian(self, theta: Vector) -> list[list[Any]]:
-        """∇²L(θ), symmetric."""
+        """Return ∇²L(θ), symmetric."""
         kq, pv = self._parts(theta)
         gram, zero = _gram(pv), 0 * self.constant
         curvature = _square(self.size, zero)
-        pull = _square(2 * self.dim, zero)
-        turn: dict[tuple[int, int], dict[int, Any]] = defaultdict(
+        gram_gradient = _square(2 * self.dim, zero)
+        gram_slopes: dict[tuple[int, int], dict[int, Any]] = defaultdict(
             lambda: defaultdict(lambda: zero)
         )  # ∂²L/∂A_ij∂K_k
         for i, j, k, l, c in self.quartic:  # noqa: E741
             weighted = c * gram[i][j]
             curvature[k][l] += weighted
             curvature[l][k] += weighted
-            pull[i][j] += c * kq[k] * kq[l]
-            turn[i, j][k] += c * kq[l]
-            turn[i, j][l] += c * kq[k]
+            gram_gradient[i][j] += c * kq[k] * kq[l]
+            gram_slopes[i, j][k] += c * kq[l]
+            gram_slopes[i, j][l] += c * kq[k]
         for i, j in _pairs(2 * self.dim):
             for row in range(self.dim):
-                curvature[self._p(row, i)][self._p(row, j)] += pull[i][j]
-                curvature[self._p(row, j)][self._p(row, i)] += pull[i][j]
+                curvature[self._p(row, i)][self._p(row, j)] += gram_gradient[i][j]
+                curvature[self._p(row, j)][self._p(row, i)] += gram_gradient[i][j]
         mixed: dict[tuple[int, int], Any] = defaultdict(lambda: zero)
-        for (i, j), slopes in turn.items():
+        for (i, j), slopes in gram_slopes.items():
             for k, slope in slopes.items():
                 for row, entries in enumerate(pv):
                     mixed[self._p(row, i), k] += slope * entries[j]
@@ -155,15 +156,15 @@ class LossPolynomial:
         return curvature
 
     def inert(self) -> tuple[int, ...]:
-        """The weights that the loss does not depend on."""
+        """Return the indices of the weights on which the loss does not depend."""
         used = {index for rows in self._exponents() for index in rows}
         return tuple(index for index in range(self.size) if index not in used)
 
     def scalings(self) -> tuple[tuple[int, ...], ...]:
-        r"""A basis of the scalings θ_n → s^{v_n} θ_n, v integers, that leave the loss as it is for every s > 0.
+        r"""Return a basis of the scalings θ_n → s^{v_n} θ_n, v integers, that do not change the loss for any s > 0.
 
-        These are the v orthogonal to the exponents of every monomial. W^KQ → s W^KQ with W^PV → W^PV/s is always among
-        them. Inert weights are left alone.
+        These are the v orthogonal to the exponents of every monomial. W^KQ → s W^KQ with W^PV → W^PV/s is always one of
+        them. Inert weights are not scaled.
         """
         normal = np.zeros((self.size, self.size), dtype=object)
         for row in self._exponents():
@@ -177,7 +178,7 @@ class LossPolynomial:
         return tuple(_primitive(column) for column in columns)
 
     def _exponents(self) -> Iterator[dict[int, int]]:
-        """The exponents of all different monomials in θ."""
+        """Yield the exponents of all different monomials in θ."""
         seen: set[tuple[int, ...]] = set()
         for i, j, k, l, _ in self.quartic:  # noqa: E741
             for row in range(self.dim):
@@ -187,12 +188,12 @@ class LossPolynomial:
             yield {index: monomial.count(index) for index in set(monomial)}
 
     def _p(self, row: int, column: int) -> int:
-        """The place of an entry of P in θ."""
+        """Return the index of an entry of P in θ."""
         return 4 * self.dim**2 + 2 * self.dim * row + column
 
     def _parts(self, theta: Vector) -> tuple[Vector, list[Vector]]:
         if len(theta) != self.size:
-            raise ValueError(f"theta: must hold the {self.size} weights of dim {self.dim}, got {len(theta)}")
+            raise ValueError(f"theta: must be the {self.size} weights of dim {self.dim}, got {len(theta)}")
         width, cut = 2 * self.dim, 4 * self.dim**2
         return theta[:cut], [theta[cut + width * r : cut + width * (r + 1)] for r in range(self.dim)]
 
@@ -200,11 +201,11 @@ class LossPolynomial:
 def loss_polynomial(
     process: DiagonalUnitary, task: NextToken, normalizer: Normalizer = "t-1"
 ) -> LossPolynomial:
-    """The population loss of `LinearAttention` on a process, with rational coefficients.
+    """Return the population loss of `LinearAttention` on a process, with rational coefficients.
 
     Raises:
-        TypeError: another process.
-        ValueError: a law without the moments that the loss needs, a normalizer that is a function, a horizon above 10⁵.
+        TypeError: for another process.
+        ValueError: for a law without the moments in the loss, a normalizer that is a function, or a horizon above 10⁵.
     """
     if not isinstance(process, DiagonalUnitary):
         raise TypeError(f"process: must be a DiagonalUnitary, got {type(process).__name__}")
@@ -212,11 +213,11 @@ def loss_polynomial(
     moment = _moments(process.law, process.dim)
     squared, single = (exact_schedule(task, normalizer, power) for power in (2, 1))
     half = fmpq(1, 2)
-    quartic = _merged(
+    quartic = _merge(
         (_quartic_key(process.dim, labels, at), half * c)
         for labels, at, c in _entries("quadratic", squared, process.dim, moment)
     )
-    bilinear = _merged(
+    bilinear = _merge(
         (_bilinear_key(process.dim, labels, at), c)
         for labels, at, c in _entries("cross", single, process.dim, moment)
     )
@@ -232,7 +233,7 @@ def loss_polynomial(
 def _entries(
     term: str, schedule: Sequence[fmpq], dim: int, moment: Callable[[dict[int, int]], fmpq]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], fmpq]]:
-    """Labels, coordinates of all slots, and coefficient of every monomial, before equal ones are merged."""
+    """Yield labels, coordinates of all slots, and coefficient of every monomial, before equal monomials are merged."""
     table = counts(term)
     width = _LABELS[term]
     for place, partition in enumerate(table.partitions):
@@ -257,19 +258,19 @@ def _entries(
 
 
 def _survivors(table: Counts, place: int, code: int, schedule: Sequence[fmpq]) -> fmpq:
-    """Σ_t w_t/ρ_t^power N(t − 1) of one partition and one choice of labels."""
+    """Return Σ_t w_t/ρ_t^power N(t − 1) of one partition and one choice of labels."""
     numbers = np.concatenate([table.table[place, code], table.polynomial[place, code]])
     return sum((int(n) * f for n, f in zip(numbers, schedule, strict=True) if n), fmpq(0))
 
 
 def _slots(partition: Partition, blocks: Sequence[frozenset[int]], chosen: Sequence[int]) -> tuple[int, ...]:
-    """The coordinate of every slot."""
+    """Return the coordinate of every slot."""
     where = {slot: chosen[n] for n, block in enumerate(blocks) for slot in block}
     return tuple(where[slot] for slot in range(sum(map(len, partition))))
 
 
 def _quartic_key(dim: int, labels: tuple[int, ...], at: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Slots p', p, q, r, q', r' with labels α', α, β, γ, β', γ'."""
+    """Return the monomial of slots p', p, q, r, q', r' with labels α', α, β, γ, β', γ'."""
     left, right, row, column, row2, column2 = (label * dim + x for label, x in zip(labels, at, strict=True))
     i, j = sorted((left, right))
     k, l = sorted((2 * dim * row + column, 2 * dim * row2 + column2))  # noqa: E741
@@ -277,14 +278,14 @@ def _quartic_key(dim: int, labels: tuple[int, ...], at: tuple[int, ...]) -> tupl
 
 
 def _bilinear_key(dim: int, labels: tuple[int, ...], at: tuple[int, ...]) -> tuple[int, int]:
-    """Slots k, p, q, r; the last three with labels α, β, γ."""
+    """Return the monomial of slots k, p, q, r, of which the last three have labels α, β, γ."""
     output, *rest = at
     p, row, column = (label * dim + x for label, x in zip(labels, rest, strict=True))
     return 2 * dim * output + p, 2 * dim * row + column
 
 
-def _merged(entries: Iterator[tuple[Any, fmpq]]) -> dict[Any, fmpq]:
-    """Coefficients of equal monomials added up; those that cancel are left out."""
+def _merge(entries: Iterator[tuple[Any, fmpq]]) -> dict[Any, fmpq]:
+    """Return the sums of the coefficients of equal monomials, without those that are 0."""
     found: dict[Any, fmpq] = defaultdict(lambda: fmpq(0))
     for key, c in entries:
         found[key] += c
@@ -292,7 +293,7 @@ def _merged(entries: Iterator[tuple[Any, fmpq]]) -> dict[Any, fmpq]:
 
 
 def _moments(law: Law, dim: int) -> Callable[[dict[int, int]], fmpq]:
-    """E Π_n x_n^{orders[n]} by coordinates n, as a rational number."""
+    """Return the function of orders that gives E Π_n x_n^{orders[n]} over coordinates n, as a rational number."""
     if law.exchangeable:
         known: dict[tuple[int, ...], fmpq] = {}
 
@@ -318,7 +319,7 @@ def _moments(law: Law, dim: int) -> Callable[[dict[int, int]], fmpq]:
 
 
 def _gram(rows: Sequence[Vector]) -> list[list[Any]]:
-    """Pᵀ P."""
+    """Return Pᵀ P."""
     width = len(rows[0])
     return [[sum(row[i] * row[j] for row in rows) for j in range(width)] for i in range(width)]
 
@@ -332,7 +333,7 @@ def _pairs(size: int) -> Iterator[tuple[int, int]]:
 
 
 def _primitive(column: list[int]) -> tuple[int, ...]:
-    """Without a common factor, the first entry that is not 0 positive."""
+    """Return the column divided by its common factor, with a positive first non-zero entry."""
     divisor = int(np.gcd.reduce(column))
     sign = next(1 if n > 0 else -1 for n in column if n)
     return tuple(sign * n // divisor for n in column)

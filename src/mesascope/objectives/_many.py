@@ -14,20 +14,20 @@ _ACCELERATOR_BATCH = 4096
 
 @eqx.filter_jit
 def losses(objective: Objective, models: eqx.Module) -> Array:
-    """L of models stacked along the first axis of their weights, shape (n,)."""
+    """Return L of models stacked along the first axis of their weights, shape (n,)."""
     weights, rest = eqx.partition(models, eqx.is_inexact_array)
     return jax.lax.map(lambda one: objective(eqx.combine(one, rest)).value, weights, batch_size=_batch())
 
 
 @eqx.filter_jit
 def losses_and_gradients(objective: Objective, models: eqx.Module) -> tuple[Array, eqx.Module]:
-    """L and ∇L of models stacked along the first axis of their weights.
+    """Return L and ∇L of models stacked along the first axis of their weights.
 
-    Vectorized in batches: on a CPU a batch of 16 keeps the intermediate arrays in cache, several times faster
+    Vectorized in batches: on CPUs the intermediate arrays of a batch of 16 fit into the cache, several times faster
     than one batch of a thousand.
 
     Args:
-        objective: of any engine.
+        objective: an objective of any engine.
         models: a model whose weights have a leading axis of length n.
 
     Returns:

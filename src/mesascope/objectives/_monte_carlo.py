@@ -23,13 +23,14 @@ from ._sample_losses import (
 
 
 class SampledObjective(Objective):
-    """The mean loss of fixed samples, drawn anew inside every evaluation from the same key.
+    """The mean loss of fixed samples, which every evaluation draws from the same key.
 
     Attributes:
-        process: what draws the sequences or prompts; arrays in it are traced, all else in it is compared.
-        task: which predictions count.
+        process: the process of sequences or prompts; its arrays are traced, all other parts are static.
+        task: the weights of predictions.
         key: random key of the sample.
-        samples: number of sequences or prompts; batch: how many are held at once.
+        samples: number of sequences or prompts.
+        batch: number of them in memory at the same time.
         precision: floating-point type of tokens and weights in the evaluation.
     """
 
@@ -41,13 +42,13 @@ class SampledObjective(Objective):
     precision: str = eqx.field(static=True)
 
     def __call__(self, model: Any) -> Estimate:
-        """Mean over the sample and its standard error (standard deviation/√samples); differentiable."""
-        lasting = isinstance(model, eqx.Module) and _is_value(self.process)
-        drawn = _compiled_losses(self, model) if lasting else self._losses(model)
+        """Return the mean over the sample and its standard error (standard deviation/√samples); differentiable."""
+        immutable = isinstance(model, eqx.Module) and _is_value(self.process)
+        drawn = _compiled_losses(self, model) if immutable else self._losses(model)
         return Estimate(jnp.mean(drawn), jnp.std(drawn, ddof=1) / self.samples**0.5)
 
     def _losses(self, model: Any) -> Array:
-        check_model_reads(model, self.process)  # here, so that compiled code does it once
+        check_model_reads(model, self.process)  # here, so that it is done once per compilation
         chunks = -(-self.samples // self.batch)
         model = cast(model, self.precision)
 
@@ -64,7 +65,7 @@ _compiled_losses = eqx.filter_jit(SampledObjective._losses)
 
 
 def _is_value(process: Any) -> bool:
-    """Whether the process is arrays and its hash: compiled code of one that can change otherwise would become stale."""
+    """Return whether all but the arrays of the process is immutable: compiled code depends on everything but arrays."""
     try:
         hash(eqx.filter(process, eqx.is_array, inverse=True))
     except TypeError:

@@ -1,20 +1,20 @@
 """The moment plan: the population loss as a short list of matrix contractions with exact coefficients.
 
-For one set partition π of the slots (see `_counts`), the average over the spectrum leaves a count N(π,
+For one set partition π of the slots (see `_counts`), the average over the spectrum gives a count N(π,
 labels), the average over the initial token a moment m(π) = E Π_{B∈π} x_{j_B}^{|B|} over *distinct*
-coordinates j_B. Möbius inversion turns distinct coordinates into free sums, so that
+coordinates j_B. Möbius inversion expresses sums over distinct coordinates by free sums:
 
     E[term] = Σ_σ Σ_labels c(σ, labels) × (contraction with one free index per block of σ),
     c(σ, labels) = Σ_{π ≤ σ} μ(π, σ) m(π) N(π, labels).
 
-When the coordinates are independent but not identical, m(π) is a product of moment *vectors* Π_B
-m_{|B|}[j_B]; a block of σ that joins blocks of π of sizes (n_1, n_2, …) then carries the weight vector
-m_{n_1} m_{n_2} ⋯, its *type* is the sorted tuple of those sizes, and c depends on the types as well. With one
+If the coordinates are independent but not identical, m(π) is a product of moment *vectors* Π_B
+m_{|B|}[j_B]; a block of σ that is the union of blocks of π of sizes (n_1, n_2, …) then has the weight vector
+m_{n_1} m_{n_2} ⋯, its *type* is the sorted tuple of those sizes, and c depends on the types, too. With one
 joint moment per π all types are empty.
 
-Every free contraction of the three matrices A = P*P, K, K̄ (two indices each) is one of six forms, once each
-matrix is reduced to what its indices share with the others (a block index shared with nobody is summed, a
-block that holds both indices takes the diagonal):
+Every free contraction of the three matrices A = P*P, K, K̄ (two indices each) is one of six forms, after each
+matrix is reduced to the indices that it shares with the others (an index of no other matrix is summed; of a matrix
+with both indices in one block the diagonal is taken):
 
     vector       Σ_i   a_i k_i z_i            (scalars count as constant vectors, divided by dim)
     middle-a     Σ_ij  k_i A_ij z_j
@@ -23,8 +23,8 @@ block that holds both indices takes the diagonal):
     pair-ak      Σ_ij  A_ij K_ij z            z: vector along i or j, or scalar
     triangle     Σ_ijk A_ij K_jk Z_ki
 
-Terms in which K̄ takes the place of K are complex conjugates of terms of these forms (A is Hermitian), so
-they are folded into them and the real part is taken at the end. The cross term uses the same forms with K̄
+Terms with K and K̄ exchanged are complex conjugates of terms of these forms (A is Hermitian), so
+they are added to them and the real part is taken at the end. The cross term has the same forms with K̄
 replaced by the constant 1.
 """
 
@@ -44,16 +44,16 @@ from ._counts import counts
 from ._partitions import Block, Partition, moebius, refines
 
 Type = tuple[int, ...]
-"""Sizes of the distinct-coordinate blocks that meet in a free index; empty if there is nothing to weigh."""
+"""Sizes of the distinct-coordinate blocks in the block of a free index; empty without weights."""
 
 
 @dataclass(frozen=True, order=True)
 class Feature:
-    """One reduced factor: what is taken from its blocks and where the free indices sit.
+    """One reduced factor: its reduction and its free indices.
 
     `kind` is unit, trace, total, diagonal, row-sum, column-sum or matrix; `place` the orientation of a matrix
     ("ij", "ji"), the axis of a vector ("i", "j") or "" for a scalar; `weights` the types of the blocks of σ
-    whose weight it carries, in the order (row, column).
+    by whose weights it is multiplied, in the order (row, column).
     """
 
     kind: str
@@ -68,7 +68,7 @@ Features = tuple[Feature, ...]
 class Form(eqx.Module):
     """Σ of `coefficients[a, k, z]` × one contraction form; axes run over (feature, label), labels fastest.
 
-    Only the coefficients are data: plans with the same features share their compiled code.
+    Only the coefficients are arrays: plans with the same features share compiled code.
     """
 
     coefficients: Array
@@ -84,7 +84,7 @@ _DIGITS = {"quadratic": (2, 2, 2), "cross": (1, 2, 0)}
 
 @cache
 def _intervals(term: str) -> tuple[tuple[Partition, tuple[tuple[int, int], ...]], ...]:
-    """For every coarse partition σ: the positions of all π ≤ σ with μ(π, σ)."""
+    """Return every coarse partition σ with the indices of all π ≤ σ and μ(π, σ)."""
     partitions = counts(term).partitions
     return tuple(
         (
@@ -100,11 +100,11 @@ def _types(fine: Partition, block: Block) -> Type:
 
 
 def moment_plan(term: str, schedule: np.ndarray, moment: Moment | None, dim: int) -> Plan:
-    """The plan of one term.
+    """Return the plan of one term.
 
     Args:
         term: `"quadratic"` or `"cross"`.
-        schedule: sums of the context weights, as `schedule_features` gives them.
+        schedule: sums of the context weights, from `schedule_features`.
         moment: m(π) for exchangeable laws; `None` for independent non-identical coordinates (typed plan).
         dim: token dimension d ≥ 1.
     """
@@ -115,11 +115,11 @@ def moment_plan(term: str, schedule: np.ndarray, moment: Moment | None, dim: int
     gathered: dict[str, dict[Features, np.ndarray]] = defaultdict(
         lambda: defaultdict(lambda: np.zeros(labels))
     )
-    for coarse, below in _intervals(term):
+    for coarse, refinements in _intervals(term):
         exact: dict[tuple[Type, ...], np.ndarray] = {}
         size: dict[tuple[Type, ...], np.ndarray] = {}
         blocks = sorted(coarse, key=min)
-        for i, sign in below:
+        for i, sign in refinements:
             if moments[i] == 0:
                 continue
             fine = table.partitions[i]
@@ -128,7 +128,7 @@ def moment_plan(term: str, schedule: np.ndarray, moment: Moment | None, dim: int
             exact[types] = exact.get(types, 0) + contribution
             size[types] = size.get(types, 0) + np.abs(contribution)
         for types, row in exact.items():
-            # what cancels to rounding level is zero: these are integer identities between counts
+            # Sums that cancel up to rounding are exactly zero: the counts satisfy integer identities.
             kept = np.where(np.abs(row) > 1e-13 * size[types], row, 0.0)
             if kept.any():
                 form, features, coefficients = _reduce(term, blocks, types, kept.reshape(labels), dim)
@@ -162,7 +162,7 @@ class _Reduced:
         return Feature(self.kind, place, self.weights)
 
     def axis(self, i: int) -> Feature:
-        """This factor as a feature of Σ_ij, where `i` names the block of the first index."""
+        """Return this factor as a feature of Σ_ij, where `i` is the block of the first index."""
         if len(self.blocks) == 2:
             return self.at("ij" if self.blocks[0] == i else "ji")
         return self.at("" if not self.blocks else ("i" if self.blocks[0] == i else "j"))
@@ -177,15 +177,15 @@ _UNIT = _Reduced("unit", (), ())
 def _reduce(
     term: str, blocks: list[Block], types: tuple[Type, ...], coefficients: np.ndarray, dim: int
 ) -> tuple[str, Features, np.ndarray]:
-    """The form, its features and the coefficients of one free contraction, for all labels (a, k, z) at once."""
+    """Return the form, its features and the coefficients of one free contraction, for all labels (a, k, z)."""
     factors = [*_factors(term, blocks, types)]
     if term == "cross":
         factors.append(_UNIT)
     a, k, z = factors
     ranks = tuple(len(f.blocks) for f in factors)
-    if term == "quadratic" and _stands_for_conjugate(ranks):
+    if term == "quadratic" and _is_conjugate(ranks):
         a, k, z = _conjugate(a), z, k
-        # conj(A_{α'α}) = A_{αα'} transposed: the digits of a's label change places, and so do k and z
+        # conj(A_{α'α}) = A_{αα'} transposed: the digits of a's label are exchanged, and so are k and z
         coefficients = coefficients[[0, 2, 1, 3]].swapaxes(1, 2)
         ranks = (ranks[0], ranks[2], ranks[1])
     matrices = tuple(r == 2 for r in ranks)
@@ -206,14 +206,14 @@ def _reduce(
 
 def _factors(term: str, blocks: list[Block], types: tuple[Type, ...]) -> Iterable[_Reduced]:
     where = {slot: n for n, block in enumerate(blocks) for slot in block}
-    carried: set[int] = set()
+    weighted: set[int] = set()
     for row, column in _FACTORS[term]:
         ends = (where[row], where[column])
         inner = {row, column}
         shared = [n for n in dict.fromkeys(ends) if not blocks[n] <= inner]
-        # a block's weight is carried once, by the first factor that touches it
-        weights = tuple(() if n in carried else types[n] for n in dict.fromkeys(ends))
-        carried.update(ends)
+        # the weight of a block multiplies only the first factor that has an index in it
+        weights = tuple(() if n in weighted else types[n] for n in dict.fromkeys(ends))
+        weighted.update(ends)
         if ends[0] == ends[1]:
             kind = "diagonal" if shared else "trace"
         elif len(shared) == 2:
@@ -225,12 +225,12 @@ def _factors(term: str, blocks: list[Block], types: tuple[Type, ...]) -> Iterabl
         yield _Reduced(kind, tuple(shared), weights)
 
 
-def _stands_for_conjugate(ranks: tuple[int, ...]) -> bool:
-    """Whether K̄ is the only matrix of K, K̄: such a term is the conjugate of one in which K is."""
+def _is_conjugate(ranks: tuple[int, ...]) -> bool:
+    """Return whether K̄ is a matrix and K is not: such a term is the conjugate of one in which K is."""
     return ranks[1] < 2 and ranks[2] == 2
 
 
 def _conjugate(a: _Reduced) -> _Reduced:
-    """Row and column change their roles."""
+    """Return the factor with row and column exchanged."""
     kind = {"row-sum": "column-sum", "column-sum": "row-sum"}.get(a.kind, a.kind)
     return _Reduced(kind, a.blocks[::-1], a.weights[::-1])

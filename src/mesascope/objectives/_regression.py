@@ -1,13 +1,14 @@
 r"""Exact population loss of one linear attention layer on regression prompts with Gaussian inputs.
 
 With $e_i = (x_i, y_i)$, $G = \sum_{i \le t} e_i e_i^\top$, the last row $u_h$ of $W^{PV}_h$ and the columns $M_h$ of
-$W^{KQ}_h$ that the query $(x_q, 0)$ meets,
+$W^{KQ}_h$ that multiply the query $(x_q, 0)$,
 
     ŷ = (1/ρ) (x_qᵀ z + s),    z = Σ_h M_hᵀ G u_h,    s = Σ_h (u_hᵀ e_q)(e_qᵀ M_h x_q),
 
-where $s$ occurs only if the query sees itself. Given the task (Σ, w, σ²) the $e_i$ are independent N(0, S) and $G$ is
-Wishart, $E\,G A G = t^2 S A S + t (S A^\top S + \mathrm{tr}(A S) S)$; the query is N(0, Σ) and enters with degree ≤ 6. What is
-left is a polynomial of degree 4 in $w$, 3 in Σ and 2 in σ²: `_regression_tasks` integrates it exactly.
+where $s$ occurs only if the query attends to itself. Given the task (Σ, w, σ²), the $e_i$ are independent N(0, S) and $G$
+is Wishart, $E\,G A G = t^2 S A S + t (S A^\top S + \mathrm{tr}(A S) S)$; the query is N(0, Σ), and the loss has degree ≤ 6
+in it. The conditional loss is a polynomial of degree 4 in $w$, 3 in Σ and 2 in σ²; the nodes of `_regression_tasks`
+integrate it exactly.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class RegressionObjective(Objective):
     """L = Σ_t w_t ½ E(ŷ_{t+1} − y_{t+1})² of one layer of linear attention on stacked prompts.
 
     Attributes:
-        tasks: nodes that stand for the distribution of the tasks.
-        task: which predictions count; static.
-        dim: of the inputs.
+        tasks: quadrature nodes of the distribution of the tasks.
+        task: the weights of predictions; static.
+        dim: dimension of the inputs.
     """
 
     tasks: Tasks
@@ -50,19 +51,19 @@ class RegressionObjective(Objective):
     dim: int = eqx.field(static=True)
 
     def __call__(self, model: eqx.Module) -> Estimate:
-        """The loss, differentiable, with standard error 0.
+        """Return the loss, differentiable, with standard error 0.
 
         Raises:
             TypeError: for a model that is not one layer of linear attention on stacked prompts.
-            ValueError: for a model of another dimension, or when 64-bit mode is off.
+            ValueError: for a model of another dimension, or if 64-bit mode is off.
         """
         require_x64("ExactMoments")
         layer, sign = _checked_layer(model, self.dim)
-        counted = self.task.weights or ((self.task.examples, 1),)
-        lengths, weights = (np.array([float(n) for n in column]) for column in zip(*counted, strict=True))
+        pairs = self.task.weights or ((self.task.examples, 1),)
+        lengths, weights = (np.array([float(n) for n in column]) for column in zip(*pairs, strict=True))
         inverse = normalizer_inverses(layer.normalizer, lengths + 1)
-        seen = layer.context != "examples"  # whether the query sees itself
-        moments = _moments(*_merged(layer, sign), self.tasks)
+        seen = layer.context != "examples"  # whether the query attends to itself
+        moments = _moments(*_merge(layer, sign), self.tasks)
         coefficients = np.array(
             [
                 weights @ (lengths * inverse) ** 2,
@@ -78,18 +79,18 @@ class RegressionObjective(Objective):
 
 
 def regression_objective(process: LinearRegression, task: FewShot) -> RegressionObjective:
-    """The exact objective of prompts with Gaussian inputs.
+    """Return the exact objective of prompts with Gaussian inputs.
 
     Raises:
-        TypeError: inputs of another law, or sparse weights.
-        ValueError: too many nodes for a random covariance of this dimension.
+        TypeError: for inputs of another law, or sparse weights.
+        ValueError: a random covariance of this dimension needs too many nodes.
     """
-    with jax.ensure_compile_time_eval():  # may be asked for first inside a trace
+    with jax.ensure_compile_time_eval():  # the first call may be inside a trace
         return RegressionObjective(regression_tasks(process), task, process.dim)
 
 
 def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
-    """The one layer of the model, and the sign of its read-out."""
+    """Return the only layer of the model, and the sign of its read-out."""
     fits = isinstance(model, PromptModel) and (
         isinstance(model.embedding, StackedPrompt)
         and isinstance(model.network, LinearAttentionStack)
@@ -99,7 +100,7 @@ def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
     )
     if not fits:
         raise TypeError(
-            f"model: ExactMoments treats regression prompts for prompt_linear_transformer with one layer, not for this "
+            f"model: ExactMoments supports regression prompts for prompt_linear_transformer with one layer, not for this "
             f"{type(model).__name__}; use MonteCarlo"
         )
     if model.embedding.dim != dim:
@@ -112,8 +113,8 @@ def _checked_layer(model: Any, dim: int) -> tuple[Any, float]:
     return layer, model.readout.sign
 
 
-def _merged(layer: Any, sign: float) -> tuple[Array, Array]:
-    """M, shape (heads, d + 1, d), and u with the sign of the read-out, shape (heads, d + 1)."""
+def _merge(layer: Any, sign: float) -> tuple[Array, Array]:
+    """Return M, shape (heads, d + 1, d), and u with the sign of the read-out, shape (heads, d + 1)."""
     if isinstance(layer, LinearSelfAttention):
         return layer.w_kq[:, :, :-1], sign * layer.w_pv[:, -1]
     keys = jnp.einsum("hki,hkj->hij", layer.w_k, layer.w_q)
@@ -122,7 +123,7 @@ def _merged(layer: Any, sign: float) -> tuple[Array, Array]:
 
 @eqx.filter_jit
 def _moments(m: Array, u: Array, tasks: Tasks) -> Array:
-    """What multiplies t²/ρ², t/ρ², −2t/ρ, 1, 2t/ρ² and 1/ρ², in this order, averaged over the tasks."""
+    """Return the coefficients of t²/ρ², t/ρ², −2t/ρ, 1, 2t/ρ² and 1/ρ², in this order, averaged over the tasks."""
     each = jax.vmap(lambda *task: _given_task(m, u, *task))
     return tasks.weights @ each(tasks.covariances, tasks.vectors, tasks.noises)
 
@@ -142,15 +143,15 @@ def _given_task(m: Array, u: Array, sigma: Array, w: Array, noise: Array) -> Arr
 
 
 def _self_term(m: Array, u: Array, sigma: Array) -> tuple[Array, Array]:
-    """E s x_q and E s² where s = Σ_h (u_hᵀx_q)(x_qᵀ M_h x_q): all pairings of four and of six Gaussian factors."""
+    """Return E s x_q and E s² for s = Σ_h (u_hᵀx_q)(x_qᵀ M_h x_q), by all pairings of four and of six Gaussian factors."""
     forms = (m + jnp.swapaxes(m, 1, 2)) / 2
     reads = u @ sigma
     traces = jnp.einsum("hij,ij->h", forms, sigma)
-    turned = jnp.einsum("hij,kj->hki", forms, reads)  # B_h Σ u_k
-    own = jnp.einsum("hhi->hi", turned)
+    products = jnp.einsum("hij,kj->hki", forms, reads)  # B_h Σ u_k
+    own = jnp.einsum("hhi->hi", products)
     bias = traces @ reads + 2 * own.sum(0) @ sigma
     pairs = jnp.einsum("hij,jk,gkl,li->hg", forms, sigma, forms, sigma)
-    apart = jnp.sum((u @ reads.T) * (jnp.outer(traces, traces) + 2 * pairs))
+    separate = jnp.sum((u @ reads.T) * (jnp.outer(traces, traces) + 2 * pairs))
     once = jnp.sum((traces @ reads) * own.sum(0))
-    crossed = jnp.einsum("hki,ij,khj->", turned, sigma, turned) + own.sum(0) @ sigma @ own.sum(0)
-    return bias, apart + 4 * (once + crossed)
+    crossed = jnp.einsum("hki,ij,khj->", products, sigma, products) + own.sum(0) @ sigma @ own.sum(0)
+    return bias, separate + 4 * (once + crossed)

@@ -1,4 +1,4 @@
-"""Nodes that stand for the tasks (Σ, w, σ²) of regression prompts: polynomials of low degree have their exact mean."""
+"""Quadrature of the tasks (Σ, w, σ²) of regression prompts, exact for polynomials of low degree."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from jax import Array
 from mesascope.processes import Gaussian, LinearRegression, NoiseRange, RandomDiagonal
 from mesascope.specs import Number
 
-_MOST_NODES = 100_000
+_MAX_NODES = 100_000
 
 
 class Tasks(eqx.Module):
-    """Weighted nodes: means of degree ≤ 5 in w, ≤ 3 in every variance of Σ and ≤ 2 in σ² are exact.
+    """Weighted nodes: means of polynomials of degree ≤ 5 in w, ≤ 3 in every variance of Σ and ≤ 2 in σ² are exact.
 
     Attributes:
         covariances: Σ, shape (n, d, d).
         vectors: w, shape (n, d).
         noises: σ², shape (n,).
-        weights: sum to 1, may be negative, shape (n,).
+        weights: weights with sum 1, which may be negative, shape (n,).
     """
 
     covariances: Array
@@ -34,21 +34,21 @@ class Tasks(eqx.Module):
 
 @lru_cache(maxsize=64)
 def regression_tasks(process: LinearRegression) -> Tasks:
-    """The nodes of a process with Gaussian inputs.
+    """Return the nodes of a process with Gaussian inputs.
 
     Raises:
-        TypeError: inputs of another law, or sparse weights.
-        ValueError: more than 100 000 nodes.
+        TypeError: for inputs of another law, or sparse weights.
+        ValueError: more than 100 000 nodes are needed.
     """
     if not isinstance(process.law, Gaussian):
         raise TypeError(
-            f"ExactMoments treats regression with Gaussian inputs only, not {process.law.describe()}; use MonteCarlo"
+            f"ExactMoments supports regression with Gaussian inputs only, not {process.law.describe()}; use MonteCarlo"
         )
     if process.sparsity is not None:
-        raise TypeError("ExactMoments treats regression without sparsity only; use MonteCarlo")
+        raise TypeError("ExactMoments supports regression without sparsity only; use MonteCarlo")
     parts = (_covariances(process), _vectors(process.prior_root()), _noises(process.noise))
     count = np.prod([len(weights) for _, weights in parts])
-    if count > _MOST_NODES:
+    if count > _MAX_NODES:
         raise ValueError(
             f"ExactMoments needs {count} nodes for {process.describe()}; use MonteCarlo, or a smaller dim"
         )
@@ -67,7 +67,7 @@ def _covariances(process: LinearRegression) -> tuple[np.ndarray, np.ndarray]:
     values, weights = [], []
     for term in process.covariance.law.quadrature(d):
         rules = [_squared(rule.nodes, rule.weights) for rule in term.rules]
-        if np.prod([len(w) for _, w in rules]) > _MOST_NODES:
+        if np.prod([len(w) for _, w in rules]) > _MAX_NODES:
             raise ValueError(
                 f"ExactMoments needs too many nodes for {process.describe()}; use MonteCarlo, or a smaller dim"
             )
@@ -77,7 +77,7 @@ def _covariances(process: LinearRegression) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _squared(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rule of s² from that of s: nodes of either sign are one."""
+    """Return the rule of s² from that of s, with nodes ±s merged."""
     squares, place = np.unique(np.round(nodes**2, 12), return_inverse=True)
     exact = np.zeros(len(squares))
     exact[place] = nodes**2
@@ -85,7 +85,7 @@ def _squared(nodes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _vectors(root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A rule of degree 5 for N(0, P), P = root rootᵀ, with 2d² + 1 nodes: 0, ±√3 e_i and ±√3 e_i ± √3 e_j."""
+    """Return a rule of degree 5 for N(0, P), P = root rootᵀ, with 2d² + 1 nodes: 0, ±√3 e_i and ±√3 e_i ± √3 e_j."""
     d = len(root)
     one = 3**0.5 * np.eye(d)
     axes = [sign * one[i] for i in range(d) for sign in (1, -1)]
@@ -98,7 +98,7 @@ def _vectors(root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _noises(noise: Number | NoiseRange) -> tuple[np.ndarray, np.ndarray]:
-    """σ², of one level or of a uniform one."""
+    """Return a rule for σ²: one node for a fixed σ, three for a uniform σ."""
     if not isinstance(noise, NoiseRange):
         return np.array([float(noise) ** 2]), np.ones(1)
     nodes, weights = np.polynomial.legendre.leggauss(3)

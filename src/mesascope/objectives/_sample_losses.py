@@ -1,4 +1,4 @@
-"""Samples of a process for a task, and their losses, straight from the definitions."""
+"""Samples of a process for a task, and their losses by definition."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProce
 from ._engine import require_moments
 
 Task = NextToken | FewShot
-"""Which predictions count, in sequences or in prompts."""
+"""The weights of predictions, in sequences or in prompts."""
 PRECISIONS = ("float32", "float64", "bfloat16")
-"""Names of the precisions that samples and models can be computed in."""
-_LARGEST_BATCH = 2**32
-_TRIAL_BATCH = 5  # unlike the length of a trial, so that axes in another order show
+"""Names of the supported precisions of samples and models."""
+_MAX_BYTES = 2**32
+_TRIAL_BATCH = 5  # different from the length of a trial, so that exchanged axes are detected
 
 
 def check_task(process: Any, task: Any) -> None:
-    """Refuse a task that the samples of the process cannot be used for.
+    """Refuse a task that does not fit the samples of the process.
 
     Raises:
-        TypeError: no task, no sampler, or sequences where prompts are needed and the other way round.
+        TypeError: `task` is not a task, the process has no sampler, or one is of sequences and the other of prompts.
     """
     if not isinstance(task, Task):
         raise TypeError(
@@ -56,16 +56,16 @@ def check_task(process: Any, task: Any) -> None:
 
 
 def check_model_reads(model: Any, process: Any) -> None:
-    """Refuse a model whose loss on this process cannot be computed, or would be that of something else.
+    """Refuse a model whose loss on this process cannot be computed or would be meaningless.
 
-    Nothing is computed: the shapes and types of the loss of one short sample tell.
+    Only the shapes and types of the loss of one short sample are computed.
 
     Raises:
-        TypeError: no model; a model of sequences with a process of prompts, or the other way round; real layers with
-            complex tokens.
-        ValueError: another dimension, or another number of symbols or logits than the process has symbols; a process whose
-            samples have another shape than they must have.
-        MomentError: linear attention on `DiagonalUnitary` of a law without moments of order 6: already with one layer the
+        TypeError: `model` is not a model; one of model and process is of sequences and the other of prompts; a model of
+            real tokens with complex tokens.
+        ValueError: model and process have different dimensions or numbers of symbols; the samples of the process have a
+            wrong shape.
+        MomentError: linear attention on `DiagonalUnitary` with a law without moments of order 6: even with one layer the
             loss is infinite. (With L layers it has degree 2·3^L in the initial token.)
     """
     if not hasattr(model, "predictions"):
@@ -87,9 +87,9 @@ def check_model_reads(model: Any, process: Any) -> None:
             "another SequenceModel"
         )
     if isinstance(process, DiagonalUnitary) and _is_linear_attention(model):
-        # a finite sample has a mean whatever the law; it would look like an answer
+        # a finite sample has a finite mean even if the loss is infinite
         require_moments(process.law, process.dim)
-    # the shortest that there is: learned positions may not reach further
+    # the shortest possible length, since the number of learned positions is limited
     length = 1 if prompts else getattr(process, "horizon", 3)
     task = FewShot(length) if prompts else NextToken(length)
     sample = _trial_sample(process, length)
@@ -103,10 +103,10 @@ def check_model_reads(model: Any, process: Any) -> None:
 
 
 def _trial_sample(process: Any, length: int) -> Any:
-    """Shapes and types of a sample in single precision, which must be what a process has to draw."""
+    """Return shapes and types of a sample in single precision, after checking the shapes."""
     drawn = jax.eval_shape(lambda: cast(process.sample(jax.random.key(0), length, _TRIAL_BATCH), "float32"))
     if not isinstance(process, SequenceProcess | PromptProcess):
-        return drawn  # anything with a sampler may be averaged over
+        return drawn  # other objects with a sampler are not checked
     prompts = isinstance(process, PromptProcess)
     batch, dim, source = _TRIAL_BATCH, process.dim, type(process).__name__
     if prompts:
@@ -128,7 +128,7 @@ def _trial_sample(process: Any, length: int) -> Any:
 
 
 def _check_symbols(model: Any, process: Any, sample: Any) -> None:
-    """Symbols that an embedding does not know, or without a logit, would be taken for others inside compiled code."""
+    """Refuse a model with another number of symbols, since compiled code clips indices silently."""
     reader, drawn = type(model).__name__, f"{type(process).__name__} draws {process.vocabulary} symbols"
     logits = eqx.filter_eval_shape(lambda m, x: m.predictions(x[:, :-1]), model, sample).shape[-1]
     if logits != process.vocabulary:
@@ -142,7 +142,7 @@ def _check_symbols(model: Any, process: Any, sample: Any) -> None:
 
 
 def _is_linear_attention(model: Any) -> bool:
-    """Whether the loss is a polynomial in the tokens: one layer of linear attention, or a stack of nothing else."""
+    """Return whether the loss is a polynomial in the tokens: for one layer of linear attention, or a stack of them."""
     if isinstance(model, LinearAttentionModel):
         return True
     network = model.network if isinstance(model, SequenceModel) else None
@@ -153,18 +153,18 @@ def _is_linear_attention(model: Any) -> bool:
 
 
 def task_length(task: Task) -> int:
-    """How long a sample must be: horizon T or examples N, as `process.sample` takes it."""
+    """Return the length of a sample for `process.sample`: horizon T or number of examples N."""
     return task.horizon if isinstance(task, NextToken) else task.examples
 
 
 def refuse_large_batches(process: Any, task: Task, batch: int) -> None:
-    """Refuse batches whose tokens would take more than 4 GiB.
+    """Refuse batches whose tokens take more than 4 GiB.
 
     Raises:
-        ValueError: says how large they would be.
+        ValueError: the tokens take more than 4 GiB.
     """
     size = 16 * batch * task_length(task) * int(getattr(process, "dim", 1))
-    if size > _LARGEST_BATCH:
+    if size > _MAX_BYTES:
         raise ValueError(
             f"{batch} samples for {task.describe()} take {size / 2**30:.3g} GiB at once; "
             "take a smaller batch or shorter samples, or ExactMoments, whose cost does not grow with the horizon"
@@ -172,7 +172,7 @@ def refuse_large_batches(process: Any, task: Task, batch: int) -> None:
 
 
 def cast(tree: Any, precision: str) -> Any:
-    """All floating-point arrays of a model or a sample in this precision; complex ones in complex64 or complex128."""
+    """Return a model or sample with floating-point arrays in this precision, complex arrays in complex64 or complex128."""
     real = jnp.dtype(precision)
 
     def one(leaf: Any) -> Any:
@@ -184,22 +184,22 @@ def cast(tree: Any, precision: str) -> Any:
 
 
 def sample_losses(model: Any, sample: Any, task: Task) -> Array:
-    """The loss of every sequence or prompt.
+    """Return the loss of every sequence or prompt.
 
     - `NextToken`, continuous tokens: Σ_t w_t ½‖ŷ_t − x_{t+1}‖²;
     - `NextToken`, discrete tokens: Σ_t w_t (−log p_t(x_{t+1})) in nats, p_t = softmax of the predicted logits;
     - `FewShot`: Σ_t w_t ½(ŷ_{t+1} − y_{t+1})².
 
     Args:
-        model: has `predictions`, as `SequenceModel` or `PromptModel`.
+        model: a model with `predictions`, such as `SequenceModel` or `PromptModel`.
         sample: tokens (batch, T, d), symbols (batch, T) or `Prompts`.
-        task: says which predictions count.
+        task: the weights of predictions.
 
     Returns:
         Shape (batch,), real.
 
     Raises:
-        ValueError: predictions of another shape than what they predict.
+        ValueError: predictions and their targets have different shapes.
     """
     if isinstance(task, FewShot):
         return _prompt_losses(model, sample, task)
@@ -209,10 +209,10 @@ def sample_losses(model: Any, sample: Any, task: Task) -> Array:
 
 
 def sequence_losses(model: Any, tokens: Array, weights: Any) -> Array:
-    """Σ_t w_t ½‖ŷ_t − x_{t+1}‖² of every sequence.
+    """Return Σ_t w_t ½‖ŷ_t − x_{t+1}‖² of every sequence.
 
     Args:
-        model: has `predictions(tokens (…, t, d)) → (…, t − 1, d)`, entry t − 2 predicting x_{t+1}.
+        model: a model with `predictions(tokens (…, t, d)) → (…, t − 1, d)`, entry t − 2 predicting x_{t+1}.
         tokens: x_1 … x_T, shape (batch, T, d).
         weights: w_2 … w_{T−1}, shape (T − 2,).
 
@@ -220,7 +220,7 @@ def sequence_losses(model: Any, tokens: Array, weights: Any) -> Array:
         Shape (batch,), real.
 
     Raises:
-        ValueError: predictions of another shape than the tokens that they predict.
+        ValueError: predictions and the predicted tokens have different shapes.
     """
     errors = _errors(model.predictions(tokens[..., :-1, :]), tokens[..., 2:, :])
     squared = jnp.sum(jnp.real(errors * errors.conj()), -1)
@@ -242,10 +242,10 @@ def _prompt_losses(model: Any, prompts: Prompts, task: FewShot) -> Array:
 
 
 def _errors(predicted: Array, wanted: Array) -> Array:
-    """Their difference; shapes that only broadcasting makes fit would give the loss of something else."""
+    """Return predictions minus targets; broadcasting is refused, since it would hide wrong shapes."""
     if predicted.shape != wanted.shape:
         raise ValueError(
-            f"model: its predictions have shape {predicted.shape}, what they predict has {wanted.shape}; "
+            f"model: its predictions have shape {predicted.shape}, their targets have {wanted.shape}; "
             "take a model for the dim of the process"
         )
     return predicted - wanted

@@ -1,4 +1,4 @@
-"""Sums over context lengths: all that the loss needs of weights w_t, normalizer ρ_t and horizon."""
+"""Sums over context lengths, through which the loss depends on weights w_t, normalizer ρ_t and horizon."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from mesascope.processes import NextToken
 
 from ._counts import STABLE_FROM
 
-LARGEST_LISTED = 10_000_000
+MAX_LISTED = 10_000_000
 _OFFSETS = {"t-1": 0, "t": 1}
 _DEGREE = 2
 _SHORT = 10_000
 
 
 def schedule_features(task: NextToken, normalizer: Normalizer, power: int) -> np.ndarray:
-    """Σ_t (w_t/ρ_t^power) N(t − 1) is the dot product of these features with a count's table and polynomial.
+    """Return the sums whose dot product with a count's table and polynomial is Σ_t (w_t/ρ_t^power) N(t − 1).
 
     With f(s) = w_{s+1}/ρ_{s+1}^power: f(1), …, f(STABLE_FROM − 1), then Σ_{s ≥ STABLE_FROM} f(s) s^k for k =
-    0, 1, 2. Equal weights with a named normalizer are summed in closed form, so that the cost does not grow
-    with the horizon.
+    0, 1, 2. For equal weights and the normalizers "t-1", "t" and "1", sums are computed in closed form, so that the cost
+    does not depend on the horizon.
 
     Raises:
-        ValueError: for equal weights, a normalizer that is a function and a horizon above 10⁷.
+        ValueError: weights are equal, the normalizer is a function, and the horizon is above 10⁷.
     """
     weights = task.weights
     if weights is None and isinstance(normalizer, str):
@@ -42,12 +42,12 @@ def schedule_features(task: NextToken, normalizer: Normalizer, power: int) -> np
 
 
 def _listed(task: NextToken) -> tuple[np.ndarray, np.ndarray]:
-    """Context lengths with a weight, and their weights, as arrays."""
+    """Return the context lengths with a weight, and their weights, as arrays."""
     if task.weights is None:
-        if task.horizon > LARGEST_LISTED:
+        if task.horizon > MAX_LISTED:
             raise ValueError(
                 f"normalizer: a function of t is summed term by term, too long for horizon {task.horizon}; "
-                f"use one of {', '.join(NAMED_NORMALIZERS)}, or a horizon of at most {LARGEST_LISTED}"
+                f"use one of {', '.join(NAMED_NORMALIZERS)}, or a horizon of at most {MAX_LISTED}"
             )
         return np.arange(2, task.horizon), np.ones(task.horizon - 2)
     lengths, values = zip(*task.weights, strict=True)
@@ -55,7 +55,7 @@ def _listed(task: NextToken) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tail_sums(last: int, normalizer: str, power: int) -> np.ndarray:
-    """Σ_{s = STABLE_FROM}^{last} s^k/ρ^power, k = 0, 1, 2, for ρ = s, s + 1 or 1."""
+    """Return Σ_{s = STABLE_FROM}^{last} s^k/ρ^power, k = 0, 1, 2, for ρ = s, s + 1 or 1."""
     if last < STABLE_FROM:
         return np.zeros(_DEGREE + 1)
     if normalizer == "1":
@@ -72,11 +72,11 @@ def _tail_sums(last: int, normalizer: str, power: int) -> np.ndarray:
 
 
 def _power_sum(first: int, last: int, exponent: int) -> float:
-    """Σ_{n = first}^{last} n^exponent, −2 ≤ exponent ≤ 2 (Faulhaber; digamma, Hurwitz zeta)."""
+    """Return Σ_{n = first}^{last} n^exponent, −2 ≤ exponent ≤ 2 (Faulhaber; digamma, Hurwitz zeta)."""
     if exponent < 0:
         if last - first < _SHORT:
             return fsum(n**exponent for n in range(first, last + 1))
-        from scipy.special import digamma, zeta  # half a second to import: only where a sum is long
+        from scipy.special import digamma, zeta  # the import takes half a second: only for long sums
 
         if exponent == -1:
             return float(digamma(last + 1) - digamma(first))

@@ -1,4 +1,4 @@
-"""Probes: what a model does in context, and which learner does the same."""
+"""Probes: analyses of what a model computes in context, and the identification of its learning algorithm."""
 
 from ._adapter import Predictor as Predictor
 from ._adapter import as_callable as as_callable

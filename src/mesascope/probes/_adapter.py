@@ -1,4 +1,4 @@
-"""Models of every make as one kind of function: contexts in, predictions for the whole context out."""
+"""A common interface to models of all libraries: functions from contexts to predictions."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def as_callable(
     embed: Callable[[Any], Any] | None = None,
     readout: Callable[[Any], Any] | None = None,
 ) -> Predictor:
-    """A function of NumPy arrays that answers for the whole context.
+    """Return a model as a function of NumPy arrays that predicts from a context.
 
     Sequences: contexts (batch, t, d) → predictions of x_{t+1} (batch, d). Prompts: x (batch, n + 1, d) and y (batch, n)
     → the label of the last x, (batch,).
 
     Args:
         model: one of
-            - a model of ours, or any function of NumPy or JAX arrays with the shapes above;
+            - a model of mesascope, or any function of NumPy or JAX arrays with the shapes above;
             - a `torch.nn.Module` with the shapes above: called in evaluation mode without gradients, in the precision and on
-              the device of its weights (its mode is put back afterwards);
-            - a causal model in the style of Hugging Face, together with `embed`: it is called as
-              `model(inputs_embeds=embed(…))`, and its `last_hidden_state`, or else its `logits`, at the last position are
-              what `readout` maps to the prediction.
-        embed: contexts → embedded tokens (batch, length, width). Given modules of torch, it takes and gives tensors.
-        readout: entries at the last position (batch, width) → predictions; the identity if left out.
+              the device of its weights (its mode is restored afterwards);
+            - a causal model with the interface of Hugging Face, together with `embed`: it is called as
+              `model(inputs_embeds=embed(…))`, and `readout` maps its `last_hidden_state`, or else its `logits`, at the last
+              position to the prediction.
+        embed: contexts → embedded tokens (batch, length, width). For modules of torch, it maps tensors to tensors.
+        readout: entries at the last position (batch, width) → predictions; by default the identity.
 
     Raises:
-        TypeError: nothing that can be called, or a `readout` without `embed`.
+        TypeError: `model` cannot be called, or `readout` is given without `embed`.
     """
     if not callable(model):
         raise TypeError(
@@ -44,7 +44,7 @@ def as_callable(
         )
     if embed is None:
         if readout is not None:
-            raise TypeError("readout: belongs to a model with embed; a plain function reads out itself")
+            raise TypeError("readout: is used only with embed; remove it, or give embed")
         function = model
     else:
         function = _embedded(model, embed, readout or (lambda entries: entries))
@@ -54,31 +54,31 @@ def as_callable(
 
 
 def import_callable(name: str) -> Any:
-    """The object that `package.module:attribute` names.
+    """Return the object `package.module:attribute`.
 
     Raises:
         ValueError: for a name of another form, or a module without the attribute.
-        ModuleNotFoundError: for a package that is not installed; says which.
+        ModuleNotFoundError: for a package that is not installed.
     """
     module, colon, attribute = name.partition(":")
     if not (colon and attribute and all(part.isidentifier() for part in module.split("."))):
-        mend = (
+        fix = (
             f"{module.removesuffix('.py')}:{attribute}"
             if module.endswith(".py")
             else "package.module:function"
         )
-        raise ValueError(f"model: {name!r} names no object; write {mend}, without folders or .py")
+        raise ValueError(f"model: {name!r} is not the name of an object; write {fix}, without folders or .py")
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         missing, inside, _ = str(error.name).partition(".")
         if inside and missing in sys.modules:
             raise ModuleNotFoundError(
-                f"model: {name} needs the module {error.name}, which the package {missing!r} does not hold",
+                f"model: {name} needs the module {error.name}, which the package {missing!r} does not have",
                 name=error.name,
             ) from error
         raise ModuleNotFoundError(
-            f"model: {name} needs the package {missing!r}, which is not installed; install the distribution that holds "
+            f"model: {name} needs the package {missing!r}, which is not installed; install the distribution that contains "
             "it with pip, or put its folder on PYTHONPATH",
             name=error.name,
         ) from error
@@ -103,7 +103,7 @@ def _embedded(model: Any, embed: Callable[[Any], Any], readout: Callable[[Any], 
 
 
 def _is_torch_module(model: Any) -> bool:
-    """Whoever holds a module has imported torch; nobody else needs it."""
+    """Return whether the model is a module of torch, which is not imported for this."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)
 
@@ -116,7 +116,7 @@ def _of_torch(modules: list[Any], function: Callable[..., Any]) -> Predictor:
         weight = next(weights, None)
         tensors = [torch.from_numpy(np.array(array)) for array in arrays]
         if weight is not None:
-            tensors = [_like_weight(torch, tensor, weight) for tensor in tensors]
+            tensors = [_match_weight(torch, tensor, weight) for tensor in tensors]
         modes = [(part, part.training) for one in modules for part in one.modules()]
         for one in modules:
             one.eval()
@@ -138,8 +138,8 @@ def _of_torch(modules: list[Any], function: Callable[..., Any]) -> Predictor:
     return predict
 
 
-def _like_weight(torch: Any, tensor: Any, weight: Any) -> Any:
-    """On the device of a weight and, unless it holds integers, in its precision; complex tokens stay complex."""
+def _match_weight(torch: Any, tensor: Any, weight: Any) -> Any:
+    """Return a tensor on the device of a weight, in its precision unless it is of integers; complex tokens stay complex."""
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return tensor.to(weight.device, torch.int64)
     real = weight.dtype.to_real() if weight.is_complex() else weight.dtype

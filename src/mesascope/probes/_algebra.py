@@ -1,4 +1,4 @@
-"""The algebraic reading of linear attention: which step of gradient descent its weights spell."""
+"""The algebraic interpretation of the weights of linear attention as a step of gradient descent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALGORITHMS = {"plain": "gradient-descent", "signed": "signed-gradient-descent"}
 
 
 class Reading(NamedTuple):
-    r"""What merged weights of one head say: $\hat y = L \bar C R q$ with $L$ in W^PV and $R$ in W^KQ, and a remainder.
+    r"""The interpretation of merged weights of one head: $\hat y = L \bar C R q$ with $L$ in W^PV and $R$ in W^KQ.
 
     Attributes:
         algorithm: "gradient-descent" if L and R are multiples of the identity; "signed-gradient-descent" if they are up to
@@ -28,9 +28,9 @@ class Reading(NamedTuple):
         signs: the signs of b_j, shape (d,), the first being positive.
         preconditioner: R, the (x_{i−1}, x_t) block of W^KQ, shape (d, d).
         output_map: L, the x_i block of W^PV, shape (d, d).
-        remainder: size of all other blocks, relative to all weights.
-        disagreement: relative distance of the learner that is read from what the model does.
-        learner: the learner that is read.
+        remainder: norm of all other blocks, relative to all weights.
+        disagreement: relative distance of the learner's predictions from those of the model.
+        learner: the learner with these R and L.
     """
 
     algorithm: str
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
     learner: Learner
 
     def describe(self) -> str:
-        """In one line."""
+        """Return the interpretation in one line."""
         signs = "".join("+" if sign > 0 else "−" for sign in self.signs)
         shown = f", signs {signs}" if self.algorithm.startswith("signed") else ""
         return (
@@ -53,7 +53,7 @@ class Reading(NamedTuple):
 
 
 def read_weights(model: Any, evidence: Evidence) -> Reading | None:
-    """The reading of one head of linear attention, and how far it is from the behaviour; None for other models."""
+    """Return the interpretation of one head of linear attention, with its error; None for other models."""
     if not isinstance(model, LinearAttentionModel):
         return None
     w_kq, w_pv = (np.asarray(w) for w in model.heads())
@@ -64,22 +64,22 @@ def read_weights(model: Any, evidence: Evidence) -> Reading | None:
     learner = PreconditionedGradientDescent(right, left)
     products = np.real(np.diag(right) * np.diag(left))
     signs = np.where(np.real(np.diag(left)) * np.real(left[0, 0]) < 0, -1, 1)
-    whole = np.linalg.norm(w_kq) ** 2 * np.linalg.norm(left) ** 2
-    whole += np.linalg.norm(right) ** 2 * np.linalg.norm(w_pv[:, d:]) ** 2
-    spelt = np.linalg.norm(right) ** 2 * np.linalg.norm(left) ** 2
+    total = np.linalg.norm(w_kq) ** 2 * np.linalg.norm(left) ** 2
+    total += np.linalg.norm(right) ** 2 * np.linalg.norm(w_pv[:, d:]) ** 2
+    interpreted = np.linalg.norm(right) ** 2 * np.linalg.norm(left) ** 2
     return Reading(
         _ALGORITHMS.get(preconditioner_shape(right, left).name, learner.name),
         float(np.abs(products).mean() * (-1 if products.sum() < 0 else 1)),
         signs,
         right,
         left,
-        float(np.sqrt(max(float(whole - spelt), 0.0) / float(whole))) if whole else 0.0,
+        float(np.sqrt(max(float(total - interpreted), 0.0) / float(total))) if total else 0.0,
         _disagreement(learner, evidence),
         learner,
     )
 
 
 def _disagreement(learner: Learner, evidence: Evidence) -> float:
-    (read,) = answers_of([learner], evidence.problems)
-    off = squared(evidence.answers - read)
+    (predicted,) = answers_of([learner], evidence.problems)
+    off = squared(evidence.answers - predicted)
     return float(ratio(np.sum(off * evidence.weights), np.sum(squared(evidence.answers) * evidence.weights)))

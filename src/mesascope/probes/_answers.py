@@ -1,4 +1,4 @@
-"""What a model answers to in-context problems, after it was seen to answer as a function should."""
+"""The predictions of a model for in-context problems, with checks that it is a function of the context."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from mesascope.models import LinearAttentionModel, PromptModel, SequenceModel
 from ._adapter import Predictor, as_callable
 from ._problems import Problems
 
-_OURS = LinearAttentionModel | SequenceModel | PromptModel
-_REPEATED = 8  # tasks that are asked twice
-_LEAST, MOST = 1e-60, 1e60  # of predictions: products of six of them are still numbers
-_SURPLUS = 1e-3  # of a sum of probabilities: half precision rounds so
+_BUILT_IN = LinearAttentionModel | SequenceModel | PromptModel
+_REPEATED = 8  # tasks whose predictions are computed twice
+_MIN_SIZE, MAX_SIZE = 1e-60, 1e60  # bounds of predictions, so that products of six are finite and not 0
+_TOLERANCE = 1e-3  # of a sum of probabilities, for half precision
 
 
 def answers(model: Any, problems: Problems) -> np.ndarray:
-    """The predictions of a model after every number of examples that counts.
+    """Return the predictions of a model after every number of examples with positive weight.
 
-    Models of ours answer for all numbers of examples in one pass; other functions are called once for each.
+    Models of mesascope predict for all numbers of examples in one pass; other functions are called once for each.
 
     Args:
-        model: a model of ours, or what `as_callable` takes.
+        model: a model of mesascope, or anything that `as_callable` takes.
         problems: the problems.
 
     Returns:
-        Shape (batch, N + 1, m); 0 where the weight is 0. Of symbols the probabilities of the next one.
+        Shape (batch, N + 1, m); 0 where the weight is 0. For symbols the probabilities of the next symbol.
 
     Raises:
-        TypeError: nothing that can be called, or complex predictions for real data.
-        ValueError: predictions of another shape, not finite, that change from call to call, or that are no probabilities of
+        TypeError: `model` cannot be called, or its predictions are complex for real data.
+        ValueError: predictions have another shape, are not finite, differ between calls, or are not probabilities of
             symbols.
     """
-    if isinstance(model, _OURS):
-        return _ours(model, problems)
+    if isinstance(model, _BUILT_IN):
+        return _built_in(model, problems)
     function = as_callable(model)
     batch, outputs = problems.tasks, problems.y.shape[-1]
     found = np.zeros((batch, len(problems.weights), outputs), problems.y.dtype)
     for n in problems.lengths:
-        found[:, n] = _asked(function, problems, int(n))
+        found[:, n] = _predict(function, problems, int(n))
     for n in {int(problems.lengths[0]), int(problems.lengths[-1])}:
         _check_repeats(function, problems, n, found)
     return found
 
 
-def _ours(model: Any, problems: Problems) -> np.ndarray:
+def _built_in(model: Any, problems: Problems) -> np.ndarray:
     if isinstance(model, PromptModel) != problems.prompts:
         reads, are = ("prompts", "sequences") if isinstance(model, PromptModel) else ("sequences", "prompts")
         raise TypeError(
@@ -71,8 +71,8 @@ def _predictions(model: Any, *arrays: Any) -> Any:
     return model.predictions(*arrays)
 
 
-def _asked(function: Predictor, problems: Problems, n: int) -> np.ndarray:
-    """The answers after n examples, shape (batch, m)."""
+def _predict(function: Predictor, problems: Problems, n: int) -> np.ndarray:
+    """Return the predictions after n examples, shape (batch, m)."""
     arrays = context_arrays(problems, n)
     found = function(*arrays)
     outputs = problems.y.shape[-1]
@@ -84,7 +84,7 @@ def _asked(function: Predictor, problems: Problems, n: int) -> np.ndarray:
 
 
 def context_arrays(problems: Problems, n: int) -> tuple[np.ndarray, ...]:
-    """What a function is called with to answer after n examples."""
+    """Return the arguments of a model for predictions after n examples."""
     if problems.prompts:
         x, y = problems.sample
         return np.asarray(x[:, : n + 1]), np.asarray(y[:, :n])
@@ -100,8 +100,8 @@ def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given
         raise TypeError(f"model: must answer with numbers, gave an array of {found.dtype}")
     largest = float(
         np.abs(found).max(initial=0.0)
-    )  # a Python number: half precision does not know the bounds
-    if not (largest == 0 or _LEAST <= largest <= MOST) and np.isfinite(largest):
+    )  # a Python number, since the bounds exceed the range of half precision
+    if not (largest == 0 or _MIN_SIZE <= largest <= MAX_SIZE) and np.isfinite(largest):
         raise ValueError(
             f"model: its largest prediction is {largest:.3g}, and squares of such numbers leave the range of floating point; "
             "measure in other units"
@@ -113,12 +113,12 @@ def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given
         share = bad.reshape(len(found), -1).any(-1).mean()
         raise ValueError(
             f"model: its predictions are infinite or nan for {share:.3g} of the tasks; "
-            "mend the model, or take data it can read (another scale or horizon)"
+            "fix the model, or take other data (another scale or horizon)"
         )
 
 
 def _check_probabilities(found: np.ndarray) -> None:
-    if found.min() < -_SURPLUS or np.abs(found.sum(-1) - 1).max() > _SURPLUS:
+    if found.min() < -_TOLERANCE or np.abs(found.sum(-1) - 1).max() > _TOLERANCE:
         raise ValueError(
             "model: must answer symbols with the probabilities of the next one, at least 0 and of sum 1; apply softmax to "
             "logits"
@@ -126,13 +126,13 @@ def _check_probabilities(found: np.ndarray) -> None:
 
 
 def _check_repeats(function: Predictor, problems: Problems, n: int, found: np.ndarray) -> None:
-    """The same contexts again, and fewer of them at once: neither may change an answer by more than rounding does."""
+    """Refuse predictions that change by more than rounding if they are computed again, in a smaller batch."""
     few = problems.part(0, min(_REPEATED, problems.tasks))
-    again = _asked(function, few, n)
+    again = _predict(function, few, n)
     before = found[: few.tasks, n]
     single = np.finfo(again.dtype).eps > 1e-10 if np.issubdtype(again.dtype, np.inexact) else False
-    again = again.astype(before.dtype)  # half precision cannot hold its squares
-    rounding = 1e-4 if single else 1e-8  # other batches are summed in other orders
+    again = again.astype(before.dtype)  # squares may overflow half precision
+    rounding = 1e-4 if single else 1e-8  # the order of sums depends on the batch
     scale = np.sqrt(np.mean(np.abs(before) ** 2)) + np.sqrt(np.mean(np.abs(again) ** 2))
     if np.abs(again - before).max() > rounding * max(scale, 1e-300):
         raise ValueError(

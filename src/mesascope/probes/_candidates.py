@@ -1,4 +1,4 @@
-"""Candidates: learners with hyperparameters fitted to a model, and how far each is from it on tasks of its own."""
+"""Candidates: learners with hyperparameters fitted to a model, and their distances from it on other tasks."""
 
 from __future__ import annotations
 
@@ -18,52 +18,54 @@ from ._intervals import check_level, ratio, resampled_means
 from ._metrics import squared
 from ._problems import Problems
 
-APART = 2.0  # how many times as far from the model a learner must be to be told apart from another
-_PIECE = 256  # tasks that learners answer at once
-_ROUNDING = 1e-10  # relative distances below it are rounding, whatever their quotients
+DISTANCE_RATIO = (
+    2.0  # two learners are distinguished if the ratio of their distances from the model is larger
+)
+_PIECE = 256  # tasks in one call of a learner
+_ROUNDING = 1e-10  # relative distances below it are rounding errors
 
 
 class Judgement(NamedTuple):
-    """Relative distances of candidates from the model, the mean over the evidence.
+    """Relative distances of candidates from the model, averaged over the evidence.
 
     Attributes:
         distance: shape (candidates,).
-        drawn: the same for tasks drawn again, shape (1000, candidates).
+        resampled: the same for resampled tasks, shape (1000, candidates).
     """
 
     distance: np.ndarray
-    drawn: np.ndarray
+    resampled: np.ndarray
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Both ends of the intervals, shapes (candidates,)."""
-        low = np.quantile(self.drawn, (1 - level) / 2, axis=0, method="lower")
-        return low, np.quantile(self.drawn, (1 + level) / 2, axis=0, method="higher")
+        """Return both ends of the intervals, shapes (candidates,)."""
+        low = np.quantile(self.resampled, (1 - level) / 2, axis=0, method="lower")
+        return low, np.quantile(self.resampled, (1 + level) / 2, axis=0, method="higher")
 
     def further(self, best: int, level: float) -> np.ndarray:
-        """Which candidates are, with confidence, more than `APART` times as far from the model as the best is.
+        """Return which candidates are, with confidence, more than `DISTANCE_RATIO` times as far from the model as the best.
 
         The distances are compared on the same tasks, and the level holds for all comparisons together.
         """
-        gap = self.drawn + _ROUNDING - APART * (self.drawn[:, [best]] + _ROUNDING)
-        share = (1 - level) / max(self.drawn.shape[1] - 1, 1)
+        gap = self.resampled + _ROUNDING - DISTANCE_RATIO * (self.resampled[:, [best]] + _ROUNDING)
+        share = (1 - level) / max(self.resampled.shape[1] - 1, 1)
         low = np.quantile(gap, share, axis=0, method="lower")
         return (low > 0) & (np.arange(len(low)) != best)
 
 
 def judge(learners: Sequence[Learner], evidence: Sequence[Evidence], level: float, seed: int) -> Judgement:
-    """Distances E‖f − g‖²/E‖f‖² with the weights of the evidence, their mean over the evidence.
+    """Return distances E‖f − g‖²/E‖f‖² with the weights of the evidence, averaged over the evidence.
 
     Raises:
         ValueError: too few tasks for the level.
     """
     parts = [_judge_one(learners, one, level, seed + place) for place, one in enumerate(evidence)]
-    return Judgement(np.mean([p.distance for p in parts], 0), np.mean([p.drawn for p in parts], 0))
+    return Judgement(np.mean([p.distance for p in parts], 0), np.mean([p.resampled for p in parts], 0))
 
 
 def answers_of(learners: Sequence[Learner], problems: Problems) -> list[np.ndarray]:
-    """The predictions of learners, each of shape (batch, N + 1, m).
+    """Return the predictions of learners, each of shape (batch, N + 1, m).
 
-    What several of them read is computed once, and all in pieces of one size: then every learner is compiled once.
+    Shared features are computed once. All pieces have the same size, so that every learner is compiled once.
     """
     size = min(_PIECE, problems.tasks)
     starts = range(0, problems.tasks, size)
@@ -74,7 +76,7 @@ def answers_of(learners: Sequence[Learner], problems: Problems) -> list[np.ndarr
 def _answers_of_piece(
     learners: Sequence[Learner], problems: Problems, start: int, size: int
 ) -> list[np.ndarray]:
-    """The predictions for the tasks start … start + size − 1, those beyond the last being the last."""
+    """Return the predictions for the tasks start … start + size − 1, with the last task repeated if there are fewer."""
     chosen = np.minimum(np.arange(start, start + size), problems.tasks - 1)
     data = [np.asarray(array)[chosen] for array in (problems.x, problems.y, problems.queries)]
     features: dict[type[Features], Any] = {}
@@ -85,7 +87,7 @@ def _answers_of_piece(
 
 
 def _traced(learner: Learner) -> Learner:
-    """The learner with its whole numbers as arrays: one compiled program serves every number of steps."""
+    """Return the learner with its integers as arrays, so that one compiled program is used for every number of steps."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, int) else leaf, learner)
 
 

@@ -1,4 +1,4 @@
-"""Copy heads: does the first layer bring the token before to the next one?"""
+"""Copy heads: whether the first layer copies the previous token to the next one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ._sensitivity import sensitivities
 
 @dataclass(frozen=True)
 class CopyAttention:
-    r"""Attention of the first layer to the token before.
+    r"""Attention of the first layer to the previous token.
 
     Attributes:
-        score: of the head that copies most, shapes (); 1 if it does nothing else.
-        heads: of every head, shapes (heads,).
+        score: score of the head with the highest one, shapes (); 1 if it attends to nothing else.
+        heads: score of every head, shapes (heads,).
         positions: the tokens t, counted from 1, shape (k,).
-        each: of every head at each of them, shapes (heads, k).
-        baseline: what attention to all visible tokens alike would score.
+        each: score of every head at each of them, shapes (heads, k).
+        baseline: the score of uniform attention to all visible tokens.
     """
 
     score: Measured
@@ -38,7 +38,9 @@ class CopyAttention:
     baseline: float
 
     def __str__(self) -> str:
-        lines = [f"attention to the token before, by head (1 copies, {self.baseline:.3g} sees all alike)"]
+        lines = [
+            f"attention to the previous token, by head (1: copying, {self.baseline:.3g}: uniform attention)"
+        ]
         lines += [
             f"  head {h + 1}: {value:.3g} [{low:.3g}, {high:.3g}]"
             for h, (value, low, high) in enumerate(zip(*self.heads, strict=True))
@@ -48,13 +50,13 @@ class CopyAttention:
 
 @dataclass(frozen=True)
 class CopySensitivity:
-    r"""What the stream after the first layer depends on: shares of the squared norm of its Jacobian.
+    r"""The dependence of the stream after the first layer on tokens: shares of the squared norm of its Jacobian.
 
     Attributes:
-        before: the share of the token before.
-        own: the share of the token itself.
-        rest: the share of all others; the three add up to 1.
-        baseline: 1/t, the share of each of t tokens that count alike.
+        before: the share of the previous token.
+        own: the share of the token at the same position.
+        rest: the share of all others; the sum of the three is 1.
+        baseline: 1/t, the share of each token if all t tokens have the same influence.
     """
 
     before: Measured
@@ -63,10 +65,10 @@ class CopySensitivity:
     baseline: float
 
     def __str__(self) -> str:
-        lines = [f"sensitivity after the first layer (all tokens alike: {self.baseline:.3g} each)"]
+        lines = [f"sensitivity after the first layer (uniform: {self.baseline:.3g} each)"]
         for name, (value, low, high) in (
-            ("token before", self.before),
-            ("token itself", self.own),
+            ("previous token", self.before),
+            ("same token", self.own),
             ("all others", self.rest),
         ):
             lines.append(f"  {name}: {value:.3g} [{low:.3g}, {high:.3g}]")
@@ -74,23 +76,23 @@ class CopySensitivity:
 
 
 def copy_attention(model: Any, problems: Problems, *, level: float = 0.95, seed: int = 0) -> CopyAttention:
-    r"""The mean weight $\alpha_{t, t-1}$ that softmax attention in the first layer gives the token before.
+    r"""Return the mean weight $\alpha_{t, t-1}$ of the previous token in softmax attention of the first layer.
 
-    For sequences the mean runs over the tokens $t = 2, \dots$ of the longest context that counts; for interleaved prompts over
-    the labels, whose token before is their input. The baseline is the mean of 1/(number of visible tokens), for causal
-    attention 1/t.
+    For sequences the mean runs over the tokens $t = 2, \dots$ of the longest context with positive weight; for interleaved
+    prompts over the labels, whose previous token is their input. The baseline is the mean of 1/(number of visible tokens),
+    for causal attention 1/t.
 
     Args:
         model: a `SequenceModel`, or a `PromptModel` of interleaved prompts, that begins with softmax attention.
         problems: the contexts.
-        level: of the intervals.
-        seed: of the resampling of tasks.
+        level: confidence level of the intervals.
+        seed: seed of the resampling of tasks.
 
     Raises:
-        TypeError: a model that begins with another layer (`copy_sensitivity` reads any), or holds an example in one token.
+        TypeError: a model that begins with another layer (`copy_sensitivity` accepts any), or with one token per example.
         ValueError: no example, or too few tasks for the level.
 
-    Source: vonoswald2024 (the first layer binds tokens).
+    Source: vonoswald2024 (the first layer combines tokens).
     """
     _check_bindable(model)
     check_reads(model, problems)
@@ -118,30 +120,30 @@ def copy_attention(model: Any, problems: Problems, *, level: float = 0.95, seed:
 def copy_sensitivity(
     model: Any, problems: Problems, n: int, *, level: float = 0.95, seed: int = 0
 ) -> CopySensitivity:
-    r"""Which tokens the stream $z_t$ after the first layer depends on: shares of the squared norm of its Jacobian.
+    r"""Return the shares of tokens in the squared norm of the Jacobian of the stream $z_t$ after the first layer.
 
     The share of token i is $E\|J_i\|_F^2 / \sum_j E\|J_j\|_F^2$ with $J_i = \partial z_t / \partial x_i$ and means over tasks.
-    It exists for every first layer: linear and softmax attention, mesa layers, MLPs.
+    The first layer may be any: linear and softmax attention, mesa layers, MLPs.
 
-    For sequences $t = n + 1$ is the last token; for interleaved prompts it is the last label, whose token before is its input.
+    For sequences $t = n + 1$ is the last token; for interleaved prompts the last label, whose previous token is its input.
 
     Args:
         model: a `SequenceModel`, or a `PromptModel` of interleaved prompts; or, for sequences, a function of contexts that
             gives the list of its streams.
         problems: the contexts.
         n: the number of examples, ≥ 1.
-        level: of the intervals.
-        seed: of the resampling of tasks.
+        level: confidence level of the intervals.
+        seed: seed of the resampling of tasks.
 
     Raises:
         TypeError: a model without layers, or one that holds an example in one token; sequences of symbols.
         ValueError: no example, more examples than there are, or too few tasks for the level.
 
-    Source: vonoswald2024 (the first layer binds tokens).
+    Source: vonoswald2024 (the first layer combines tokens).
     """
-    most = len(problems.weights) - 1
-    if not 1 <= n <= most:
-        raise ValueError(f"n: must lie in 1 … {most}, where there is a token before, got {n}")
+    largest = len(problems.weights) - 1
+    if not 1 <= n <= largest:
+        raise ValueError(f"n: must be in 1 … {largest}, where there is a previous token, got {n}")
     found = sensitivities(_after_first_layer(model, problems), problems, n) ** 2
     by_entry = found.sum(1)  # (tasks, tokens, entries)
     if problems.prompts:
@@ -150,7 +152,7 @@ def copy_sensitivity(
     else:
         own, before = by_entry[:, n].sum(-1), by_entry[:, n - 1].sum(-1)
         tokens = n + 1
-    rest = np.maximum(by_entry.sum((1, 2)) - before - own, 0)  # rounding aside
+    rest = np.maximum(by_entry.sum((1, 2)) - before - own, 0)  # not negative by rounding
     parts = np.stack([before, own, rest], -1)
     shares = bootstrapped(
         parts, lambda means: ratio(means, means.sum(-1, keepdims=True)), level=level, seed=seed
@@ -164,12 +166,12 @@ def _check_bindable(model: Any) -> None:
         raise TypeError(f"model: must be a SequenceModel or a PromptModel, got {type(model).__name__}")
     if model.embedding.layout == "stacked":
         raise TypeError(
-            "model: stacked prompts hold an input and its label in one token: there is nothing to copy"
+            "model: stacked prompts have an input and its label in one token: there is nothing to copy"
         )
 
 
 def _after_first_layer(model: Any, problems: Problems) -> Any:
-    """A function of contexts that gives the stream after the first layer at the token that copies."""
+    """Return a function of contexts that gives the stream after the first layer at the token that copies."""
     if isinstance(model, Layered):
         _check_bindable(model)
         check_reads(model, problems)
@@ -184,16 +186,16 @@ def _after_first_layer(model: Any, problems: Problems) -> Any:
 
 
 def _binding_positions(model: Layered, tokens: int) -> np.ndarray:
-    """The tokens, counted from 1, whose token before is asked for."""
+    """Return the tokens, counted from 1, whose attention to the previous token is measured."""
     step = 2 if model.embedding.layout == "interleaved" else 1
     positions = np.arange(2, tokens + 1, step)
     if not len(positions):
-        raise ValueError("problems: no context holds an example, so that no token has one before it")
+        raise ValueError("problems: no context has an example, so that no token has a previous one")
     return positions
 
 
 def _first_attention(layer: Layer, stream: Array) -> tuple[SoftmaxSelfAttention, Array]:
-    """The attention that a network begins with, and the stream that it reads."""
+    """Return the attention layer that a network begins with, and its input."""
     if isinstance(layer, SoftmaxSelfAttention):
         return layer, stream
     if isinstance(layer, Stack):
@@ -209,7 +211,7 @@ def _first_attention(layer: Layer, stream: Array) -> tuple[SoftmaxSelfAttention,
 
 @jax.jit
 def _weights_before(attention: SoftmaxSelfAttention, stream: Array) -> Array:
-    """α_{t, t−1} for t = 2 … n of every head: (tasks, n, width) → (tasks, heads, n − 1)."""
+    """Return α_{t, t−1} for t = 2 … n of every head: (tasks, n, width) → (tasks, heads, n − 1)."""
     queries, keys = (jnp.einsum("hkw,bnw->bhnk", w, stream) for w in (attention.w_q, attention.w_k))
     scores = jnp.einsum("bhtk,bhik->bhti", queries, keys) / np.sqrt(queries.shape[-1])
     tokens = stream.shape[-2]
@@ -223,7 +225,7 @@ def _weights_before(attention: SoftmaxSelfAttention, stream: Array) -> Array:
 
 
 def _visible(attention: SoftmaxSelfAttention, positions: np.ndarray, tokens: int) -> np.ndarray:
-    """How many tokens each of these sees."""
+    """Return the number of tokens that each of these attends to."""
     if attention.context == "causal":
         return positions
     return np.full(len(positions), tokens - (attention.context == "examples"))

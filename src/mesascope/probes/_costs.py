@@ -1,4 +1,4 @@
-"""What several sets of predictions cost: their losses, and their distances from one of them."""
+"""The losses of several sets of predictions, and their distances from a reference."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Costs(NamedTuple):
 
 
 def costs(found: np.ndarray, reference: np.ndarray, problems: Problems, level: float, seed: int) -> Costs:
-    """Pooled over the numbers of examples as the task weighs them, with intervals over tasks.
+    """Return losses and distances, pooled over the numbers of examples with their weights, with intervals over tasks.
 
     Args:
         found: predictions f_i, shape (r, batch, N + 1, m).
         reference: predictions f, shape (batch, N + 1, m).
         problems: the problems.
-        level: of the intervals.
-        seed: of the resampling of tasks.
+        level: confidence level of the intervals.
+        seed: seed of the resampling of tasks.
 
     Raises:
         ValueError: predictions of another shape than the targets, or too few tasks for the level.
@@ -34,8 +34,8 @@ def costs(found: np.ndarray, reference: np.ndarray, problems: Problems, level: f
     targets = np.asarray(problems.targets)
     if found.shape[1:] != targets.shape:
         raise ValueError(
-            f"predictions: must have shape {targets.shape} like the targets of the problems, got {found.shape[1:]}; take the "
-            "problems that they answer"
+            f"predictions: must have shape {targets.shape} like the targets of the problems, got {found.shape[1:]}; give the "
+            "problems of these predictions"
         )
     off = np.concatenate([squared(found - targets), squared(found - reference), squared(reference)[None]])
     cuts = [len(found), 2 * len(found)]

@@ -1,4 +1,4 @@
-"""The learners that models are held against, and what is fitted of each: from the simplest to the most flexible."""
+"""The learners with which models are compared, from the simplest to the most flexible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._problems import vocabulary
 
 
 def known_families() -> dict[str, Family | PreconditionedFamily]:
-    """The families of all known learners by their ids, the simplest first."""
+    """Return the families of all known learners by their ids, the simplest first."""
     ordered = sorted(known_kinds("learner").values(), key=lambda kind: kind.fitting.flexibility)
     return {kind.name: _family(kind) for kind in ordered}
 
@@ -23,7 +23,7 @@ def _family(kind: Any) -> Family | PreconditionedFamily:
 
 
 def fitting_families(process: Any) -> tuple[str, ...]:
-    """The ids of the learners that read what a process draws."""
+    """Return the ids of the learners that read the data of a process."""
     symbols = vocabulary(process) is not None
     return tuple(
         name for name, family in known_families().items() if symbols or not family.kind.fitting.symbols

@@ -1,4 +1,4 @@
-"""Hyperparameters of learners fitted to what a model answers: many starts of Levenberg and Marquardt, integers by trial."""
+"""Hyperparameters of learners fitted to predictions: Levenberg–Marquardt from many initial values, integers by trial."""
 
 from __future__ import annotations
 
@@ -18,42 +18,41 @@ from ._integer_search import best_integer
 from ._metrics import squared
 from ._problems import Problems
 
-_TRIAL_TASKS = 48  # enough to find the neighbourhood of the best hyperparameters, and integers
-_FOLLOWED = {
+_TRIAL_TASKS = 48  # enough to find integers, and good initial values of other hyperparameters
+_STARTS = {
     1: 4,
     2: 9,
-}  # starts of the grid, by the number of scalars: valleys of two bend, and have several ends
+}  # number of initial values that are optimized, by the number of scalars: with two there are several local minima
 _ITERATIONS = 40
-_LARGEST = 30.0  # of a coordinate
-MOST_MEDIANS = 10.0  # of the size of a task
-_CRAWLING, _SETTLED = 1e-2, 1e-13  # relative gains of an iteration below which a trial, and a fit, rests
+MAX_MEDIANS = 10.0  # the maximal size of a task, in medians
+_TRIAL_GAIN, _FIT_GAIN = 1e-2, 1e-13  # relative gains of an iteration below which a trial, and a fit, stops
 
 
 class Evidence(NamedTuple):
-    """Problems together with what the model answers to them, shape (batch, N + 1, m)."""
+    """Problems and the predictions of the model for them, shape (batch, N + 1, m)."""
 
     problems: Problems
     answers: np.ndarray
 
     def part(self, start: int, stop: int) -> Evidence:
-        """The tasks start … stop − 1."""
+        """Return the tasks start … stop − 1."""
         return Evidence(self.problems.part(start, stop), self.answers[start:stop])
 
     @property
     def weights(self) -> np.ndarray:
-        r"""$w_n \min(1, 10 m / \|f\|^2)$, shape (batch, N + 1): no task counts more than ten median ones.
+        r"""$w_n \min(1, 10 m / \|f\|^2)$, shape (batch, N + 1): no task counts more than ten medians.
 
-        $\|f\|^2$ is the weighted sum of squared answers in a task, $m$ its median over tasks. An algorithm that diverges on
-        rare tasks would else be fitted to the errors of those few, and judged by them.
+        $\|f\|^2$ is the weighted sum of squared predictions in a task, $m$ its median over tasks. Otherwise rare tasks on
+        which an algorithm diverges would dominate the fit and the distance.
         """
         sizes = squared(self.answers) @ self.problems.weights
-        most = MOST_MEDIANS * np.median(sizes)
-        share = np.divide(most, sizes, out=np.ones_like(sizes), where=sizes > most) if most > 0 else 1.0
+        limit = MAX_MEDIANS * np.median(sizes)
+        share = np.divide(limit, sizes, out=np.ones_like(sizes), where=sizes > limit) if limit > 0 else 1.0
         return np.outer(share * np.ones_like(sizes), self.problems.weights)
 
     @property
     def size(self) -> float:
-        """The weighted sum of |f|² over all tasks, or 1 if the model answers nothing but 0."""
+        """The weighted sum of |f|² over all tasks, or 1 if all predictions are 0."""
         total = float(np.sum(self.weights * squared(self.answers)))
         return total if total > 0 else 1.0
 
@@ -63,8 +62,8 @@ class Fitted(NamedTuple):
 
     Attributes:
         learner: the learner.
-        cost: the squared distance that is left, relative to the model's size.
-        determined: whether other hyperparameters would answer otherwise on these data.
+        cost: the remaining squared distance, relative to the size of the predictions.
+        determined: whether the data determine the hyperparameters.
     """
 
     learner: Learner
@@ -74,18 +73,18 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """Learners of one kind, by hyperparameters that are fitted.
+    """Learners of one kind with fitted hyperparameters.
 
     Attributes:
         kind: the class.
-        fitting: which hyperparameters, and how.
+        fitting: the hyperparameters, and how they are fitted.
     """
 
     kind: type[Learner]
     fitting: Fitting
 
     def build(self, coordinates: Any, integer: Any) -> Learner:
-        """The learner at the coordinates of its scalars."""
+        """Return the learner at the coordinates of its scalars."""
         how = self.fitting
         values = {s.name: s.value(coordinates[i]) for i, s in enumerate(how.scalars)}
         values |= dict(how.fixed)
@@ -94,7 +93,7 @@ class Family:
         return (how.make or self.kind)(**values)
 
     def fit(self, evidence: Sequence[Evidence]) -> Fitted:
-        """The least Σ over the evidence of the weighted |f − g|², relative to the size of f in each."""
+        """Return the minimum of the sum over the evidence of the weighted |f − g|², relative to the size of f in each."""
         trial = [e.part(0, min(_TRIAL_TASKS, e.problems.tasks)) for e in evidence]
         eigenvalue = _typical_eigenvalue(evidence[0].problems)
         features = [_features(self.kind, e) for e in trial]
@@ -103,14 +102,14 @@ class Family:
         def cost(integer: int) -> float:
             equations = _Equations(self, integer, trial, features)
             starts = _best_starts(equations, self._grid(eigenvalue))
-            ends[integer] = _settle(equations, starts, _CRAWLING)
+            ends[integer] = _minimize(equations, starts, _TRIAL_GAIN)
             return float(ends[integer].costs.min())
 
         best = best_integer(cost, self.fitting.largest)
         start = ends[best].coordinates[np.argmin(ends[best].costs)]
         many = [e.part(0, min(self.fitting.tasks, e.problems.tasks)) for e in evidence]
         equations = _Equations(self, best, many, [_features(self.kind, e) for e in many])
-        end = _settle(equations, start[None], _SETTLED)
+        end = _minimize(equations, start[None], _FIT_GAIN)
         learner = self.build(jnp.asarray(end.coordinates[0]), best)
         return Fitted(learner, float(end.costs[0]))
 
@@ -128,7 +127,7 @@ class _End(NamedTuple):
 
 
 class _Equations:
-    """Cost, gradient and Gauss–Newton matrix at many coordinates at once, summed over the evidence."""
+    """Cost, gradient and Gauss–Newton matrix at many coordinates, summed over the evidence."""
 
     def __init__(self, family: Family, integer: int, evidence: Sequence[Evidence], features: Sequence[Any]):
         self._family, self._integer = family, integer
@@ -138,7 +137,7 @@ class _Equations:
         ]
 
     def __call__(self, coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        integer = jnp.asarray(self._integer)  # traced: one compiled program serves every number of steps
+        integer = jnp.asarray(self._integer)  # traced: one compiled program is used for every number of steps
         parts = [
             _normal_equations(self._family, integer, jnp.asarray(coordinates), *data) for data in self._data
         ]
@@ -154,27 +153,29 @@ def _normal_equations(
         return weights * (family.build(at, integer).respond(features) - answers)
 
     def one(at: Any) -> Any:
-        left = residual(at)
+        residuals = residual(at)
         columns = (
-            jax.jacfwd(residual)(at).reshape(left.size, len(at)) if len(at) else left.reshape(-1, 1)[:, :0]
+            jax.jacfwd(residual)(at).reshape(residuals.size, len(at))
+            if len(at)
+            else residuals.reshape(-1, 1)[:, :0]
         )
-        slope = jnp.real(columns.conj().T @ left.reshape(-1))
-        return jnp.sum(jnp.abs(left) ** 2), slope, jnp.real(columns.conj().T @ columns)
+        slope = jnp.real(columns.conj().T @ residuals.reshape(-1))
+        return jnp.sum(jnp.abs(residuals) ** 2), slope, jnp.real(columns.conj().T @ columns)
 
     return jax.vmap(one)(coordinates)
 
 
 def _best_starts(equations: _Equations, grid: np.ndarray) -> np.ndarray:
-    """The best of a grid, always as many, so that nothing is compiled anew."""
+    """Return the best points of a grid, always the same number, to avoid recompilation."""
     if len(grid) == 1:
         return grid
-    count = _FOLLOWED[grid.shape[1]]
+    count = _STARTS[grid.shape[1]]
     costs = [equations(grid[i : i + count])[0] for i in range(0, len(grid), count)]
     return grid[np.argsort(np.concatenate(costs))[:count]]
 
 
-def _settle(equations: _Equations, coordinates: np.ndarray, gain: float) -> _End:
-    """Levenberg and Marquardt from every start at once, until an iteration brings none of them the relative gain."""
+def _minimize(equations: _Equations, coordinates: np.ndarray, gain: float) -> _End:
+    """Return the results of Levenberg–Marquardt from all initial values, which stops if no relative gain exceeds `gain`."""
     costs, slopes, matrices = equations(coordinates)
     if coordinates.shape[1] == 0:
         return _End(coordinates, costs)
@@ -183,7 +184,7 @@ def _settle(equations: _Equations, coordinates: np.ndarray, gain: float) -> _End
         step = _steps(slopes, matrices, damping)
         tried = coordinates - np.clip(
             step, -2, 2
-        )  # coordinates are logarithms: no more than a factor of e² at once
+        )  # coordinates are logarithms: at most a factor of e² per step
         new_costs, new_slopes, new_matrices = equations(tried)
         better = new_costs < costs
         gained = new_costs < (1 - gain) * costs
@@ -198,7 +199,7 @@ def _settle(equations: _Equations, coordinates: np.ndarray, gain: float) -> _End
 
 
 def _steps(slopes: np.ndarray, matrices: np.ndarray, damping: np.ndarray) -> np.ndarray:
-    """(M + damping diag M)^{-1} slope; 0 where that is not defined."""
+    """Return (M + damping diag M)^{-1} slope, or 0 where that is undefined."""
     diagonal = np.einsum("gii->gi", matrices)
     diagonal = np.maximum(diagonal, 1e-12 * diagonal.max(-1, keepdims=True)) + 1e-200
     damped = matrices + np.einsum("g,gi,ij->gij", damping, diagonal, np.eye(slopes.shape[1]))
@@ -214,5 +215,5 @@ def _features(kind: type[Learner], evidence: Evidence) -> Any:
 
 
 def _typical_eigenvalue(problems: Problems) -> float:
-    """The mean eigenvalue of the Gram matrix of one example: E‖x‖²/p."""
+    """Return the mean eigenvalue of the Gram matrix of one example, E‖x‖²/p."""
     return max(float(jnp.mean(jnp.abs(problems.queries) ** 2)), 1e-300)

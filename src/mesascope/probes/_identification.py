@@ -1,4 +1,4 @@
-"""What `identify` found, and how it is shown."""
+"""The result of `identify`, and its text."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Verdict = Literal["identified", "ambiguous", "none"]
 
 
 class Ranked(NamedTuple):
-    """A learner beside the model.
+    """A learner compared with the model.
 
     Attributes:
         learner: its id.
-        hyperparameters: as fitted: numbers, and nested lists for matrices.
-        distance: relative distance E‖f − g‖²/E‖f‖² on the data of the process, on tasks that it was not fitted to, none
-            of which counts more than ten median ones.
-        interval: of the distance.
-        contains: ids of learners that, as fitted, are this one.
-        algorithm: the learner itself.
+        hyperparameters: the fitted hyperparameters: numbers, and nested lists for matrices.
+        distance: relative distance E‖f − g‖²/E‖f‖² on the data of the process, on tasks to which it was not fitted, none
+            of which counts more than ten medians.
+        interval: confidence interval of the distance.
+        contains: ids of learners that are equivalent to this one with the fitted hyperparameters.
+        algorithm: the learner.
     """
 
     learner: str
@@ -36,16 +36,16 @@ class Ranked(NamedTuple):
 
 
 class Separation(NamedTuple):
-    """Data on which the model was asked because candidates could not be told apart before.
+    """Additional data on which the model was evaluated to distinguish candidates.
 
     Attributes:
         setting: how the data differ from those of the process.
         examples: the number of examples.
-        candidates: who could not be told apart.
-        difference: relative squared difference of the two of them that are closest there.
-        distances: of every candidate from the model there, with all fitted anew to all data; empty if the model's
-            predictions are not finite there.
-        decided: whether the candidates fit all data together, so that it counts.
+        candidates: the candidates that could not be distinguished.
+        difference: relative squared difference of the two candidates that are closest on these data.
+        distances: distance of every candidate from the model on these data, after all were fitted again to all data; empty
+            if the model's predictions are not finite.
+        decided: whether a candidate fits all data together; if not, these data are not used.
     """
 
     setting: str
@@ -58,16 +58,16 @@ class Separation(NamedTuple):
 
 @dataclass(frozen=True)
 class Identification:
-    """The algorithm that a model runs in context.
+    """The learning algorithm of a model in context.
 
     Attributes:
-        verdict: "identified": one learner is within tolerance, and all others are further away; "ambiguous": several that
-            could not be told apart; "none": no learner is within tolerance.
-        candidates: the ids that the verdict speaks of: one, several or none.
-        ranking: all learners: the candidates, then the others, each nearest first.
-        separated_by: where the model was asked to tell candidates apart.
-        reasons: the verdict in sentences.
-        reading: what the weights themselves say, for linear attention; None for other models.
+        verdict: "identified": one learner is within tolerance, and all others are farther away; "ambiguous": several
+            learners could not be distinguished; "none": no learner is within tolerance.
+        candidates: the ids of the learners of the verdict: one, several or none.
+        ranking: all learners: the candidates, then the others, each sorted by distance.
+        separated_by: the additional data on which the model was evaluated to distinguish candidates.
+        reasons: the reasons of the verdict, in sentences.
+        reading: the interpretation of the weights, for linear attention; None for other models.
     """
 
     verdict: Verdict
@@ -78,7 +78,7 @@ class Identification:
     reading: Reading | None
 
     def entry(self, learner: str) -> Ranked:
-        """The place of a learner in the ranking, by its id.
+        """Return the entry of a learner in the ranking, by its id.
 
         Raises:
             KeyError: it is not in the ranking.
@@ -102,7 +102,7 @@ class Identification:
 
 
 def plain_hyperparameters(learner: Learner) -> dict[str, Any]:
-    """Numbers and nested lists, without those that are left out."""
+    """Return hyperparameters as numbers and nested lists, without those that are None."""
     return {k: np.asarray(v).tolist() for k, v in learner.hyperparameters.items() if v is not None}
 
 

@@ -1,4 +1,4 @@
-"""How a model and the learners fitted to it compare: after each number of examples, and pairwise."""
+"""Comparisons of a model and the learners fitted to it: after each number of examples, and pairwise."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ._metrics import squared
 from ._problems import Problems, draw_problems
 
 MODEL = "model"
-_FURTHEST = 4.0  # the largest relative difference there is; also of predictions that are not finite
-# What resembles each other stands together: predictions without inputs, kernels, steps of descent, solvers, Bayes.
+_MAX_DIFFERENCE = 4.0  # the largest possible relative difference, also for predictions that are not finite
+# Similar learners are adjacent: predictions without inputs, kernels, steps of descent, solvers, Bayes.
 _BY_FAMILY = (
     "zero",
     "last-token",
@@ -47,17 +47,17 @@ _BY_FAMILY = (
 
 
 class Curves(NamedTuple):
-    r"""How a model and the learners fitted to it compare, on tasks that they were not fitted to.
+    r"""Comparisons of a model and the learners fitted to it, on tasks to which they were not fitted.
 
-    In distances and differences tasks count as they do when `identify` judges; in errors all count alike.
+    In distances and differences tasks have the same weights as in `identify`; in errors all tasks have equal weights.
 
     Attributes:
         lengths: the numbers of examples n, shape (k,).
         errors: squared errors $E\|\hat y - y\|^2$ after n examples, of "model" and of every learner; shapes (k,).
         distances: relative distances $E\|f - g\|^2/E\|f\|^2$ of every learner from the model; shapes (k,).
-        names: "model", then the learners, those that resemble each other side by side.
-        differences: $E\|g - h\|^2 / \tfrac12(E\|g\|^2 + E\|h\|^2)$, in 0 … 4, of all of `names`, pooled over the numbers of
-            examples; shape (names, names).
+        names: "model", then the learners, with similar ones adjacent.
+        differences: $E\|g - h\|^2 / \tfrac12(E\|g\|^2 + E\|h\|^2)$, in 0 … 4, of all pairs of `names`, pooled over the
+            numbers of examples; shape (names, names).
     """
 
     lengths: np.ndarray
@@ -77,34 +77,37 @@ def identification_curves(
     seed: int = 0,
     level: float = 0.95,
 ) -> Curves:
-    """Ask a model again, and compare its answers with those of the learners that `identify` has fitted to it.
+    """Return comparisons of the predictions of a model with those of the learners that `identify` fitted to it.
 
     Args:
         model: the model.
-        process: what draws the data.
-        task: which context lengths count.
-        found: what `identify` found.
-        tasks: as `identify` was given them, and so the seed: the tasks are then those that it judged by.
-        seed: of the tasks and of the bootstrap.
-        level: of the intervals.
+        process: the process of the data.
+        task: the weights of context lengths.
+        found: the result of `identify`.
+        tasks: number of tasks; with the values of `tasks` and `seed` in `identify`, its test tasks are used.
+        seed: seed of the tasks and of the bootstrap.
+        level: confidence level of the intervals.
 
     Raises:
         TypeError, ValueError: as `identify`.
     """
-    drawn = draw_problems(process, task, tasks, named_key(seed, "identify", "tasks"))
-    problems = drawn.part(drawn.tasks // 2, drawn.tasks)
+    problems = draw_problems(process, task, tasks, named_key(seed, "identify", "tasks"))
+    problems = problems.part(problems.tasks // 2, problems.tasks)
     order = {name: place for place, name in enumerate(_BY_FAMILY)}
     entries = sorted(found.ranking, key=lambda entry: order.get(entry.learner, len(order)))
-    asked = answers(model, problems)
-    weights = Evidence(problems, asked).weights[:, problems.lengths]
-    answered = answers_of([entry.algorithm for entry in entries], problems)
-    learners = {entry.learner: answer for entry, answer in zip(entries, answered, strict=True)}
-    given = {MODEL: asked, **learners}
+    of_model = answers(model, problems)
+    weights = Evidence(problems, of_model).weights[:, problems.lengths]
+    of_learners = answers_of([entry.algorithm for entry in entries], problems)
+    learners = {entry.learner: answer for entry, answer in zip(entries, of_learners, strict=True)}
+    given = {MODEL: of_model, **learners}
     with np.errstate(over="ignore", invalid="ignore"):
         return Curves(
             problems.lengths,
             {name: _error(one, problems, level, seed) for name, one in given.items()},
-            {name: _distance(asked, one, problems, weights, level, seed) for name, one in learners.items()},
+            {
+                name: _distance(of_model, one, problems, weights, level, seed)
+                for name, one in learners.items()
+            },
             tuple(given),
             _differences(list(given.values()), problems, weights),
         )
@@ -127,7 +130,7 @@ def _distance(
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
-    """What is not finite becomes a number so large that it counts as infinitely far: 0 · ∞ must not arise."""
+    """Return values with 1e300 for those that are not finite, which avoids 0 · ∞."""
     return np.where(np.isfinite(values), values, 1e300)
 
 
@@ -136,6 +139,6 @@ def _differences(predictions: list[np.ndarray], problems: Problems, weights: np.
         return float(np.sum(squared(values)[:, problems.lengths] * weights))
 
     sizes = np.array([size(one) for one in predictions])
-    apart = np.array([[size(one - other) for other in predictions] for one in predictions])
-    relative = ratio(apart, (sizes[:, None] + sizes) / 2)
-    return np.where(np.isfinite(relative), np.minimum(relative, _FURTHEST), _FURTHEST)
+    differences = np.array([[size(one - other) for other in predictions] for one in predictions])
+    relative = ratio(differences, (sizes[:, None] + sizes) / 2)
+    return np.where(np.isfinite(relative), np.minimum(relative, _MAX_DIFFERENCE), _MAX_DIFFERENCE)

@@ -1,4 +1,4 @@
-"""Which algorithm a model runs in context: learners fitted to it, compared with it, and told apart."""
+"""The identification of the learning algorithm of a model in context, by learners that are fitted to it."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ def identify(
     search: bool = True,
     progress: Callable[[IdentifyProgress], None] | None = None,
 ) -> Identification:
-    r"""Name the algorithm that a model runs in context, with its hyperparameters, or say that it cannot be told.
+    r"""Identify the learning algorithm of a model in context, with its hyperparameters, if possible.
 
     The hyperparameters of every learner are fitted to the model's predictions $f$ on one half of the tasks; on the other
     half its predictions $g$ are at the relative distance $E\|f - g\|^2 / E\|f\|^2$ from them, with a bootstrap interval.
-    Tasks whose $\|f\|^2$ is more than ten times the median count ten medians: algorithms that diverge on rare tasks would
-    else be fitted to the errors of those few.
+    Tasks whose $\|f\|^2$ is more than ten times the median count as ten medians; otherwise rare tasks on which an algorithm
+    diverges would dominate the fit.
 
-    - A learner is told apart from the nearest one if it is, with confidence, more than twice as far from the model.
-    - Learners that could not be told apart are the same algorithm if, as fitted, they answer alike in some forty
-      settings of data: inputs of other scales and conditions, with noise, sequences with one-hot and full-one initial
-      tokens, and inputs without the law of the process; symbols, some of them or all replaced at random. The simplest
-      gives the name.
-    - A preconditioner is no rival of one step of descent if it is a multiple of the identity to 1 %, or not told apart
-      from it; one with entries that the data say nothing about is not the same as any other learner.
-    - If more than one is left, the model is asked in the setting where they differ most, and all that are left are fitted
-      anew to all its answers: an algorithm explains all of them by one set of hyperparameters. If none does, the model
-      runs no such algorithm there, and what it does on its own data stays ambiguous.
-    - A name holds for the data that were asked about. How far the model is from the named learner beyond them, on inputs of
-      twice the size and on badly conditioned ones, is told among the reasons.
+    - A learner is distinguished from the nearest one if it is, with confidence, more than twice as far from the model.
+    - Learners that are not distinguished are equivalent if, with the fitted hyperparameters, they predict the same in some
+      forty settings of data: inputs of other scales and conditions, with noise, sequences with one-hot and full-one initial
+      tokens, and inputs independent of the process; symbols of which some or all are replaced at random. The result is the
+      simplest of equivalent learners.
+    - A preconditioner is excluded in favour of one step of descent if it is a multiple of the identity to 1 %, or not
+      distinguished from it; one with entries that the data do not determine is not equivalent to any other learner.
+    - If more than one remains, the model is evaluated in the setting where they differ most, and all that remain are fitted
+      again to all its predictions: an algorithm must explain all of them with one set of hyperparameters. If none does, the
+      model uses no such algorithm there, and the result on the data of the process remains ambiguous.
+    - The result is valid for the data of the process. The distance of the model from the identified learner on other data,
+      with inputs of twice the size or badly conditioned inputs, is given in the reasons.
 
     Args:
-        model: a model of ours, or what `as_callable` takes: a function of contexts (batch, t, d) → (batch, d), or of
-            prompts (x (batch, n + 1, d), y (batch, n)) → (batch,), or of symbols (batch, t) → probabilities (batch, states).
-        process: what draws sequences of tokens or symbols, or prompts. Symbols are one-hot vectors for learners.
-        task: `NextToken` or `FewShot`: says which context lengths count, and how much.
-        tasks: how many are drawn, for each setting of data; at least 4/(1 − level) and 40.
-        seed: of the tasks and of the bootstrap.
-        tolerance: the distance up to which a learner counts as what the model does.
-        level: of the intervals, and of every comparison.
+        model: a model of mesascope, or anything that `as_callable` takes: a function of contexts (batch, t, d) → (batch, d),
+            of prompts (x (batch, n + 1, d), y (batch, n)) → (batch,), or of symbols (batch, t) → probabilities (batch, states).
+        process: the process of sequences of tokens or symbols, or prompts. Symbols are one-hot vectors for learners.
+        task: `NextToken` or `FewShot`: the weights of context lengths.
+        tasks: number of tasks for each setting of data; at least 4/(1 − level) and 40.
+        seed: seed of the tasks and of the bootstrap.
+        tolerance: the largest distance at which a learner can be identified with the model.
+        level: confidence level of the intervals, and of every comparison.
         learners: ids of the learners to compare with; by default all that read such data.
-        search: whether the model may be asked on other data.
+        search: whether the model may be evaluated on other data.
         progress: called before every step.
 
     Returns:
-        Verdict, ranking, what separated candidates, reasons; `print` shows a table.
+        Verdict, ranking, additional data, reasons; `print` shows a table.
 
     Raises:
         TypeError: a model that cannot be called, a task that does not fit the process.
@@ -104,10 +104,10 @@ def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
     for name in learners:
         if name not in known:
             near = get_close_matches(str(name), known, n=1, cutoff=0.5)
-            mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise ValueError(f"learners: no learner {name!r}; {mend}")
+            fix = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise ValueError(f"learners: no learner {name!r}; {fix}")
         if name not in fitting:
             raise ValueError(
-                f"learners: {name!r} reads symbols, and {type(process).__name__} draws none; leave it out"
+                f"learners: {name!r} reads symbols, and {type(process).__name__} draws none; remove it"
             )
     return [name for name in known if name in learners]

@@ -1,4 +1,4 @@
-"""Independent work on all cores: most of it is compilation, which one core does at a time."""
+"""Independent work on all cores; most of it is compilation, which uses one core per program."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Result = TypeVar("Result")
 
 
 def in_parallel(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """The results in the order of the items, each as soon as it and all before it are there.
+    """Yield the results in the order of the items, each as soon as it and all previous ones are finished.
 
-    What one raises is raised here; what has not begun by then is not begun.
+    An error of one item is raised here, and items that have not started are cancelled.
     """
-    wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
+    x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
 
-    def alone(item: Item) -> Result:
-        with jax.enable_x64(wide):  # a mode entered by `with` does not reach other threads
+    def in_same_mode(item: Item) -> Result:
+        with jax.enable_x64(x64):  # a mode that was set by `with` does not apply to other threads
             return work(item)
 
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
-        yield from pool.map(alone, items)
+        yield from pool.map(in_same_mode, items)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""One inquiry into a model: what it was asked, what was fitted to its answers, and what is left."""
+"""The procedure of `identify`: evaluate the model, fit learners to its predictions, compare and distinguish them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from ._preconditioner_shape import preconditioner_shape
 from ._problems import draw_problems, length_weights, of_sample, sampled
 from ._reasons import reasons_of
 from ._separation import Differences, Place
-from ._settings import settings_beyond, telling_setting
+from ._settings import informative_setting, settings_beyond
 
-_ROUNDS = 3  # of asking the model elsewhere
-# Relative squared differences up to which learners are the same as fitted: a share of the best distance, since fits are no
-# more exact than what they leave; at least rounding, and at most what is no difference to speak of.
-_ALIKE, _LEAST_ALIKE, _MOST_ALIKE = 0.25, 1e-9, 1e-4
+_ROUNDS = 3  # evaluations of the model on other data
+# Relative squared differences up to which fitted learners are equivalent: a fraction of the smallest distance, which limits
+# the accuracy of fits, between a minimum for rounding and a maximum.
+_SAME, _MIN_SAME, _MAX_SAME = 0.25, 1e-9, 1e-4
 
 
 class IdentifyProgress(NamedTuple):
-    """What `identify` tells while it runs.
+    """The progress of `identify`.
 
     Attributes:
-        stage: what comes next, in a few words.
-        done: steps done.
-        total: steps known of; a search adds some.
+        stage: the next step, in a few words.
+        done: number of finished steps.
+        total: number of known steps; a search adds steps.
     """
 
     stage: str
@@ -45,7 +45,7 @@ class IdentifyProgress(NamedTuple):
 
 
 class Inquiry:
-    """One identification: what was asked, what was fitted, what is left."""
+    """One identification of a model."""
 
     def __init__(
         self,
@@ -56,91 +56,91 @@ class Inquiry:
         seed: int,
         level: float,
         tolerance: float,
-        tell: Callable[[IdentifyProgress], None],
+        progress: Callable[[IdentifyProgress], None],
     ):
         self._model, self._process, self._task, self._tasks = model, process, task, tasks
-        self._seed, self._level, self._tolerance, self._tell = seed, level, tolerance, tell
+        self._seed, self._level, self._tolerance, self._progress = seed, level, tolerance, progress
 
     def run(self, names: Sequence[str], search: bool) -> Identification:
-        """Ask, fit the learners of these ids, compare; ask elsewhere if that tells the rest apart, and name."""
+        """Evaluate the model, fit the learners of these ids, compare and distinguish them; return the result."""
         self._steps = len(names) + 2
-        self._say("ask the model", 0)
+        self._report("ask the model", 0)
         problems = draw_problems(self._process, self._task, self._tasks, self._key("tasks"))
-        asked = [Evidence(problems, answers(self._model, problems))]
-        fitting, fitted = self._fits(names, asked), dict[str, Fitted]()
+        evidence = [Evidence(problems, answers(self._model, problems))]
+        fitting, fitted = self._fits(names, evidence), dict[str, Fitted]()
         for done, name in enumerate(names, start=1):
-            self._say(f"fit {name}", done)
+            self._report(f"fit {name}", done)
             fitted[name] = next(fitting)
-        self._say("compare", len(names) + 1)
-        found = self._told_apart(asked, fitted, search)
+        self._report("compare", len(names) + 1)
+        found = self._distinguish(evidence, fitted, search)
         groups = found.groups
         if _is_plain_step(found.fitted) and GradientDescent.name in groups:
             groups[GradientDescent.name].append(PreconditionedGradientDescent.name)
-        ranking = self._ranking(found.fitted, self._judge(found.fitted, found.asked[:1]), groups)
+        ranking = self._ranking(found.fitted, self._judge(found.fitted, found.evidence[:1]), groups)
         verdict = self._verdict(groups, ranking)
         reasons = reasons_of(verdict, groups, ranking, found.separated, self._tolerance, search)
         if verdict == "identified" and search:
-            self._say("ask beyond its data")
+            self._report("ask beyond its data")
             reasons += self._beyond(ranking[0].algorithm)
-        reading = read_weights(self._model, self._judging(found.asked)[0])
+        reading = read_weights(self._model, self._judging(found.evidence)[0])
         return Identification(verdict, tuple(groups), ranking, tuple(found.separated), reasons, reading)
 
-    def _told_apart(self, asked: list[Evidence], fitted: dict[str, Fitted], search: bool) -> _Found:
-        """Who is left of the fitted learners, after asking the model where they differ for as long as that helps."""
-        judgement = self._judge(fitted, asked)
-        left, separated = self._left(fitted, judgement), list[Separation]()
+    def _distinguish(self, evidence: list[Evidence], fitted: dict[str, Fitted], search: bool) -> _Found:
+        """Return the remaining learners, after evaluations of the model where they differ, as long as these help."""
+        judgement = self._judge(fitted, evidence)
+        remaining, separated = self._remaining(fitted, judgement), list[Separation]()
         while True:
-            groups, place = self._groups(left, fitted, judgement, [s.setting for s in separated])
+            groups, place = self._groups(remaining, fitted, judgement, [s.setting for s in separated])
             if not search or place is None or len(separated) == _ROUNDS:
                 break
-            self._say(f"ask elsewhere: {place.setting.describe()}")
-            more = self._asked_at(place.setting, place.examples, str(len(separated)))
+            self._report(f"ask elsewhere: {place.setting.describe()}")
+            more = self._evidence_at(place.setting, place.examples, str(len(separated)))
             if more is None:
-                separated.append(Separation(*_told(place, groups), {}, False))
+                separated.append(Separation(*_described(place, groups), {}, False))
                 break
-            outcome = self._fitted_anew(left, [*asked, more])
+            outcome = self._refit(remaining, [*evidence, more])
             separated.append(self._separation(place, groups, outcome))
             if not separated[-1].decided:
                 break
-            asked, fitted, judgement = outcome.asked, fitted | outcome.fitted, outcome.judgement
-            left = self._left(outcome.fitted, judgement)
-        return _Found(asked, fitted, groups, separated)
+            evidence, fitted, judgement = outcome.evidence, fitted | outcome.fitted, outcome.judgement
+            remaining = self._remaining(outcome.fitted, judgement)
+        return _Found(evidence, fitted, groups, separated)
 
-    def _say(self, stage: str, done: int | None = None) -> None:
-        """Tell what comes next, one step more than known of unless it says which."""
+    def _report(self, stage: str, done: int | None = None) -> None:
+        """Report the next step; a step is added to the total unless `done` is given."""
         if done is None:
             done, self._steps = self._steps, self._steps + 1
-        self._tell(IdentifyProgress(stage, done, self._steps))
+        self._progress(IdentifyProgress(stage, done, self._steps))
 
     def _key(self, *names: str) -> Any:
         return named_key(self._seed, "identify", *names)
 
-    def _fits(self, names: Sequence[str], asked: Sequence[Evidence]) -> Iterator[Fitted]:
-        """The learners of these ids fitted to the first half of the tasks."""
-        evidence, families = self._fitting(asked), known_families()
-        return in_parallel(lambda name: families[name].fit(evidence), names)
+    def _fits(self, names: Sequence[str], evidence: Sequence[Evidence]) -> Iterator[Fitted]:
+        """Return the learners of these ids, fitted to the first half of the tasks."""
+        training, families = self._fitting(evidence), known_families()
+        return in_parallel(lambda name: families[name].fit(training), names)
 
-    def _fitting(self, asked: Sequence[Evidence]) -> list[Evidence]:
-        return [e.part(0, e.problems.tasks // 2) for e in asked]
+    def _fitting(self, evidence: Sequence[Evidence]) -> list[Evidence]:
+        return [e.part(0, e.problems.tasks // 2) for e in evidence]
 
-    def _judging(self, asked: Sequence[Evidence]) -> list[Evidence]:
-        return [e.part(e.problems.tasks // 2, e.problems.tasks) for e in asked]
+    def _judging(self, evidence: Sequence[Evidence]) -> list[Evidence]:
+        return [e.part(e.problems.tasks // 2, e.problems.tasks) for e in evidence]
 
-    def _judge(self, fitted: dict[str, Fitted], asked: Sequence[Evidence]) -> Judgement:
+    def _judge(self, fitted: dict[str, Fitted], evidence: Sequence[Evidence]) -> Judgement:
         learners = [f.learner for f in fitted.values()]
-        return judge(learners, self._judging(asked), self._level, self._seed)
+        return judge(learners, self._judging(evidence), self._level, self._seed)
 
-    def _left(self, fitted: dict[str, Fitted], judgement: Judgement) -> list[str]:
-        """Who may be within tolerance and is not told apart from the nearest."""
-        no_rival = PreconditionedGradientDescent.name if self._only_refines(fitted, judgement) else None
-        rival = np.array([name != no_rival for name in fitted])
-        best = int(np.argmin(np.where(rival, judgement.distance, np.inf)))
+    def _remaining(self, fitted: dict[str, Fitted], judgement: Judgement) -> list[str]:
+        """Return the learners that may be within tolerance and are not distinguished from the nearest."""
+        excluded = PreconditionedGradientDescent.name if self._only_refines(fitted, judgement) else None
+        compared = np.array([name != excluded for name in fitted])
+        best = int(np.argmin(np.where(compared, judgement.distance, np.inf)))
         low, _ = judgement.interval(self._level)
-        out = judgement.further(best, self._level) | (low > self._tolerance) | ~rival
+        out = judgement.further(best, self._level) | (low > self._tolerance) | ~compared
         return [name for name, is_out in zip(fitted, out, strict=True) if not is_out]
 
     def _only_refines(self, fitted: dict[str, Fitted], judgement: Judgement) -> bool:
-        """Whether a preconditioner, of which the data determine all, adds too little to a step of descent to be a rival."""
+        """Return whether a fully determined preconditioner is excluded in favour of one step of descent."""
         names = list(fitted)
         pair = (GradientDescent.name, PreconditionedGradientDescent.name)
         if not set(pair) <= set(names) or not fitted[pair[1]].determined:
@@ -148,32 +148,36 @@ class Inquiry:
         plain, flexible = (names.index(name) for name in pair)
         learner = fitted[pair[0]].learner
         assert isinstance(learner, GradientDescent)
-        told_apart = judgement.further(flexible, self._level)[plain]
-        return bool(learner.steps == 1) and (_is_plain_step(fitted) or not told_apart)
+        distinguished = judgement.further(flexible, self._level)[plain]
+        return bool(learner.steps == 1) and (_is_plain_step(fitted) or not distinguished)
 
     def _groups(
-        self, left: Sequence[str], fitted: dict[str, Fitted], judgement: Judgement, asked_at: Sequence[str]
+        self,
+        remaining: Sequence[str],
+        fitted: dict[str, Fitted],
+        judgement: Judgement,
+        asked_at: Sequence[str],
     ) -> tuple[dict[str, list[str]], Place | None]:
-        """Those left by the simplest that each is the same as, and where the groups differ most."""
-        if len(left) < 2:
-            return {name: [] for name in left}, None
-        ordered = [name for name in known_families() if name in left]
+        """Return groups of equivalent learners by the simplest of each, and where the groups differ most."""
+        if len(remaining) < 2:
+            return {name: [] for name in remaining}, None
+        ordered = [name for name in known_families() if name in remaining]
         learners = [fitted[name].learner for name in ordered]
         differences = Differences(learners, self._process, self._task, self._key("differences"))
-        alike = float(np.clip(_ALIKE * judgement.distance.min(), _LEAST_ALIKE, _MOST_ALIKE))
+        tolerance = float(np.clip(_SAME * judgement.distance.min(), _MIN_SAME, _MAX_SAME))
         determined = [fitted[name].determined for name in ordered]
-        groups = _same(differences, determined, alike)
-        named = {ordered[i]: [ordered[j] for j in same] for i, same in groups.items()}
+        groups = _same(differences, determined, tolerance)
+        by_name = {ordered[i]: [ordered[j] for j in same] for i, same in groups.items()}
         if len(groups) < 2:
-            return named, None
-        place = differences.best_place(list(groups), alike, asked_at)
+            return by_name, None
+        place = differences.best_place(list(groups), tolerance, asked_at)
         if place is None and not asked_at and not all(determined[i] for i in groups):
             last = int(np.flatnonzero(length_weights(self._task))[-1])
-            place = Place(telling_setting(self._process), last, 0.0)
-        return named, place
+            place = Place(informative_setting(self._process), last, 0.0)
+        return by_name, place
 
-    def _asked_at(self, setting: Any, examples: int, name: str) -> Evidence | None:
-        """What the model answers in another setting; None if it raises an exception there, or answers no finite numbers."""
+    def _evidence_at(self, setting: Any, examples: int, name: str) -> Evidence | None:
+        """Return the predictions in another setting; None if the model raises an error or they are not finite."""
         source = setting.source(self._process)
         sample = sampled(source, self._key("elsewhere", name), task_length(self._task), self._tasks)
         sample = setting.changed(sample, self._key("change", name))
@@ -182,19 +186,19 @@ class Inquiry:
         problems = of_sample(self._process, sample, weights)
         try:
             return Evidence(problems, answers(self._model, problems))
-        except Exception:  # whatever a model says to data that it is not made for
+        except Exception:  # a model may raise any error on data for which it is not made
             return None
 
-    def _fitted_anew(self, left: Sequence[str], asked: list[Evidence]) -> _Outcome:
-        fitted = dict(zip(left, self._fits(left, asked), strict=True))
-        return _Outcome(asked, fitted, self._judge(fitted, asked), self._judge(fitted, asked[-1:]))
+    def _refit(self, names: Sequence[str], evidence: list[Evidence]) -> _Outcome:
+        fitted = dict(zip(names, self._fits(names, evidence), strict=True))
+        return _Outcome(evidence, fitted, self._judge(fitted, evidence), self._judge(fitted, evidence[-1:]))
 
     def _beyond(self, learner: Learner) -> tuple[str, ...]:
-        """How far the named learner, as fitted, is from the model beyond its data."""
+        """Return the distance of the identified learner from the model on other data, in sentences."""
         last = int(np.flatnonzero(length_weights(self._task))[-1])
         lines = []
         for setting in settings_beyond(self._process):
-            more = self._asked_at(setting, last, setting.describe())
+            more = self._evidence_at(setting, last, setting.describe())
             where = f"beyond its data, on {setting.describe()}, after {last} examples,"
             if more is None:
                 lines.append(f"{where} the model does not answer")
@@ -210,7 +214,7 @@ class Inquiry:
         distances = dict(zip(outcome.fitted, map(float, outcome.there.distance), strict=True))
         low, _ = outcome.judgement.interval(self._level)
         decided = bool(low.min() <= self._tolerance)
-        return Separation(*_told(place, groups), distances, decided)
+        return Separation(*_described(place, groups), distances, decided)
 
     def _ranking(
         self, fitted: dict[str, Fitted], judgement: Judgement, groups: dict[str, list[str]]
@@ -236,9 +240,9 @@ class Inquiry:
 
 
 def _same(differences: Differences, determined: Sequence[bool], tolerance: float) -> dict[int, list[int]]:
-    """Each candidate beside the first that it coincides with; the simplest stand first.
+    """Return every candidate in the group of the first with which it coincides; the candidates are sorted by simplicity.
 
-    What the data do not determine may be anything: that it looks the same as fitted says nothing.
+    Candidates that the data do not determine are in groups of their own, since equality of the fits is accidental.
     """
     groups: dict[int, list[int]] = {}
     for place, is_determined in enumerate(determined):
@@ -252,25 +256,25 @@ def _same(differences: Differences, determined: Sequence[bool], tolerance: float
 
 
 class _Found(NamedTuple):
-    """All evidence, the fits to it, those left by the simplest that each is the same as, and where they were told apart."""
+    """All evidence, the fits to it, groups of equivalent learners by the simplest, and the additional data."""
 
-    asked: list[Evidence]
+    evidence: list[Evidence]
     fitted: dict[str, Fitted]
     groups: dict[str, list[str]]
     separated: list[Separation]
 
 
 class _Outcome(NamedTuple):
-    """What asking the model elsewhere brought: all evidence, new fits, and distances on all of it and on the new."""
+    """The result of an additional evaluation: all evidence, new fits, and distances on all of it and on the new."""
 
-    asked: list[Evidence]
+    evidence: list[Evidence]
     fitted: dict[str, Fitted]
     judgement: Judgement
     there: Judgement
 
 
 def _is_plain_step(fitted: dict[str, Fitted]) -> bool:
-    """Whether the fitted preconditioner is, to one percent, the fitted step size: then it is no rival of it."""
+    """Return whether the fitted preconditioner is, to one percent, a multiple of the identity with the fitted step size."""
     flexible, plain = (fitted.get(k.name) for k in (PreconditionedGradientDescent, GradientDescent))
     if flexible is None or plain is None or not flexible.determined:
         return False
@@ -281,6 +285,6 @@ def _is_plain_step(fitted: dict[str, Fitted]) -> bool:
     return bool(same and plain.learner.steps == 1)
 
 
-def _told(place: Place, groups: dict[str, list[str]]) -> tuple[str, int, tuple[str, ...], float]:
-    """Where candidates were asked apart, and how far they are there."""
+def _described(place: Place, groups: dict[str, list[str]]) -> tuple[str, int, tuple[str, ...], float]:
+    """Return the place of an additional evaluation, the candidates, and their difference."""
     return place.setting.describe(), place.examples, tuple(groups), place.difference

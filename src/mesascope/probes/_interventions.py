@@ -1,4 +1,4 @@
-"""Interventions: a layer is replaced by what it is taken for, and the model is run again."""
+"""Interventions: a layer of a model is replaced by another layer, and the model is evaluated again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GradientStep(NamedTuple):
     Attributes:
         layer: the step as a layer.
         step_size: $\eta$.
-        explained: the share $1 - E\|u - \eta u_1\|^2 / E\|u\|^2$ of what the layer changes in the read-out.
+        explained: the explained share $1 - E\|u - \eta u_1\|^2 / E\|u\|^2$ of the layer's change of the read-out.
     """
 
     layer: Layer
@@ -41,12 +41,12 @@ class GradientStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Intervention:
-    r"""A model with other layers in the place of one, beside the model untouched, without it, and with its output shuffled.
+    r"""A model with a layer replaced, compared with the unchanged model, without the layer, and with its output shuffled.
 
     Attributes:
-        names: "untouched", the names of the replacements, "removed" and "shuffled"; r of them.
+        names: "untouched", the names of the replacements, "removed" and "shuffled"; r names.
         loss: $\frac12 E\|\hat y - y\|^2$, pooled over the numbers of examples, shapes (r,).
-        distance: of the predictions from those of the untouched model, $E\|f - g\|^2/E\|f\|^2$, shapes (r,).
+        distance: distance of the predictions from those of the unchanged model, $E\|f - g\|^2/E\|f\|^2$, shapes (r,).
     """
 
     names: tuple[str, ...]
@@ -62,18 +62,18 @@ class Intervention:
 
 
 def replace_layer(model: Model, which: Which, by: Layer) -> Model:
-    """The same model with another layer in the place of one, or of a range.
+    """Return the same model with one layer, or a range of layers, replaced.
 
-    Layers are counted as by `layer_streams`, residual connections belonging to them: what stands in maps the stream on the
-    way in to the stream on the way out. The network becomes a `Stack`, its loops one layer each.
+    Layers are counted as in `layer_streams` and include residual connections: the replacement maps the stream before the
+    layer to the stream after it. The network becomes a `Stack` with one layer for every loop.
 
     Args:
-        model: a `SequenceModel` or `PromptModel`; it is left as it is.
+        model: a `SequenceModel` or `PromptModel`, which is not changed.
         which: ℓ in 1 … L, or (first, last).
         by: any layer with fitting widths.
 
     Raises:
-        TypeError: a model that has no layers, something that is no layer or the number of none.
+        TypeError: a model without layers, something that is not a layer, or not the number of a layer.
         ValueError: an unknown layer, widths that do not fit, a layer that sees later tokens in a sequence model.
     """
     layers, first, last = _located(model, which)
@@ -81,21 +81,21 @@ def replace_layer(model: Model, which: Which, by: Layer) -> Model:
 
 
 def closest_gradient_step(model: Model, which: Which, problems: Problems) -> GradientStep:
-    r"""The step of gradient descent that is closest to a layer, by what both change in the read-out of the query.
+    r"""Return the step of gradient descent that is closest to a layer in its change of the read-out of the query.
 
-    Where the layer changes it by $u$, and a step of size 1 by $u_1$, it has $\eta = \mathrm{Re}\, E\langle u_1, u \rangle /
-    E\|u_1\|^2$, weighted as the task weighs the numbers of examples. The step is that of vonoswald2023 on stacked prompts,
-    and that of zheng2024 on paired tokens. Entries of the stream that are not read out may differ: whether that matters to
-    later layers is what `intervene` says.
+    If the layer changes it by $u$, and a step of size 1 by $u_1$, the step size is $\eta = \mathrm{Re}\, E\langle u_1, u
+    \rangle / E\|u_1\|^2$, with the weights of the task. The step is that of vonoswald2023 on stacked prompts, and that of
+    zheng2024 on paired tokens. Entries of the stream that are not read out may differ; `intervene` measures whether that
+    matters to later layers.
 
     Args:
         model: a model that embeds with `StackedPrompt` or `PairedTokens`.
         which: the layer ℓ in 1 … L, or (first, last).
-        problems: what it is fitted to: others than those of the intervention.
+        problems: the problems for the fit, independent of those of the intervention.
 
     Raises:
-        TypeError: a model that has no layers, or another embedding.
-        ValueError: an unknown layer; streams on which the step does nothing.
+        TypeError: a model without layers, or with another embedding.
+        ValueError: an unknown layer; streams that the step does not change.
     """
     layers, first, last = _located(model, which)
     unit = gradient_step_layer(model.embedding, layers[first - 1], 1.0)
@@ -105,28 +105,27 @@ def closest_gradient_step(model: Model, which: Which, problems: Problems) -> Gra
     own, one = after - before, stepped - before
     size = float((squared(one) @ problems.weights).mean())
     if size == 0:
-        raise ValueError(
-            "problems: a step of gradient descent changes nothing that is read out behind this layer"
-        )
+        raise ValueError("problems: a step of gradient descent does not change the read-out after this layer")
     step_size = float((inner(one, own) @ problems.weights).mean()) / size
-    left, whole = ((squared(change) @ problems.weights).mean() for change in (own - step_size * one, own))
+    residual, total = ((squared(change) @ problems.weights).mean() for change in (own - step_size * one, own))
     step = gradient_step_layer(model.embedding, layers[first - 1], step_size)
-    return GradientStep(step, step_size, 1 - float(ratio(left, whole)))
+    return GradientStep(step, step_size, 1 - float(ratio(residual, total)))
 
 
 def linear_surrogate(model: Model, which: Which, problems: Problems, *, seed: int = 0) -> Affine:
-    r"""The affine map of tokens that is closest to a layer: ridge regression from the stream before it to that behind it.
+    r"""Return the affine map of tokens that is closest to a layer: ridge regression from the stream before to that after it.
 
-    It is fitted to all tokens of the longest context that counts, on three quarters of the tasks; the rest chooses the penalty.
+    It is fitted to all tokens of the longest context with positive weight, on three quarters of the tasks; the others select
+    the penalty.
 
     Args:
         model: a `SequenceModel` or `PromptModel`.
         which: the layer ℓ in 1 … L, or (first, last).
-        problems: what it is fitted to: others than those of the intervention.
-        seed: of the choice of tasks.
+        problems: the problems for the fit, independent of those of the intervention.
+        seed: seed of the split of tasks.
 
     Raises:
-        TypeError: a model that has no layers.
+        TypeError: a model without layers.
         ValueError: an unknown layer.
     """
     _, first, last = _located(model, which)
@@ -148,35 +147,37 @@ def intervene(
     level: float = 0.95,
     seed: int = 0,
 ) -> Intervention:
-    """Run a model with other layers in the place of one, and say what that costs.
+    """Return the loss of a model with a layer replaced, and the change of its predictions.
 
-    Two references show how much the layer matters: it is removed, and what it adds to the stream is given to another task.
+    Two references show how much the layer matters: the model without it, and with its output added to another task.
 
     Args:
         model: a `SequenceModel` or `PromptModel`.
         which: the layer ℓ in 1 … L, or (first, last).
         replacements: layers by name, such as `{"one step": closest_gradient_step(…).layer}`; see `replace_layer`.
-        problems: others than those the replacements were fitted to.
-        level: of the intervals.
-        seed: of the resampling of tasks.
+        problems: the problems, independent of those of the fits.
+        level: confidence level of the intervals.
+        seed: seed of the resampling of tasks.
 
     Raises:
-        TypeError: a model that has no layers, or something that is no layer.
-        ValueError: an unknown layer, one whose two widths differ, widths that do not fit, the name of a reference for a
-            replacement, or too few tasks for the level.
+        TypeError: a model without layers, or something that is not a layer.
+        ValueError: an unknown layer, a layer whose two widths differ, widths that do not fit, a replacement with the name of
+            a reference, or too few tasks for the level.
     """
     layers, first, last = _located(model, which)
     check_level(level, problems.tasks)
     chosen = layers[first - 1] if first == last else Stack(layers[first - 1 : last])
     if chosen.width != chosen.output_width:
         raise ValueError(
-            f"which: layers {first} to {last} map width {chosen.width} to {chosen.output_width}, so that the model cannot do "
-            "without them"
+            f"which: layers {first} to {last} map width {chosen.width} to {chosen.output_width}, so that they cannot be "
+            "removed"
         )
     references: dict[str, Layer] = {"removed": Nothing(chosen.width), "shuffled": FromAnotherTask(chosen)}
     taken = {"untouched", *references} & set(replacements)
     if taken:
-        raise ValueError(f"replacements: {', '.join(sorted(taken))} names a reference; choose another name")
+        raise ValueError(
+            f"replacements: {', '.join(sorted(taken))} is the name of a reference; choose another name"
+        )
     others = {**replacements, **references}
     models = [model, *(replace_layer(model, which, layer) for layer in others.values())]
     found = np.stack([_answers(one, problems) for one in models])
@@ -184,7 +185,7 @@ def intervene(
 
 
 def _located(model: Any, which: Which) -> tuple[tuple[Layer, ...], int, int]:
-    """The layers of a model, and the first and last that are meant."""
+    """Return the layers of a model, and the first and last selected layer."""
     if not isinstance(model, Layered):
         raise TypeError(
             f"model: {type(model).__name__} has no layers to replace; take a SequenceModel or a PromptModel"

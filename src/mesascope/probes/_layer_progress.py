@@ -1,4 +1,4 @@
-"""How far every layer has come along a family of learners: layers beside numbers of steps."""
+"""Comparison of every layer with the learners of a family, by their numbers of steps."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ._ridge import ridge_maps, split_tasks
 from ._step_family import StepFamily, family_answers
 from ._table import layer_names, table
 
-_FURTHEST = 1e100  # a squared distance that is as good as infinite, and of which a mean can be taken
-_FAR = 0.5  # the distance from which on the nearest learner explains less than half of what is read
+_MAX_DISTANCE = 1e100  # replaces infinite squared distances, so that means are finite
+_FAR = 0.5  # the distance above which the nearest learner explains less than half of the predictions
 _COLUMNS = 12  # of a printed table; of more steps only every second, third … is shown
-# Distances and similarities that differ by less are equal but for rounding: fewer steps come first.
+# Distances and similarities that differ by less are equal up to rounding; then fewer steps are preferred.
 _TIED = 1e-12
 
 
 class Match(NamedTuple):
-    r"""The number of steps that each layer is most like.
+    r"""The number of steps of the learner closest to each layer.
 
     Attributes:
-        steps: after $\ell = 0, \dots, L$ layers, shapes (L + 1,).
-        slope: of the line through them by least squares: steps per layer, shapes ().
+        steps: the number after $\ell = 0, \dots, L$ layers, shapes (L + 1,).
+        slope: slope of the least-squares line through them: steps per layer, shapes ().
     """
 
     steps: Measured
@@ -37,12 +37,12 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerProgress:
-    r"""What is read off every layer, beside the learners of a family.
+    r"""Comparison of the predictions of every layer with the learners of a family.
 
     Attributes:
         family: the learners, K of them.
-        distance: of every layer from every learner, shapes (L + 1, K).
-        similarity: of their errors: the mean over tasks of the cosine of the vectors of all errors, shapes (L + 1, K).
+        distance: distance of every layer from every learner, shapes (L + 1, K).
+        similarity: similarity of errors: the mean over tasks of the cosine of the vectors of all errors, shapes (L + 1, K).
         nearest: the steps of the nearest learner, for every layer.
         most_similar: the steps of the learner with the most similar errors.
     """
@@ -63,7 +63,7 @@ class LayerProgress:
             rows.append([name, *cells, f"{best:g} [{low:g}, {high:g}]{far}"])
         slope, low, high = (float(end) for end in self.nearest.slope)
         shown = table(["after", *(str(k) for k in steps[columns]), "nearest"], rows)
-        far = "; far: no learner of the family explains half of what is read there" * (" far" in shown)
+        far = "; far: no learner of the family explains half of the predictions there" * (" far" in shown)
         return (
             f"distance from {self.family.name}, by its number of steps\n{shown}\n"
             f"steps per layer: {slope:.3g} [{low:.3g}, {high:.3g}]{far}"
@@ -75,19 +75,19 @@ def layer_progress(
 ) -> LayerProgress:
     r"""Compare the logit lens of every layer with every learner of a family.
 
-    The distance of layer $\ell$ from learner $k$ is $E\|f_\ell - g_k\|^2 / E\|f_L\|^2$, all in units of the model's answer.
+    The distance of layer $\ell$ from learner $k$ is $E\|f_\ell - g_k\|^2 / E\|f_L\|^2$, relative to the model's prediction.
 
     Args:
         predictions: f, shape (L + 1, batch, N + 1, m): `LogitLens.predictions`.
         family: learners g by their number of steps.
         problems: the problems.
-        level: of the intervals.
-        seed: of the resampling of tasks.
+        level: confidence level of the intervals.
+        seed: seed of the resampling of tasks.
 
     Raises:
         ValueError: predictions of another shape, no layer, or too few tasks for the level.
 
-    Source: vonoswald2023, ahn2023 (one step a layer); fu2024 (the best matching step, by similarity of errors).
+    Source: vonoswald2023, ahn2023 (one step per layer); fu2024 (the best matching step, by similarity of errors).
     """
     read = np.asarray(predictions)
     if read.ndim != 4 or read.shape[1:] != problems.targets.shape or len(read) < 2:
@@ -106,17 +106,17 @@ def layer_progress(
 def probed_progress(
     streams: LayerStreams, family: StepFamily, problems: Problems, *, level: float = 0.95, seed: int = 0
 ) -> LayerProgress:
-    r"""Compare what linear probes read off every layer, one fitted to each learner of a family, with that learner.
+    r"""Compare the linear probes of every layer, one fitted to each learner of a family, with that learner.
 
     The distance of layer $\ell$ from learner $k$ is $1 - R^2$ of the probe $\hat g$ of $g_k$, $E\|\hat g - g_k\|^2 / E\|g_k -
-    Eg_k\|^2$, on held-out tasks; fitted and judged as by `linear_probe`.
+    Eg_k\|^2$, on held-out tasks; fitted and scored as in `linear_probe`.
 
     Args:
-        streams: of a model: `layer_streams(model, problems)`.
-        family: learners g by their number of steps; none that says the same for all tasks, such as 0 steps.
+        streams: streams of a model: `layer_streams(model, problems)`.
+        family: learners g by their number of steps, without those whose predictions are the same for all tasks, as for 0 steps.
         problems: the same problems.
-        level: of the intervals.
-        seed: of the split and the resampling of tasks.
+        level: confidence level of the intervals.
+        seed: seed of the split and the resampling of tasks.
 
     Raises:
         ValueError: streams of other problems, no layer, a learner that does not depend on the task, or too few tasks.
@@ -127,41 +127,41 @@ def probed_progress(
     check_level(level, len(split.held_out))
     weights = problems.weights[lengths]
     targets = family_answers(family, problems)[:, :, lengths]
-    judged = targets[:, split.held_out]
-    spread = squared(judged - judged.mean(1, keepdims=True)) @ weights
+    scored = targets[:, split.held_out]
+    spread = squared(scored - scored.mean(1, keepdims=True)) @ weights
     _refuse_constants(spread, family)
     errors = _Errors(np.asarray(problems.targets)[split.held_out][:, lengths], weights)
     columns = []
     for stream in streams.streams:
         features = counted_stream(stream, problems)
         read = ridge_maps(features, targets, weights, split)(features[split.held_out])
-        columns.append([errors.columns(*one) for one in zip(read, judged, spread, strict=True)])
+        columns.append([errors.columns(*one) for one in zip(read, scored, spread, strict=True)])
     return _progress(columns, family, level, seed)
 
 
 class _Errors(NamedTuple):
-    """What errors are measured from: targets (tasks, n, m) and weights (n,)."""
+    """The targets (tasks, n, m) and weights (n,) of errors."""
 
     targets: np.ndarray
     weights: np.ndarray
 
     def columns(self, one: np.ndarray, other: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """For every task the squared distance, the size that it is relative to, and the cosine of errors: (tasks, 3)."""
+        """Return for every task the squared distance, its reference size, and the cosine of errors: (tasks, 3)."""
         first, second = one - self.targets, other - self.targets
-        # learners may diverge after more steps than they were fitted at
+        # learners may diverge after more steps than in the fit
         with np.errstate(over="ignore", invalid="ignore"):
             sizes = np.sqrt((squared(first) @ self.weights) * (squared(second) @ self.weights))
             cosine = ratio(inner(first, second) @ self.weights, sizes)
             off = squared(one - other) @ self.weights
-        off = np.minimum(np.nan_to_num(off, nan=_FURTHEST, posinf=_FURTHEST), _FURTHEST)
+        off = np.minimum(np.nan_to_num(off, nan=_MAX_DISTANCE, posinf=_MAX_DISTANCE), _MAX_DISTANCE)
         return np.stack([off, size, np.where(np.isfinite(cosine), cosine, 0.0)], -1)
 
 
 def _progress(
     columns: Sequence[Sequence[np.ndarray]], family: StepFamily, level: float, seed: int
 ) -> LayerProgress:
-    whole = np.stack([np.stack(row, 1) for row in columns], 1)  # (tasks, layers, K, 3)
-    shape = whole.shape[1:3]
+    values = np.stack([np.stack(row, 1) for row in columns], 1)  # (tasks, layers, K, 3)
+    shape = values.shape[1:3]
     cells, layers = int(np.prod(shape)), shape[0]
 
     def statistic(means: np.ndarray) -> np.ndarray:
@@ -173,7 +173,7 @@ def _progress(
         slopes = [_slope(steps)[..., None] for steps in matches]
         return np.concatenate([*flat, *matches, *slopes], -1)
 
-    found = bootstrapped(whole.reshape(len(whole), -1), statistic, level=level, seed=seed)
+    found = bootstrapped(values.reshape(len(values), -1), statistic, level=level, seed=seed)
     cuts = np.cumsum([cells, cells, layers, layers, 1])
     parts = [Measured(*(np.split(end, cuts)[i] for end in found)) for i in range(6)]
     distance, similarity = (Measured(*(end.reshape(shape) for end in part)) for part in parts[:2])
@@ -182,12 +182,12 @@ def _progress(
 
 
 def _best_steps(score: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """The fewest steps with the best score up to rounding: (…, layers, K) → (…, layers)."""
+    """Return the smallest number of steps with the best score up to rounding: (…, layers, K) → (…, layers)."""
     return steps[np.argmax(score >= score.max(-1, keepdims=True) - _TIED, -1)].astype(float)
 
 
 def _slope(steps: np.ndarray) -> np.ndarray:
-    """Steps per layer by least squares: (…, layers) → (…)."""
+    """Return steps per layer by least squares: (…, layers) → (…)."""
     centred = np.arange(steps.shape[-1]) - (steps.shape[-1] - 1) / 2
     return steps @ centred / (centred @ centred)
 
@@ -196,6 +196,6 @@ def _refuse_constants(spread: np.ndarray, family: StepFamily) -> None:
     constant = family.steps[~spread.any(-1)]
     if len(constant):
         raise ValueError(
-            f"family: after {constant[0]} steps {family.name} answers the same for all tasks, so that a probe has nothing "
-            "to read; leave these steps out"
+            f"family: after {constant[0]} steps {family.name} predicts the same for all tasks, so that there is nothing "
+            "to probe; remove these steps"
         )

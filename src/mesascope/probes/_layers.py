@@ -23,7 +23,7 @@ from mesascope.models import (
     Stack,
 )
 
-from ._answers import MOST, context_arrays
+from ._answers import MAX_SIZE, context_arrays
 from ._problems import Problems
 
 Layered = SequenceModel | PromptModel
@@ -31,13 +31,13 @@ Layered = SequenceModel | PromptModel
 
 @dataclass(frozen=True)
 class LayerStreams:
-    r"""What a model carries where it answers: the stream at the query after $\ell = 0, \dots, L$ layers.
+    r"""The stream of a model at the query after $\ell = 0, \dots, L$ layers.
 
     Attributes:
         streams: one array for every $\ell$, shape (batch, N + 1, width of the layer), 0 where the weight is 0; the first
             is the stream after the embedding.
-        lengths: the numbers of examples n that count.
-        readout: the read-out, streams (batch, k, width) → predictions (batch, k, m); None if there is none.
+        lengths: the numbers of examples n with positive weight.
+        readout: the read-out, streams (batch, k, width) → predictions (batch, k, m), or None.
     """
 
     streams: tuple[np.ndarray, ...]
@@ -57,62 +57,62 @@ class LayerStreams:
         return len(self.streams) - 1
 
     def read(self, layer: int) -> np.ndarray:
-        """The read-out of the stream after a layer, shape (batch, N + 1, m); 0 where the weight is 0.
+        """Return the read-out of the stream after a layer, shape (batch, N + 1, m); 0 where the weight is 0.
 
         Args:
             layer: ℓ in 0 … L.
 
         Raises:
             TypeError: there is no read-out.
-            ValueError: an unknown layer, or a read-out that cannot read it or gives what is no array (batch, k, m).
+            ValueError: an unknown layer, or a read-out that does not accept the stream or does not give (batch, k, m).
         """
         if self.readout is None:
             raise TypeError("readout: these streams have none; give one to layer_streams(…, readout=…)")
         if not 0 <= layer <= self.layers:
-            raise ValueError(f"layer: must lie in 0 … {self.layers}, got {layer}")
-        whole = self.streams[layer]
-        stream = whole[:, self.lengths]
+            raise ValueError(f"layer: must be in 0 … {self.layers}, got {layer}")
+        full = self.streams[layer]
+        stream = full[:, self.lengths]
         try:
-            seen = np.asarray(self.readout(stream))
+            predictions = np.asarray(self.readout(stream))
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"readout: cannot read the stream after layer {layer}, of shape {stream.shape}: {error}"
             ) from error
-        if seen.ndim != 3 or seen.shape[:2] != stream.shape[:2]:
+        if predictions.ndim != 3 or predictions.shape[:2] != stream.shape[:2]:
             raise ValueError(
                 f"readout: must map streams {stream.shape} to predictions ({len(stream)}, {len(self.lengths)}, m), "
-                f"gave {seen.shape}"
+                f"gave {predictions.shape}"
             )
-        read = np.zeros((*whole.shape[:2], seen.shape[-1]), seen.dtype)
-        read[:, self.lengths] = seen
+        read = np.zeros((*full.shape[:2], predictions.shape[-1]), predictions.dtype)
+        read[:, self.lengths] = predictions
         return read
 
 
 def layer_streams(
     model: Any, problems: Problems, *, readout: Callable[[Any], Any] | None = None
 ) -> LayerStreams:
-    """The stream at the query after the embedding and after every layer, for every number of examples that counts.
+    """Return the stream at the query after the embedding and every layer, for all numbers of examples with positive weight.
 
     A block of a `Stack`, a layer of a `LinearAttentionStack` with its residual connection, and a loop of `Looped` are one
-    layer each; any other network is a single one.
+    layer each; any other network is a single layer.
 
     Args:
         model: a `SequenceModel` or `PromptModel`; or a function that gives the list of the streams at the query: contexts
             (batch, t, d), of prompts x (batch, n + 1, d) and y (batch, n), → arrays (batch, width), first after the
             embedding, then after every layer.
         problems: the problems.
-        readout: streams (batch, k, width) → predictions (batch, k, m); the model's own if left out. What reads symbols
-            gives probabilities.
+        readout: streams (batch, k, width) → predictions (batch, k, m); by default that of the model.
+            For symbols it gives probabilities.
 
     Raises:
-        TypeError: a model that has no layers or reads other data, or a function that gives no list.
-        ValueError: streams of another shape, that are not finite, or of another number for another number of examples.
+        TypeError: a model without layers or for other data, or a function that does not return a list.
+        ValueError: streams have another shape, are not finite, or their number depends on the number of examples.
     """
     if isinstance(model, Layered):
-        found, own = _streams_of_ours(model, problems), _own_readout(model, problems.symbols)
+        found, own = _streams_of_model(model, problems), _own_readout(model, problems.symbols)
     elif isinstance(model, LinearAttentionModel) or not callable(model):
         raise TypeError(
-            f"model: {type(model).__name__} has no layers to look at; take a SequenceModel, a PromptModel or a function "
+            f"model: {type(model).__name__} has no layers to inspect; take a SequenceModel, a PromptModel or a function "
             "of contexts that gives the list of its streams"
         )
     else:
@@ -123,7 +123,7 @@ def layer_streams(
 
 
 def unrolled(network: Layer) -> Stack:
-    """The same network as a stack of maps from stream to stream, one for every layer."""
+    """Return the same network as a stack of maps of streams, one for every layer."""
     if isinstance(network, LinearAttentionStack):
         return Stack(Residual(layer) for layer in network.layers)
     if isinstance(network, Looped):
@@ -132,12 +132,12 @@ def unrolled(network: Layer) -> Stack:
 
 
 def token_streams(model: Layered, problems: Problems, n: int) -> tuple[Array, ...]:
-    """The streams of all tokens, with n examples and the query, after the embedding and after every layer.
+    """Return the streams of all tokens, for n examples and the query, after the embedding and after every layer.
 
     Each has shape (batch, tokens, width).
 
     Raises:
-        TypeError: a model that reads other data.
+        TypeError: a model for other data.
     """
     check_reads(model, problems)
     return _token_streams(model, context_arrays(problems, n))
@@ -150,10 +150,10 @@ def _token_streams(model: Layered, arrays: tuple[Any, ...]) -> tuple[Array, ...]
 
 
 def check_reads(model: Layered, problems: Problems) -> None:
-    """Refuse problems of another kind than the model reads.
+    """Refuse problems that the model does not read.
 
     Raises:
-        TypeError: sequences for a model of prompts, or the other way round.
+        TypeError: sequences for a model of prompts, or prompts for a model of sequences.
     """
     if isinstance(model, PromptModel) != problems.prompts:
         kind = "prompts" if problems.prompts else "sequences"
@@ -174,7 +174,7 @@ def _read(readout: Readout, stream: Any, symbols: bool) -> Array:
     return jax.nn.softmax(read) if symbols else read
 
 
-def _streams_of_ours(model: Layered, problems: Problems) -> list[np.ndarray]:
+def _streams_of_model(model: Layered, problems: Problems) -> list[np.ndarray]:
     if model.embedding.layout == "stacked" or not model.network.causal:
         return _one_by_one(
             lambda n: [np.asarray(z[:, -1]) for z in token_streams(model, problems, n)], problems
@@ -198,7 +198,7 @@ def _streams_of_function(function: Callable[..., Any], problems: Problems) -> li
 
 
 def _one_by_one(at: Callable[[int], list[np.ndarray]], problems: Problems) -> list[np.ndarray]:
-    """The streams at the query for one number of examples after the other."""
+    """Return the streams at the query, computed separately for every number of examples."""
     by_length = {int(n): at(int(n)) for n in problems.lengths}
     first = next(iter(by_length.values()))
     for n, streams in by_length.items():
@@ -206,27 +206,27 @@ def _one_by_one(at: Callable[[int], list[np.ndarray]], problems: Problems) -> li
             raise ValueError(
                 f"model: gives {len(first)} streams after some examples, {len(streams)} after {n}"
             )
-        for layer, (stream, like) in enumerate(zip(streams, first, strict=True)):
-            if stream.ndim != 2 or stream.shape != like.shape or len(stream) != problems.tasks:
+        for layer, (stream, expected) in enumerate(zip(streams, first, strict=True)):
+            if stream.ndim != 2 or stream.shape != expected.shape or len(stream) != problems.tasks:
                 raise ValueError(
                     f"model: the stream after layer {layer} must have shape ({problems.tasks}, width), the same for all "
                     f"numbers of examples, got {stream.shape} after {n}"
                 )
-    whole = []
-    for layer, like in enumerate(first):
-        stream = np.zeros((problems.tasks, len(problems.weights), like.shape[-1]), like.dtype)
+    joined = []
+    for layer, one in enumerate(first):
+        stream = np.zeros((problems.tasks, len(problems.weights), one.shape[-1]), one.dtype)
         for n, streams in by_length.items():
             stream[:, n] = streams[layer]
-        whole.append(_checked(stream, len(problems.weights)))
-    return whole
+        joined.append(_checked(stream, len(problems.weights)))
+    return joined
 
 
 def _checked(stream: np.ndarray, lengths: int) -> np.ndarray:
     if stream.ndim != 3 or stream.shape[1] != lengths:
         raise ValueError(f"model: expected streams of {lengths} queries, got shape {stream.shape}")
     if not np.isfinite(stream).all():
-        raise ValueError("model: its streams are infinite or nan; mend the model, or take data it can read")
-    if stream.size and np.abs(stream).max() > MOST:
+        raise ValueError("model: its streams are infinite or nan; fix the model, or take other data")
+    if stream.size and np.abs(stream).max() > MAX_SIZE:
         raise ValueError(
             f"model: its streams reach {np.abs(stream).max():.3g}, and squares of such numbers leave the range of floating "
             "point; measure in other units"
@@ -235,14 +235,14 @@ def _checked(stream: np.ndarray, lengths: int) -> np.ndarray:
 
 
 def counted_stream(stream: np.ndarray, problems: Problems) -> np.ndarray:
-    """The stream at the numbers of examples that count, (batch, k, width).
+    """Return the stream at the numbers of examples with positive weight, (batch, k, width).
 
     Raises:
-        ValueError: it is not that of the problems.
+        ValueError: the stream does not have the shape of the problems.
     """
     if stream.shape[:2] != (problems.tasks, len(problems.weights)):
         raise ValueError(
             f"streams: have shape {stream.shape}, the problems {problems.tasks} tasks of up to "
-            f"{len(problems.weights) - 1} examples; take the problems that the streams were made of"
+            f"{len(problems.weights) - 1} examples; give the problems of the streams"
         )
     return stream[:, problems.lengths]

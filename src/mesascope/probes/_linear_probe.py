@@ -1,4 +1,4 @@
-"""Linear probes: what an affine map can read off the stream after every layer, on tasks that it was not fitted to."""
+"""Linear probes: affine maps fitted to the stream after every layer, scored on other tasks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _CONTROLS = 4  # draws of the control task: their mean score is compared
 
 @dataclass(frozen=True)
 class LinearProbe:
-    r"""How well a target can be read off the stream after $\ell = 0, \dots, L$ layers, with intervals over held-out tasks.
+    r"""The scores of linear probes of the stream after $\ell = 0, \dots, L$ layers, with intervals over held-out tasks.
 
     Attributes:
         r_squared: $1 - E\|\hat y - y\|^2 / E\|y - Ey\|^2$, pooled over the numbers of examples, shapes (L + 1,); the mean
             $Ey$ is that over tasks after the same number of examples.
         control: the same for the control task.
         selectivity: their difference.
-        lengths: the numbers of examples that count, shape (k,).
-        each: $R^2$ after each of them, shapes (L + 1, k); nan where the target is the same for all tasks.
+        lengths: the numbers of examples with positive weight, shape (k,).
+        each: $R^2$ after each of them, shapes (L + 1, k); nan if the target is the same for all tasks.
         maps: the fitted affine map of every layer, in one group.
-        held_out: the tasks that the scores are taken from.
+        held_out: the tasks of the scores.
     """
 
     r_squared: Measured
@@ -60,27 +60,26 @@ def linear_probe(
 ) -> LinearProbe:
     r"""Fit $\hat y = A z + b$ to the stream $z$ after every layer, and score it on other tasks.
 
-    One map serves all numbers of examples. It is fitted by ridge regression on half of the tasks, with entries brought to
-    mean 0 and variance 1 there; a quarter chooses the penalty; the last quarter gives the score. Complex streams are read by
-    complex maps.
+    One map is used for all numbers of examples. It is fitted by ridge regression on half of the tasks, with entries
+    standardized to mean 0 and variance 1; a quarter selects the penalty; the last quarter gives the score. Maps of complex
+    streams are complex.
 
-    The control task says what the map could have read off anything: its targets are those of another task, drawn anew, of the
-    same shape and variance. Where things come again in many tasks, such as symbols, give their `identities`: the control is
-    then a fixed random function of them, which a map that memorizes can fit. Selectivity is the score less that of the
-    control.
+    The control task measures how well maps can be fitted to unrelated targets: its targets are those of another random task.
+    If things such as symbols recur in many tasks, give their `identities`: the control is then a fixed random function of
+    them, which a map can memorize. Selectivity is the score minus that of the control.
 
     Args:
-        streams: of a model, or of any function: `layer_streams(model, problems)`.
+        streams: streams of a model, or of any function: `layer_streams(model, problems)`.
         problems: the same problems.
-        targets: y, shape (batch, N + 1, k), or (batch, k) where they do not change with the number of examples, such as the
-            entries of `implicit_weights`; the next token or the label that would be right if left out. The predictions of a
+        targets: y, shape (batch, N + 1, k), or (batch, k) if they do not depend on the number of examples, such as the
+            entries of `implicit_weights`; by default the true next token or label. The predictions of a
             learner are `learners.predictions(learner, problems.x, problems.y, problems.queries)`.
-        identities: integers (batch, N + 1): what is the same has the same number.
-        level: of the intervals.
-        seed: of the split, the control and the resampling of tasks.
+        identities: integers (batch, N + 1), equal for identical things.
+        level: confidence level of the intervals.
+        seed: seed of the split, the control and the resampling of tasks.
 
     Raises:
-        TypeError: targets that are no numbers, identities that are no integers.
+        TypeError: targets that are not numbers, identities that are not integers.
         ValueError: targets of another shape, not finite or the same for all tasks; too few tasks for the level.
 
     Source: hewitt2019 (control tasks, selectivity); vonoswald2024 (probes of targets, of
@@ -92,7 +91,7 @@ def linear_probe(
     try:
         check_level(level, len(split.held_out))
     except ValueError as error:
-        raise ValueError(f"{error} (a quarter of the {problems.tasks} tasks is judged)") from None
+        raise ValueError(f"{error} (a quarter of the {problems.tasks} tasks is scored)") from None
     controls = _controls(wanted, _checked_identities(identities, problems), seed)
     groups = np.stack([wanted, *controls])
     maps, columns = [], []
@@ -113,22 +112,22 @@ class _Scores(NamedTuple):
 
 
 def _columns(maps: AffineMaps, features: np.ndarray, groups: np.ndarray, held_out: np.ndarray) -> np.ndarray:
-    """What scores are quotients of, for target and control: left and spread, shape (held-out tasks, 4, n)."""
+    """Return numerators and denominators of scores of target and control: errors and spreads, (held-out tasks, 4, n)."""
     wanted = groups[:, held_out]
-    left = squared(maps(features[held_out]) - wanted)
+    errors = squared(maps(features[held_out]) - wanted)
     spread = squared(wanted - wanted.mean(1, keepdims=True))
-    return np.stack([left[0], spread[0], left[1:].mean(0), spread[1:].mean(0)], 1)
+    return np.stack([errors[0], spread[0], errors[1:].mean(0), spread[1:].mean(0)], 1)
 
 
 def _scores(columns: np.ndarray, weights: np.ndarray, level: float, seed: int) -> _Scores:
-    """Scores with intervals from columns (tasks, layers, 4, n)."""
+    """Return scores with intervals from columns (tasks, layers, 4, n)."""
     shape = columns.shape[1:]
     layers, _, lengths = shape
 
     def statistic(means: np.ndarray) -> np.ndarray:
         parts = means.reshape(*means.shape[:-1], *shape)
-        left, spread, control_left, control_spread = np.moveaxis(parts @ weights, -1, 0)
-        score, control = 1 - ratio(left, spread), 1 - ratio(control_left, control_spread)
+        error, spread, control_error, control_spread = np.moveaxis(parts @ weights, -1, 0)
+        score, control = 1 - ratio(error, spread), 1 - ratio(control_error, control_spread)
         each = np.where(parts[..., 1, :] > 0, 1 - ratio(parts[..., 0, :], parts[..., 1, :]), np.nan)
         return np.concatenate(
             [score, control, score - control, each.reshape(*means.shape[:-1], layers * lengths)], -1
@@ -141,7 +140,7 @@ def _scores(columns: np.ndarray, weights: np.ndarray, level: float, seed: int) -
 
 
 def _controls(targets: np.ndarray, identities: np.ndarray | None, seed: int) -> list[np.ndarray]:
-    """Targets (tasks, n, k) of the control task, drawn several times."""
+    """Return targets (tasks, n, k) of several random control tasks."""
     rng = np.random.default_rng(seed)
     if identities is None:
         return [targets[rng.permutation(len(targets))] for _ in range(_CONTROLS)]
@@ -149,7 +148,7 @@ def _controls(targets: np.ndarray, identities: np.ndarray | None, seed: int) -> 
 
 
 def _random_function(targets: np.ndarray, identities: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """One of the targets for every identity, then brought to their mean and variance."""
+    """Return a random target for every identity, with the mean and variance of the targets."""
     kinds, which = np.unique(identities, return_inverse=True)
     rows = targets.reshape(-1, targets.shape[-1])
     drawn = rows[rng.choice(len(rows), len(kinds), replace=len(kinds) > len(rows))]
@@ -160,22 +159,22 @@ def _random_function(targets: np.ndarray, identities: np.ndarray, rng: np.random
 
 
 def _checked_targets(targets: Any, problems: Problems) -> np.ndarray:
-    """Targets (tasks, N + 1, k)."""
+    """Return targets (tasks, N + 1, k)."""
     given = np.asarray(problems.targets if targets is None else targets)
-    whole = (problems.tasks, len(problems.weights))
+    shape = (problems.tasks, len(problems.weights))
     if not np.issubdtype(given.dtype, np.number):
         raise TypeError(f"targets: must be an array of numbers, got {given.dtype}")
     if given.ndim == 2 and len(given) == problems.tasks:
-        given = np.broadcast_to(given[:, None], (*whole, given.shape[-1]))
-    if given.ndim != 3 or given.shape[:2] != whole:
+        given = np.broadcast_to(given[:, None], (*shape, given.shape[-1]))
+    if given.ndim != 3 or given.shape[:2] != shape:
         raise ValueError(
-            f"targets: must have shape {whole[:1]} + (k,) or {whole} + (k,) like the problems, got {given.shape}"
+            f"targets: must have shape {shape[:1]} + (k,) or {shape} + (k,) like the problems, got {given.shape}"
         )
     counted = given[:, problems.lengths]
     if not np.isfinite(counted).all():
         raise ValueError("targets: are infinite or nan; take learners that do not diverge on these problems")
     if not np.ptp(counted, 0).any():
-        raise ValueError("targets: are the same for all tasks, so that there is nothing to read")
+        raise ValueError("targets: are the same for all tasks, so that there is nothing to probe")
     return given
 
 
@@ -189,5 +188,7 @@ def _checked_identities(identities: Any, problems: Problems) -> np.ndarray | Non
         raise ValueError(f"identities: must have shape {wanted} like the problems, got {given.shape}")
     counted = given[:, problems.lengths]
     if np.ptp(counted) == 0:
-        raise ValueError("identities: are all the same; a random function of them says nothing")
+        raise ValueError(
+            "identities: are all the same, so that a random function of them is constant; leave them out"
+        )
     return counted

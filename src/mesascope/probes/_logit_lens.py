@@ -15,13 +15,13 @@ from ._table import layer_names, table, with_interval
 
 @dataclass(frozen=True)
 class LogitLens:
-    r"""What the read-out of a model says after $\ell = 0, \dots, L$ layers.
+    r"""The read-out of a model after $\ell = 0, \dots, L$ layers.
 
     Attributes:
         predictions: $f_\ell$, shape (L + 1, batch, N + 1, m); 0 where the weight is 0.
-        loss: $\frac12 E\|f_\ell - y\|^2$, pooled over the numbers of examples as the task weighs them, shapes (L + 1,). For
+        loss: $\frac12 E\|f_\ell - y\|^2$, pooled over the numbers of examples with their weights, shapes (L + 1,). For
             symbols $f$ are probabilities and $y$ one-hot vectors.
-        distance: from the model's answer, $E\|f_\ell - f_L\|^2 / E\|f_L\|^2$, pooled, shapes (L + 1,).
+        distance: distance from the model's prediction, $E\|f_\ell - f_L\|^2 / E\|f_L\|^2$, pooled, shapes (L + 1,).
     """
 
     predictions: np.ndarray
@@ -38,17 +38,17 @@ class LogitLens:
 
 
 def logit_lens(streams: LayerStreams, problems: Problems, *, level: float = 0.95, seed: int = 0) -> LogitLens:
-    """Read every layer as if it were the last.
+    """Apply the read-out of a model to the stream after every layer.
 
     Args:
-        streams: of a model, with its read-out: `layer_streams(model, problems)`.
+        streams: streams of a model, with its read-out: `layer_streams(model, problems)`.
         problems: the same problems.
-        level: of the intervals.
-        seed: of the resampling of tasks.
+        level: confidence level of the intervals.
+        seed: seed of the resampling of tasks.
 
     Raises:
         TypeError: streams without a read-out.
-        ValueError: a read-out that cannot read the stream after some layer, or too few tasks for the level.
+        ValueError: a read-out that does not accept the stream after some layer, or too few tasks for the level.
     """
     read = np.stack([streams.read(layer) for layer in range(streams.layers + 1)])
     loss, distance = costs(read, read[-1], problems, level, seed)

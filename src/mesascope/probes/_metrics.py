@@ -1,4 +1,4 @@
-"""How alike predictions are: distance, R², cosine and similarity of errors, after each number of examples and pooled."""
+"""Similarity of predictions: distance, R², cosine and similarity of errors, for each number of examples and pooled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ByLength(NamedTuple):
     """A metric after each number of examples, and for all of them.
 
     Attributes:
-        pooled: all numbers of examples, weighted as the task weighs them; shapes ().
+        pooled: the metric for all numbers of examples, with the weights of the task; shapes ().
         lengths: the numbers of examples n, shape (k,).
         each: the metric at each of them, shapes (k,).
     """
@@ -27,17 +27,17 @@ class ByLength(NamedTuple):
 def prediction_distance(
     model: Any, learner: Any, problems: Problems, *, level: float = 0.95, seed: int = 0
 ) -> ByLength:
-    r"""Relative distance $E\|f - g\|^2 / E\|f\|^2$ of a learner's predictions $g$ from the model's $f$.
+    r"""Return the relative distance $E\|f - g\|^2 / E\|f\|^2$ of a learner's predictions $g$ from the model's $f$.
 
-    0 where they agree; 1 is the distance of the learner `zero`. Both expectations are over tasks, pooled also over the
+    0 if they agree; 1 is the distance of the learner `zero`. Both expectations are over tasks, pooled also over the
     numbers of examples, with their weights.
 
     Args:
         model: predictions f, shape (batch, N + 1, m).
         learner: predictions g, of the same shape.
-        problems: what was predicted.
-        level: of the intervals.
-        seed: of the resampling of tasks.
+        problems: the problems.
+        level: confidence level of the intervals.
+        seed: seed of the resampling of tasks.
 
     Raises:
         ValueError: too few tasks for the level.
@@ -50,7 +50,7 @@ def prediction_distance(
 def r_squared(
     model: Any, learner: Any, problems: Problems, *, level: float = 0.95, seed: int = 0
 ) -> ByLength:
-    r"""The share of the model's variance over tasks that the learner explains: $R^2 = 1 - E\|f - g\|^2/E\|f - Ef\|^2$.
+    r"""Return the share of the model's variance over tasks that the learner explains: $R^2 = 1 - E\|f - g\|^2/E\|f - Ef\|^2$.
 
     At most 1. The mean $Ef$ is that over tasks after the same number of examples. Arguments as for `prediction_distance`.
     """
@@ -59,7 +59,7 @@ def r_squared(
 
 
 def cosine(model: Any, learner: Any, problems: Problems, *, level: float = 0.95, seed: int = 0) -> ByLength:
-    r"""Cosine of the predictions as vectors over tasks: $\mathrm{Re}\,E\langle g, f\rangle/\sqrt{E\|f\|^2\,E\|g\|^2}$.
+    r"""Return the cosine of predictions, as vectors over tasks: $\mathrm{Re}\,E\langle g, f\rangle/\sqrt{E\|f\|^2\,E\|g\|^2}$.
 
     1 if one is a positive multiple of the other. Arguments as for `prediction_distance`.
     """
@@ -69,7 +69,7 @@ def cosine(model: Any, learner: Any, problems: Problems, *, level: float = 0.95,
 def error_similarity(
     model: Any, learner: Any, problems: Problems, *, level: float = 0.95, seed: int = 0
 ) -> ByLength:
-    r"""Similarity of errors: the cosine of $f - y$ and $g - y$, with $y$ what would have been right.
+    r"""Return the similarity of errors: the cosine of $f - y$ and $g - y$, with $y$ the targets.
 
     Pooled it is that of fu2024: the mean over tasks of the cosine of the two vectors of all errors of a task. After each
     number of examples it is the cosine of the errors as vectors over tasks. Arguments as for `prediction_distance`.
@@ -84,13 +84,13 @@ def error_similarity(
 
 
 def squared(values: np.ndarray) -> np.ndarray:
-    """Squared norms over the last axis; infinite, without a warning, where divergence leaves the range of numbers."""
+    """Return squared norms over the last axis; infinite, without a warning, if they overflow."""
     with np.errstate(over="ignore"):
         return np.sum(np.abs(values) ** 2, -1)
 
 
 def inner(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Real parts of the inner products over the last axis."""
+    """Return real parts of the inner products over the last axis."""
     return np.sum(np.real(np.conj(one) * other), -1)
 
 
@@ -109,7 +109,7 @@ def _cosines(one: Any, other: Any, problems: Problems, level: float, seed: int) 
 def _by_length(
     numerator: np.ndarray, denominator: np.ndarray, problems: Problems, of: Any, level: float, seed: int
 ) -> ByLength:
-    """A function of two means: of their weighted sums over the numbers of examples, and at each of them."""
+    """Return a function of two means: of their weighted sums over the numbers of examples, and at each of them."""
     weights = problems.weights[problems.lengths]
     tables = [a[:, problems.lengths] for a in (numerator, denominator)]
 

@@ -1,4 +1,4 @@
-"""What the two matrices of a preconditioned step spell: a plain step, one up to signs, αI + β11ᵀ, or neither."""
+"""The form of the two matrices of a preconditioned step: a plain step, one up to signs, αI + β11ᵀ, or another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-_EQUAL = 1e-2  # relative size of what may be left when a matrix is said to be of a shape
+_EQUAL = 1e-2  # relative error up to which a matrix has a form
 
 ShapeName = Literal["plain", "signed", "exchangeable", "diagonal", "full"]
 
@@ -15,10 +15,10 @@ class PreconditionerShape(NamedTuple):
     r"""The shape of $\hat y = L \bar C R q$, up to 1 % of the size of the matrices.
 
     Attributes:
-        name: "plain" if L and R are multiples of I; "signed" if they are with the signs of coordinates flipped in both;
+        name: "plain" if L and R are multiples of I; "signed" if they are after flipping the signs of coordinates in both;
             "exchangeable" if they are $\alpha I + \beta 1 1^\top$; "diagonal"; or "full".
-        step_size: of "plain" and "signed": the product of the two multiples; None for other shapes.
-        signs: of "signed": one for every coordinate, the first +1; None for other shapes.
+        step_size: the product of the two multiples for "plain" and "signed"; None for other shapes.
+        signs: the sign of every coordinate for "signed", the first +1; None for other shapes.
     """
 
     name: ShapeName
@@ -27,7 +27,7 @@ class PreconditionerShape(NamedTuple):
 
 
 def preconditioner_shape(right: Any, left: Any = None) -> PreconditionerShape:
-    """The shape of R, (d, d) or its diagonal (d,), and L, likewise; L is the identity if left out."""
+    """Return the shape of R and L, each (d, d) or the diagonal (d,); by default L is the identity."""
     right = _matrix(right)
     left = np.eye(len(right)) if left is None else _matrix(left)
     if left.shape != right.shape:
@@ -46,7 +46,7 @@ def preconditioner_shape(right: Any, left: Any = None) -> PreconditionerShape:
 
 
 def shape_in_words(right: Any, left: Any = None) -> str:
-    """What is worth telling about R and L, beyond their entries; "" for matrices without a simpler form."""
+    """Return a description of R and L, or "" for matrices without a simple form."""
     shape = preconditioner_shape(right, left)
     if shape.name == "plain":
         return f"its matrices are multiples of the identity: gradient descent with step size {shape.step_size:.6g}"
@@ -61,7 +61,7 @@ def shape_in_words(right: Any, left: Any = None) -> str:
     shown = [_in_letters("R", *_exchangeable(_matrix(right)))]
     if left is not None:
         shown.append(_in_letters("L", *_exchangeable(_matrix(left))))
-    return "its matrices treat all coordinates alike: " + ", ".join(shown)
+    return "its matrices are symmetric in all coordinates: " + ", ".join(shown)
 
 
 def _in_letters(letter: str, alpha: float, beta: float) -> str:
@@ -78,7 +78,7 @@ def _step_size(right: np.ndarray, left: np.ndarray) -> float:
 
 
 def _exchangeable(matrix: np.ndarray) -> tuple[float, float]:
-    """α and β of the nearest αI + β11ᵀ."""
+    """Return α and β of the nearest αI + β11ᵀ."""
     d = len(matrix)
     off = (matrix.sum() - np.trace(matrix)).real / (d * (d - 1)) if d > 1 else 0.0
     return float(np.trace(matrix).real / d - off), float(off)

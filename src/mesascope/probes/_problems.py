@@ -1,4 +1,4 @@
-"""In-context problems: examples, queries and targets after every number of examples, from sequences or prompts."""
+"""In-context problems: examples, queries and targets for every number of examples, from sequences or prompts."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mesascope.processes import FewShot, Prompts
 
 @dataclass(frozen=True)
 class Problems:
-    r"""A batch of in-context problems: after $n = 0, \dots, N$ examples $(x_i, y_i)$ a query is to be answered.
+    r"""A batch of in-context problems: after $n = 0, \dots, N$ examples $(x_i, y_i)$ the output of a query is predicted.
 
     Sequences $x_1 \dots x_t$ are the examples $(x_i, x_{i+1})$, $i < t$, with the query $x_t$: $n = t - 1$. Prompts are
-    the examples themselves, with the next input as query. Symbols are one-hot vectors here, and integers for models.
+    the examples, with the next input as query. Symbols are one-hot vectors here, and integers for models.
 
     Attributes:
-        sample: the data as models read them: tokens (batch, N + 1, d), symbols (batch, N + 1), or `Prompts` of N + 1 pairs.
+        sample: the data in the form of models: tokens (batch, N + 1, d), symbols (batch, N + 1), or `Prompts` of N + 1 pairs.
         x: inputs of the examples, shape (batch, N, p).
         y: their outputs, shape (batch, N, m).
-        queries: shape (batch, N + 1, p); `queries[:, n]` is asked after n examples.
-        targets: what would be right, shape (batch, N + 1, m).
-        weights: weights of the numbers of examples n = 0 … N, shape (N + 1,), not negative, of sum 1.
+        queries: shape (batch, N + 1, p); `queries[:, n]` follows after n examples.
+        targets: the true outputs, shape (batch, N + 1, m).
+        weights: weights of the numbers of examples n = 0 … N, shape (N + 1,), not negative, with sum 1.
     """
 
     sample: Any
@@ -45,21 +45,21 @@ class Problems:
 
     @property
     def symbols(self) -> bool:
-        """Whether the data are sequences of symbols, which models answer with probabilities."""
+        """Whether the data are sequences of symbols, for which models predict probabilities."""
         return not self.prompts and self.sample.ndim == 2
 
     @property
     def tasks(self) -> int:
-        """Problems in the batch."""
+        """The number of problems in the batch."""
         return int(self.x.shape[0])
 
     @property
     def lengths(self) -> np.ndarray:
-        """The numbers of examples n that count."""
+        """The numbers of examples n with positive weight."""
         return np.flatnonzero(self.weights)
 
     def part(self, start: int, stop: int) -> Problems:
-        """The problems start … stop − 1."""
+        """Return the problems start … stop − 1."""
         chosen = slice(start, stop)
         sample = Prompts(*(a[chosen] for a in self.sample)) if self.prompts else self.sample[chosen]
         x, y, queries, targets = (a[chosen] for a in (self.x, self.y, self.queries, self.targets))
@@ -67,10 +67,10 @@ class Problems:
 
 
 def draw_problems(process: Any, task: Task, tasks: int, key: Array) -> Problems:
-    """Draw independent problems of a process, weighted as the task weights its context lengths.
+    """Draw independent problems of a process, with the weights of the task.
 
     Raises:
-        TypeError: no task, no sampler, sequences where prompts are needed or the other way round.
+        TypeError: `task` is not a task, the process has no sampler, or one is of sequences and the other of prompts.
     """
     check_task(process, task)
     return of_sample(process, sampled(process, key, task_length(task), tasks), length_weights(task))
@@ -78,28 +78,28 @@ def draw_problems(process: Any, task: Task, tasks: int, key: Array) -> Problems:
 
 @eqx.filter_jit
 def sampled(process: Any, key: Array, horizon: int, batch: int) -> Any:
-    """A sample of a process, by one program for all processes that differ in numbers only."""
+    """Return a sample of a process; processes that differ only in numbers share one compiled program."""
     return process.sample(key, horizon, batch)
 
 
 def length_weights(task: Task) -> np.ndarray:
-    """The weights of n = 0 … N examples: those of the context lengths t = n + 1, or of the example counts n."""
+    """Return the weights of n = 0 … N examples: those of the context lengths t = n + 1, or of the example counts n."""
     weights = np.asarray(task.weights_array(), float)
     return weights if isinstance(task, FewShot) else np.concatenate([[0.0], weights])
 
 
 def vocabulary(process: Any) -> int | None:
-    """How many symbols a process draws; None if it draws something else."""
+    """Return the number of symbols of a process, or None for other data."""
     return getattr(process, "vocabulary", None)
 
 
 def of_sample(process: Any, sample: Any, weights: np.ndarray) -> Problems:
-    """Problems of a sample as processes draw it, weighted by n = 0 … N, shape (N + 1,).
+    """Return the problems of a sample of a process, with weights of n = 0 … N, shape (N + 1,).
 
     Args:
         process: the process.
-        sample: tokens x_1 … x_{N+2}, shape (batch, N + 2, d), as many symbols, or `Prompts` of N + 1 pairs.
-        weights: not negative, at least one positive.
+        sample: tokens x_1 … x_{N+2}, shape (batch, N + 2, d), symbols (batch, N + 2), or `Prompts` of N + 1 pairs.
+        weights: weights that are not negative, at least one positive.
     """
     weights = weights / weights.sum()
     if isinstance(sample, Prompts):

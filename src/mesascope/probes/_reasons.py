@@ -1,4 +1,4 @@
-"""A verdict in sentences."""
+"""The reasons of a verdict, in sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reasons_of(
     tolerance: float,
     search: bool,
 ) -> tuple[str, ...]:
-    """What the verdict rests on, a sentence each: distances, what is the same, shapes, and where the model was asked."""
+    """Return the reasons of a verdict: distances, equivalent learners, forms of matrices, and additional data."""
     first = ranking[0]
     low, high = first.interval
     at = f"at distance {first.distance:.3g} [{low:.3g}, {high:.3g}]"
@@ -37,7 +37,7 @@ def reasons_of(
             f"{first.learner} is {at}, on both sides of the tolerance {tolerance:g}: take more tasks"
         )
     else:
-        lines.append(f"on these data {', '.join(groups)} cannot be told apart; {first.learner} is {at}")
+        lines.append(f"on these data {', '.join(groups)} cannot be distinguished; {first.learner} is {at}")
         if not search:
             lines.append("search=True asks the model where they differ")
     lines += [
@@ -53,12 +53,12 @@ def reasons_of(
 
 def _separation_in_words(separation: Separation) -> str:
     where = f"{separation.setting}, after {separation.examples} examples"
-    told = f"{', '.join(separation.candidates)} were asked apart on {where}: "
+    text = f"{', '.join(separation.candidates)} were compared on {where}: "
     if not separation.distances:
-        return told + "the model does not answer there with finite numbers, so nothing is decided"
+        return text + "the model does not answer there with finite numbers, so nothing is decided"
     nearest = min(separation.distances, key=lambda name: separation.distances[name])
-    told += f"nearest there is {nearest}"
-    told += f" at distance {separation.distances[nearest]:.3g}"
+    text += f"nearest there is {nearest}"
+    text += f" at distance {separation.distances[nearest]:.3g}"
     if separation.decided:
-        return told
-    return told + "; no candidate explains those answers together with the others, so they decide nothing"
+        return text
+    return text + "; no candidate explains those answers together with the others, so they decide nothing"

@@ -1,4 +1,4 @@
-"""Affine maps fitted by ridge regression, with the penalty that serves other tasks best."""
+"""Affine maps fitted by ridge regression, with the best penalty on validation tasks."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 PENALTIES = 10.0 ** np.arange(-10, 3)
-"""Penalties that are tried, in units of the variance of an entry."""
+"""The penalties that are tried, in units of the variance of an entry."""
 
-_CONSTANT = 1e-10  # relative deviation below which an entry is a constant: what is left of it is rounding
+_CONSTANT = 1e-10  # relative deviation below which an entry is constant up to rounding
 
 
 class Split(NamedTuple):
-    """Tasks for three purposes; every task serves one of them, with all its numbers of examples.
+    """A partition of the tasks; every task is in one part with all its numbers of examples.
 
     Attributes:
-        training: half of them: the maps are fitted to these.
-        validation: a quarter: these choose the penalty.
-        held_out: the rest: the maps are judged by these.
+        training: half of the tasks, to which the maps are fitted.
+        validation: a quarter, which selects the penalty.
+        held_out: the other tasks, on which the maps are scored.
     """
 
     training: np.ndarray
@@ -32,7 +32,7 @@ class AffineMaps(NamedTuple):
     Attributes:
         weights: A, shape (groups, width, k).
         biases: b, shape (groups, k).
-        penalties: that were chosen, shape (groups,).
+        penalties: the selected penalties, shape (groups,).
     """
 
     weights: np.ndarray
@@ -40,27 +40,27 @@ class AffineMaps(NamedTuple):
     penalties: np.ndarray
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
-        """Streams (tasks, n, width) → (groups, tasks, n, k)."""
+        """Return the images of streams: (tasks, n, width) → (groups, tasks, n, k)."""
         found = _rows(features) @ _columns(self.weights) + self.biases.reshape(-1)
         return np.moveaxis(found.reshape(*features.shape[:-1], *self.biases.shape), -2, 0)
 
 
 def split_tasks(tasks: int, seed: int) -> Split:
-    """A random split of the tasks."""
+    """Return a random split of the tasks."""
     order = np.random.default_rng(seed).permutation(tasks)
     return Split(*np.split(order, [tasks // 2, tasks // 2 + tasks // 4]))
 
 
 def ridge_maps(features: np.ndarray, targets: np.ndarray, weights: np.ndarray, split: Split) -> AffineMaps:
-    r"""For every group the map with the least $E|y - b - \tilde z B|^2 + \lambda \|B\|^2$ on the tasks for training.
+    r"""Return for every group the map that minimizes $E|y - b - \tilde z B|^2 + \lambda \|B\|^2$ on the training tasks.
 
-    $\tilde z$ are the entries with mean 0 and variance 1 on these tasks, and $\lambda$ is that of `PENALTIES` with the least
-    squared error on the tasks for validation. One eigendecomposition serves all penalties and all groups.
+    $\tilde z$ are the entries standardized on these tasks, and $\lambda$ is that of `PENALTIES` with the smallest squared
+    error on the validation tasks. One eigendecomposition is used for all penalties and groups.
 
     Args:
         features: z, shape (tasks, n, width).
         targets: y, shape (groups, tasks, n, k).
-        weights: of the n positions, of sum 1.
+        weights: weights of the n positions, with sum 1.
         split: the tasks for training and validation.
     """
     features = features.astype(np.result_type(features, np.float64))
@@ -74,10 +74,10 @@ def ridge_maps(features: np.ndarray, targets: np.ndarray, weights: np.ndarray, s
     values, vectors = np.linalg.eigh(z.conj().T @ z)
     values = np.maximum(values, 0)[:, None]
     cross = (z @ vectors).conj().T @ (root * (y - level))  # (width, groups · k)
-    judged = (_rows(features[split.validation]) - mean) / scale @ vectors
+    scored = (_rows(features[split.validation]) - mean) / scale @ vectors
     wanted = _columns(targets[:, split.validation]) - level
     over = np.tile(weights, len(split.validation))
-    errors = [over @ np.abs(judged @ (cross / (values + p)) - wanted) ** 2 for p in PENALTIES]
+    errors = [over @ np.abs(scored @ (cross / (values + p)) - wanted) ** 2 for p in PENALTIES]
     penalties = PENALTIES[np.argmin(np.reshape(errors, (-1, groups, k)).sum(-1), 0)]
     found = vectors @ (cross / (values + np.repeat(penalties, k))) / scale[:, None]
     maps = found.reshape(-1, groups, k).swapaxes(0, 1)
@@ -85,16 +85,16 @@ def ridge_maps(features: np.ndarray, targets: np.ndarray, weights: np.ndarray, s
 
 
 def _rows(features: np.ndarray) -> np.ndarray:
-    """Tasks and positions as one axis: (…, width) → (rows, width)."""
+    """Return features with tasks and positions as one axis: (…, width) → (rows, width)."""
     return features.reshape(-1, features.shape[-1])
 
 
 def _columns(targets: np.ndarray) -> np.ndarray:
-    """Groups and their entries as one axis: (groups, …, k) → (rows, groups · k)."""
+    """Return targets with groups and their entries as one axis: (groups, …, k) → (rows, groups · k)."""
     return np.moveaxis(targets, 0, -2).reshape(-1, len(targets) * targets.shape[-1])
 
 
 def _deviations(x: np.ndarray, mean: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Standard deviations of the entries; infinite for constants, which so become 0."""
+    """Return standard deviations of the entries, infinite for constants, which are thus mapped to 0."""
     size, deviation = (np.sqrt(rows @ np.abs(a) ** 2) for a in (x, x - mean))
     return np.where(deviation > _CONSTANT * size, deviation, np.inf)

@@ -1,4 +1,4 @@
-"""How predictions change with the context: Jacobians in every token, and the weight that acts on the query."""
+"""Sensitivity of predictions to the context: Jacobians in every token, and the effective matrix that acts on the query."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ._problems import Problems
 
 
 def sensitivities(function: Any, problems: Problems, n: int) -> np.ndarray:
-    r"""Jacobians of the predictions after n examples in every entry of their contexts.
+    r"""Return the Jacobians of the predictions after n examples in every entry of their contexts.
 
-    Complex entries count as two real ones, (Re; Im). Functions that JAX can trace are differentiated, others by central
-    differences, with steps of the cube root of the rounding of their answers, relative to the size of the entries.
+    Complex entries are taken as two real ones, (Re; Im). Functions that JAX can trace are differentiated automatically,
+    others by central differences, with steps of the cube root of the rounding unit, relative to the size of the entries.
 
     Args:
         function: a model, or any function that `as_callable` takes.
@@ -30,11 +30,11 @@ def sensitivities(function: Any, problems: Problems, n: int) -> np.ndarray:
 
     Returns:
         Shape (batch, outputs, tokens, entries): for sequences tokens x_1 … x_t, t = n + 1; for prompts the n + 1 inputs
-        with their labels as last entries (that of the query is 0: nothing depends on it).
+        with their labels as last entries (0 for the query, since nothing depends on its label).
 
     Raises:
         TypeError: sequences of symbols.
-        ValueError: no example, or more than there are.
+        ValueError: n is 0 or larger than the number of examples.
     """
     _check_differentiable(problems)
     _check_examples(problems, n)
@@ -51,7 +51,7 @@ def sensitivities(function: Any, problems: Problems, n: int) -> np.ndarray:
 def sensitivity_distance(
     model: np.ndarray, learner: np.ndarray, *, level: float = 0.95, seed: int = 0
 ) -> Measured:
-    r"""Relative distance $E\|J_f - J_g\|_F^2/E\|J_f\|_F^2$ of sensitivities, over tasks, with its interval."""
+    r"""Return the relative distance $E\|J_f - J_g\|_F^2/E\|J_f\|_F^2$ of sensitivities, with its interval over tasks."""
     axes = tuple(range(1, model.ndim))
     table = np.stack([((model - learner) ** 2).sum(axes), (model**2).sum(axes)], -1)
     return _scalar(bootstrapped(table, lambda m: ratio(m[..., :1], m[..., 1:]), level=level, seed=seed))
@@ -60,7 +60,7 @@ def sensitivity_distance(
 def sensitivity_cosine(
     model: np.ndarray, learner: np.ndarray, *, level: float = 0.95, seed: int = 0
 ) -> Measured:
-    """Mean over tasks of the cosine of the sensitivities (vonoswald2023), with its interval."""
+    """Return the mean over tasks of the cosine of the sensitivities (vonoswald2023), with its interval."""
     axes = tuple(range(1, model.ndim))
     sizes = np.sqrt((model**2).sum(axes) * (learner**2).sum(axes))
     cosines = ratio((model * learner).sum(axes), sizes)
@@ -70,60 +70,58 @@ def sensitivity_cosine(
 def implicit_weights(
     function: Any, problems: Problems, n: int, *, queries: int = 32, seed: int = 0
 ) -> np.ndarray:
-    r"""The matrix that acts on the query, by regression: $\arg\min_W \sum_k \|f(\text{context}, q_k) - W q_k\|^2$.
+    r"""Return the matrix that acts on the query, by regression: $\arg\min_W \sum_k \|f(\text{context}, q_k) - W q_k\|^2$.
 
-    The queries are those of other tasks, in the place of the last token or input. In sequences this changes the output of
-    the last example as well: compare with the weight of a learner that was found in the same way.
+    The last token or input is replaced by the queries of other tasks. In sequences this also changes the output of the last
+    example: compare the result only with the matrix of a learner that is computed in the same way.
 
     Args:
         function: a model, or any function that `as_callable` takes.
         problems: the contexts; at least as many tasks as queries.
         n: the number of examples, ≥ 1.
-        queries: how many, at least the dimension of the inputs.
-        seed: of the choice of queries.
+        queries: number of queries, at least the dimension of the inputs.
+        seed: seed of the choice of queries.
 
     Returns:
         Shape (batch, m, p).
 
     Raises:
         TypeError: sequences of symbols.
-        ValueError: no example, or more than there are; fewer queries than dimensions, or more than tasks.
+        ValueError: n is 0 or larger than the number of examples; fewer queries than dimensions, or more than tasks.
     """
     _check_differentiable(problems)
     _check_examples(problems, n)
     inputs = problems.queries.shape[-1]
     if not inputs <= queries <= problems.tasks:
         raise ValueError(
-            f"queries: must lie between the dimension {inputs} and the number of tasks {problems.tasks}, got {queries}"
+            f"queries: must be between the dimension {inputs} and the number of tasks {problems.tasks}, got {queries}"
         )
     chosen = np.random.default_rng(seed).choice(problems.tasks, queries, replace=False)
-    asked = np.asarray(problems.queries)[chosen, n]
+    replaced = np.asarray(problems.queries)[chosen, n]
     call, arrays = as_callable(function), context_arrays(problems, n)
     found = []
-    for query in asked:
+    for query in replaced:
         tokens = arrays[0].copy()
         tokens[:, -1] = query
         found.append(call(tokens, *arrays[1:]).reshape(problems.tasks, -1))
-    return np.einsum("kbm,pk->bmp", np.stack(found), np.linalg.pinv(asked))
+    return np.einsum("kbm,pk->bmp", np.stack(found), np.linalg.pinv(replaced))
 
 
 def _check_differentiable(problems: Problems) -> None:
     if problems.symbols:
         raise TypeError(
-            "problems: symbols cannot be changed by a little; take a process of real or complex tokens"
+            "problems: predictions cannot be differentiated in symbols; take a process of real or complex tokens"
         )
 
 
 def _check_examples(problems: Problems, n: int) -> None:
-    most = len(problems.weights) - 1
-    if not 1 <= integer_at_least("n", n, 0) <= most:
-        raise ValueError(
-            f"n: must lie in 1 … {most}, the numbers of examples that these problems have, got {n}"
-        )
+    largest = len(problems.weights) - 1
+    if not 1 <= integer_at_least("n", n, 0) <= largest:
+        raise ValueError(f"n: must be in 1 … {largest}, the numbers of examples of these problems, got {n}")
 
 
 class _Flat:
-    """Contexts as rows of real numbers, and back."""
+    """Contexts as rows of real numbers, and the inverse."""
 
     def __init__(self, arrays: tuple[np.ndarray, ...]):
         self.shapes = [a.shape[1:] for a in arrays]
@@ -149,7 +147,7 @@ def _real(values: Any) -> Any:
 def _traceable(function: Any, arrays: tuple[np.ndarray, ...]) -> bool:
     try:
         jax.eval_shape(function, *(jnp.asarray(a[:1]) for a in arrays))
-    except Exception:  # whatever a function of NumPy or torch says to a tracer
+    except Exception:  # functions of NumPy or torch may raise any error for a tracer
         return False
     return True
 
@@ -173,7 +171,7 @@ def _differences(call: Callable[..., np.ndarray], arrays: tuple[np.ndarray, ...]
 
 
 def _by_token(jacobians: np.ndarray, problems: Problems, n: int) -> np.ndarray:
-    """(batch, outputs, entries in a row) → (batch, outputs, tokens, entries of a token)."""
+    """Return Jacobians (batch, outputs, entries in a row) as (batch, outputs, tokens, entries of a token)."""
     batch, outputs, _ = jacobians.shape
     inputs = problems.queries.shape[-1]
     if not problems.prompts:

@@ -1,4 +1,4 @@
-"""Settings of data on which algorithms part: other scales, conditions, noise, initial tokens, and independent inputs."""
+"""Settings of data that distinguish algorithms: other scales, conditions, noise, initial tokens, and independent inputs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _ITSELF = "the process itself"
 
 
 class Setting(NamedTuple):
-    """How tokens or prompts differ from those of the process.
+    """Changes of the tokens or prompts of a process.
 
     Attributes:
-        scale: inputs are multiplied by it.
-        condition: ratio of the longest and the shortest axis that inputs are stretched to, in random directions.
-        noise: standard deviation of noise on tokens or labels, relative to theirs.
-        white: whether tokens are independent Gaussian ones of the same size (of prompts the inputs, with labels that are
-            a random linear function of them) rather than those of the process.
-        start: another law of the initial token, of the same size: "one-hot" or "full-one"; that of the process if empty.
+        scale: factor of the inputs.
+        condition: condition number of a random linear map of the inputs.
+        noise: standard deviation of noise on tokens or labels, relative to their size.
+        white: whether tokens are replaced by independent Gaussian tokens of the same size (for prompts the inputs, with
+            labels that are a random linear function of them).
+        start: another law of the initial token, of the same size: "one-hot" or "full-one"; empty for that of the process.
     """
 
     scale: float = 1.0
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
     start: str = ""
 
     def describe(self) -> str:
-        """In a few words, e.g. `inputs × 2, condition 10`."""
+        """Return a short text, e.g. `inputs × 2, condition 10`."""
         parts = ["white Gaussian inputs"] if self.white else []
         if self.start:
             parts.append(f"{self.start} initial tokens")
@@ -49,10 +49,10 @@ class Setting(NamedTuple):
         return ", ".join(parts) or _ITSELF
 
     def source(self, process: Any) -> Any:
-        """The process that is drawn from: with another law of its initial tokens, if the setting has one.
+        """Return the process of the samples, with another law of its initial tokens if the setting has one.
 
         Raises:
-            ValueError: such a law does not exist in the dimension of the process.
+            ValueError: the law does not exist in the dimension of the process.
         """
         if not self.start:
             return process
@@ -61,39 +61,39 @@ class Setting(NamedTuple):
         return with_law(process, _STARTS[self.start](size, dim))
 
     def changed(self, sample: Any, key: Array) -> Any:
-        """A sample of the source, tokens (batch, T, d) or `Prompts`, as it is in this setting."""
+        """Return a sample of the source, tokens (batch, T, d) or `Prompts`, with the changes of this setting."""
         if isinstance(sample, Prompts):
             return _changed_prompts(self, sample, _generator(key))
         return _changed_tokens(self, np.asarray(sample), _generator(key))
 
 
 class SymbolSetting(NamedTuple):
-    """How symbols differ from those of the process.
+    """Changes of the symbols of a process.
 
     Attributes:
-        replaced: the probability, in [0, 1], with which a symbol gives way to one from a random place of the sample.
+        replaced: the probability, in [0, 1], that a symbol is replaced by one from a random position of the sample.
     """
 
     replaced: float = 0.0
 
     def describe(self) -> str:
-        """In a few words, e.g. `30 % of the symbols replaced at random`."""
+        """Return a short text, e.g. `30 % of the symbols replaced at random`."""
         if self.replaced == 1:
             return "independent symbols"
         return f"{100 * self.replaced:g} % of the symbols replaced at random" if self.replaced else _ITSELF
 
     def source(self, process: Any) -> Any:
-        """The process itself."""
+        """Return the process."""
         return process
 
     def changed(self, sample: Any, key: Array) -> np.ndarray:
-        """Symbols of the process, shape (batch, T), as they are in this setting."""
+        """Return symbols of the process, shape (batch, T), with the changes of this setting."""
         symbols, rng = np.asarray(sample), _generator(key)
         others = rng.choice(symbols.reshape(-1), symbols.shape)
         return np.where(rng.uniform(size=symbols.shape) < self.replaced, others, symbols)
 
 
-_LAW_SAMPLES = 256  # that the size of an initial token is measured on
+_LAW_SAMPLES = 256  # number of samples for the size of an initial token
 _STARTS: dict[str, Callable[[float, int], Law]] = {
     "one-hot": lambda size, dim: Sparse(size * dim**0.5),
     "full-one": lambda size, _: Constant(size),
@@ -106,13 +106,13 @@ _SETTINGS = tuple(
 )
 _START_SETTINGS = tuple(Setting(start=start) for start in _STARTS)
 _SYMBOL_SETTINGS = tuple(SymbolSetting(share) for share in (0.0, 0.3, 1.0))
-# independent inputs determine what those of a process may not
 _BEYOND = Setting(scale=2.0), Setting(condition=10.0)
-_TELLING, _TELLING_SYMBOLS = Setting(white=True), SymbolSetting(1.0)
+# independent inputs determine hyperparameters that the inputs of a process may not determine
+_INFORMATIVE, _INFORMATIVE_SYMBOLS = Setting(white=True), SymbolSetting(1.0)
 
 
 def settings_of(process: Any) -> tuple[Setting | SymbolSetting, ...]:
-    """All that are searched, the process itself first."""
+    """Return all settings of the search, the unchanged process first."""
     if vocabulary(process) is not None:
         return _SYMBOL_SETTINGS
     starts = isinstance(process, SequenceProcess) and isinstance(getattr(process, "law", None), Law)
@@ -120,17 +120,17 @@ def settings_of(process: Any) -> tuple[Setting | SymbolSetting, ...]:
 
 
 def settings_beyond(process: Any) -> tuple[Setting | SymbolSetting, ...]:
-    """Where a name is tried that holds on the process: larger and badly conditioned inputs; some symbols at random."""
+    """Return the settings for the identified learner: larger and badly conditioned inputs; some random symbols."""
     return _BEYOND if vocabulary(process) is None else (SymbolSetting(0.3),)
 
 
-def telling_setting(process: Any) -> Setting | SymbolSetting:
-    """The setting whose data determine most: independent inputs."""
-    return _TELLING if vocabulary(process) is None else _TELLING_SYMBOLS
+def informative_setting(process: Any) -> Setting | SymbolSetting:
+    """Return the setting whose data determine most hyperparameters: independent inputs."""
+    return _INFORMATIVE if vocabulary(process) is None else _INFORMATIVE_SYMBOLS
 
 
 def _generator(key: Array) -> np.random.Generator:
-    """NumPy's, for it compiles nothing."""
+    """Return a generator of NumPy, which needs no compilation."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
@@ -152,7 +152,7 @@ def _changed_prompts(setting: Setting, prompts: Prompts, rng: np.random.Generato
 
 
 def _stretched(setting: Setting, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A x for every token x of a task, A = scale · U diag(stretch) Vᵀ with random rotations U, V for every task."""
+    """Return A x for every token x of a task, A = scale · U diag(stretch) Vᵀ with random orthogonal U, V per task."""
     if setting.condition == 1:
         return setting.scale * rows
     batch, _, dim = rows.shape
@@ -161,13 +161,13 @@ def _stretched(setting: Setting, rows: np.ndarray, rng: np.random.Generator) -> 
     return np.einsum("bij,j,bkj,bnk->bni", one, stretch, other, rows, optimize=True)
 
 
-def _normal(rng: np.random.Generator, like: np.ndarray) -> np.ndarray:
-    """Of variance 1, half of it in each part of complex numbers."""
-    if not np.iscomplexobj(like):
-        return rng.normal(size=like.shape)
-    return (rng.normal(size=like.shape) + 1j * rng.normal(size=like.shape)) / np.sqrt(2)
+def _normal(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
+    """Return normal numbers of variance 1 with the shape of `array`, complex if it is complex."""
+    if not np.iscomplexobj(array):
+        return rng.normal(size=array.shape)
+    return (rng.normal(size=array.shape) + 1j * rng.normal(size=array.shape)) / np.sqrt(2)
 
 
 def _size(array: np.ndarray) -> float:
-    """Root mean square of the entries."""
+    """Return the root mean square of the entries."""
     return float(np.sqrt(np.mean(np.abs(array) ** 2)))

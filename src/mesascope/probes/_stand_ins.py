@@ -1,4 +1,4 @@
-"""Layers that stand in for others: nothing, an affine map, a step of gradient descent, what another task got."""
+"""Replacements of layers: nothing, an affine map, a step of gradient descent, the output for another task."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mesascope.models import (
 
 
 class Nothing(Layer):
-    """No layer: z ↦ z.
+    """The identity: z ↦ z.
 
     Attributes:
         entries: the width of the stream, ≥ 1.
@@ -41,21 +41,21 @@ class Nothing(Layer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return self.entries
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out: the same."""
+        """Entries of an output token: the same."""
         return self.entries
 
     @property
     def causal(self) -> bool:
-        """Always: tokens do not meet."""
+        """True: every token is mapped independently."""
         return True
 
     def __call__(self, stream: Any) -> Array:
-        """The stream itself."""
+        """Return the stream."""
         return jnp.asarray(stream)
 
 
@@ -79,26 +79,26 @@ class Affine(Layer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return int(self.weights.shape[0])
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out."""
+        """Entries of an output token."""
         return int(self.weights.shape[1])
 
     @property
     def causal(self) -> bool:
-        """Always: tokens do not meet."""
+        """True: every token is mapped independently."""
         return True
 
     def __call__(self, stream: Any) -> Array:
-        """The new stream: (…, n, width) → (…, n, output width)."""
+        """Return the new stream: (…, n, width) → (…, n, output width)."""
         return stream @ self.weights + self.bias
 
 
 class FromAnotherTask(Layer):
-    """What the layer adds to the stream of another task: z_i ↦ z_i + (layer(z_j) − z_j), j the task before i in the batch.
+    """The output of a layer for another task: z_i ↦ z_i + (layer(z_j) − z_j), j the task before i in the batch.
 
     Attributes:
         layer: a map of streams (batch, n, width) that keeps the width.
@@ -108,38 +108,38 @@ class FromAnotherTask(Layer):
 
     @property
     def width(self) -> int:
-        """Entries of a token on the way in."""
+        """Entries of an input token."""
         return self.layer.width
 
     @property
     def output_width(self) -> int:
-        """Entries of a token on the way out: the same."""
+        """Entries of an output token: the same."""
         return self.layer.output_width
 
     @property
     def causal(self) -> bool:
-        """Whether the layer is."""
+        """Whether the inner layer is causal."""
         return self.layer.causal
 
     def __call__(self, stream: Any) -> Array:
-        """The new stream: (batch, n, width) → (batch, n, width)."""
+        """Return the new stream: (batch, n, width) → (batch, n, width)."""
         return stream + jnp.roll(self.layer(stream) - stream, 1, axis=0)
 
 
 def gradient_step_layer(embedding: Embedding, layer: Layer, step_size: float) -> Layer:
-    r"""One step of gradient descent from zero as a layer of linear attention, on the tokens of an embedding.
+    r"""Return one step of gradient descent from zero as a layer of linear attention, on the tokens of an embedding.
 
     On `StackedPrompt` tokens $(x_i, y_i)$ it adds $-\frac\eta\rho \sum_i y_i x_i^\top x_t$ to the label of token t; on
-    `PairedTokens` $(0; x_t; x_{t-1})$ it adds $\frac\eta{\rho_t} \sum_{i \le t} x_i x_{i-1}^* x_t$ to the empty block.
+    `PairedTokens` $(0; x_t; x_{t-1})$ it adds $\frac\eta{\rho_t} \sum_{i \le t} x_i x_{i-1}^* x_t$ to the zero block.
 
     Args:
-        embedding: says what the tokens are made of.
-        layer: the layer to stand in for: which tokens a query sees and ρ are those of the linear attention that it begins
-            with; for others the examples and their number.
-        step_size: η, which refers to a sum over examples divided by ρ.
+        embedding: the embedding of the tokens.
+        layer: the layer to replace: the context and ρ are those of the linear attention that it begins with; for other
+            layers the examples and their number.
+        step_size: η, for the sum over examples divided by ρ.
 
     Raises:
-        TypeError: another embedding, on whose tokens no step is known.
+        TypeError: an embedding for which no step is known.
 
     Source: vonoswald2023, Proposition 1; zheng2024, section 4.
     """
@@ -159,14 +159,14 @@ def gradient_step_layer(embedding: Embedding, layer: Layer, step_size: float) ->
 
 
 def _place(row: int, column: int) -> np.ndarray:
-    """3 × 3 with a single 1."""
+    """Return the 3 × 3 matrix with a single 1."""
     matrix = np.zeros((3, 3))
     matrix[row, column] = 1
     return matrix
 
 
 def _attention_of(layer: Layer, embedding: Embedding) -> tuple[Normalizer, Context]:
-    """ρ and the visible tokens of the linear attention that a layer begins with."""
+    """Return ρ and the context of the linear attention that a layer begins with."""
     if isinstance(layer, LinearSelfAttention | FactoredLinearSelfAttention):
         return layer.normalizer, layer.context
     if isinstance(layer, Residual | PreNorm | Looped):

@@ -1,4 +1,4 @@
-"""A family of learners by their number of steps, all other hyperparameters fitted once."""
+"""Families of learners that differ in their number of steps, with all other hyperparameters fitted once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ._problems import Problems
 
 
 class StepFamily(NamedTuple):
-    """Learners of one kind that differ in their number of steps alone.
+    """Learners of one kind that differ only in their number of steps.
 
     Attributes:
         name: the id of the kind.
         steps: the numbers of steps, ascending, shape (K,).
-        learners: one for each of them.
+        learners: one learner for each number.
     """
 
     name: str
@@ -34,21 +34,21 @@ class StepFamily(NamedTuple):
 def step_family(
     name: str, steps: Iterable[int], problems: Problems, answers: Any, *, fitted_at: int
 ) -> StepFamily:
-    """The learners of a kind after different numbers of steps, with the step size of a model.
+    """Return the learners of a kind for different numbers of steps, with the step size fitted to a model.
 
-    Step size, momentum, start … are those with which `fitted_at` steps come closest to the answers. For the steps of a
-    model's layers take its number of layers, so that its last layer fixes them.
+    Step size, momentum, start … are fitted such that `fitted_at` steps are closest to the answers. To compare layers of a
+    model with steps, give its number of layers, so that the fit is to its last layer.
 
     Args:
         name: "gradient-descent", "newton", "conjugate-gradients" or another id of a learner that takes steps.
-        steps: numbers of steps, ≥ 0 and ascending. 0 steps are the learner "zero", for "newton" its start.
+        steps: numbers of steps, ≥ 0 and ascending. 0 steps are the learner "zero", for "newton" its initial matrix.
         problems: the problems.
         answers: predictions of a model, shape (batch, N + 1, m), such as `LogitLens.predictions[-1]`.
         fitted_at: a number of steps ≥ 1.
 
     Raises:
-        TypeError: steps that are no integers.
-        ValueError: an id without steps, steps that do not ascend, or answers of another shape.
+        TypeError: steps that are not integers.
+        ValueError: an id without steps, steps that are not ascending, or answers of another shape.
     """
     family, counts = _checked_family(name), _checked_steps(steps)
     fitted_at, given = integer_at_least("fitted_at", fitted_at, 1), np.asarray(answers)
@@ -72,17 +72,17 @@ def _checked_family(name: str) -> Family:
     stepping = {k: f for k, f in known_families().items() if f.kind.fitting.integer == "steps"}
     family = stepping.get(name)
     if not isinstance(family, Family):
-        raise ValueError(f"name: {name!r} is no learner that takes steps; use one of {', '.join(stepping)}")
+        raise ValueError(f"name: {name!r} is not a learner with steps; use one of {', '.join(stepping)}")
     return family
 
 
 def _checked_steps(steps: Iterable[int]) -> list[int]:
     counts = [integer_at_least("steps", count, 0) for count in steps]
     if not counts or counts != sorted(set(counts)):
-        raise ValueError(f"steps: must ascend, such as range(1, 9), got {counts}")
+        raise ValueError(f"steps: must be ascending, such as range(1, 9), got {counts}")
     return counts
 
 
 def family_answers(family: StepFamily, problems: Problems) -> np.ndarray:
-    """The predictions of all learners of a family, shape (K, batch, N + 1, m)."""
+    """Return the predictions of all learners of a family, shape (K, batch, N + 1, m)."""
     return np.stack(answers_of(family.learners, problems))

@@ -8,7 +8,7 @@ from ._intervals import Measured
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest entry, the first to the left, the others to the right."""
+    """Return a table with the first column left-aligned and the others right-aligned."""
     lines = [list(header), *(list(row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join(
@@ -21,10 +21,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def with_interval(measured: Measured, at: int) -> str:
-    """One entry of a measurement of shape (k,), with its interval."""
+    """Return the text of one entry of a measurement of shape (k,), with its interval."""
     return f"{measured.value[at]:.3g} [{measured.low[at]:.3g}, {measured.high[at]:.3g}]"
 
 
 def layer_names(count: int) -> list[str]:
-    """Names of the streams: the embedding, then the layers."""
+    """Return the names of the streams: the embedding, then the layers."""
     return ["embedding", *(f"layer {layer}" for layer in range(1, count))]

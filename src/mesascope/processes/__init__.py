@@ -1,4 +1,4 @@
-"""Where data come from: laws, processes of sequences and of prompts, and tasks."""
+"""Laws of initial tokens, processes of sequences and of prompts, and tasks."""
 
 import lazy_loader as _lazy
 

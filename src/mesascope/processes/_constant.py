@@ -84,7 +84,7 @@ class Constant(Law):
         return Fraction(sum(v == 0 for v in self.entries(dim)), dim)
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
-        """Return copies of the token, shape `shape + (dim,)`; `key` plays no part."""
+        """Return copies of the token, shape `shape + (dim,)`; `key` is not used."""
         import jax.numpy as jnp
 
         return jnp.broadcast_to(jnp.asarray([float(v) for v in self.entries(dim)]), (*shape, dim))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class DiagonalUnitary(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t$ with $W = \mathrm{diag}(\lambda_1, \dots, \lambda_d)$.
 
-    The $\lambda_j$ are independent and uniform on the unit circle, drawn afresh for every sequence,
+    The $\lambda_j$ are independent and uniform on the unit circle, drawn for every sequence,
     independently of the real initial token $x_1 \sim D_{x_1}$ (zheng2024, Section 3).
 
     Args:
@@ -58,12 +58,11 @@ class DiagonalUnitary(SequenceProcess):
 def circle_powers(
     key: PRNGKeyArray, horizon: int, batch: int, dim: int
 ) -> Complex[Array, "batch horizon dim"]:
-    r"""Draw independent $\lambda$, uniform on the unit circle; return $\lambda^0, \dots, \lambda^{T-1}$ of each."""
+    r"""Return $\lambda^0, \dots, \lambda^{T-1}$ of independent random $\lambda$, uniform on the unit circle."""
     import jax
     import jax.numpy as jnp
 
     turns = jax.random.uniform(key, (batch, dim))  # λ = exp(2πi turns)
-    # Powers by angle, reduced to one turn before it is scaled: repeated multiplication would drift off
-    # the circle.
+    # Powers by angle, in turns modulo 1: repeated multiplication would drift off the circle.
     angles = 2 * jnp.pi * jnp.remainder(turns[:, None, :] * jnp.arange(horizon)[:, None], 1.0)
     return jax.lax.complex(jnp.cos(angles), jnp.sin(angles))

@@ -1,4 +1,4 @@
-"""What samples are made of: normal numbers, orthogonal matrices, recursions, stationary distributions; imports JAX."""
+"""Random normal numbers and orthogonal matrices, recursions, and stationary distributions; imports JAX."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..core import random_key
 
-# By default GPUs multiply 32-bit numbers with 10 bits of mantissa: good enough for the layers of a model, but a
-# transition would be orthogonal to three digits only.
+# By default GPUs multiply 32-bit numbers with 10 bits of mantissa. That is enough for the layers of a model, but
+# transitions would be orthogonal to three digits only.
 einsum = partial(jnp.einsum, precision="highest")
 
 
 def standard_normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, ...]:
-    """Return independent N(0, 1) entries, the very numbers of `jax.random.normal(key, shape)`.
+    """Return independent N(0, 1) entries, identical to `jax.random.normal(key, shape)`.
 
-    They are drawn in one row: with more axes XLA on a CPU spends two thirds of the time on the index of each.
+    They are drawn as one axis: with more axes XLA on CPUs spends two thirds of the time on computing indices.
     """
     return jax.random.normal(random_key(key), (math.prod(shape),)).reshape(shape)
 
@@ -38,7 +38,7 @@ def haar_orthogonal(key: PRNGKeyArray, dim: int, batch: int) -> Float[Array, "ba
         basis: Float[Array, "batch dim dim"], step: tuple[Array, Array]
     ) -> tuple[Float[Array, "batch dim dim"], None]:
         place, row = step
-        # Twice: what the first projection leaves may be short, and its rounding errors then are not.
+        # Twice: if the first projection leaves a short vector, its rounding errors are relatively large.
         for _ in range(2):
             row = row - einsum("bkj,bk->bj", basis, einsum("bkj,bj->bk", basis, row))
         return basis.at[:, place].set(row / jnp.linalg.norm(row, axis=-1, keepdims=True)), None
@@ -55,7 +55,7 @@ def unroll(
     r"""Return $x_1, \dots, x_T$ with $x_{t+1} = f(x_t) + \sigma \xi_t$, $\xi_t \sim N(0, I)$.
 
     Args:
-        step: the map $f$, from and to shape `(batch, dim)`.
+        step: the map $f$ of arrays of shape `(batch, dim)`.
         first: $x_1$, shape `(batch, dim)`.
         horizon: $T$.
         noise: standard deviation $\sigma \ge 0$; at 0 no random numbers are drawn.
@@ -70,11 +70,11 @@ def unroll(
     return jnp.moveaxis(jax.lax.scan(advance, first, shocks, length=horizon)[1], 0, 1)
 
 
-def shared(draw: Callable[[], Array]) -> Float[Array, ...]:
-    """Return what `draw` gives in 64-bit arithmetic, rounded to the precision in use.
+def draw_in_float64(draw: Callable[[], Array]) -> Float[Array, ...]:
+    """Return the result of `draw` in 64-bit arithmetic, rounded to the precision in use.
 
-    Draws of 32 and of 64 bits are different numbers: a process would be another one for a model that is trained in
-    single precision and judged in double.
+    Draws in 32 and in 64 bits are different numbers: without this, a process would change between training in single
+    precision and evaluation in double.
     """
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
         numbers = np.asarray(draw())
@@ -84,30 +84,30 @@ def shared(draw: Callable[[], Array]) -> Float[Array, ...]:
 def stationary_distribution(transitions: Float[Array, "S S"]) -> Float[Array, " S"]:
     r"""Return the $\mu$ with $\mu^\top \pi = \mu^\top$, $\sum_s \mu_s = 1$.
 
-    By the elimination of Grassmann, Taksar and Heyman: the states are taken out of the chain one by one, and
-    every number is a sum, product or quotient of positive ones, so that nothing cancels however small the
-    probabilities are. A solver of the linear system has no digit left when the chain hardly ever leaves a set
-    of states, as is usual for rows from a Dirichlet distribution with a small parameter.
+    Uses the elimination of Grassmann, Taksar and Heyman: states are eliminated one by one, and every number is a sum,
+    product or quotient of positive numbers, so that nothing cancels, however small the probabilities are. Solving the
+    linear system instead loses all digits if the chain rarely leaves a set of states, which is common for rows from a
+    Dirichlet distribution with a small parameter.
 
     Args:
-        transitions: $\pi$, rows of probabilities. Entries below $\sqrt{\text{least normal float}}$ count as
-            that, so that every chain can reach every state.
+        transitions: $\pi$, rows of probabilities. Entries below $\sqrt{\text{smallest normal float}}$ are raised to that
+            number, so that every state can be reached.
     """
     states = len(transitions)
     places = jnp.arange(states)
     positive = jnp.maximum(transitions, jnp.finfo(transitions.dtype).tiny ** 0.5)
 
-    def take_out(step: Array, chain: Float[Array, "S S"]) -> Float[Array, "S S"]:
+    def eliminate(step: Array, chain: Float[Array, "S S"]) -> Float[Array, "S S"]:
         state = states - 1 - step
-        remains = places < state
-        leave = jnp.where(remains, chain[state], 0.0)
-        enter = jnp.where(remains, chain[:, state] / leave.sum(), chain[:, state])
-        chain = chain + jnp.where(remains, enter, 0.0)[:, None] * leave
+        remaining = places < state
+        leave = jnp.where(remaining, chain[state], 0.0)
+        enter = jnp.where(remaining, chain[:, state] / leave.sum(), chain[:, state])
+        chain = chain + jnp.where(remaining, enter, 0.0)[:, None] * leave
         return chain.at[:, state].set(enter)
 
-    def put_back(state: Array, mu: Float[Array, " S"]) -> Float[Array, " S"]:
+    def restore(state: Array, mu: Float[Array, " S"]) -> Float[Array, " S"]:
         mu = mu.at[state].set(jnp.sum(jnp.where(places < state, mu * chain[:, state], 0.0)))
         return mu / mu.sum()
 
-    chain = jax.lax.fori_loop(0, states - 1, take_out, positive)
-    return jax.lax.fori_loop(1, states, put_back, (places == 0).astype(transitions.dtype))
+    chain = jax.lax.fori_loop(0, states - 1, eliminate, positive)
+    return jax.lax.fori_loop(1, states, restore, (places == 0).astype(transitions.dtype))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _samples(value: Any) -> Samples | None:
-    """Arrays, and lists of numbers or of rows."""
+    """Return arrays, and lists of numbers or of rows, as samples."""
     if value is None or isinstance(value, Samples):
         return value
     array = value if isinstance(value, np.ndarray) else _array(value)
@@ -36,11 +36,11 @@ def _samples(value: Any) -> Samples | None:
         raise wrong(f"are empty (shape {array.shape}): give at least one")
     if array.size > MAX_SAMPLES:
         raise wrong(
-            f"holds {array.size} numbers, at most {MAX_SAMPLES} are taken; thin them out, or give moments"
+            f"holds {array.size} numbers, at most {MAX_SAMPLES} are accepted; give fewer, or give moments"
         )
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise wrong(f"must be finite, entry {where} is {array[where]}; drop it")
+        raise wrong(f"must be finite, entry {where} is {array[where]}; remove it")
     return Samples(array)
 
 
@@ -58,8 +58,8 @@ def _path(value: Any, info: ValidationInfo) -> Path | None:
     return Path((info.context or {}).get("folder", ".")) / value
 
 
-def _whole_path(file: Path | None) -> str | None:
-    """A specification may be read again from another folder."""
+def _absolute_path(file: Path | None) -> str | None:
+    """Return the absolute path, since the specification may be read again from another folder."""
     return None if file is None else os.path.abspath(file)
 
 
@@ -79,12 +79,11 @@ class Empirical(Law):
         joint: whether whole tokens are drawn, so that dependence between coordinates is kept; by default coordinate j
             is drawn from column j, independently of the others.
         file: instead of `samples`, a .npy or .csv file of them; in a specification a relative path starts at its folder.
-
     """
 
     samples: SamplesField = None  # type: ignore[assignment]  # or file
     joint: StrictBool = False
-    file: Annotated[Path | None, PlainValidator(_path), PlainSerializer(_whole_path)] = field(
+    file: Annotated[Path | None, PlainValidator(_path), PlainSerializer(_absolute_path)] = field(
         default=None, compare=False, repr=False
     )
 
@@ -103,14 +102,14 @@ class Empirical(Law):
         return self.samples.pooled
 
     def specification(self) -> dict[str, Any]:
-        """As for every kind; what came from a file is given by it."""
+        """Return the table that specifies the law; samples that came from a file are given by `file`."""
         fields = super().specification()
         return {name: value for name, value in fields.items() if name != "samples" or self.file is None}
 
     @property
     def exchangeable(self) -> bool:
         """Whether permuting the coordinates leaves the law of the samples unchanged."""
-        return self.samples.rows_exchangeable if self.joint else self.samples.columns_alike
+        return self.samples.rows_exchangeable if self.joint else self.samples.columns_identical
 
     @property
     def even(self) -> bool:
@@ -123,7 +122,7 @@ class Empirical(Law):
         return None if self.pooled else self.samples.table.shape[1]
 
     def _columns(self, dim: int) -> tuple[int, ...]:
-        """The column that each coordinate is drawn from."""
+        """Return the column from which each coordinate is drawn."""
         return (0,) * self.check_dim(dim) if self.pooled else tuple(range(self.check_dim(dim)))
 
     def moment(self, order: int, dim: int | None = None) -> Number:
@@ -167,7 +166,7 @@ class Empirical(Law):
         )
 
     def quadrature(self, dim: int) -> tuple[QuadratureTerm, ...]:
-        """Return the atoms themselves: exact to every degree."""
+        """Return the samples as atoms: exact to every degree."""
         columns = self._columns(dim)
         if not self.joint:
             rules = {j: _atoms(self.samples.table[:, j]) for j in set(columns)}

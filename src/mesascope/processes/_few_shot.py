@@ -43,7 +43,7 @@ class FewShot(Task):
 
     @classmethod
     def every(cls, examples: int) -> FewShot:
-        """Return the task that counts every prediction alike, t = 0, …, N."""
+        """Return the task with weight 1 for every prediction, t = 0, …, N."""
         return cls(examples, [1] * (integer_at_least("examples", examples, 1) + 1))
 
     @property

@@ -1,4 +1,4 @@
-"""Gauss quadrature from moments: which moment lists are possible, and the atoms that realize them."""
+"""Gauss quadrature from moments: the check that moments are possible, and atoms with these moments."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -35,9 +35,9 @@ def jacobi_coefficients(moments: Sequence[Number]) -> Jacobi:
     r"""Return the Jacobi coefficients of a measure on the line with moments $m_0 = 1, m_1, \dots, m_{2N}$.
 
     With $L(x^i) = m_i$, the norms $h_k = L(p_k^2) = L(x^k p_k)$ must be positive until, possibly, one of them
-    vanishes: then the measure has exactly $k$ atoms, the zeros of $p_k$, and $L(x^j p_k) = 0$ for all $j$.
-    Otherwise the list determines $\alpha_0, \dots, \alpha_{N-1}$ and $\beta_1, \dots, \beta_N$, and
-    $\alpha_N$, which only $m_{2N+1}$ would fix, is set to the mean of the others (0 for symmetric moments).
+    is zero: then the measure has exactly $k$ atoms, the zeros of $p_k$, and $L(x^j p_k) = 0$ for all $j$.
+    Otherwise the moments determine $\alpha_0, \dots, \alpha_{N-1}$ and $\beta_1, \dots, \beta_N$, and
+    $\alpha_N$, which depends on the unknown $m_{2N+1}$, is set to the mean of the others (0 for symmetric moments).
 
     The arithmetic is rational. When all moments are exact numbers the decision is exact; when some are
     floats, quantities within rounding of zero count as zero.
@@ -46,14 +46,14 @@ def jacobi_coefficients(moments: Sequence[Number]) -> Jacobi:
         moments: an odd number of moments, `moments[0] == 1`.
 
     Raises:
-        ValueError: no measure has these moments; the message names the offending order.
+        ValueError: no measure has these moments; the message gives the order.
     """
     tolerance = Fraction(ROUNDING) if any(isinstance(m, float) for m in moments) else Fraction(0)
     exact_moments = [Fraction(m) for m in moments]
     top = len(moments) - 1
 
     def functional(polynomial: list[Fraction], shift: int) -> tuple[Fraction, bool]:
-        """L(x^shift p), and whether it is zero as far as the given moments can tell."""
+        """Return L(x^shift p), and whether it is zero within rounding of the given moments."""
         terms = [c * exact_moments[i + shift] for i, c in enumerate(polynomial)]
         value = sum(terms, Fraction(0))
         return value, abs(value) <= tolerance * sum(abs(term) for term in terms)
@@ -105,7 +105,7 @@ def golub_welsch(jacobi: Jacobi) -> LineRule:
     matrix = np.diag([float(a) for a in jacobi.alpha]) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
     nodes, vectors = np.linalg.eigh(matrix)
     weights = vectors[0] ** 2
-    if not any(jacobi.alpha):  # a symmetric measure: let rounding not hide it
+    if not any(jacobi.alpha):  # a symmetric measure: make the rule exactly symmetric
         nodes, weights = (nodes - nodes[::-1]) / 2, (weights + weights[::-1]) / 2
-    nodes[abs(nodes) <= ROUNDING * abs(nodes).max()] = 0  # an atom at zero is told from its neighbourhood
+    nodes[abs(nodes) <= ROUNDING * abs(nodes).max()] = 0  # an atom at zero must be exactly there
     return LineRule(nodes, weights / weights.sum())

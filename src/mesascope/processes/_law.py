@@ -1,4 +1,4 @@
-"""What a law is: a distribution of the initial token with exact moments, quadrature and samples."""
+"""The base class of laws: distributions of the initial token with exact moments, quadrature and samples."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
 MAX_ORDER = 6
-"""Highest moment in the population loss of one attention layer: six token entries meet in ‖ŷ‖²."""
+"""Highest order of moments in the population loss of one attention layer: ‖ŷ‖² has products of six token entries."""
 
 
 class MomentError(ValueError):
-    """A moment that does not exist or is not known was asked for; the message names its order."""
+    """The requested moment does not exist or is not known; the message gives its order."""
 
 
 class ProductTerm(NamedTuple):
@@ -57,8 +57,8 @@ class Law(Component, family="law"):
     4.1).
 
     Parameters are static Python numbers: laws are hashable, compare by value and may be static under `jax.jit`.
-    Moments are exact: a `Fraction` of the parameters, where a float stands for the rational number it is. Write
-    `"1/10"` instead of `0.1` to get the moments of one tenth itself.
+    Moments are exact: a `Fraction` of the parameters, where a float is the rational number that it represents. Write
+    `"1/10"` instead of `0.1` for the exact moments of one tenth.
     """
 
     @property
@@ -74,7 +74,7 @@ class Law(Component, family="law"):
     @property
     @abc.abstractmethod
     def fixed_dim(self) -> int | None:
-        """The only token dimension the law lives in, or `None` when it makes sense in every dimension."""
+        """The only token dimension of the law, or `None` if it exists in every dimension."""
 
     @abc.abstractmethod
     def moment(self, order: int, dim: int | None = None) -> Number:
@@ -100,13 +100,12 @@ class Law(Component, family="law"):
 
         Raises:
             MomentError: a moment does not exist or is not known.
-            ValueError: the law is not exchangeable, so that the moment depends on which coordinates are
-                meant.
+            ValueError: the law is not exchangeable, so that the moment depends on the coordinates.
         """
 
     @abc.abstractmethod
     def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
-        """Return the law, by its moments to order 6, as a finite mixture of products of coordinates.
+        """Return the law as a finite mixture of products of coordinates with their moments to order 6.
 
         Raises:
             MomentError: a moment of order ≤ 6 does not exist.
@@ -116,9 +115,8 @@ class Law(Component, family="law"):
     def quadrature(self, dim: int) -> tuple[QuadratureTerm, ...]:
         """Return the law as a finite mixture of products of quadrature rules, exact to order 6 or better.
 
-        The rules come from classical Gauss rules and from atoms, not from `product_terms`, so that the two
-        can check each other; only `StudentT` and `Moments`, which have no classical rule, build theirs from
-        moments.
+        The rules are classical Gauss rules or atoms, independent of `product_terms`, so that the two can be
+        compared in tests; only `StudentT` and `Moments`, which have no classical rule, compute theirs from moments.
 
         Raises:
             MomentError: a moment of order ≤ 6 does not exist.
@@ -159,14 +157,14 @@ LawField: TypeAlias = Annotated[Law, *one_of("law")]
 
 
 class IdenticalLaw(Law):
-    """A law whose coordinates are independent and identically distributed: one distribution on the line."""
+    """A law with independent, identically distributed coordinates, given by one distribution on the line."""
 
     @abc.abstractmethod
     def line_moment(self, order: int) -> Number:
         """Return E xⁿ of one coordinate for n = `order` ≥ 0."""
 
     def line_rule(self) -> LineRule:
-        """Return a quadrature rule for one coordinate: that of at most four nodes with its moments to order 6."""
+        """Return a quadrature rule for one coordinate: at most four nodes, with its moments to order 6."""
         return golub_welsch(jacobi_coefficients([self.line_moment(order) for order in range(MAX_ORDER + 1)]))
 
     @property
@@ -190,7 +188,7 @@ class IdenticalLaw(Law):
         return None
 
     def moment(self, order: int, dim: int | None = None) -> Number:
-        r"""Return $E\,x_{1j}^n$; the dimension plays no part."""
+        r"""Return $E\,x_{1j}^n$; it does not depend on the dimension."""
         return self.line_moment(integer_at_least("order", order, 0))
 
     def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
@@ -200,7 +198,7 @@ class IdenticalLaw(Law):
         return prod((self.moment(order) for order in orders), start=Fraction(1))
 
     def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
-        """Return one term: the law is a product already."""
+        """Return one term: the law is a product."""
         moments = tuple(self.moment(order) for order in range(MAX_ORDER + 1))
         return (ProductTerm(Fraction(1), (moments,) * self.check_dim(dim)),)
 
@@ -209,7 +207,7 @@ class IdenticalLaw(Law):
         return (QuadratureTerm(1.0, (self.line_rule(),) * self.check_dim(dim)),)
 
     def zero_probability(self, dim: int) -> Number:
-        r"""Return $P(x_{1j} = 0)$; the dimension plays no part."""
+        r"""Return $P(x_{1j} = 0)$; it does not depend on the dimension."""
         self.check_dim(dim)
         return self.line_zero_probability
 

@@ -1,4 +1,4 @@
-"""Linear dynamical systems with a given spectrum, observed fully or in part."""
+"""Linear dynamical systems with a given spectrum, fully or partially observed."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from ._spectrum import (
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
-_ROUNDING = 4 * float(np.finfo(float).eps)  # by which |λ| of a number on the unit circle may exceed 1
+_ROUNDING = 4 * float(np.finfo(float).eps)  # |λ| of a number on the unit circle may exceed 1 by this much
 
 
 @kind("linear-ar", law="gaussian", state_dim=3, spectrum={"low": 0.5, "high": 0.9})
 class LinearAR(SequenceProcess):
-    r"""Sequences of hidden states $h_{t+1} = W h_t + \sigma \xi_t$, seen as tokens $x_t = C h_t$.
+    r"""Sequences of hidden states $h_{t+1} = W h_t + \sigma \xi_t$, observed as tokens $x_t = C h_t$.
 
     $W = Q B Q^\top$ with a Haar matrix $Q \in O(n)$ and $\xi_t \sim N(0, I)$. $B$ holds the real eigenvalues on
     its diagonal and for every conjugate pair $a \pm ib$ the block $\bigl(\begin{smallmatrix} a & -b \\ b & a
-    \end{smallmatrix}\bigr)$, which turns a plane and scales it by $|\lambda|$: $W$ is normal ($W W^\top = W^\top
+    \end{smallmatrix}\bigr)$, which rotates a plane and scales it by $|\lambda|$: $W$ is normal ($W W^\top = W^\top
     W$), and symmetric if all eigenvalues are real. With noise and all $|\lambda_j| < 1$ the covariance of the states
-    tends to $\sigma^2 (I - W W^\top)^{-1}$, whose eigenvalues are $\sigma^2 / (1 - |\lambda_j|^2)$. $Q$ and those
-    $\lambda_j$ that are random are drawn afresh for every sequence, independently of $h_1$. Tokens are the states
-    themselves, $C = I$, or random mixtures of them: $C \in \mathbb R^{k \times n}$ with independent entries from
+    tends to $\sigma^2 (I - W W^\top)^{-1}$, whose eigenvalues are $\sigma^2 / (1 - |\lambda_j|^2)$. $Q$ and the
+    random $\lambda_j$ are drawn for every sequence, independently of $h_1$. Tokens are the states,
+    $C = I$, or random mixtures of them: $C \in \mathbb R^{k \times n}$ with independent entries from
     $N(0, 1/n)$ for every sequence. Contracting and partially observed systems as in vonoswald2024.
 
     Args:
@@ -49,7 +49,7 @@ class LinearAR(SequenceProcess):
             [low, high]; or a complex eigenvalue, in specifications a table with re and im, whose conjugate is another
             entry. Or a table with low and high for all of them.
         noise: the standard deviation $\sigma \ge 0$.
-        observed: `None` for tokens that are the states, or the token dimension $k \ge 1$.
+        observed: `None` if tokens are the states, or the token dimension $k \ge 1$.
         unstable: must be true if some $|\lambda_j|$ may exceed 1, so that states grow without bound.
 
     Attributes:
@@ -89,12 +89,12 @@ class LinearAR(SequenceProcess):
         noise: Number | str = 0.0,
         observed: int | None = None,
     ) -> Self:
-        """Return the process whose eigenvalues all are independent and uniform on [low, high] ⊂ [−1, 1]."""
+        """Return the process with independent eigenvalues, uniform on [low, high] ⊂ [−1, 1]."""
         return cls(law, state_dim, ((low, high),) * integer_at_least("dim", state_dim, 1), noise, observed)
 
     @property
     def spectral_radius(self) -> float:
-        """The largest |λ_j| that may occur."""
+        """The largest possible |λ_j|."""
         return largest_size(self.spectrum)
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Float[Array, "batch horizon dim"]:
@@ -112,9 +112,9 @@ class LinearAR(SequenceProcess):
         bounds = jnp.asarray(real_bounds(self.spectrum))
         shares = jax.random.uniform(keys[2], (batch, self.state_dim))
         eigenvalues = bounds[:, 0] + shares * (bounds[:, 1] - bounds[:, 0])
-        # In the basis Q isotropic noise is isotropic noise too, and W is B: diagonal but for the turns of the planes.
+        # In the basis Q the noise is isotropic too, and W is B.
         modes = unroll(
-            partial(self._advanced, eigenvalues),
+            partial(self._advance, eigenvalues),
             einsum("bij,bi->bj", frame, first),
             horizon,
             float(self.noise),
@@ -125,10 +125,10 @@ class LinearAR(SequenceProcess):
             frame = einsum("bki,bij->bkj", mixture, frame) / self.state_dim**0.5
         return einsum("bkj,btj->btk", frame, modes)
 
-    def _advanced(
+    def _advance(
         self, eigenvalues: Float[Array, "batch n"], modes: Float[Array, "batch n"]
     ) -> Float[Array, "batch n"]:
-        """B z, given the real parts of the eigenvalues."""
+        """Return B z, given the real parts of the eigenvalues."""
         import jax.numpy as jnp
 
         scaled = eigenvalues * modes

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
     from ._traced import TracedMarkovTree
 
-_SMALLEST_ALPHA, _LARGEST_ALPHA = 1e-30, 1e30  # single precision ends at 1e-38 and 3e38
+_MIN_ALPHA, _MAX_ALPHA = 1e-30, 1e30  # single precision ends at 1e-38 and 3e38
 _GRAPHS = ("chain", "random")
-MAX_POSITIONS = 2**16  # a graph is a list of positions, which are compiled one by one
+MAX_POSITIONS = 2**16  # a graph lists every position
 Graph: TypeAlias = tuple[int | None, ...]
-"""For each position of the context the index of its parent, None for a root."""
+"""The index of the parent for each position of the context, None for a root."""
 
 
 def _alpha(value: Any) -> Number:
     given = positive(value)
-    if not _SMALLEST_ALPHA <= given <= _LARGEST_ALPHA:
+    if not _MIN_ALPHA <= given <= _MAX_ALPHA:
         raise wrong(f"must lie between 1e-30 and 1e30, got {float(given):g}")
     return given
 
@@ -76,22 +76,21 @@ class MarkovTree(SequenceProcess):
 
     For every sequence a transition matrix $\pi$ is drawn, its $S$ rows independent and Dirichlet($\alpha, \dots,
     \alpha$). Position $i < T$ takes $s_i \sim \pi(s_{p(i)}, \cdot)$ if it has a parent $p(i) < i$, and $s_i \sim
-    \mu_\pi$, the stationary distribution of $\pi$, if it has none. The last symbol of the context, $s_T$, is
-    uniform and independent, and what is to be predicted is $s_{T+1} \sim \pi(s_T, \cdot)$ (nichani2024).
+    \mu_\pi$, the stationary distribution of $\pi$, if it is a root. The last symbol of the context, $s_T$, is
+    uniform and independent, and the symbol to be predicted is $s_{T+1} \sim \pi(s_T, \cdot)$ (nichani2024).
 
     Args:
         parents: for each of the $T \ge 2$ positions of the context the index of its parent, counted from 0, or
             `None` (in specifications also "root") for a root. The last position must be a root: its symbol is uniform.
-            Or "chain", where the parent is the position before, or "random", a graph drawn with `seed`: both for
+            Or "chain", where the parent is the previous position, or "random", a graph drawn with `seed`; both allow
             sequences of any length.
         states: the number $S \ge 2$ of symbols.
         alpha: the parameter $\alpha > 0$ of the Dirichlet prior (0.1 in the paper), between 1e-30 and 1e30: its logarithm
-            and gamma variates have to fit into single precision.
-        seed: of a random graph; 0 when left out.
+            and gamma variates must be representable in single precision.
+        seed: the seed of a random graph, by default 0.
 
     Attributes:
-        dim: $S$, the dimension of the symbols as one-hot vectors.
-
+        dim: $S$, the dimension of the one-hot vectors of the symbols.
     """
 
     data: ClassVar[Data] = "symbols"
@@ -103,35 +102,35 @@ class MarkovTree(SequenceProcess):
 
     def __post_init__(self) -> None:
         if self.seed is not None and self.parents != "random":
-            raise wrong("belongs to parents = 'random'; drop it or change parents", "seed")
+            raise wrong("is used only with parents = 'random'; remove it or change parents", "seed")
 
     @property
     def dim(self) -> int:
-        """S."""
+        """The number of symbols S."""
         return self.states
 
     @classmethod
     def chain(cls, length: int, states: int, alpha: Number | str) -> Self:
-        """Return the process of Markov chains of a context of T = `length` ≥ 2 symbols."""
+        """Return the process of Markov chains with a context of T = `length` ≥ 2 symbols."""
         return cls("chain", states, alpha).of_horizon(integer_at_least("length", length, 2) + 1)
 
     @classmethod
     def random(cls, length: int, states: int, alpha: Number | str, seed: int) -> Self:
-        """Return a process whose graph is random: each parent uniform among none and all earlier positions.
+        """Return a process with a random graph: each parent is uniform among "root" and all earlier positions.
 
         Args:
             length: the context length T ≥ 2.
             states: the number of symbols.
             alpha: the parameter of the Dirichlet prior.
-            seed: of the graph, ≥ 0.
+            seed: the seed of the graph, ≥ 0.
         """
         return cls("random", states, alpha, seed).of_horizon(integer_at_least("length", length, 2) + 1)
 
     def of_horizon(self, horizon: int) -> Self:
-        """Return the process with the graph that sequences of so many symbols have.
+        """Return the process with the graph of sequences of `horizon` symbols.
 
         Raises:
-            ValueError: the graph is given, and of another size.
+            ValueError: the graph is given and has another size.
         """
         length = horizon - 1
         if not isinstance(self.parents, str):
@@ -159,7 +158,7 @@ class MarkovTree(SequenceProcess):
         """The parents of all positions.
 
         Raises:
-            ValueError: the graph is that of sequences of any length.
+            ValueError: the process is that of sequences of any length, which has no single graph.
         """
         if isinstance(self.parents, str):
             raise ValueError(f"a {self.parents} of any length has no graph; take `of_horizon(horizon)`")
@@ -172,7 +171,7 @@ class MarkovTree(SequenceProcess):
 
     @property
     def horizon(self) -> int:
-        """The number of symbols in a sequence: T of the context and the one to be predicted."""
+        """The number of symbols in a sequence: T of the context and the predicted one."""
         return len(self.graph) + 1
 
     def adjacency(self) -> np.ndarray:
@@ -187,12 +186,12 @@ class MarkovTree(SequenceProcess):
         """Draw independent sequences of symbols 0 … S − 1 as int32, shape `(batch, horizon)`.
 
         Raises:
-            ValueError: `horizon` is not the number of positions and one more, where the graph is given.
+            ValueError: the graph is given and `horizon` is not its number of positions plus one.
         """
         return self.of_horizon(integer_at_least("horizon", horizon, 1)).traced().sample(key, horizon, batch)
 
     def traced(self) -> TracedMarkovTree:
-        """Return the same process with its graph as an array: those of one size share compiled programs."""
+        """Return the same process with its graph as an array: graphs of equal size share compiled programs."""
         from ._traced import TracedMarkovTree
 
         return TracedMarkovTree(self)

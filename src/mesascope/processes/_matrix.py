@@ -1,4 +1,4 @@
-"""Covariance matrices as static parameters: checked, hashable, with their powers."""
+"""Covariance matrices as checked, hashable parameters, and their powers."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from ..specs import Matrix
 
 
 def checked_covariance(given: Matrix, dim: int) -> Matrix:
-    """Return the rows of a symmetric positive definite matrix, symmetric to the last bit.
+    """Return the rows of a symmetric positive definite matrix, made exactly symmetric.
 
     Raises:
-        ValueError: a shape other than `(dim, dim)`, or a matrix that is not symmetric or not positive definite.
+        ValueError: the shape is not `(dim, dim)`, or the matrix is not symmetric or not positive definite.
     """
     shape = (len(given), len(given[0]))
     if shape != (dim, dim):

@@ -1,4 +1,4 @@
-"""Laws mixed with given probabilities."""
+"""Mixtures of laws with given probabilities."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class _Part(Spec):
     """One part of a mixture.
 
     Attributes:
-        probability: at least 0.
-        law: drawn from with that probability.
+        probability: the probability of the part, at least 0.
+        law: the law of tokens from this part.
     """
 
     probability: Nonnegative
@@ -45,7 +45,7 @@ class _Part(Spec):
 
 
 def _read_parts(value: Any, info: ValidationInfo) -> _Parts:
-    """Pairs (probability, law), or tables with these fields."""
+    """Return the parts, given as pairs (probability, law) or tables with these fields."""
     if not isinstance(value, list | tuple):
         raise wrong_type(f"must list parts (probability, law), got {show(value)}")
     if not value:
@@ -72,10 +72,10 @@ Parts: TypeAlias = Annotated[_Parts, PlainValidator(_read_parts), PlainSerialize
 
 @kind("mixture", parts=[("1/2", "gaussian"), ("1/2", "rademacher")])
 class Mixture(Law):
-    r"""With probability $p_k$ the whole token is drawn from the $k$-th law: $D_{x_1} = \sum_k p_k D_k$.
+    r"""A mixture of laws: with probability $p_k$ the token is drawn from the $k$-th law, $D_{x_1} = \sum_k p_k D_k$.
 
     Coordinates are dependent through the choice of the law: `Mixture([("1/2", Gaussian(1)), ("1/2", Gaussian(2))])`
-    is a scale mixture of whole vectors, not of single coordinates.
+    is a scale mixture of vectors, not of single coordinates.
 
     Args:
         parts: probabilities and laws, in pairs (probability, law). Probabilities are non-negative and sum to 1:
@@ -92,23 +92,23 @@ class Mixture(Law):
 
     @property
     def weighted(self) -> tuple[tuple[Fraction, Law], ...]:
-        """The parts that occur, with probabilities that sum to 1 exactly."""
+        """The parts of positive probability, with probabilities that sum to 1 exactly."""
         total = sum((exact(p) for p, _ in self.parts), Fraction(0))
         return tuple((exact(p) / total, law) for p, law in self.parts if p)
 
     @property
     def exchangeable(self) -> bool:
-        """Whether every part is."""
+        """Whether all parts are exchangeable."""
         return all(law.exchangeable for _, law in self.weighted)
 
     @property
     def even(self) -> bool:
-        """Whether every part is."""
+        """Whether all parts are even."""
         return all(law.even for _, law in self.weighted)
 
     @property
     def fixed_dim(self) -> int | None:
-        """The dimension that the parts prescribe, if any does."""
+        """The dimension of the parts, or `None` if all of them exist in every dimension."""
         return next((law.fixed_dim for _, law in self.parts if law.fixed_dim is not None), None)
 
     def moment(self, order: int, dim: int | None = None) -> Number:
@@ -144,7 +144,7 @@ class Mixture(Law):
         return sum((p * law.zero_probability(dim) for p, law in self.weighted), Fraction(0))
 
     def sample(self, key: PRNGKeyArray, dim: int, shape: tuple[int, ...] = ()) -> Float[Array, "*shape dim"]:
-        """Draw tokens of shape `shape + (dim,)`; every part is drawn and one of them kept, token by token."""
+        """Draw tokens of shape `shape + (dim,)`: for every token all laws are sampled and one sample is chosen."""
         import jax
         import jax.numpy as jnp
 

@@ -1,4 +1,4 @@
-"""Independent equal coordinates of which only the moments are known."""
+"""Independent, identically distributed coordinates with given moments."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @kind("moments", moments=[1, 0, 1, 0, 3, 0, 15])
 class Moments(IdenticalLaw):
-    r"""Independent equal coordinates with given moments $E x^0 = 1, E x, \dots, E x^6$.
+    r"""Independent, identically distributed coordinates with given moments $E x^0 = 1, E x, \dots, E x^6$.
 
-    The population loss sees a law only through these numbers. Quadrature and samples use the at most four
-    atoms of the Gauss rule with these moments: they match the list exactly, but moments beyond order 6 are theirs.
+    The population loss depends on a law only through these moments. Quadrature and samples use the at most four
+    atoms of the Gauss rule with these moments; the moments of higher order of samples are those of the atoms.
 
     Args:
-        moments: the moments $E x^0, \dots, E x^6$. Give rationals as strings (`"1/3"`) or Fractions when a
-            decision hangs on them: with floats, what lies within rounding of zero counts as zero.
+        moments: seven numbers, orders 0 to 6. Give rationals as strings (`"1/3"`) or Fractions if the number of
+            atoms matters: with floats, a determinant within rounding of zero counts as zero.
     """
 
     moments: Numbers

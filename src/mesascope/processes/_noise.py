@@ -1,4 +1,4 @@
-"""Noise on labels, of one size or of a size that differs from task to task."""
+"""Noise on labels, with a fixed standard deviation or one drawn for every task."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def show_noise(noise: Number | NoiseRange) -> str:
 def add_noise(
     key: PRNGKeyArray, labels: Float[Array, "batch n"], noise: Number | NoiseRange
 ) -> Float[Array, "batch n"]:
-    """Add independent Gaussian noise of the given level to labels, one level for each row."""
+    """Return labels with independent Gaussian noise of the given standard deviation, or of one drawn for each row."""
     import jax
     import jax.numpy as jnp
 

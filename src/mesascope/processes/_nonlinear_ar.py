@@ -18,14 +18,14 @@ class NonlinearAR(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = A \tanh(B x_t) + \sigma \xi_t$, $\xi_t \sim N(0, I)$.
 
     $A \in \mathbb R^{d \times m}$ has independent entries from $N(0, g^2/m)$ and $B \in \mathbb R^{m \times
-    d}$ from $N(0, g^2/d)$, drawn afresh for every sequence, independently of $x_1 \sim D_{x_1}$. Since tanh is
-    bounded, so are the tokens, whatever the gain: $|x_{t+1,i}| \le \sum_k |A_{ik}|$ without noise.
+    d}$ from $N(0, g^2/d)$, drawn for every sequence, independently of $x_1 \sim D_{x_1}$. Without noise the
+    tokens are bounded for any gain: $|x_{t+1,i}| \le \sum_k |A_{ik}|$.
 
     Args:
         law: the law $D_{x_1}$ of the initial token.
         dim: the token dimension $d \ge 1$.
         hidden: the number $m \ge 1$ of hidden units.
-        gain: $g > 0$; tokens fade for small gains, and sequences become chaotic for large ones.
+        gain: $g > 0$; tokens decay to 0 for small gains, and sequences are chaotic for large gains.
         noise: the standard deviation $\sigma \ge 0$.
     """
 

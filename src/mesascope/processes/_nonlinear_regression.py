@@ -24,8 +24,8 @@ class NonlinearRegression(PromptProcess):
 
     Args:
         dim: the dimension $d \ge 1$ of the inputs.
-        target: what $f$ is: `TwoLayerReLU(hidden)` or `RandomFeatures(features)`.
-        law: the law of the inputs $x_i$, `Gaussian(1.0)` if left out.
+        target: the distribution of $f$: `TwoLayerReLU(hidden)` or `RandomFeatures(features)`.
+        law: the law of the inputs $x_i$, by default `Gaussian(1.0)`.
         noise: the standard deviation $\sigma \ge 0$, or `NoiseRange(largest)` to draw it for every prompt.
     """
 

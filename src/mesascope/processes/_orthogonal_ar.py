@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class OrthogonalAR(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t + \sigma \xi_t$ with $W$ orthogonal and $\xi_t \sim N(0, I)$.
 
-    $W$ is drawn afresh for every sequence, independently of $x_1 \sim D_{x_1}$: without `basis` from the Haar
-    distribution on $O(d)$; with `basis` as $W = U R U^\top$, where $R$ turns the planes of coordinates 1 and
+    $W$ is drawn for every sequence, independently of $x_1 \sim D_{x_1}$: without `basis` from the Haar
+    distribution on $O(d)$; with `basis` as $W = U R U^\top$, where $R$ rotates the planes of coordinates 1 and
     2, 3 and 4, … by independent uniform angles and the Haar matrix $U$ is the same for all sequences, so that
     all transitions commute. The data of vonoswald2024 ($\sigma = 0.01$) and of sander2024's non-commuting and
     commuting orthogonal matrices.
@@ -39,7 +39,7 @@ class OrthogonalAR(SequenceProcess):
         require_dim(self.law, self.dim, "dim")
         if self.basis is not None and self.dim % 2:
             raise wrong(
-                f"must be even with a shared basis, which turns planes, got {self.dim}; leave out basis for odd dimensions",
+                f"must be even with a shared basis, which rotates planes, got {self.dim}; remove basis for odd dimensions",
                 "dim",
             )
 
@@ -67,15 +67,15 @@ class OrthogonalAR(SequenceProcess):
 
 
 def _commuting(key: PRNGKeyArray, basis: int, dim: int, batch: int) -> Float[Array, "batch dim dim"]:
-    """U R Uᵀ with the basis U of the seed `basis` and a random rotation R for every sequence."""
+    """Return U R Uᵀ with the basis U of the seed `basis` and a random rotation R for every sequence."""
     import jax
     import jax.numpy as jnp
 
-    from ._draws import einsum, haar_orthogonal, shared
+    from ._draws import draw_in_float64, einsum, haar_orthogonal
 
-    vectors = shared(lambda: haar_orthogonal(named_key(basis, "OrthogonalAR", "basis"), dim, 1)[0])
-    one, two = vectors[:, 0::2], vectors[:, 1::2]  # column p of each: the axes of plane p
+    vectors = draw_in_float64(lambda: haar_orthogonal(named_key(basis, "OrthogonalAR", "basis"), dim, 1)[0])
+    one, two = vectors[:, 0::2], vectors[:, 1::2]  # column p of each: an axis of plane p
     angles = 2 * jnp.pi * jax.random.uniform(key, (batch, 1, dim // 2))
     cosine, sine = jnp.cos(angles), jnp.sin(angles)
-    turned_one, turned_two = cosine * one + sine * two, cosine * two - sine * one
-    return einsum("bip,jp->bij", turned_one, one) + einsum("bip,jp->bij", turned_two, two)
+    rotated_one, rotated_two = cosine * one + sine * two, cosine * two - sine * one
+    return einsum("bip,jp->bij", rotated_one, one) + einsum("bip,jp->bij", rotated_two, two)

@@ -1,4 +1,4 @@
-"""Prompts whose inputs are a few orthonormal vectors."""
+"""Prompts whose inputs are drawn from a few orthonormal vectors."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class OrthonormalFeatures(PromptProcess):
 
     Args:
         features: the number $K \ge 1$ of features.
-        dim: the dimension $d \ge K$ of the inputs, $K$ if left out.
-        probabilities: $p_1, \dots, p_K$, non-negative with sum 1; all equal (balanced) if left out.
-        law: the law of $w$, `Gaussian(1.0)` if left out.
+        dim: the dimension $d \ge K$ of the inputs, by default $K$.
+        probabilities: $p_1, \dots, p_K$, non-negative with sum 1; by default all equal (balanced).
+        law: the law of $w$, by default `Gaussian(1.0)`.
 
     Attributes:
         probabilities: $p_1, \dots, p_K$.
@@ -65,17 +65,17 @@ class OrthonormalFeatures(PromptProcess):
     def imbalanced(
         cls, features: int, dominant: Number | str, dim: int | None = None, law: Law | None = None
     ) -> Self:
-        """Return the process with one feature of probability `dominant` and the others alike.
+        """Return the process with one feature of probability `dominant`, and equal probabilities of the others.
 
         Args:
             features: the number K ≥ 2 of features.
             dominant: the probability of the first feature, between 0 and 1.
-            dim: the dimension of the inputs, K if left out.
-            law: the law of w, `Gaussian(1.0)` if left out.
+            dim: the dimension of the inputs, by default K.
+            law: the law of w, by default `Gaussian(1.0)`.
 
         Raises:
-            TypeError: a parameter of the wrong type.
-            ValueError: `features` below 2, or `dominant` not between 0 and 1.
+            TypeError: a parameter has the wrong type.
+            ValueError: `features` is below 2, or `dominant` is not between 0 and 1.
         """
         features = integer_at_least("OrthonormalFeatures features", features, 2)
         first = exact(finite_positive("OrthonormalFeatures dominant", dominant))

@@ -9,11 +9,11 @@ from ..core import exact
 from ..specs import Number, wrong
 
 _TOLERANCE = 1e-12
-"""Floats such as 0.1 + 0.2 + 0.7 miss 1 by their rounding; a sum this close is taken for 1 and divided out."""
+"""The sum of floats such as 0.1 + 0.2 + 0.7 may differ from 1 by rounding."""
 
 
 def require_sum_one(probabilities: Sequence[Number], *path: str | int) -> None:
-    """Refuse numbers that do not sum to 1: exactly if they are exact, within 1e-12 if some are floats."""
+    """Refuse numbers whose sum is not 1: exactly if they are exact, within 1e-12 if some are floats."""
     total = sum((exact(p) for p in probabilities), Fraction(0))
     tolerance = _TOLERANCE if any(isinstance(p, float) for p in probabilities) else 0.0
     if abs(float(total - 1)) > tolerance:

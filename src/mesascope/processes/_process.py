@@ -1,4 +1,4 @@
-"""What a process is: a distribution of sequences of tokens, or of prompts with examples and a query."""
+"""The base classes of processes: distributions of sequences of tokens, or of prompts with examples and a query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Prompts(NamedTuple):
-    """A batch of regression prompts: N examples and a query each.
+    """A batch of regression prompts, each with N examples and a query.
 
     Attributes:
         x: inputs, shape (batch, N + 1, dim); `x[:, N]` is the query.
@@ -26,14 +26,14 @@ class Prompts(NamedTuple):
 
 
 class SequenceProcess(Component, family="process"):
-    """A distribution of sequences of tokens, each with its own hidden transition.
+    """A distribution of sequences of tokens with a hidden transition, drawn for every sequence.
 
     Processes are hashable, compare by value and may be static under `jax.jit`. Processes of discrete tokens have an attribute
     `vocabulary`, the number of symbols.
 
     Attributes:
-        dim: the token dimension, for discrete tokens that of their one-hot vectors.
-        data: what is drawn.
+        dim: the token dimension; for discrete tokens, the dimension of their one-hot vectors.
+        data: the kind of data.
     """
 
     data: ClassVar[Data] = "real tokens"
@@ -51,8 +51,8 @@ class SequenceProcess(Component, family="process"):
             batch: number of sequences ≥ 1 (static under `jit`).
 
         Returns:
-            Real or complex tokens, shape `(batch, horizon, dim)`, or discrete ones as int32 in 0 …
-            vocabulary − 1, shape `(batch, horizon)`.
+            Real or complex tokens, shape `(batch, horizon, dim)`, or discrete tokens 0 … vocabulary − 1 as int32,
+            shape `(batch, horizon)`.
 
         Raises:
             TypeError: `horizon` or `batch` is not an integer.
@@ -60,18 +60,18 @@ class SequenceProcess(Component, family="process"):
         """
 
     def of_horizon(self, horizon: int) -> Self:
-        """Return the process of sequences of so many tokens: itself, unless its parameters depend on their number."""
+        """Return the process of sequences of `horizon` tokens: itself, unless its parameters depend on the horizon."""
         return self
 
 
 class PromptProcess(Component, family="process"):
-    """A distribution of regression prompts, each with its own hidden function from inputs to labels.
+    """A distribution of regression prompts with a hidden function from inputs to labels, drawn for every prompt.
 
     Processes are hashable, compare by value and may be static under `jax.jit`.
 
     Attributes:
         dim: the dimension of the inputs.
-        data: what is drawn.
+        data: the kind of data.
     """
 
     data: ClassVar[Data] = "prompts"
@@ -99,11 +99,11 @@ def require_dim(law: Law, dim: int, *path: str) -> None:
 
 
 def with_law(process: Any, law: Law) -> Any:
-    """The process with another law of its initial tokens (of prompts, their inputs), all else equal.
+    """Return the same process with another law of the initial tokens, or of the inputs of prompts.
 
     Raises:
-        ValueError: the process has no law, or the law is of another dimension.
+        ValueError: the process has no law, or the law has another dimension.
     """
     if not isinstance(getattr(process, "law", None), Law):
-        raise ValueError(f"{type(process).__name__} has no law that could be another")
+        raise ValueError(f"{type(process).__name__} has no law to replace")
     return replace(process, law=law)

@@ -1,4 +1,4 @@
-"""Covariances of the inputs that differ from task to task."""
+"""Covariances of the inputs that are drawn for every task."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def _rows(value: Any) -> Any:
 class RandomDiagonal(Component, family="covariance"):
     r"""A covariance $\Lambda = \mathrm{diag}(s_1^2, \dots, s_d^2)$ drawn for every task, $s \sim$ `law` (zhang2024).
 
-    $E\,\Lambda_{jj}^k$ is the moment of order $2k$ of the law, so that all moments that zhang2024's limit for
-    random covariances needs are exact.
+    $E\,\Lambda_{jj}^k$ is the moment of order $2k$ of the law, so that the moments in zhang2024's limit for
+    random covariances are exact.
 
     Args:
-        law: the law of the standard deviations $s$; their signs play no part.
+        law: the law of the standard deviations $s$; their signs do not matter.
     """
 
     law: LawField

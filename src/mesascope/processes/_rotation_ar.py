@@ -1,4 +1,4 @@
-"""Sequences of real tokens whose planes turn at random angular speeds."""
+"""Sequences of real tokens with planes that rotate by random angles."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class RotationAR(SequenceProcess):
     r"""Autoregressive sequences $x_{t+1} = W x_t$ with $W = \mathrm{blockdiag}(R(\theta_1), R(\theta_2), \dots)$.
 
     $R(\theta)$ is the rotation of the plane by $\theta$; the $\theta_j$ are independent and uniform on the
-    circle, drawn afresh for every sequence, independently of $x_1$: `DiagonalUnitary` with real tokens. The
-    commuting real rotations of sander2024, in the coordinates that make them block diagonal.
+    circle, drawn for every sequence, independently of $x_1$: `DiagonalUnitary` with real tokens. The
+    commuting real rotations of sander2024, in coordinates in which they are block diagonal.
 
     Args:
-        law: the law of what `start` says.
+        law: the law of the coordinates that `start` selects.
         dim: the token dimension $d$, even.
         start: `"plane"`: the law gives all $d$ coordinates of $x_1$. `"axis"`: it gives the first coordinate
-            of each of the $d/2$ planes, the second is 0; a sample then holds the real and imaginary parts of
-            `DiagonalUnitary(law, d/2)` with the same key, those of coordinate j in 2j and 2j + 1.
+            of each of the $d/2$ planes, the second is 0; coordinates 2j and 2j + 1 of a sample then are the real and
+            imaginary part of coordinate j of `DiagonalUnitary(law, d/2)` with the same key.
     """
 
     law: LawField
@@ -36,7 +36,7 @@ class RotationAR(SequenceProcess):
 
     def __post_init__(self) -> None:
         if self.dim % 2:
-            raise wrong(f"must be even, since planes turn, got {self.dim}", "dim")
+            raise wrong(f"must be even, since planes rotate, got {self.dim}", "dim")
         require_dim(self.law, self.dim if self.start == "plane" else self.dim // 2, "dim")
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Float[Array, "batch horizon dim"]:
@@ -56,8 +56,8 @@ class RotationAR(SequenceProcess):
         else:
             coordinates = self.law.sample(token_key, self.dim, (batch,))
             first = jax.lax.complex(coordinates[:, 0::2], coordinates[:, 1::2])
-        turned = first[:, None, :] * circle_powers(transition_key, horizon, batch, planes)
-        return jnp.stack([turned.real, turned.imag], axis=-1).reshape(batch, horizon, self.dim)
+        rotated = first[:, None, :] * circle_powers(transition_key, horizon, batch, planes)
+        return jnp.stack([rotated.real, rotated.imag], axis=-1).reshape(batch, horizon, self.dim)
 
     def describe(self) -> str:
         """Return e.g. `RotationAR(Gaussian(scale=1), dim=4)`."""

@@ -1,4 +1,4 @@
-"""A table of given numbers: compared by content, with exact moments and its symmetries."""
+"""A table of given numbers, compared by content, with exact moments and checks of symmetry."""
 
 import hashlib
 from fractions import Fraction
@@ -14,18 +14,18 @@ class Samples:
 
     Attributes:
         table: shape (n, d).
-        pooled: whether it is one pool of numbers for every coordinate, d = 1.
+        pooled: whether it is one pool of numbers for all coordinates, d = 1.
     """
 
     def __init__(self, values: np.ndarray):
-        table = np.array(values, dtype=float) + 0.0  # turns −0 into 0: equal samples are equal bytes then
+        table = np.array(values, dtype=float) + 0.0  # turns −0 into 0, so that equal samples have equal bytes
         self._digest = hashlib.sha256(repr(table.shape).encode() + table.tobytes()).digest()
         self.pooled = table.ndim == 1
         self.table = table.reshape(len(table), -1)
         self.table.setflags(write=False)
 
     def tolist(self) -> list[float] | list[list[float]]:
-        """The numbers as lists, as they were given."""
+        """Return the numbers as lists, in the given shape."""
         numbers: list[float] | list[list[float]] = (self.table[:, 0] if self.pooled else self.table).tolist()
         return numbers
 
@@ -40,9 +40,9 @@ class Samples:
 
     @cached_property
     def _scaled(self) -> tuple[np.ndarray, int]:
-        """Python integers n and D with table = n / D: sums of powers are then exact, and quick."""
+        """Python integers n and D with table = n / D, for exact and fast sums of powers."""
         ratios = [value.as_integer_ratio() for value in self.table.ravel().tolist()]
-        common = max(denominator for _, denominator in ratios)  # all are powers of two
+        common = max(denominator for _, denominator in ratios)  # all denominators are powers of two
         integers = np.empty(self.table.size, dtype=object)
         integers[:] = [numerator * (common // denominator) for numerator, denominator in ratios]
         return integers.reshape(self.table.shape), common
@@ -60,8 +60,8 @@ class Samples:
         return tuple(self.mean_product((column,), (order,)) for order in range(MAX_ORDER + 1))
 
     @cached_property
-    def columns_alike(self) -> bool:
-        """Whether all columns hold the same numbers, in whatever order."""
+    def columns_identical(self) -> bool:
+        """Whether all columns contain the same numbers, in any order."""
         ordered = np.sort(self.table, axis=0)
         return bool((ordered == ordered[:, :1]).all())
 
@@ -69,7 +69,7 @@ class Samples:
     def rows_exchangeable(self) -> bool:
         """Whether permuting the columns leaves the collection of rows unchanged."""
         places = np.arange(self.table.shape[1])
-        # Swaps of neighbours generate all permutations.
+        # Transpositions of neighbours generate all permutations.
         swaps = [np.where(places == j, j + 1, np.where(places == j + 1, j, places)) for j in places[:-1]]
         return all(self._same_rows(self.table[:, swap]) for swap in swaps)
 
@@ -85,6 +85,6 @@ class Samples:
         return all(self._same_rows(self.table * flip) for flip in flips)
 
     def _same_rows(self, other: np.ndarray) -> bool:
-        """Whether another table has the same rows in some order."""
-        other = other + 0.0  # flips of signs make −0
+        """Return whether another table has the same rows, in any order."""
+        other = other + 0.0  # turns −0 into 0
         return np.array_equal(self.table[np.lexsort(self.table.T)], other[np.lexsort(other.T)])

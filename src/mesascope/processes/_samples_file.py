@@ -7,7 +7,7 @@ from typing import Any
 from ..specs import LARGEST
 
 MAX_SAMPLES = 1_000_000
-"""Moments of samples are computed in rational arithmetic: a million numbers take seconds."""
+"""Moments of samples are computed in rational arithmetic, which takes seconds for a million numbers."""
 _MAX_BYTES = 2**26
 
 
@@ -15,7 +15,7 @@ def read_samples(path: Path) -> Any:
     """Return the samples in a file as a float array of shape (n,) or (n, d).
 
     A .npy file holds the array itself. In a .csv file every line is one token, its coordinates separated by
-    commas; a first line of names is skipped, and a single column gives shape (n,).
+    commas; a header line is skipped, and a single column gives shape (n,).
 
     Raises:
         ValueError: the file is missing, of another kind, too large, or does not hold finite numbers.
@@ -28,7 +28,7 @@ def read_samples(path: Path) -> Any:
         raise ValueError(f"{path} ends in {path.suffix or 'nothing'}; give samples as .npy or .csv")
     try:
         if path.exists() and not path.is_file():
-            raise ValueError(f"{path} is no file; give a .npy or .csv file")
+            raise ValueError(f"{path} is not a file; give a .npy or .csv file")
         if path.stat().st_size > _MAX_BYTES:
             raise ValueError(
                 f"{path} is larger than {_MAX_BYTES // 2**20} MiB; give fewer samples, or moments"
@@ -42,7 +42,7 @@ def read_samples(path: Path) -> Any:
         raise ValueError(f"{path} holds an array of shape {samples.shape}; save one of shape (n,) or (n, d)")
     if samples.size > MAX_SAMPLES:
         raise ValueError(
-            f"{path} holds {samples.size} numbers, at most {MAX_SAMPLES} are taken; thin them out"
+            f"{path} holds {samples.size} numbers, at most {MAX_SAMPLES} are accepted; give fewer"
         )
     samples = np.asarray(samples, dtype=float)
     if not (np.abs(samples) <= LARGEST).all():  # true for NaN too
@@ -56,7 +56,7 @@ def _read_npy(path: Path) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except (ValueError, EOFError, MemoryError) as error:
-        raise ValueError(f"{path} is no array of numpy's .npy format; save it with numpy.save") from error
+        raise ValueError(f"{path} is not an array in numpy's .npy format; save it with numpy.save") from error
 
 
 def _read_csv(path: Path) -> Any:
@@ -73,9 +73,9 @@ def _read_csv(path: Path) -> Any:
                     table.append([float(cell) for cell in row])
                 except ValueError:
                     if reader.line_num == 1:
-                        continue  # a line of names
+                        continue  # the header
                     raise ValueError(
-                        f"{path}, line {reader.line_num}: {row!r:.60} is not all numbers"
+                        f"{path}, line {reader.line_num}: {row!r:.60} has an entry that is not a number"
                     ) from None
                 if len(table[-1]) != len(table[0]):
                     raise ValueError(
@@ -83,6 +83,6 @@ def _read_csv(path: Path) -> Any:
                         f"have {len(table[0])}; give every token all its coordinates"
                     )
         except (UnicodeDecodeError, csv.Error) as error:
-            raise ValueError(f"{path} is no text of comma-separated numbers ({error})") from error
+            raise ValueError(f"{path} is not a text file of comma-separated numbers ({error})") from error
     array = np.array(table)
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array

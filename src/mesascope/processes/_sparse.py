@@ -1,4 +1,4 @@
-"""One non-zero coordinate of random place and sign."""
+"""Tokens with one non-zero coordinate of random position and sign."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @kind("sparse")
 class Sparse(Law):
-    r"""One-hot tokens: $x_1 = \pm c\,e_j$, place $j$ uniform on the $d$ coordinates, sign fair.
+    r"""One-hot tokens: $x_1 = \pm c\,e_j$ with $j$ uniform on the $d$ coordinates and a fair sign.
 
-    $E \prod_b x_{1 j_b}^{n_b} = c^n/d$ when a single exponent $n$ is non-zero and even, and 0 otherwise. The
+    $E \prod_b x_{1 j_b}^{n_b} = c^n/d$ if a single exponent $n$ is non-zero and even, and 0 otherwise. The
     paper's Example 4.1 (zheng2024), where the learned mesa-optimizer recovers the data exactly.
 
     Args:
@@ -31,7 +31,7 @@ class Sparse(Law):
 
     @property
     def exchangeable(self) -> bool:
-        """True: every place is equally likely."""
+        """True: all positions are equally likely."""
         return True
 
     @property
@@ -48,7 +48,7 @@ class Sparse(Law):
         r"""Return $E\,x_{1j}^n = c^n/d$ for even $n > 0$.
 
         Raises:
-            ValueError: `dim` is missing although the moment depends on it.
+            ValueError: `dim` is not given and the moment depends on it.
         """
         order = integer_at_least("order", order, 0)
         if dim is None and order and order % 2 == 0:

@@ -13,7 +13,7 @@ Spectrum: TypeAlias = tuple[Interval | complex, ...]
 
 
 def given_spectrum(value: Any) -> Any:
-    """Return eigenvalues as pairs (low, high) and complex numbers, or one pair in a tuple of its own for all of them."""
+    """Return a tuple of pairs (low, high) and complex numbers, or a table with one `low` and `high` for all eigenvalues."""
     if isinstance(value, Mapping):
         return _numbers(value, ("low", "high"))
     given = as_list(value)
@@ -26,7 +26,7 @@ def given_spectrum(value: Any) -> Any:
 
 
 def checked_spectrum(given: Any, dim: int) -> Spectrum:
-    """Return one entry for each of `dim` eigenvalues; errors lie in the field `spectrum`."""
+    """Return one entry for each of `dim` eigenvalues; errors are at the field `spectrum`."""
     if isinstance(given, Mapping):
         with inside("spectrum"):
             return (_interval(given["low"], given["high"]),) * dim
@@ -39,7 +39,7 @@ def checked_spectrum(given: Any, dim: int) -> Spectrum:
     for j, (entry, partner) in enumerate(zip(given, partners(given), strict=True)):
         if isinstance(entry, complex) and partner == j:
             raise wrong(
-                f"{entry} stands without its conjugate, but complex eigenvalues of a real matrix come in pairs: list "
+                f"{entry} is given without its conjugate, but complex eigenvalues of a real matrix come in pairs: list "
                 f"{entry.conjugate()} too",
                 "spectrum",
                 j,
@@ -48,7 +48,7 @@ def checked_spectrum(given: Any, dim: int) -> Spectrum:
 
 
 def written_spectrum(spectrum: Spectrum) -> list[Any]:
-    """Return the entries as specifications write them."""
+    """Return the entries in the form of specifications."""
     return [
         {"re": e.real, "im": e.imag} if isinstance(e, complex) else written(e[0] if e[0] == e[1] else e)
         for e in spectrum
@@ -56,7 +56,7 @@ def written_spectrum(spectrum: Spectrum) -> list[Any]:
 
 
 def real_bounds(spectrum: Spectrum) -> np.ndarray:
-    """Return low and high of the real parts of all eigenvalues, shape (n, 2)."""
+    """Return the bounds low and high of the real parts of all eigenvalues, shape (n, 2)."""
     bounds = [(e.real, e.real) if isinstance(e, complex) else (float(e[0]), float(e[1])) for e in spectrum]
     return np.array(bounds)
 
@@ -67,13 +67,13 @@ def imaginary_parts(spectrum: Spectrum) -> np.ndarray:
 
 
 def largest_size(spectrum: Spectrum) -> float:
-    """Return the largest |λ| that may occur."""
+    """Return the largest possible |λ|."""
     sizes = ([abs(e)] if isinstance(e, complex) else [abs(float(bound)) for bound in e] for e in spectrum)
     return max(max(size) for size in sizes)
 
 
 def partners(spectrum: Spectrum) -> list[int]:
-    """Return for every eigenvalue the place of its conjugate; its own for a real one and where there is none."""
+    """Return the index of the conjugate of every eigenvalue; the own index if it is real or has no conjugate in the list."""
     places = list(range(len(spectrum)))
     for i, one in enumerate(spectrum):
         if isinstance(one, complex) and one.imag > 0:
@@ -108,7 +108,7 @@ def _interval(low: Number, high: Number) -> Interval:
 
 
 def _numbers(table: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Number]:
-    """The numbers of a table that has exactly these fields."""
+    """Return the numbers of a table that must have exactly these fields."""
     for name in table:
         if name not in names:
             raise wrong(unknown("field", name, names))

@@ -1,4 +1,4 @@
-"""Independent Student-t coordinates: the law with heavy tails."""
+"""Independent Student-t coordinates, with heavy tails."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class TwoLayerReLU(Target):
     r"""Networks $f(x) = \sum_{k=1}^m a_k\,\mathrm{relu}(v_k^\top x)$ with all weights drawn for every prompt.
 
     $a_k \sim N(0, 2/m)$ and $v_k \sim N(0, I)$, so that $E f(x)^2 = \|x\|^2$ as for a linear function with
-    weights from $N(0, I)$. A nonlinear, rotation-invariant family as in mahankali2024.
+    weights from $N(0, I)$. A nonlinear, rotation-invariant distribution as in mahankali2024.
 
     Args:
         hidden: the number $m \ge 1$ of hidden units.
@@ -57,7 +57,7 @@ class RandomFeatures(Target):
 
     Args:
         features: the number $m \ge 1$ of features.
-        seed: of the $v_k$, ≥ 0.
+        seed: the seed of the $v_k$, ≥ 0.
     """
 
     features: Size
@@ -65,7 +65,7 @@ class RandomFeatures(Target):
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        return combined(key, self.feature_values(x))
+        return combine(key, self.feature_values(x))
 
     def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
         r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""
@@ -77,20 +77,20 @@ class RandomFeatures(Target):
 
     def vectors(self, dim: int) -> Float[Array, "dim features"]:
         """Return the $v_k$ as columns."""
-        from ._draws import shared, standard_normal
+        from ._draws import draw_in_float64, standard_normal
 
         shape = (dim, self.features)
-        return shared(lambda: standard_normal(named_key(self.seed, "RandomFeatures"), shape))
+        return draw_in_float64(lambda: standard_normal(named_key(self.seed, "RandomFeatures"), shape))
 
     def traced(self, dim: int) -> TracedFeatures:
-        """Return the same functions with the $v_k$ as an array: those of all seeds share compiled programs."""
+        """Return the same functions with the $v_k$ as an array: all seeds share compiled programs."""
         from ._traced import TracedFeatures
 
         return TracedFeatures(self.vectors(dim))
 
 
-def combined(key: PRNGKeyArray, features: Float[Array, "batch n features"]) -> Float[Array, "batch n"]:
-    """Random combinations of features, one for every row."""
+def combine(key: PRNGKeyArray, features: Float[Array, "batch n features"]) -> Float[Array, "batch n"]:
+    """Return random linear combinations of features, one for every row."""
     from ._draws import einsum, standard_normal
 
     count = features.shape[-1]

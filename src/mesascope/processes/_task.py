@@ -31,7 +31,7 @@ class NextToken(Task):
         horizon: tokens per sequence $T \ge 3$.
         weights: `None` for $w_t = 1$; or a mapping from context lengths to weights, where missing lengths
             have weight 0; or a sequence of the $T - 2$ weights for $t = 2, \dots, T-1$. Weights are finite
-            and non-negative, at least one is positive. Nothing of size $T$ is stored unless given.
+            and non-negative, at least one is positive. An array of size $T$ is stored only if it is given.
 
     Attributes:
         horizon: as above.
@@ -48,13 +48,13 @@ class NextToken(Task):
 
     @classmethod
     def last(cls, horizon: int) -> NextToken:
-        """Return the task that counts only the prediction from the longest context, t = T − 1."""
+        """Return the task with weight 1 for the prediction from the longest context, t = T − 1, and 0 for all others."""
         horizon = integer_at_least("horizon", horizon, 3)
         return cls(horizon, {horizon - 1: 1})
 
     @property
     def context_lengths(self) -> range:
-        """All context lengths t = 2, …, T − 1, whatever their weight."""
+        """All context lengths t = 2, …, T − 1, for any weights."""
         return range(2, self.horizon)
 
     @property
@@ -79,7 +79,7 @@ class NextToken(Task):
         return 1 if self.weights is None else dict(self.weights).get(t, 0)
 
     def weights_array(self) -> np.ndarray:
-        """Return w_2, …, w_{T−1} as float64, shape (T − 2,); this does build an array of size T."""
+        """Return w_2, …, w_{T−1} as float64, shape (T − 2,)."""
         if self.weights is None:
             return np.ones(self.horizon - 2)
         array = np.zeros(self.horizon - 2)

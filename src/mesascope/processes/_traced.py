@@ -1,4 +1,4 @@
-"""Processes whose parameters are arrays: those of one size share compiled programs; imports JAX."""
+"""Processes whose parameters are arrays: arrays of equal size share compiled programs; imports JAX."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..core import integer_at_least, split_keys
 from ..specs import show_number
 from ._draws import einsum, stationary_distribution
 from ._process import SequenceProcess
-from ._target import Target, combined
+from ._target import Target, combine
 
 if TYPE_CHECKING:
     from ._markov_tree import MarkovTree
 
 
 class TracedFeatures(Target, eqx.Module):
-    """What `RandomFeatures.traced` gives: the same functions, but no value that could be hashed or compared.
+    """The result of `RandomFeatures.traced`: the same functions, but not hashable or comparable.
 
     Attributes:
         vectors: the v_k as columns.
@@ -31,7 +31,7 @@ class TracedFeatures(Target, eqx.Module):
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        return combined(key, jax.nn.relu(einsum("...j,jk->...k", x, self.vectors)))
+        return combine(key, jax.nn.relu(einsum("...j,jk->...k", x, self.vectors)))
 
     def describe(self) -> str:
         """Return e.g. `traced RandomFeatures(features=100)`."""
@@ -39,13 +39,13 @@ class TracedFeatures(Target, eqx.Module):
 
 
 class TracedMarkovTree(SequenceProcess, eqx.Module):
-    """What `MarkovTree.traced` gives: it draws the same sequences, but is no value that could be hashed or compared.
+    """The result of `MarkovTree.traced`: the same sequences, but not hashable or comparable.
 
     Attributes:
-        sources: for every symbol of a sequence what it follows: a position, T + 1 for the stationary distribution, T + 2 for
-            the uniform one.
+        sources: for every symbol of a sequence the position of its parent; T + 1 means the stationary distribution, T + 2
+            the uniform distribution.
         alpha: as in `MarkovTree`.
-        dim: S.
+        dim: the number of symbols S.
     """
 
     sources: Int[Array, " horizon"]
@@ -53,7 +53,6 @@ class TracedMarkovTree(SequenceProcess, eqx.Module):
     dim: int = eqx.field(static=True)
 
     def __init__(self, process: MarkovTree):
-
         positions = len(process.graph)
         root, uniform = process.horizon, process.horizon + 1
         sources = [root if parent is None else parent for parent in process.graph]
@@ -72,7 +71,7 @@ class TracedMarkovTree(SequenceProcess, eqx.Module):
         return len(self.sources)
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Int[Array, "batch horizon"]:
-        """As `MarkovTree.sample`."""
+        """Draw the same sequences as `MarkovTree.sample`."""
         keys = split_keys(key, integer_at_least("batch", batch, 1))
         return _sequences(keys, self.sources, self.dim, self.alpha)
 
@@ -85,14 +84,14 @@ class TracedMarkovTree(SequenceProcess, eqx.Module):
 def _sequences(
     keys: PRNGKeyArray, sources: Int[Array, " horizon"], states: int, alpha: float
 ) -> Int[Array, "batch horizon"]:
-    """One sequence a key."""
+    """Return one sequence per key."""
     horizon = len(sources)
 
     def sequence(key: PRNGKeyArray) -> Int[Array, " horizon"]:
         transition_key, symbol_key = jax.random.split(key)
         transitions = jax.random.dirichlet(transition_key, jnp.full(states, alpha), (states,))
-        # Two virtual symbols, S and S + 1, have the rows that roots and the last symbol of the context are drawn
-        # from, and two virtual positions beyond the sequence hold them.
+        # Two additional symbols, S and S + 1, have the rows from which roots and the last symbol of the context are
+        # drawn. They are at two additional positions after the sequence.
         rows = jnp.vstack([transitions, stationary_distribution(transitions), jnp.full(states, 1 / states)])
         bounds = jnp.cumsum(rows, axis=1)[:, :-1]
 

@@ -1,4 +1,4 @@
-"""Weights of predictions as a user gives them: by mapping or as a list."""
+"""Weights of predictions, given as a table or as a list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Pairs: TypeAlias = tuple[tuple[int, Number], ...]
 
 
 def given_weights(value: Any) -> Any:
-    """Return a mapping from lengths to weights, a list of all, or None; every weight is finite and not negative."""
+    """Return a table from lengths to weights, a tuple of all weights, or None; weights are finite and not negative."""
     given = as_list(value)
     if given is None:
         return None
@@ -26,7 +26,7 @@ def given_weights(value: Any) -> Any:
         return table
     if not isinstance(given, list | tuple):
         raise wrong_type(f"must be a table from lengths to weights, or their list, got {show(given)}")
-    if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):  # pairs, as they are kept
+    if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):  # stored pairs
         return {length: placed(nonnegative, weight, i) for i, (length, weight) in enumerate(given)}
     return tuple(placed(nonnegative, one, i) for i, one in enumerate(given))
 
@@ -34,15 +34,15 @@ def given_weights(value: Any) -> Any:
 def _length(key: Any) -> int:
     text = str(key)
     if isinstance(key, bool) or not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise wrong_type(f"{show(key)} is no number of tokens or examples; write an integer")
+        raise wrong_type(f"{show(key)} is not a number of tokens or examples; write an integer")
     return int(text)
 
 
 def checked_weights(what: str, lengths: range, given: Any) -> Pairs | None:
-    """Return the pairs (length, weight) with weights other than 0, sorted by length; errors lie in the field `weights`.
+    """Return the pairs (length, weight) with weights other than 0, sorted by length; errors are at the field `weights`.
 
     Args:
-        what: what a length is, in the singular, e.g. "context length".
+        what: the name of a length for messages, in the singular, e.g. "context length".
         lengths: all lengths.
         given: what `given_weights` returned.
     """
@@ -64,12 +64,12 @@ def checked_weights(what: str, lengths: range, given: Any) -> Pairs | None:
 
 
 def written_weights(pairs: Pairs | None) -> dict[str, Any] | None:
-    """Return a table from lengths to weights, as specifications have it."""
+    """Return a table from lengths to weights, in the form of specifications."""
     return None if pairs is None else {str(length): written(weight) for length, weight in pairs}
 
 
 def show_weights(pairs: Pairs) -> str:
-    """Return e.g. `w_99=1`, or how many there are if they are more than three."""
+    """Return e.g. `w_99=1`, or the number of weights if there are more than three."""
     return (
         f"{len(pairs)} weights" if len(pairs) > 3 else ", ".join(f"w_{t}={show_number(w)}" for t, w in pairs)
     )

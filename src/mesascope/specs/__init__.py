@@ -14,7 +14,7 @@ from ._errors import unknown as unknown
 from ._errors import wrong as wrong
 from ._errors import wrong_type as wrong_type
 from ._fields import LARGEST as LARGEST
-from ._fields import MOST_DIM as MOST_DIM
+from ._fields import MAX_DIM as MAX_DIM
 from ._fields import Count as Count
 from ._fields import Depth as Depth
 from ._fields import Dim as Dim
@@ -64,9 +64,9 @@ from ._kinds import register_with_jax as register_with_jax
 from ._kinds import specification as specification
 from ._kinds import value_or as value_or
 from ._plugins import Plugins as Plugins
-from ._plugins import give_plugins as give_plugins
-from ._plugins import given_plugins as given_plugins
+from ._plugins import default_plugins as default_plugins
 from ._plugins import load_plugin as load_plugin
+from ._plugins import set_default_plugins as set_default_plugins
 from ._shape import PROMPTS as PROMPTS
 from ._shape import SYMBOLS as SYMBOLS
 from ._shape import TOKENS as TOKENS

@@ -1,4 +1,4 @@
-"""Errors of specifications: one line that says where, what is wrong, and the mend."""
+"""Errors of specifications: one line that says where, what is wrong, and how to fix it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,16 +10,16 @@ from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
 TOO_DEEP = "is nested too deeply to be read; flatten it"
-_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 class SpecError(ValueError):
-    """A specification that cannot be used; its message is one line: file, field, what is wrong, the mend.
+    """A specification that cannot be used; its message is one line: file, field, what is wrong, the fix.
 
     Attributes:
-        what: what is wrong, and the mend.
-        path: the field, outermost name first; list places are numbers, e.g. `("law", "parts", 1, "scale")`.
-        file: the file that was read, if it was one.
+        what: what is wrong, and the fix.
+        path: the field, outermost name first; positions in lists are numbers, e.g. `("law", "parts", 1, "scale")`.
+        file: the file that was read, if any.
     """
 
     def __init__(self, what: str, path: Sequence[str | int] = (), file: str | None = None) -> None:
@@ -31,15 +31,15 @@ class SpecError(ValueError):
 
     @property
     def place(self) -> str:
-        """The field, as `law.parts[1].scale`; empty for the whole."""
+        """The field, as `law.parts[1].scale`; empty for the whole specification."""
         return _show_path(self.path)
 
 
 @contextmanager
 def at(*path: str | int, file: str | None = None) -> Iterator[None]:
-    """Say where an error happened: a `ValueError` or `TypeError` of the block becomes a `SpecError` there.
+    """Add the place to errors: a `ValueError` or `TypeError` of the block becomes a `SpecError` at `path`.
 
-    A `SpecError` of the block speaks of a place inside this one; what is outside is put in front.
+    The path of a `SpecError` of the block is relative; `path` is put in front of it.
     """
     try:
         yield
@@ -50,12 +50,12 @@ def at(*path: str | int, file: str | None = None) -> Iterator[None]:
 
 
 def wrong(what: str, *path: str | int) -> PydanticCustomError:
-    """Return the error that a validator raises: `what` is wrong at `path`, seen from the validated value."""
+    """Return the error that a validator raises: `what` is wrong at `path`, relative to the validated value."""
     return PydanticCustomError("mesascope", "{what}", {"what": what, "path": list(path)})
 
 
 def wrong_type(what: str, *path: str | int) -> PydanticCustomError:
-    """As `wrong`, where what is given is not even of the right type: a constructor raises `TypeError` for it."""
+    """Return the same as `wrong` for a value of the wrong type: a constructor raises `TypeError` for it."""
     return PydanticCustomError("mesascope_type", "{what}", {"what": what, "path": list(path)})
 
 
@@ -69,18 +69,18 @@ def first_error(error: ValidationError, data: Any) -> SpecError:
 
 
 def of_type(error: ValidationError) -> bool:
-    """Whether the first error that pydantic found is that something is of the wrong type."""
+    """Return whether the first error that pydantic found is a wrong type."""
     return str(error.errors(include_url=False)[0]["type"]).endswith("type")
 
 
 def nested(error: ValidationError, data: Any) -> PydanticCustomError:
-    """Return the first error that pydantic found in a part of a specification as that of the part's validator."""
+    """Return the first error that pydantic found in a part of a specification, as the part's validator raises it."""
     first = first_error(error, data)
     return (wrong_type if of_type(error) else wrong)(first.what, *first.path)
 
 
 def _without_tags(location: Sequence[str | int], data: Any) -> list[str | int]:
-    """Drop the `kind`s that pydantic puts into the location of an error in a discriminated union."""
+    """Remove the `kind`s that pydantic adds to the location of an error in a discriminated union."""
     path: list[str | int] = []
     tagged = False
     for part in location:
@@ -97,7 +97,7 @@ def _without_tags(location: Sequence[str | int], data: Any) -> list[str | int]:
 
 
 def _show_path(path: Sequence[str | int]) -> str:
-    """Write `("law", "parts", 1, "scale")` as `law.parts[1].scale`."""
+    """Return `("law", "parts", 1, "scale")` as `law.parts[1].scale`."""
     steps = (f"[{part}]" if isinstance(part, int) else f".{show_text(part)}" for part in path)
     return "".join(steps).removeprefix(".")
 
@@ -134,14 +134,14 @@ def _names(listed: str) -> list[str]:
 
 
 def unknown(what: str, given: object, known: Sequence[str]) -> str:
-    """Say that a name is unknown, and the nearest one that is known, or all of them."""
+    """Return the message for an unknown name, with the most similar known name, or all of them."""
     near = get_close_matches(str(given), known, n=1, cutoff=0.5)
-    mend = f"did you mean '{near[0]}'?" if near else f"use {'one of ' * (len(known) > 1)}{', '.join(known)}"
-    return f"unknown {what} {show(given)}; {mend}"
+    fix = f"did you mean '{near[0]}'?" if near else f"use {'one of ' * (len(known) > 1)}{', '.join(known)}"
+    return f"unknown {what} {show(given)}; {fix}"
 
 
 def show(value: object) -> str:
-    """Write a given value for a message: the beginning of a long one, tables and lists by their kind."""
+    """Return a value as messages show it: long texts are cut, tables and lists are only described."""
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):
@@ -155,9 +155,9 @@ def show(value: object) -> str:
 
 
 def show_text(text: str) -> str:
-    """Return a text in printable characters, cut when it is long."""
+    """Return a text in printable characters, cut if it is long."""
     printable = _printable(text)
-    return printable if len(printable) <= _SHOWN else f"{printable[:_SHOWN]}…"
+    return printable if len(printable) <= _MAX_SHOWN else f"{printable[:_MAX_SHOWN]}…"
 
 
 def one_line(text: str) -> str:
@@ -170,7 +170,7 @@ def _printable(text: str) -> str:
 
 
 def show_number(value: Any) -> str:
-    """Write a number the short way: `1.0` as `1`, a fraction as `1/3`, other floats as Python does."""
+    """Return a number in its short form: `1.0` as `1`, a fraction as `1/3`, other floats as in Python."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return str(value)

@@ -1,4 +1,4 @@
-"""What all specifications are made of: tables without unknown fields, numbers, arrays, tagged tables."""
+"""The parts of all specifications: tables without unknown fields, numbers, arrays, tables with a kind."""
 
 import math
 import operator
@@ -24,19 +24,19 @@ from pydantic_core import PydanticCustomError
 from ._errors import nested, show, unknown, wrong, wrong_type
 
 Number: TypeAlias = int | float | Fraction
-"""A real number; a float stands for the rational number that it is."""
+"""A real number; a float is taken as the exact rational number that it represents."""
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound="Spec")
 
-MOST_DIM = 1024
-# Sixth powers of what lies between these bounds are ordinary double-precision numbers.
+MAX_DIM = 1024
+# Sixth powers of numbers between these bounds are normal double-precision numbers.
 SMALLEST, LARGEST = 1e-50, 1e50
-# Decimals and ratios of integers; exponents are short, for an exact 1e999999999 would fill the memory.
+# Decimals and ratios of integers. Exponents are short: an exact 1e999999999 would fill the memory.
 _RATIONAL = re.compile(r"[+-]?\d{1,50}(\.\d{1,50}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2}|/0*[1-9]\d{0,49})?")
 
 
 class Spec(BaseModel):
-    """A part of a specification: its fields cannot be changed, and unknown ones are refused by name."""
+    """A part of a specification: its fields cannot be changed, and unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
@@ -57,10 +57,10 @@ class Spec(BaseModel):
 def number(value: Any) -> Number:
     """Return a finite number as given; `"1/3"` and `"0.25"` are exact rationals."""
     if isinstance(value, str):
-        # "1 / 3", but not "1 3", which might be two numbers
+        # "1 / 3" is accepted, but not "1 3", which might be two numbers
         text = "/".join(map(str.strip, value.split("/")))
         if not _RATIONAL.fullmatch(text):
-            raise wrong(f"{show(value)} spells no rational number; write e.g. '1/3' or '0.25'")
+            raise wrong(f"{show(value)} is not a rational number; write e.g. '1/3' or '0.25'")
         return Fraction(text)
     if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a scalar of numpy
         value = value.item()
@@ -76,7 +76,7 @@ def number(value: Any) -> Number:
 
 
 def integer(value: Any) -> int:
-    """Return an integer as Python's; truth values and floats are none."""
+    """Return an integer as Python's `int`; truth values and floats are refused."""
     if not (isinstance(value, bool) or type(value).__name__ == "bool_"):
         try:
             return operator.index(value)
@@ -102,7 +102,7 @@ def nonnegative(value: Any) -> Number:
 
 
 def moderate(value: Any) -> Number:
-    """Return a number whose sixth power fits double precision: 0, or between 1e-50 and 1e50 in size."""
+    """Return a number whose sixth power fits double precision: 0, or of size between 1e-50 and 1e50."""
     given = number(value)
     if given and not SMALLEST <= abs(float(given)) <= LARGEST:
         raise wrong(
@@ -119,7 +119,7 @@ def scale(value: Any) -> Number:
 
 
 def placed(check: Callable[[Any], _T], value: Any, *place: int | str) -> _T:
-    """Return `check(value)`, an entry of an array; an error names its place there."""
+    """Return `check(value)` for an entry of an array; errors give its position `place`."""
     try:
         return check(value)
     except PydanticCustomError as error:
@@ -128,7 +128,7 @@ def placed(check: Callable[[Any], _T], value: Any, *place: int | str) -> _T:
 
 @contextmanager
 def inside(*path: int | str) -> Iterator[None]:
-    """Say that what a check of the block finds wrong lies inside `path`."""
+    """Put `path` in front of the paths of errors that the block raises."""
     try:
         yield
     except PydanticCustomError as error:
@@ -136,14 +136,14 @@ def inside(*path: int | str) -> Iterator[None]:
 
 
 def _moved(error: PydanticCustomError, *path: int | str) -> PydanticCustomError:
-    """The error as it is seen from further out."""
+    """Return the error with `path` in front of its own path."""
     context = error.context or {}
     raise_again = wrong_type if error.type == "mesascope_type" else wrong
     return raise_again(str(context["what"]), *path, *context["path"])
 
 
 def read_table(kind: type[_S], value: Any, info: ValidationInfo) -> _S:
-    """Return a table as a specification of this kind; an error says where in the table."""
+    """Return a table as a specification of this kind; errors give the place in the table."""
     try:
         return kind.model_validate(value, context=info.context)
     except ValidationError as error:
@@ -152,7 +152,7 @@ def read_table(kind: type[_S], value: Any, info: ValidationInfo) -> _S:
 
 @contextmanager
 def refused_at(*path: int | str) -> Iterator[None]:
-    """Say that what the block refuses with a `ValueError` or `TypeError` is wrong at `path`."""
+    """Turn a `ValueError` or `TypeError` of the block into the error of a validator at `path`."""
     try:
         yield
     except PydanticCustomError:
@@ -164,16 +164,17 @@ def refused_at(*path: int | str) -> Iterator[None]:
 
 
 def as_list(value: Any) -> Any:
-    """Return arrays as lists: specifications are read from files, but made in Python too."""
+    """Return arrays as lists, which is what files contain."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def real(value: Any) -> float:
+    """Return a finite number as a float."""
     return value if type(value) is float and math.isfinite(value) else float(number(value))
 
 
 def rows(value: Any, check: Callable[[Any], _T]) -> tuple[tuple[_T, ...], ...]:
-    """Return a list of equally long lists as tuples, every entry checked."""
+    """Return a list of equally long lists as tuples, with every entry checked."""
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
         raise (wrong_type if given else wrong)(f"must be a matrix, a list of rows, got {show(given)}")
@@ -186,7 +187,7 @@ def rows(value: Any, check: Callable[[Any], _T]) -> tuple[tuple[_T, ...], ...]:
 
 
 def entries(value: Any, check: Callable[[Any], _T]) -> tuple[_T, ...]:
-    """Return a list as a tuple, every entry checked."""
+    """Return a list as a tuple, with every entry checked."""
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
         refuse = wrong if isinstance(given, list | tuple) else wrong_type
@@ -195,21 +196,21 @@ def entries(value: Any, check: Callable[[Any], _T]) -> tuple[_T, ...]:
 
 
 def require_shape(given: tuple[Any, ...], expected: tuple[int, int], why: str, *path: str) -> None:
-    """Refuse a matrix of another shape; `why` says where the expected one comes from."""
+    """Refuse a matrix of another shape; `why` says where the expected shape comes from."""
     shape = (len(given), len(given[0]))
     if shape != expected:
         raise wrong(f"has shape {shape}, expected {expected} = {why}", *path)
 
 
 def tables(value: Any) -> Any:
-    """Return a specification as dictionaries, its numbers as they are."""
+    """Return a specification as dictionaries, with its numbers unchanged."""
     if isinstance(value, Spec):
         return {name: tables(one) for name, one in value}
     return [tables(one) for one in value] if isinstance(value, tuple) else value
 
 
 def written(value: Any) -> Any:
-    """Return numbers, and tuples and tables of them, as a specification file would write them."""
+    """Return numbers, and tuples and tables of them, in the form of a specification file."""
     if isinstance(value, Spec):
         return value.model_dump(mode="json")
     if isinstance(value, dict):
@@ -227,13 +228,13 @@ Scale: TypeAlias = Annotated[Number, PlainValidator(scale), PlainSerializer(writ
 Matrix: TypeAlias = Annotated[
     tuple[tuple[float, ...], ...], PlainValidator(lambda value: rows(value, real)), PlainSerializer(written)
 ]
-Dim: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=MOST_DIM)]
+Dim: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_DIM)]
 Size: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=2**16)]
-"""How many there are of something that weights or samples are made of: layers, heads, hidden units."""
+"""A number of layers, heads, hidden units and the like."""
 Depth: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=2**10)]
-"""How many layers a network has: they are compiled one by one."""
+"""The number of layers of a network, which are compiled one by one."""
 Count: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=10**8)]
-"""How often something is done: steps, samples."""
+"""A number of steps or samples."""
 Rho: TypeAlias = Annotated[
     Literal["t-1", "t", "1"], BeforeValidator(lambda rho: "1" if type(rho) is int and rho == 1 else rho)
 ]
@@ -249,7 +250,7 @@ Token: TypeAlias = Annotated[
     ),
     PlainSerializer(written),
 ]
-"""One number for all coordinates, or the list of the coordinates."""
+"""One number for all coordinates, or a list with one number per coordinate."""
 Numbers: TypeAlias = Annotated[
     tuple[Number, ...], PlainValidator(lambda value: entries(value, number)), PlainSerializer(written)
 ]

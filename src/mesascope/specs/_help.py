@@ -1,4 +1,4 @@
-"""What docstrings say of classes and their fields: the one description that help texts, pages and forms show."""
+"""Descriptions of classes and their fields from docstrings, for help texts, pages and forms."""
 
 import inspect
 import re
@@ -11,16 +11,16 @@ from ._fields import Spec
 _SECTION = re.compile(r"^(?:Args|Attributes):\n((?:    .*\n?|\n)*)", re.MULTILINE)
 _ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \w+)*): (.*(?:\n    .*)*)", re.MULTILINE)
 REQUIRED: Any = object()
-"""The default of a field that has none."""
+"""The default of a field that must be given."""
 
 
 class FieldHelp(NamedTuple):
     """A field of a kind or of a specification.
 
     Attributes:
-        name: of the field.
-        text: what it is, as the docstring says it; formulas stand between `$` signs.
-        default: its value when left out, or `REQUIRED`.
+        name: its name.
+        text: its description in the docstring; formulas are between `$` signs.
+        default: its value if it is not given, or `REQUIRED`.
     """
 
     name: str
@@ -34,9 +34,9 @@ def summary(cls: type[Any]) -> str:
 
 
 def field_help(cls: type[Any]) -> tuple[FieldHelp, ...]:
-    """Return the fields of a kind, or of a specification, in their order.
+    """Return the fields of a kind, or of a specification, in the order of their declaration.
 
-    Their texts stand in the sections `Args` or `Attributes` of the docstrings of the class and of those that it derives from.
+    Their texts are in the sections `Args` or `Attributes` of the docstrings of the class and of its base classes.
     """
     texts: dict[str, str] = {}
     for base in reversed(cls.__mro__):

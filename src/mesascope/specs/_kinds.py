@@ -33,20 +33,20 @@ _ROOMS = {
     "studies._identify_models": ("given model",),
     "studies.sweeps._subset": ("subset",),
 }
-"""Package → families of which its modules declare kinds: all of them are imported before these are listed."""
+"""Package → families of the kinds in it: all modules of the package are imported before these families are listed."""
 
 
 class Component(abc.ABC):
-    """A frozen object that is made of its fields: equal, and equally hashed, when class and fields are.
+    """A frozen object that is defined by its fields: two are equal, with equal hashes, if class and fields are equal.
 
-    A base class names its family; a subclass with the decorator `kind` is one of it, and its fields are its specification.
-    JAX takes it for a constant: equal components share compiled programs.
+    A base class declares a family. A subclass with the decorator `kind` is a kind of that family, specified by its fields.
+    JAX takes it as a constant: equal components share compiled programs.
 
     Attributes:
-        family: what it is one of: "law", "process", ….
+        family: its family: "law", "process", ….
         kind: its name in specifications.
-        example_fields: values of its fields that make an example.
-        array_fields: names of fields that may hold arrays, which JAX traces.
+        example_fields: the fields of an example.
+        array_fields: names of the fields that may be arrays, which JAX traces.
     """
 
     family: ClassVar[str]
@@ -67,19 +67,19 @@ class Component(abc.ABC):
 
     @classmethod
     def example(cls) -> Self:
-        """Return an object of this kind, as tests, forms and pages show it."""
+        """Return the object of this kind that tests, forms and pages show."""
         return construct(cls, cls.example_fields)
 
     def describe(self) -> str:
-        """Return it in a few words for titles and messages, e.g. `Gaussian(scale=1)`."""
-        told = (f"{field.name}={show_number(getattr(self, field.name))}" for field in fields(self))  # type: ignore[arg-type]
-        return f"{type(self).__name__}({', '.join(told)})"
+        """Return a short text for titles and messages, e.g. `Gaussian(scale=1)`."""
+        values = (f"{field.name}={show_number(getattr(self, field.name))}" for field in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(values)})"
 
     def specification(self) -> dict[str, Any]:
-        """Return the table that specifies it: its kind and its fields, but those that are None, as files write them."""
+        """Return its specification as a table: its kind, and its fields except those that are None."""
         fields = _adapter(type(self)).dump_python(self, mode="json")
-        named = {"kind": self.kind} if hasattr(self, "kind") else {}
-        return named | {name: value for name, value in fields.items() if value is not None}
+        kind = {"kind": self.kind} if hasattr(self, "kind") else {}
+        return kind | {name: value for name, value in fields.items() if value is not None}
 
     def __init_subclass__(cls, family: str | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -91,29 +91,29 @@ class Component(abc.ABC):
 
 
 _UNREGISTERED: list[type[Component]] = []
-"""Classes that JAX was not told of, since it was not imported."""
+"""Classes that are not registered with JAX yet, since JAX was not imported."""
 
 
 def register_with_jax() -> None:
-    """Tell JAX of all classes of components; imports JAX."""
+    """Register all classes of components with JAX, which this imports."""
     import jax
 
     while _UNREGISTERED:
         cls = _UNREGISTERED.pop()
-        if not any(base.__module__.startswith("equinox.") for base in cls.__mro__):  # told by equinox
+        if not any(base.__module__.startswith("equinox.") for base in cls.__mro__):  # equinox registers those
             jax.tree_util.register_pytree_node(cls, _flatten, _unflatten)
 
 
 def _flatten(component: Component) -> tuple[tuple[Any, ...], tuple[type[Component], tuple[Any, ...]]]:
-    held = {field.name: getattr(component, field.name) for field in fields(component)}  # type: ignore[arg-type]
-    arrays = tuple(held.pop(name) for name in component.array_fields)
-    return arrays, (type(component), tuple(held.items()))
+    static = {field.name: getattr(component, field.name) for field in fields(component)}  # type: ignore[arg-type]
+    arrays = tuple(static.pop(name) for name in component.array_fields)
+    return arrays, (type(component), tuple(static.items()))
 
 
 def _unflatten(static: tuple[type[Component], tuple[Any, ...]], arrays: Any) -> Component:
-    cls, held = static
+    cls, static_fields = static
     component = object.__new__(cls)
-    vars(component).update(held, **dict(zip(cls.array_fields, arrays, strict=True)))
+    vars(component).update(static_fields, **dict(zip(cls.array_fields, arrays, strict=True)))
     return component
 
 
@@ -121,7 +121,7 @@ def component(cls: type[_T]) -> type[_T]:
     """Make a class a frozen dataclass that checks its fields, without a name in specifications.
 
     Fields are annotated with types that pydantic reads, which check and convert what is given; the section `Args` of the
-    docstring says what they are. What no single field can know is checked in `__post_init__`, which raises `wrong(…)`.
+    docstring describes them. Conditions on several fields are checked in `__post_init__`, which raises `wrong(…)`.
     """
     made: Any = dataclass(frozen=True, repr="__repr__" not in vars(cls), config=_CONFIG)(cls)
     made.__init__ = _plain_init(made)
@@ -129,11 +129,11 @@ def component(cls: type[_T]) -> type[_T]:
 
 
 def kind(name: str, /, **example: Any) -> Callable[[type[_T]], type[_T]]:
-    """Declare a class to be one of its family, under a name in specifications; `component` says what becomes of it.
+    """Declare a class as a kind of its family, with a name in specifications; `component` describes the resulting class.
 
     Args:
         name: lower case, words joined by `-`.
-        **example: values of the fields that have no default: with them tests, forms and pages show the kind.
+        **example: values of the fields that have no default, for the example that tests, forms and pages show.
 
     Raises:
         ValueError: the family has another class of that name.
@@ -149,7 +149,7 @@ def kind(name: str, /, **example: Any) -> Callable[[type[_T]], type[_T]]:
 
 
 def register(family: str, name: str, cls: type[Any]) -> None:
-    """Make a class known as a kind of a family.
+    """Register a class as a kind of a family.
 
     Raises:
         ValueError: the family has another class of that name.
@@ -164,7 +164,7 @@ _CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
 def _plain_init(cls: type[Any]) -> Any:
-    """The constructor, with errors of one line that name the field."""
+    """Return the constructor, with one-line errors that give the field."""
     names = _names(cls)
 
     @wraps(cls.__init__)
@@ -207,28 +207,28 @@ def known_kinds(*families: str) -> dict[str, type[Any]]:
 
 
 def families() -> tuple[str, ...]:
-    """Return the names of all families, ours first."""
+    """Return the names of all families, those of this package first."""
     load_installed()
-    ours = [family for declared in _ROOMS.values() for family in declared]
-    return (*ours, *sorted(set(_FAMILIES) - set(ours)))
+    built_in = [family for declared in _ROOMS.values() for family in declared]
+    return (*built_in, *sorted(set(_FAMILIES) - set(built_in)))
 
 
 @cache
 def _import_all(package: str) -> None:
-    """Import a package and its modules, sub-packages excepted."""
+    """Import a package and its modules, without sub-packages."""
     for module in iter_modules(getattr(import_module(package), "__path__", ())):
         if not module.ispkg:
             import_module(f"{package}.{module.name}")
 
 
 def one_of(*families: str, default: str | None = None) -> tuple[PlainValidator, PlainSerializer]:
-    """Return the annotation of a field that is one of a family: `law: Annotated[Law, *one_of("law")]`.
+    """Return the annotation of a field of a family: `law: Annotated[Law, *one_of("law")]`.
 
-    It takes an object of the family; a table with its `kind` and its fields; or its kind alone, a string.
+    The field accepts an object of the family, a table with a `kind` and its fields, or the kind alone as a string.
 
     Args:
-        *families: which; errors speak of the first.
-        default: the kind of a table that names none.
+        *families: the families; error messages use the first.
+        default: the kind of a table without `kind`.
     """
     return (
         PlainValidator(lambda value, info: _read(families, default, value, info)),
@@ -237,11 +237,11 @@ def one_of(*families: str, default: str | None = None) -> tuple[PlainValidator, 
 
 
 def as_table(cls: type[Component], short: str | None = None) -> tuple[PlainValidator, PlainSerializer]:
-    """Return the annotation of a field that is one class of components, without a `kind`.
+    """Return the annotation of a field whose values are components of one class, without a `kind`.
 
     Args:
-        cls: which.
-        short: the field for which a string alone stands.
+        cls: the class.
+        short: the field that a string alone gives.
     """
 
     def read(value: Any, info: ValidationInfo) -> Component:
@@ -258,13 +258,13 @@ def as_table(cls: type[Component], short: str | None = None) -> tuple[PlainValid
 def value_or(
     family: str, check: Callable[[Any], Any], default: str | None = None
 ) -> tuple[PlainValidator, PlainSerializer]:
-    """As `one_of`, for a field that may also be what `check` accepts: a number, a matrix and the like."""
+    """Return the annotation of `one_of` for a field that may also be what `check` accepts, such as a number or a matrix."""
 
     def read(value: Any, info: ValidationInfo) -> Any:
-        named = isinstance(value, Mapping | Component) or (
+        is_kind = isinstance(value, Mapping | Component) or (
             isinstance(value, str) and value in known_kinds(family)
         )
-        return _read((family,), default, value, info) if named else check(value)
+        return _read((family,), default, value, info) if is_kind else check(value)
 
     return PlainValidator(read), PlainSerializer(specification)
 
@@ -301,14 +301,14 @@ def _names(cls: type[Any]) -> list[str]:
 
 
 def construct(cls: type[_T], given: Mapping[str, Any], context: Any = None) -> _T:
-    """Return the object with these fields inside a validator: what is wrong with them lies at the field.
+    """Return the object with these fields, for use inside a validator: errors give the field.
 
     Args:
         cls: a kind.
-        given: fields, as specifications or Python have them.
-        context: of the validation; a folder for relative paths.
+        given: fields, as in a specification or in Python.
+        context: the context of the validation: a folder for relative paths.
     """
-    given = _chosen(cls, given)
+    given = _without_defaults(cls, given)
     try:
         made: _T = _adapter(cls).validate_python(given, context=context)
     except ValidationError as error:
@@ -322,5 +322,5 @@ def _adapter(cls: type[Component]) -> TypeAdapter[Any]:
 
 
 def specification(value: Any) -> Any:
-    """Return a component as the table that specifies it; other values as they are written in files."""
+    """Return the specification of a component as a table, and other values as they are written in files."""
     return value.specification() if isinstance(value, Component) else written(value)

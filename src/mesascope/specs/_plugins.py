@@ -1,4 +1,4 @@
-"""Kinds of others: files that a specification names, and packages that are installed."""
+"""Kinds from outside this package: files that a specification lists, and installed packages."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 from ._errors import one_line, show, wrong, wrong_type
 
 GROUP = "mesascope"
-"""The entry points of installed packages that declare kinds: modules that are imported before kinds are listed."""
+"""The group of entry points by which installed packages declare kinds: modules that are imported before kinds are listed."""
 
 
 @cache
 def load_installed() -> None:
-    """Import what installed packages declare.
+    """Import the modules that installed packages declare.
 
     Raises:
-        ImportError: a package's module cannot be imported; names the package.
+        ImportError: the module of a package cannot be imported.
     """
     for point in entry_points(group=GROUP):
         try:
             point.load()
         except Exception as error:
             package = point.dist.name if point.dist else point.value
-            raise ImportError(f"{package}: {one_line(str(error))}; mend or remove the package") from error
+            raise ImportError(f"{package}: {one_line(str(error))}; fix or remove the package") from error
 
 
 def load_plugin(file: Path) -> None:
-    """Import a file of Python that declares kinds, once as long as it holds the same.
+    """Import a Python file that declares kinds, unless a file of the same content was imported before.
 
     Raises:
-        ValueError: it cannot be read, or raises an error; says where.
+        ValueError: it cannot be read, or raises an error.
     """
     try:
         source = file.read_bytes()
@@ -49,7 +49,7 @@ def load_plugin(file: Path) -> None:
         return
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ValueError(f"{file} is no file of Python; its name must end in .py")
+        raise ValueError(f"{file} is not a Python file; its name must end in .py")
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -59,32 +59,32 @@ def load_plugin(file: Path) -> None:
         raise ValueError(f"{file}: {type(error).__name__}: {one_line(str(error))}") from error
 
 
-_given: list[Path] = []
+_default_plugins: list[Path] = []
 
 
-def give_plugins(files: Iterable[str]) -> None:
-    """Load files that a command names: specifications that name none are read with them, and record them.
+def set_default_plugins(files: Iterable[str]) -> None:
+    """Load files; they become the plugins of every specification without the field `plugins`.
 
     Raises:
         ValueError: as `load_plugin`.
     """
     for file in map(Path, files):
         load_plugin(file)
-        _given.append(file.absolute())
+        _default_plugins.append(file.absolute())
 
 
-def given_plugins() -> tuple[Path, ...]:
-    """Return the files of `give_plugins`."""
-    return tuple(_given)
+def default_plugins() -> tuple[Path, ...]:
+    """Return the files of `set_default_plugins`."""
+    return tuple(_default_plugins)
 
 
-def _loaded(value: Any, info: ValidationInfo) -> tuple[Path, ...]:
+def _load(value: Any, info: ValidationInfo) -> tuple[Path, ...]:
     if not isinstance(value, list | tuple):
-        raise wrong_type(f"must be a list of files of Python, got {show(value)}")
+        raise wrong_type(f"must be a list of Python files, got {show(value)}")
     files = []
     for i, one in enumerate(value):
         if not isinstance(one, str | Path) or not str(one).strip() or "\0" in str(one):
-            raise wrong_type(f"must be the path of a file of Python, got {show(one)}", i)
+            raise wrong_type(f"must be the path of a Python file, got {show(one)}", i)
         file = Path((info.context or {}).get("folder", ".")) / one
         try:
             load_plugin(file)
@@ -95,6 +95,6 @@ def _loaded(value: Any, info: ValidationInfo) -> tuple[Path, ...]:
 
 
 Plugins: TypeAlias = Annotated[
-    tuple[Path, ...], PlainValidator(_loaded), PlainSerializer(lambda files: [str(file) for file in files])
+    tuple[Path, ...], PlainValidator(_load), PlainSerializer(lambda files: [str(file) for file in files])
 ]
-"""Files of Python that declare kinds; a relative path starts at the folder of the specification."""
+"""Python files that declare kinds; a relative path starts at the folder of the specification."""

@@ -1,4 +1,4 @@
-"""The shape of data: what a model needs to know to be built for them."""
+"""The shape of data, which is what builders of models need to know of them."""
 
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -11,10 +11,10 @@ PROMPTS: tuple[Data, ...] = ("prompts",)
 
 
 class Shape(NamedTuple):
-    """What a model needs to know about the data.
+    """The kind and the size of data.
 
     Attributes:
-        data: what is drawn.
+        data: the kind of data.
         width: token dimension, number of symbols, or dimension of the inputs.
         length: tokens per sequence, or examples per prompt.
     """

@@ -1,4 +1,4 @@
-"""Kinds whose fields are the parameters of a function: of a builder of models, or a constructor of layers."""
+"""Kinds whose fields are the parameters of a function: a builder of models, or a constructor of layers."""
 
 import inspect
 import sys
@@ -12,14 +12,14 @@ from ._kinds import Component, kind, known_kinds
 _T = TypeVar("_T", bound="Built")
 
 _FIELDS: dict[str, tuple[str, Any]] = {"normalizer": ("rho", Rho)}
-"""Parameters that specifications call otherwise, or know by name only: parameter → field and its type."""
+"""Parameters with another name or type in specifications: parameter → field and its type."""
 
 
 class Built(Component):
-    """A specification of what a function builds: its fields are parameters of that function.
+    """A specification whose fields are parameters of the function that builds the object.
 
     Attributes:
-        function: what builds it.
+        function: the function.
         parameters: field → parameter of the function.
     """
 
@@ -30,14 +30,14 @@ class Built(Component):
         return _from_registry, (self.family, self.kind, dict(vars(self)))
 
     def call(self, **given: Any) -> Any:
-        """Return `function(**fields, **given)`; of what is given, the function gets the parameters that it has."""
+        """Return `function(**fields, **given)`, without the arguments in `given` that the function does not take."""
         known = inspect.signature(type(self).function).parameters
         fields = {name: _plain(getattr(self, field)) for field, name in self.parameters.items()}
         return type(self).function(**fields, **{name: given[name] for name in given if name in known})
 
 
 def _from_registry(family: str, name: str, fields: dict[str, Any]) -> Any:
-    """What was pickled: its class is an attribute of no module."""
+    """Return an unpickled kind; its class is not an attribute of any module, so that pickle cannot find it."""
     return known_kinds(family)[name](**fields)
 
 
@@ -58,12 +58,12 @@ def kind_of_function(
     """Declare the kind whose fields are the parameters of a function, with its types, defaults and section `Args`.
 
     Args:
-        name: of the kind.
-        function: what builds it; the types of its parameters are those that pydantic reads.
-        base: class of the family, with what its kinds have in common.
-        given: parameters that do not stand in specifications, since whoever builds it knows them: a random key, a dimension.
-        more: name → (type, default) of fields that the function does not have.
-        owner: the class of what is built, where its docstring says best what that is.
+        name: the name of the kind.
+        function: the function; its parameters are annotated with types that pydantic reads.
+        base: the base class of the family.
+        given: parameters that are not fields, since the caller knows them: a random key, a dimension.
+        more: name → (type, default) of fields that are not parameters of the function.
+        owner: the class of the built object, if its docstring describes the kind best.
         **example: values of the fields that have no default.
 
     Raises:
@@ -95,7 +95,7 @@ def kind_of_function(
 def _documentation(
     function: Callable[..., Any], owner: type[Any] | None, parameters: Mapping[str, str]
 ) -> str:
-    """What the class is, in the words of its owner or of the function, and the fields in those of the function."""
+    """Return the docstring of a kind: the summary of its owner or function, and the fields as the function describes them."""
     text = inspect.getdoc(function) or ""
     for field, parameter in parameters.items():
         text = text.replace(f"    {parameter}: ", f"    {field}: ")

@@ -11,7 +11,7 @@ from mesascope.specs import (
     Shape,
     Spec,
     construct,
-    given_plugins,
+    default_plugins,
     inside,
     one_of,
     refused_at,
@@ -41,7 +41,7 @@ class DataSpec(Spec):
             a table with those that are not 0, or a list of all; by default "every" for sequences, "last" for prompts.
     """
 
-    plugins: Plugins = Field(default_factory=given_plugins)
+    plugins: Plugins = Field(default_factory=default_plugins)
     process: Annotated[Process, *one_of("process")] | None = None
     law: LawField | None = None
     dim: Dim | None = None

@@ -14,7 +14,7 @@ from mesascope.specs import (
     Spec,
     at,
     construct,
-    given_plugins,
+    default_plugins,
     known_kinds,
     show,
     unknown,
@@ -67,7 +67,7 @@ class ProblemSpec(Spec):
         engine: how the expectation is computed.
     """
 
-    plugins: Plugins = Field(default_factory=given_plugins)
+    plugins: Plugins = Field(default_factory=default_plugins)
     process: Annotated[
         str, PlainValidator(_diagonal_unitary), PlainSerializer(lambda kind: {"kind": kind})
     ] = DiagonalUnitary.kind

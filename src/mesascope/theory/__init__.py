@@ -1,4 +1,4 @@
-"""Closed forms and constructions of the literature, one module per paper: pure formulas, derived and not fitted."""
+"""Closed forms and constructions of the literature, one module per paper; all formulas are derived, not fitted."""
 
 from . import ahn2023 as ahn2023
 from . import fu2024 as fu2024

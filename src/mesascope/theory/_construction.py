@@ -16,11 +16,11 @@ class Construction(NamedTuple):
     r"""Merged weights of one layer of linear attention, or of several.
 
     With the residual connection a layer is $z_t \leftarrow z_t + \frac1\rho \sum_h W^{PV}_h \bigl(\sum_i z_i
-    z_i^\top\bigr) W^{KQ}_h z_t$; every construction says which tokens $i$ the sum runs over and what $\rho$ is.
-    `zip(*construction)` goes through the layers of a construction of several.
+    z_i^\top\bigr) W^{KQ}_h z_t$; the docstring of every construction gives the range of the sum over $i$ and $\rho$.
+    `zip(*construction)` iterates over the layers of a construction of several layers.
 
     Attributes:
-        w_kq: $W^{KQ}$, shape `(heads, w, w)`, of several layers `(layers, heads, w, w)`.
+        w_kq: $W^{KQ}$, shape `(heads, w, w)`, or `(layers, heads, w, w)` for several layers.
         w_pv: $W^{PV}$, of the same shape.
     """
 
@@ -28,18 +28,18 @@ class Construction(NamedTuple):
     w_pv: np.ndarray
 
 
-def stacked(layers: Iterable[Construction]) -> Construction:
-    """Put layers of one width behind each other."""
+def stack_layers(layers: Iterable[Construction]) -> Construction:
+    """Return layers of one width as one construction of several layers."""
     w_kq, w_pv = zip(*layers, strict=True)
     return Construction(np.stack(w_kq), np.stack(w_pv))
 
 
 def one_per_layer(name: str, values: Any) -> list[float]:
-    """Return finite numbers, one for each of at least one layer.
+    """Return a sequence of finite numbers, one for each layer, as a list.
 
     Raises:
-        TypeError: no sequence, or an entry that is no real number.
-        ValueError: no entry, or one that is not finite.
+        TypeError: `values` is not a sequence, or an entry is not a real number.
+        ValueError: the sequence is empty, or an entry is not finite.
     """
     if np.ndim(values) != 1:
         raise TypeError(
@@ -47,18 +47,18 @@ def one_per_layer(name: str, values: Any) -> list[float]:
         )
     numbers = [float(finite_number(f"{name}[{layer}]", value)) for layer, value in enumerate(values)]
     if not numbers:
-        raise ValueError(f"{name} must name at least one layer, got none")
+        raise ValueError(f"{name} must have at least one entry, got none")
     return numbers
 
 
 class ConstructionKind(Built, family="construction"):
-    """A construction of weights in specifications of models."""
+    """A specification of constructed weights of a model."""
 
     def build(self, dim: int) -> Construction:
         """Return the weights of all layers for inputs of this dimension.
 
         Raises:
-            ValueError: it is for inputs of another dimension.
+            ValueError: the construction is for inputs of another dimension.
         """
         made: Construction = self.call(dim=dim)
         inputs = made.w_kq.shape[-1] - 1
@@ -68,11 +68,11 @@ class ConstructionKind(Built, family="construction"):
 
 
 def construction(name: str, /, **example: Any) -> Callable[[_F], _F]:
-    """Declare a function that constructs weights to be a kind: its fields are the parameters, but `dim`.
+    """Declare a function that constructs weights as a kind whose fields are its parameters except `dim`.
 
     Args:
-        name: in specifications.
-        **example: values of the fields that have no default.
+        name: the name in specifications.
+        **example: the fields of an example that have no default.
     """
 
     def declare(function: _F) -> _F:

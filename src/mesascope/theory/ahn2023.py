@@ -20,19 +20,19 @@ def preconditioned_gradient_descent(
 ) -> Construction:
     r"""Return layers that are steps of preconditioned gradient descent from $w_0 = 0$.
 
-    $w_{\ell+1} = w_\ell - A_\ell \nabla R(w_\ell)$, and with input updates $B_\ell \ne 0$ beside it
+    $w_{\ell+1} = w_\ell - A_\ell \nabla R(w_\ell)$, and with input updates $B_\ell \ne 0$
 
     $$x_j \leftarrow (I - B_\ell S A_\ell^\top) x_j, \qquad
     y_j \leftarrow y_j - \frac1n \sum_i y_i x_i^\top A_\ell^\top x_j, \qquad S = \frac1n \sum_{i \le n} x_i x_i^\top$$
 
-    for examples and query alike; both right sides and $S$ are those before the layer. $Q_\ell =
-    -\mathrm{diag}(A_\ell^\top, 0)$ reads $-x_i^\top A_\ell^\top x_j$ and $P_\ell = \mathrm{diag}(B_\ell, 1)$ writes
+    for examples and query; the right sides and $S$ are evaluated before the layer. $Q_\ell =
+    -\mathrm{diag}(A_\ell^\top, 0)$ computes $-x_i^\top A_\ell^\top x_j$ and $P_\ell = \mathrm{diag}(B_\ell, 1)$ adds
     both sums. Labels are the residuals $y_j - w_\ell^\top x_j$, whose gradient step is $A_\ell \frac1n \sum_i y_i
-    x_i$. The paper writes $A_\ell$ for the transpose, which is the same for symmetric ones.
+    x_i$. The paper's $A_\ell$ is the transpose of this one, the same for symmetric matrices.
 
     Args:
         preconditioners: $A_0, \dots, A_{L-1}$, shape `(L, d, d)`.
-        input_updates: $B_0, \dots, B_{L-1}$, shape `(L, d, d)`; all 0 if left out.
+        input_updates: $B_0, \dots, B_{L-1}$, shape `(L, d, d)`; by default all 0.
 
     Returns:
         Weights of shape `(L, 1, d + 1, d + 1)`.
@@ -40,7 +40,7 @@ def preconditioned_gradient_descent(
     Raises:
         TypeError, ValueError: arrays that are not real and finite, or of another shape.
 
-    Source: ahn2023, Lemma 1; for $B_\ell \ne 0$ its deep transformers that also move the inputs.
+    Source: ahn2023, Lemma 1; for $B_\ell \ne 0$ its deep transformers that also update the inputs.
     """
     a = finite_reals("preconditioners", preconditioners)
     if a.ndim != 3 or a.shape[1] != a.shape[2] or a.size == 0:
@@ -65,7 +65,7 @@ def one_layer_preconditioner(covariance: Any, examples: int) -> np.ndarray:
 
     for noiseless labels $y_i = w^\top x_i$, $x_i \sim N(0, \Sigma)$, $\Sigma = U \mathrm{diag}(\lambda) U^\top$, and
     $E w w^\top = I$. One step predicts with $\hat w = A S w$, so that the loss $\frac12 E\, \mathrm{tr}\, \Sigma (A S
-    - I)(A S - I)^\top$ is least where $A\, E S^2 = E S$: $E S = \Sigma$ and $E S^2 = (1 + \frac1n) \Sigma^2 +
+    - I)(A S - I)^\top$ is minimal where $A\, E S^2 = E S$: $E S = \Sigma$ and $E S^2 = (1 + \frac1n) \Sigma^2 +
     \frac{\mathrm{tr} \Sigma}n \Sigma$. For $\Sigma = I$ it is $\frac n{n+d+1} I$.
 
     Args:
@@ -76,9 +76,9 @@ def one_layer_preconditioner(covariance: Any, examples: int) -> np.ndarray:
         $A_*$, shape `(d, d)`; `preconditioned_gradient_descent(A[None])` is the layer.
 
     Raises:
-        TypeError, ValueError: `covariance` is no symmetric positive definite matrix, `examples` no integer ≥ 1.
+        TypeError, ValueError: `covariance` is not a symmetric positive definite matrix, `examples` is not an integer ≥ 1.
 
-    Source: ahn2023, Theorem 1 ($Q_0 = -\mathrm{diag}(A_*, 0)$, up to a factor exchanged with $P_0$).
+    Source: ahn2023, Theorem 1 ($Q_0 = -\mathrm{diag}(A_*, 0)$, up to a factor moved to $P_0$).
     """
     sigma, n = covariance_matrix("covariance", covariance), integer_at_least("examples", examples, 1)
     values, vectors = np.linalg.eigh(sigma)
@@ -91,7 +91,7 @@ def one_layer_loss(preconditioner: Any, covariance: Any, examples: int) -> float
     $$\tfrac12 E (\hat y - y)^2 = \tfrac12 \mathrm{tr}\, \Sigma A\, E S^2 A^\top - \mathrm{tr}\, \Sigma A \Sigma + \tfrac12
     \mathrm{tr}\, \Sigma, \qquad E S^2 = (1 + \tfrac1n) \Sigma^2 + \tfrac{\mathrm{tr} \Sigma}n \Sigma,$$
 
-    on the prompts of `one_layer_preconditioner`, where it is least.
+    on the prompts of `one_layer_preconditioner`, which minimizes it.
 
     Args:
         preconditioner: $A$, shape `(d, d)`.

@@ -1,4 +1,4 @@
-r"""One layer of linear attention in a loop: steps of gradient descent with one preconditioner (gatmiry2024, arXiv 2410.08292).
+r"""One looped layer of linear attention: gradient descent with one preconditioner (gatmiry2024, arXiv 2410.08292).
 
 Setting: prompts with $x_i \sim N(0, \Sigma)$, $w \sim N(0, \Sigma^{-1})$, $y_i = w^\top x_i$, $n$ examples and a query
 $(x_q, 0)$; one layer with weights $A$, shape `(d, d)`, and $u$, shape `(d,)`, is applied $L$ times, and the prediction is
@@ -7,8 +7,8 @@ minus the label entry of the query. With $S = \frac1n \sum_i x_i x_i^\top$ the l
 $$L(A, u) = E (\hat y - y)^2 = E \|(I - M \hat S)^L\|_F^2 + E \|((I - M \hat S)^L - I)\, \Sigma^{1/2} u\|^2, \qquad
 M = \Sigma^{1/2} A \Sigma^{1/2}, \quad \hat S = \Sigma^{-1/2} S \Sigma^{-1/2},$$
 
-without the factor ½ that losses of the library have. $n \hat S$ is a Wishart matrix whatever $\Sigma$ is; the second term
-is least at $u = 0$ for every $A$ (derived here).
+without the factor ½ of other losses of this package. $n \hat S$ is a Wishart matrix for every $\Sigma$; the second term
+is minimal at $u = 0$ for every $A$ (derived here).
 """
 
 from fractions import Fraction
@@ -25,14 +25,14 @@ from ._wishart import wishart_mean
 def looped_layer(preconditioner: Any, direction: Any = None) -> Construction:
     r"""Return the layer whose loops are steps of preconditioned gradient descent.
 
-    $Q = -\mathrm{diag}(A^\top, 0)$ and $P$ with the last row $(u^\top, 1)$ and zeros else, with a residual connection, a
-    sum over the $n$ examples only and $\rho = n$: label entries go $y_j \leftarrow y_j - x_j^\top A \frac1n \sum_i x_i
-    (y_i + u^\top x_i)$, inputs stay. At $u = 0$ a loop is $w \leftarrow w - A \nabla \frac1{2n} \sum_i (w^\top x_i -
-    y_i)^2$ from $w = 0$.
+    $Q = -\mathrm{diag}(A^\top, 0)$ and $P$ with the last row $(u^\top, 1)$ and zeros elsewhere, with a residual connection,
+    a sum over the $n$ examples only and $\rho = n$: label entries change by $y_j \leftarrow y_j - x_j^\top A \frac1n \sum_i
+    x_i (y_i + u^\top x_i)$, inputs do not change. At $u = 0$ a loop is $w \leftarrow w - A \nabla \frac1{2n} \sum_i
+    (w^\top x_i - y_i)^2$ from $w = 0$.
 
     Args:
         preconditioner: $A$, shape `(d, d)`, symmetric or not.
-        direction: $u$, shape `(d,)`; 0 if left out.
+        direction: $u$, shape `(d,)`; by default 0.
 
     Returns:
         Weights of one layer, shape `(1, d + 1, d + 1)`.
@@ -40,7 +40,7 @@ def looped_layer(preconditioner: Any, direction: Any = None) -> Construction:
     Raises:
         TypeError, ValueError: arrays that are not real and finite, or of another shape.
 
-    Source: gatmiry2024, section 2 (looped linear attention with shared $A$ and $u$); the transpose is for $A$ without symmetry.
+    Source: gatmiry2024, section 2 (looped linear attention with shared $A$, $u$); the transpose is for asymmetric $A$.
     """
     a = _square(preconditioner)
     dim = len(a)
@@ -54,22 +54,22 @@ def looped_layer(preconditioner: Any, direction: Any = None) -> Construction:
 def error_after_loops(
     preconditioner: Any, moments: Any, weights: Any, loops: int, direction: Any = None
 ) -> np.ndarray:
-    r"""Return $v_L$, with which $L$ loops of `looped_layer` miss the target of a query: $y - \hat y = x_q^\top v_L$.
+    r"""Return the error $v_L$ of $L$ loops of `looped_layer`: $y - \hat y = x_q^\top v_L$.
 
-    A loop takes $v \leftarrow v - A S (v + u)$ from $v_0 = w$, so that $v_L = (I - A S)^L (w + u) - u$.
+    A loop is $v \leftarrow v - A S (v + u)$, with $v_0 = w$, so that $v_L = (I - A S)^L (w + u) - u$.
 
     Args:
         preconditioner: $A$, shape `(d, d)`.
         moments: $S = \frac1n \sum_i x_i x_i^\top$, shape `(…, d, d)`.
         weights: $w$, shape `(…, d)`.
         loops: $L \ge 0$.
-        direction: $u$, shape `(d,)`; 0 if left out.
+        direction: $u$, shape `(d,)`; by default 0.
 
     Returns:
         Shape `(…, d)`.
 
     Raises:
-        TypeError, ValueError: arrays that are not real and finite, or of other shapes; loops that are no integer ≥ 0.
+        TypeError, ValueError: arrays that are not real and finite, or of other shapes; loops that are not an integer ≥ 0.
 
     Source: derived here, for gatmiry2024, section 2.
     """
@@ -84,8 +84,8 @@ def error_after_loops(
         raise ValueError(
             f"moments must have shape (…, {dim}, {dim}) and weights (…, {dim}), got {s.shape} and {w.shape}"
         )
-    left = np.linalg.matrix_power(np.eye(dim) - a @ s, count)
-    return np.asarray(np.einsum("...ij,...j->...i", left, w + u) - u)
+    contraction = np.linalg.matrix_power(np.eye(dim) - a @ s, count)
+    return np.asarray(np.einsum("...ij,...j->...i", contraction, w + u) - u)
 
 
 def one_loop_loss(preconditioner: Any, covariance: Any, examples: int, direction: Any = None) -> float:
@@ -100,11 +100,11 @@ def one_loop_loss(preconditioner: Any, covariance: Any, examples: int, direction
         preconditioner: $A$, shape `(d, d)`.
         covariance: $\Sigma$, symmetric positive definite, shape `(d, d)`.
         examples: $n \ge 1$.
-        direction: $u$, shape `(d,)`; 0 if left out.
+        direction: $u$, shape `(d,)`; by default 0.
 
     Raises:
         TypeError, ValueError: arrays that are not real and finite, of another shape, or a $\Sigma$ that is not positive
-            definite; `examples` no integer ≥ 1.
+            definite; `examples` is not an integer ≥ 1.
 
     Source: derived here, for the minimiser of gatmiry2024.
     """
@@ -123,10 +123,10 @@ def one_loop_loss(preconditioner: Any, covariance: Any, examples: int, direction
 def one_loop_minimum(dim: int, examples: int) -> tuple[Fraction, Fraction]:
     r"""Return $a = \frac n{n + d + 1}$ of the best $A = a \Sigma^{-1}$ for one loop, and its loss $\frac{d(d+1)}{n+d+1}$.
 
-    `one_loop_loss` is strictly convex in $A$ at $u = 0$, and at $A \ne 0$ greater for every other $u$.
+    `one_loop_loss` is strictly convex in $A$ at $u = 0$, and for $A \ne 0$ it is larger for every other $u$.
 
     Raises:
-        TypeError, ValueError: a size that is no integer ≥ 1.
+        TypeError, ValueError: a size that is not an integer ≥ 1.
 
     Source: derived here, for the minimiser of gatmiry2024.
     """
@@ -135,9 +135,9 @@ def one_loop_minimum(dim: int, examples: int) -> tuple[Fraction, Fraction]:
 
 
 def multiple_loss(multiple: float, dim: int, examples: int, loops: int) -> float:
-    r"""Return $L(a \Sigma^{-1}, 0) = E \sum_k (1 - a s_k)^{2L}$, with the eigenvalues $s_k$ of $\hat S$, whatever $\Sigma$ is.
+    r"""Return $L(a \Sigma^{-1}, 0) = E \sum_k (1 - a s_k)^{2L}$, with the eigenvalues $s_k$ of $\hat S$, for every $\Sigma$.
 
-    Exact to about 1e-12 of the largest term as long as the mean does not live on rare spectra: $4L \lesssim n + 60$.
+    Exact to about 1e-12 of the largest term unless rare spectra dominate the mean: $4L \lesssim n + 60$.
 
     Args:
         multiple: $a$, finite.
@@ -159,17 +159,17 @@ def multiple_slope(multiple: float, dim: int, examples: int, loops: int) -> floa
 
     By symmetry $\nabla_M L$ is the multiple slope$/d$ of $I$ there: $\|\nabla_M L\|_F^2 = \mathrm{slope}^2/d$.
 
-    Args, raises and source: as `multiple_loss`.
+    Arguments, errors and source as in `multiple_loss`.
     """
     a, n, count = _numbers(multiple, examples, loops)
     return -2 * count * wishart_mean(lambda s: s / n * (1 - a * s / n) ** (2 * count - 1), dim, n)
 
 
 def best_multiple(dim: int, examples: int, loops: int) -> float:
-    r"""Return the $a$ that minimizes `multiple_loss`, the zero of its increasing slope.
+    r"""Return the $a$ that minimizes `multiple_loss`, the zero of its increasing derivative.
 
-    $\nabla_A L$ vanishes at $A = a \Sigma^{-1}$, $u = 0$, in all directions, not only along multiples. $a \to 1$ for $n \to
-    \infty$.
+    The whole gradient $\nabla_A L$ is zero at $A = a \Sigma^{-1}$, $u = 0$, not only its component along multiples.
+    $a \to 1$ for $n \to \infty$.
 
     Raises:
         TypeError, ValueError: numbers out of range.
@@ -189,12 +189,12 @@ def loss_and_gradient(preconditioner: Any, moments: Any, loops: int) -> tuple[fl
     $$\nabla_M \|R^L\|_F^2 = -2 \sum_{j < L} (R^j)^\top R^L (R^{L - 1 - j})^\top \hat S.$$
 
     Args:
-        preconditioner: $M$, which is $A$ where $\Sigma = I$, shape `(d, d)`; $\nabla_A = \Sigma^{1/2} \nabla_M \Sigma^{1/2}$.
-        moments: $\hat S$ of drawn prompts, shape `(prompts, d, d)`.
+        preconditioner: $M$, which is $A$ for $\Sigma = I$, shape `(d, d)`; $\nabla_A = \Sigma^{1/2} \nabla_M \Sigma^{1/2}$.
+        moments: $\hat S$ of sampled prompts, shape `(prompts, d, d)`.
         loops: $L \ge 1$.
 
     Raises:
-        TypeError, ValueError: arrays that are not real and finite, or of other shapes; loops that are no integer ≥ 1.
+        TypeError, ValueError: arrays that are not real and finite, or of other shapes; loops that are not an integer ≥ 1.
 
     Source: derived here, for gatmiry2024, the gradient in its inequality on gradient dominance.
     """
@@ -205,14 +205,14 @@ def loss_and_gradient(preconditioner: Any, moments: Any, loops: int) -> tuple[fl
     )
     if s.ndim != 3 or s.shape[1:] != m.shape or not len(s):
         raise ValueError(f"moments must have shape (prompts, {len(m)}, {len(m)}), got {s.shape}")
-    rest = np.eye(len(m)) - m @ s
+    error = np.eye(len(m)) - m @ s
     powers = [np.broadcast_to(np.eye(len(m)), s.shape)]
     for _ in range(count):
-        powers.append(powers[-1] @ rest)
-    turned = [np.swapaxes(power, 1, 2) for power in powers]
-    moved = sum(turned[j] @ powers[count] @ turned[count - 1 - j] for j in range(count))
+        powers.append(powers[-1] @ error)
+    transposed = [np.swapaxes(power, 1, 2) for power in powers]
+    product_rule = sum(transposed[j] @ powers[count] @ transposed[count - 1 - j] for j in range(count))
     loss = float(np.mean(np.sum(powers[count] ** 2, (1, 2))))
-    return loss, np.asarray(-2 * np.mean(moved @ s, 0))
+    return loss, np.asarray(-2 * np.mean(product_rule @ s, 0))
 
 
 def _square(preconditioner: Any) -> np.ndarray:

@@ -3,11 +3,11 @@ r"""Newton's iteration in the forward pass of linear attention (giannou2024, arX
 Newton's iteration for the inverse of a matrix is $X_{k+1} = X_k (2I - A X_k)$. It squares the error, $I - A X_{k+1}
 = (I - A X_k)^2$, and converges to $A^{-1}$ whenever the spectral radius of $I - A X_0$ is below 1.
 
-One layer of linear attention is one step, exactly. Token $j$ of $d$ carries row $j$ of $A$, column $j$ of $X$ and the
+One layer of linear attention is exactly one step. Token $j$ of $d$ contains row $j$ of $A$, column $j$ of $X$ and the
 unit vector $e_j$, so that one bilinear form of tokens $i$ and $j$, $e_i^\top e_j - A_{i\cdot} X_{\cdot j}$, is entry
-$(i, j)$ of $I - AX$. (The paper takes two layers a step, and one for symmetric $A$, Lemma 4.1. Here one is enough for
-every $A$; with a place for $I - AX$ in the token two do it as well.)
-All constructions here take $\rho = 1$.
+$(i, j)$ of $I - AX$. (The paper uses two layers per step, and one for symmetric $A$, Lemma 4.1. Here one layer is enough
+for every $A$; a version with two layers, which stores $I - AX$ in the tokens, is given, too.)
+All constructions here have $\rho = 1$.
 """
 
 import math
@@ -17,15 +17,15 @@ import numpy as np
 
 from ..core import finite_positive, finite_reals, integer_at_least
 from ..specs import Number
-from ._construction import Construction, stacked
+from ._construction import Construction, stack_layers
 
 
 def newton_step(dim: int) -> Construction:
     r"""Return one layer that is one Newton step on the tokens of `newton_tokens`, $X \leftarrow X (2I - AX)$.
 
-    $W^{KQ}$ holds $I$ in block (e, e) and $-I$ in block (row of $A$, column of $X$), so that $z_i^\top W^{KQ} z_j =
-    (I - AX)_{ij}$; $W^{PV}$ holds $I$ in block ($X$, $X$), so that column $j$ of $X$ grows by $\sum_i X_{\cdot i} (I -
-    AX)_{ij}$. The sum runs over all tokens, $\rho = 1$. Every further step is the same layer again.
+    $W^{KQ}$ has $I$ in block (e, e) and $-I$ in block (row of $A$, column of $X$), so that $z_i^\top W^{KQ} z_j =
+    (I - AX)_{ij}$; $W^{PV}$ has $I$ in block ($X$, $X$), so that $\sum_i X_{\cdot i} (I - AX)_{ij}$ is added to column $j$
+    of $X$. The sum runs over all tokens, $\rho = 1$. All steps have the same layer.
 
     Args:
         dim: $d \ge 1$.
@@ -34,21 +34,21 @@ def newton_step(dim: int) -> Construction:
         Weights of shape `(1, 3d, 3d)`.
 
     Raises:
-        TypeError, ValueError: `dim` is no integer ≥ 1.
+        TypeError, ValueError: `dim` is not an integer ≥ 1.
 
-    Source: derived here; giannou2024 (arXiv v1), Lemma 4.1, takes two layers for a step.
+    Source: derived here; giannou2024 (arXiv v1), Lemma 4.1, uses two layers per step.
     """
     d = integer_at_least("dim", dim, 1)
     return _newton(d, 3 * d)
 
 
 def newton_step_in_two_layers(dim: int) -> Construction:
-    r"""Return two layers that together are one Newton step, with $I - AX$ written down between them.
+    r"""Return two layers that together are one Newton step, with $I - AX$ stored between them.
 
-    Tokens are those of `newton_tokens`, longer by $d$ zeros, the workspace. The first layer writes column $j$ of $I - AX$
-    into the workspace $r_j$ of token $j$, $r_j \leftarrow r_j + \sum_i e_i (I - AX)_{ij}$. The second adds $\sum_i X_{\cdot
-    i} (e_i^\top r_j)$ to column $j$ of $X$ and takes $\sum_i e_i (e_i^\top r_j) = r_j$ out of the workspace, which is 0
-    again for the next step. The sum runs over all tokens, $\rho = 1$.
+    Tokens are those of `newton_tokens` with $d$ more entries, the workspace, which is initially 0. The first layer writes
+    column $j$ of $I - AX$ into the workspace $r_j$ of token $j$, $r_j \leftarrow r_j + \sum_i e_i (I - AX)_{ij}$. The second
+    adds $\sum_i X_{\cdot i} (e_i^\top r_j)$ to column $j$ of $X$ and subtracts $\sum_i e_i (e_i^\top r_j) = r_j$ from the
+    workspace, which is then 0 for the next step. The sum runs over all tokens, $\rho = 1$.
 
     Args:
         dim: $d \ge 1$.
@@ -57,7 +57,7 @@ def newton_step_in_two_layers(dim: int) -> Construction:
         Weights of shape `(2, 1, 4d, 4d)`.
 
     Raises:
-        TypeError, ValueError: `dim` is no integer ≥ 1.
+        TypeError, ValueError: `dim` is not an integer ≥ 1.
 
     Source: derived here, for the two layers of giannou2024.
     """
@@ -68,7 +68,7 @@ def newton_step_in_two_layers(dim: int) -> Construction:
     w_kq, w_pv = np.zeros((2, 1, 4 * d, 4 * d))
     w_kq[0, unit, work] = w_pv[0, column, column] = np.eye(d)
     w_pv[0, work, unit] = -np.eye(d)
-    return stacked([one, Construction(w_kq, w_pv)])
+    return stack_layers([one, Construction(w_kq, w_pv)])
 
 
 def newton_tokens(matrix: Any, start: Any) -> np.ndarray:
@@ -100,19 +100,19 @@ def newton_inverse(tokens: Any) -> np.ndarray:
     """
     z = finite_reals("tokens", tokens)
     if z.ndim < 2 or z.shape[-1] != 3 * z.shape[-2]:
-        raise ValueError(f"tokens must have shape (…, d, 3d) as newton_tokens gives them, got {z.shape}")
+        raise ValueError(f"tokens must have shape (…, d, 3d) as from newton_tokens, got {z.shape}")
     dim = z.shape[-2]
     return np.swapaxes(z[..., dim : 2 * dim], -1, -2)
 
 
 def newton_start(matrix: Any) -> np.ndarray:
-    r"""Return a start from which Newton's iteration converges for every invertible matrix.
+    r"""Return an initial matrix from which Newton's iteration converges for every invertible matrix.
 
     $$X_0 = \frac{A^\top}{\|A\|_1 \|A\|_\infty}$$
 
-    with the greatest absolute column sum $\|A\|_1$ and row sum $\|A\|_\infty$: their product is at least $\|A\|_2^2$,
-    so that the eigenvalues of $I - A X_0$ lie in $[0, 1)$. For positive definite $A$ also $\alpha I$ with $0 < \alpha <
-    2/\lambda_{\max}(A)$ converges.
+    with the largest absolute column sum $\|A\|_1$ and row sum $\|A\|_\infty$: their product is at least $\|A\|_2^2$,
+    so that the eigenvalues of $I - A X_0$ are in $[0, 1)$. For positive definite $A$, the iteration also converges from
+    $\alpha I$ with $0 < \alpha < 2/\lambda_{\max}(A)$.
 
     Args:
         matrix: $A \ne 0$, shape `(…, d, d)`.
@@ -136,22 +136,22 @@ def newton_steps_needed(condition: Number, error: Number) -> int:
     $$k = \min \{ k \ge 0 : (1 - 1/\kappa)^{2^k} \le \epsilon \} \approx \log_2 \kappa + \log_2 \ln(1/\epsilon)$$
 
     for symmetric positive definite $A$ with condition number $\kappa$ and $X_0 = I/\lambda_{\max}$: $I - AX_k$ has the
-    eigenvalues $(1 - \lambda_i/\lambda_{\max})^{2^k}$. As many steps of gradient descent as have the same error, $X
-    \leftarrow X + (I - AX)/\lambda_{\max}$, number $2^k$ at most.
+    eigenvalues $(1 - \lambda_i/\lambda_{\max})^{2^k}$. Gradient descent, $X \leftarrow X + (I - AX)/\lambda_{\max}$, has the
+    same error after at most $2^k$ steps.
 
     Args:
         condition: $\kappa > 1$.
         error: $\epsilon$, strictly between 0 and 1.
 
     Raises:
-        TypeError, ValueError: an argument that is no number, or outside of its range.
+        TypeError, ValueError: an argument that is not a number, or out of range.
 
     Source: derived here, for giannou2024.
     """
     kappa, epsilon = float(finite_positive("condition", condition)), float(finite_positive("error", error))
     if kappa <= 1 or epsilon >= 1:
         raise ValueError(
-            f"condition must be above 1 and error below 1, got {condition} and {error}: nothing is left to do"
+            f"condition must be above 1 and error below 1, got {condition} and {error}: otherwise no step is needed"
         )
     return max(0, math.ceil(math.log2(math.log(epsilon) / math.log1p(-1 / kappa))))
 
@@ -162,8 +162,8 @@ def least_squares_by_newton(dim: int, steps: int) -> Construction:
     With $S = \sum_i x_i x_i^\top$, $b = \sum_i y_i x_i$ and $X_0 = \alpha I$, the last entry of the query token becomes
     $\hat y = x_q^\top X_k b$ after $k + 2$ layers, and $X_k \to S^{-1}$. The first layer adds $\sum_i x_i x_i^\top e_j = S
     e_j$ and $\sum_i y_i x_i^\top e_j = b_j$ to workspace token $j$; $k$ layers are the steps of `newton_step` on the
-    workspace, other tokens having 0 in the blocks of $X$ and $e$; the last adds $\sum_j b_j (X_{\cdot j}^\top x_q)$ to the
-    query. The sum runs over all tokens but the query, which is the last, and $\rho = 1$.
+    workspace, where other tokens have 0 in the blocks of $X$ and $e$; the last adds $\sum_j b_j (X_{\cdot j}^\top x_q)$ to
+    the query. The sum runs over all tokens except the query, which is the last token, and $\rho = 1$.
 
     Args:
         dim: $d \ge 1$.
@@ -173,7 +173,7 @@ def least_squares_by_newton(dim: int, steps: int) -> Construction:
         Weights of shape `(steps + 2, 1, 3d + 1, 3d + 1)`.
 
     Raises:
-        TypeError, ValueError: `dim` is no integer ≥ 1, `steps` no integer ≥ 0.
+        TypeError, ValueError: `dim` is not an integer ≥ 1, `steps` is not an integer ≥ 0.
 
     Source: derived here, after fu2024 and giannou2024.
     """
@@ -183,7 +183,7 @@ def least_squares_by_newton(dim: int, steps: int) -> Construction:
     gather_kq[0, x, unit] = answer_kq[0, inverse, x] = gather_pv[0, x, x] = np.eye(d)
     gather_pv[0, y, y] = answer_pv[0, y, y] = 1.0
     newton = _newton(d, 3 * d + 1)
-    return stacked(
+    return stack_layers(
         [Construction(gather_kq, gather_pv), *[newton] * steps, Construction(answer_kq, answer_pv)]
     )
 
@@ -219,7 +219,7 @@ def least_squares_tokens(x: Any, y: Any, start: Number) -> np.ndarray:
 
 
 def _newton(dim: int, width: int) -> Construction:
-    """One step on tokens that begin with the blocks of A, X and e; the rest of a token is left alone."""
+    """Return one step on tokens that begin with the blocks of A, X and e; other entries do not change."""
     row, column, unit = (slice(k * dim, (k + 1) * dim) for k in range(3))
     w_kq, w_pv = np.zeros((2, 1, width, width))
     w_kq[0, unit, unit] = w_pv[0, column, column] = np.eye(dim)

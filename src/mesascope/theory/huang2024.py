@@ -1,13 +1,13 @@
-r"""Softmax attention on orthonormal features: exact losses and late rates (huang2024, arXiv 2310.05249).
+r"""Softmax attention on orthonormal features: exact losses and asymptotic rates (huang2024, arXiv 2310.05249).
 
 Setting: prompts of $N$ examples with inputs $x_i = v_k$ with probability $p_k$, orthonormal $v_1, \dots, v_K$, labels
-$y_i = w^\top x_i$ with $E w = 0$, $E w w^\top = I$; one layer of softmax attention answers $\hat y = \sum_i \mathrm{softmax}_i
+$y_i = w^\top x_i$ with $E w = 0$, $E w w^\top = I$; one layer of softmax attention predicts $\hat y = \sum_i \mathrm{softmax}_i
 (x_i^\top Q x_q)\, y_i$. In the basis of the features, with $n_l$ examples of feature $l$ and a query of feature $k$,
 
 $$\hat y = \sum_l A_l w_l, \qquad A_l = \frac{n_l e^{Q_{lk}}}{\sum_m n_m e^{Q_{mk}}}, \qquad
 L = \sum_k p_k L_k, \quad L_k = \tfrac12 E_n \Big[ (1 - A_k)^2 + \sum_{l \ne k} A_l^2 \Big],$$
 
-where $n$ is multinomial: column $k$ of $Q$ enters $L_k$ only, so that every feature is learned on its own, at speed $p_k$.
+where $n$ is multinomial: $L_k$ depends only on column $k$ of $Q$, so that features are learned independently, at rates $p_k$.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ import scipy  # its parts are imported where they are first used: half a second,
 from ..core import finite_positive, finite_reals, integer_at_least
 from ..specs import Number
 
-_MOST_COUNTS = 2_000_000
+_MAX_COUNTS = 2_000_000
 
 
 def feature_counts(probabilities: Sequence[Number], examples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -34,15 +34,15 @@ def feature_counts(probabilities: Sequence[Number], examples: int) -> tuple[np.n
         Counts, shape `(M, K)` with $M = \binom{N + K - 1}{K - 1}$, and probabilities, shape `(M,)`.
 
     Raises:
-        TypeError, ValueError: probabilities that are none, more than two million vectors.
+        TypeError, ValueError: numbers that are not probabilities, or more than two million vectors.
     """
     p, n = _checked_probabilities(probabilities), integer_at_least("examples", examples, 1)
     size = len(p)
     gammaln, xlogy = scipy.special.gammaln, scipy.special.xlogy
     total = round(float(np.exp(gammaln(n + size) - gammaln(n + 1) - gammaln(size))))
-    if total > _MOST_COUNTS:
+    if total > _MAX_COUNTS:
         raise ValueError(
-            f"{size} features and {n} examples have {total} vectors of counts; take fewer of either (at most {_MOST_COUNTS})"
+            f"{size} features and {n} examples have {total} vectors of counts; take fewer of either (at most {_MAX_COUNTS})"
         )
     bars = np.array(list(combinations(range(n + size - 1), size - 1)), int).reshape(total, size - 1)
     ends = np.concatenate([np.full((total, 1), -1), bars, np.full((total, 1), n + size - 1)], 1)
@@ -78,10 +78,11 @@ def losses_by_feature(scores: Any, probabilities: Sequence[Number], examples: in
 
 
 def equal_gap_loss(gap: float, feature: int, probabilities: Sequence[Number], examples: int) -> float:
-    r"""Return $L_k$ where all other features have one score, $\delta$ below that of feature $k$.
+    r"""Return $L_k$ if all other features have the same score, $\delta$ below that of feature $k$.
 
-    Then $A_k = j e^\delta/(j e^\delta + N - j)$ with the binomial count $j$ of feature $k$, and the others share the rest as
-    they occur, $E \sum_{l \ne k} n_l^2 = (N - j)(1 + (N - j - 1) \rho_k)$ with $\rho_k = \sum_{l \ne k} (p_l/(1 - p_k))^2$:
+    Then $A_k = j e^\delta/(j e^\delta + N - j)$ with the binomial count $j$ of feature $k$, and the other $A_l$ are
+    proportional to the counts, $E \sum_{l \ne k} n_l^2 = (N - j)(1 + (N - j - 1) \rho_k)$ with $\rho_k = \sum_{l \ne k}
+    (p_l/(1 - p_k))^2$:
 
     $$L_k = \tfrac12 E_j \frac{(N - j)^2 + (N - j)(1 + (N - j - 1) \rho_k)}{(j e^\delta + N - j)^2}.$$
 
@@ -92,7 +93,7 @@ def equal_gap_loss(gap: float, feature: int, probabilities: Sequence[Number], ex
         examples: $N$.
 
     Raises:
-        TypeError, ValueError: as `feature_counts`; a feature that is none, or a single one.
+        TypeError, ValueError: as `feature_counts`; a feature out of range, or only one feature.
 
     Source: derived here.
     """
@@ -109,29 +110,29 @@ def equal_gap_loss(gap: float, feature: int, probabilities: Sequence[Number], ex
     rest = n - j
     top = rest**2 + rest * (1 + (rest - 1) * np.sum(others**2))
     away = np.exp(-float(gap))
-    # both sides times e^(−2δ), which is finite for every gap ≥ 0; j = 0 does not know the gap
+    # both sides times e^(−2δ), which is finite for every gap ≥ 0; the term of j = 0 does not depend on the gap
     shares = np.where(j == 0, top / n**2, top * away**2 / (np.maximum(j, 1) + rest * away) ** 2)
     return float(chances @ shares / 2)
 
 
 def least_losses(probabilities: Sequence[Number], examples: int) -> np.ndarray:
-    r"""Return what is left of every $L_k$ when attention sees nothing but the matching feature, $\delta \to \infty$.
+    r"""Return the limit of every $L_k$ for $\delta \to \infty$, when attention selects only the feature of the query.
 
-    $\tfrac12 (1 - p_k)^N (1 + \frac1N (1 + (N - 1) \rho_k))$: the query's feature does not occur among the examples.
-    Unequal scores of the others can lower it a little where they are not balanced.
+    $\tfrac12 (1 - p_k)^N (1 + \frac1N (1 + (N - 1) \rho_k))$: the query's feature is not among the examples.
+    Unequal scores of the other features can give a slightly lower loss if they are not balanced.
 
-    Args and errors are those of `equal_gap_loss`. Source: derived here.
+    Arguments and errors as in `equal_gap_loss`. Source: derived here.
     """
     size = len(_checked_probabilities(probabilities))
     return np.array([equal_gap_loss(np.inf, k, probabilities, examples) for k in range(size)])
 
 
 def late_excess(time: Any, features: int) -> np.ndarray:
-    r"""Return $L - L_\infty \simeq \frac{K - 1}{4 t}$, how the gradient flow of $Q$ ends on balanced features.
+    r"""Return $L - L_\infty \simeq \frac{K - 1}{4 t}$, the asymptotic decay in the gradient flow of $Q$ on balanced features.
 
-    With the gap $\delta$, $L_k - L_{k,\infty} \simeq c\, e^{-2\delta}$ for some $c(N, K)$; the flow $Q' = -\nabla L$ moves the
-    diagonal and, $K - 1$ times less, all other entries, $\delta' = \frac1K \frac K{K-1} 2 c e^{-2\delta}$, so that
-    $e^{2\delta} \simeq \frac{4 c t}{K - 1}$ and $c$ cancels: whatever $N$, the loss $\epsilon$ above the least takes time
+    With the gap $\delta$, $L_k - L_{k,\infty} \simeq c\, e^{-2\delta}$ for some $c(N, K)$; the flow $Q' = -\nabla L$ changes
+    the diagonal and, $K - 1$ times slower, all other entries, $\delta' = \frac1K \frac K{K-1} 2 c e^{-2\delta}$, so that
+    $e^{2\delta} \simeq \frac{4 c t}{K - 1}$ and $c$ cancels: for every $N$, the excess $\epsilon$ is reached after time
     $\frac{K-1}{4\epsilon}$.
 
     Args:

@@ -1,7 +1,7 @@
-r"""Linear attention on features: the best attention for given ones, and what they are worth (kim2024, arXiv 2402.01258).
+r"""Linear attention on features: the optimal attention for given features, and its loss (kim2024, arXiv 2402.01258).
 
-Setting: labels $y = v^\top f(x)$ with targets $f : \mathbb R^d \to \mathbb R^k$ that all prompts share and $v$ drawn for
-every prompt, $E v = 0$, $E v v^\top = \tau I$; a network makes features $h(x) \in \mathbb R^m$ and linear attention answers
+Setting: labels $y = v^\top f(x)$ with targets $f : \mathbb R^d \to \mathbb R^k$ shared by all prompts and $v$ drawn for every
+prompt, $E v = 0$, $E v v^\top = \tau I$; a network computes features $h(x) \in \mathbb R^m$ and linear attention predicts
 
 $$\hat y = \frac1N \sum_{i \le N} y_i\, h(x_i)^\top W h(x_q).$$
 
@@ -18,13 +18,13 @@ import numpy as np
 from ..core import finite_positive, finite_reals, integer_at_least
 from ..specs import Number
 
-_SMALLEST = (
-    1e-12  # eigenvalues of the Gram matrix below this part of the largest are features that repeat others
+_CUTOFF = (
+    1e-12  # eigenvalues of the Gram matrix below this fraction of the largest are those of dependent features
 )
 
 
 class FeatureMoments(NamedTuple):
-    """What the loss knows of features and targets: S (m, m), M (k, m), F (k, k), R (m, m)."""
+    """The moments through which the loss depends on features and targets: S (m, m), M (k, m), F (k, k), R (m, m)."""
 
     gram: np.ndarray
     cross: np.ndarray
@@ -38,7 +38,7 @@ def feature_moments(features: Any, targets: Any, weights: Any = None) -> Feature
     Args:
         features: $h(x_p)$, shape `(P, m)`.
         targets: $f(x_p)$, shape `(P, k)`.
-        weights: probabilities of the inputs, shape `(P,)`; all alike if left out.
+        weights: probabilities of the inputs, shape `(P,)`; by default all equal.
 
     Raises:
         TypeError, ValueError: arrays that are not real and finite, or do not fit.
@@ -66,7 +66,7 @@ def attention_loss(attention: Any, moments: FeatureMoments, examples: int, varia
         variance: $\tau > 0$.
 
     Raises:
-        TypeError, ValueError: an attention of another shape, or numbers out of their range.
+        TypeError, ValueError: an attention of another shape, or numbers out of range.
 
     Source: derived here from the setting of kim2024, sections 2.1 and 2.2 (second-hand), which take $N \to \infty$.
     """
@@ -80,41 +80,41 @@ def attention_loss(attention: Any, moments: FeatureMoments, examples: int, varia
 
 
 def optimal_attention(moments: FeatureMoments, examples: int) -> np.ndarray:
-    r"""Return the attention that is best for given features.
+    r"""Return the optimal attention for given features.
 
     $$W_* = G^{-1} M^\top M\, S^{-1}$$
 
-    where the gradient $G W S - M^\top M$ vanishes; for $N \to \infty$, with as many features as targets or fewer, it is
-    $S^{-1}$: least squares in the features. Of several best ones the smallest.
+    where the gradient $G W S - M^\top M$ is zero; for $N \to \infty$ and at most as many features as targets it is
+    $S^{-1}$: least squares in the features. Of several minima it is the one of minimum norm.
 
-    Args and errors are those of `attention_loss`. Source: derived here.
+    Arguments and errors as in `attention_loss`. Source: derived here.
     """
     product = moments.cross.T @ moments.cross
-    inverse = np.linalg.pinv(_memory(moments, examples), _SMALLEST, hermitian=True)
-    return np.asarray(inverse @ product @ np.linalg.pinv(moments.gram, _SMALLEST, hermitian=True))
+    inverse = np.linalg.pinv(_memory(moments, examples), _CUTOFF, hermitian=True)
+    return np.asarray(inverse @ product @ np.linalg.pinv(moments.gram, _CUTOFF, hermitian=True))
 
 
 def optimal_loss(moments: FeatureMoments, examples: int, variance: Number = 1) -> float:
     r"""Return the loss of `optimal_attention`, $\frac\tau2 (\mathrm{tr} F - \mathrm{tr}\, M^\top M\, W_*)$.
 
-    Args and errors are those of `attention_loss`. Source: derived here.
+    Arguments and errors as in `attention_loss`. Source: derived here.
     """
     agreement = np.trace(moments.cross @ optimal_attention(moments, examples) @ moments.cross.T)
     return float(float(finite_positive("variance", variance)) * (np.trace(moments.targets) - agreement) / 2)
 
 
 def distance_from_span(moments: FeatureMoments) -> float:
-    r"""Return the part of the targets outside of the span of the features, $1 - \mathrm{tr}(M S^{-1} M^\top)/\mathrm{tr} F$.
+    r"""Return the fraction of the targets outside the span of the features, $1 - \mathrm{tr}(M S^{-1} M^\top)/\mathrm{tr} F$.
 
-    Half of $\tau\, \mathrm{tr} F$ times it is the loss of `optimal_attention` for $N \to \infty$: with endless context features
-    matter by their span only.
+    The loss of `optimal_attention` for $N \to \infty$ is $\frac12 \tau\, \mathrm{tr} F$ times this: with infinitely many
+    examples only the span of the features matters.
 
     Args:
         moments: $S, M, F$.
 
     Source: derived here; the objective over features that kim2024 studies.
     """
-    inverse = np.linalg.pinv(moments.gram, _SMALLEST, hermitian=True)
+    inverse = np.linalg.pinv(moments.gram, _CUTOFF, hermitian=True)
     return float(1 - np.trace(moments.cross @ inverse @ moments.cross.T) / np.trace(moments.targets))
 
 
@@ -124,8 +124,8 @@ def relu_kernel(first: Any, second: Any) -> np.ndarray:
     $$\frac{|a| |b|}{2 \pi} (\sin \theta + (\pi - \theta) \cos \theta), \qquad \theta = \angle(a, b)$$
 
     Args:
-        first: vectors $a$, shape `(m, d)`, none 0.
-        second: vectors $b$, shape `(k, d)`, none 0.
+        first: non-zero vectors $a$, shape `(m, d)`.
+        second: non-zero vectors $b$, shape `(k, d)`.
 
     Returns:
         Shape `(m, k)`.
@@ -140,23 +140,23 @@ def relu_kernel(first: Any, second: Any) -> np.ndarray:
         raise ValueError(f"first and second must be (m, d) and (k, d), got {a.shape} and {b.shape}")
     sizes = np.linalg.norm(a, axis=1)[:, None] * np.linalg.norm(b, axis=1)
     if np.any(sizes == 0):
-        raise ValueError("first and second must not hold the vector 0, whose feature vanishes")
+        raise ValueError("first and second must not contain the vector 0, whose feature is 0")
     cosine = np.clip(a @ b.T / sizes, -1, 1)
     angle = np.arccos(cosine)
     return np.asarray(sizes / (2 * np.pi) * (np.sin(angle) + (np.pi - angle) * cosine))
 
 
 def relu_span_loss(vectors: Any, targets: Any, ridge: Number = 1e-9) -> tuple[float, np.ndarray]:
-    r"""Return how far ReLU targets are from the span of ReLU features, and the gradient in the features.
+    r"""Return the distance of ReLU targets from the span of ReLU features, and its gradient in the features.
 
     $\ell(w) = 1 - \mathrm{tr}\, M (S + r I)^{-1} M^\top/\mathrm{tr} F$ with the kernels $S, M, F$ of features
     $\mathrm{relu}(\hat w_j^\top x)$, $\hat w = w/|w|$, and targets $\mathrm{relu}(v_i^\top x)$, $x \sim N(0, I)$: the loss
-    left by the best attention with endless context (`distance_from_span`), exactly but for $r$.
+    of the optimal attention with infinitely many examples (`distance_from_span`), up to the effect of $r$.
 
     Args:
-        vectors: $w$, shape `(m, d)`, none 0.
-        targets: $v$, shape `(k, d)`, none 0.
-        ridge: $r > 0$, so that features may coincide.
+        vectors: non-zero $w$, shape `(m, d)`.
+        targets: non-zero $v$, shape `(k, d)`.
+        ridge: $r > 0$, which allows equal features.
 
     Returns:
         $\ell \in (0, 1)$ and $\partial \ell / \partial w$, shape `(m, d)`.
@@ -179,7 +179,7 @@ def relu_span_loss(vectors: Any, targets: Any, ridge: Number = 1e-9) -> tuple[fl
 
 
 def _kernel_slopes(a: np.ndarray, weights: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Σ_i weights_ij ∂κ(a_i, b_j)/∂b_j for unit vectors b, shape (m, d)."""
+    """Return Σ_i weights_ij ∂κ(a_i, b_j)/∂b_j for unit vectors b, shape (m, d)."""
     sizes = np.linalg.norm(a, axis=1)
     cosine = np.clip(a @ b.T / sizes[:, None], -1, 1)
     angle = np.arccos(cosine)
@@ -188,6 +188,6 @@ def _kernel_slopes(a: np.ndarray, weights: np.ndarray, b: np.ndarray) -> np.ndar
 
 
 def _memory(moments: FeatureMoments, examples: int) -> np.ndarray:
-    """G = E g gᵀ/τ of what the examples leave behind, g = (1/N) Σ y_i h(x_i)."""
+    """Return G = E g gᵀ/τ for the summary of the examples g = (1/N) Σ y_i h(x_i)."""
     n = integer_at_least("examples", examples, 1)
     return np.asarray((1 - 1 / n) * moments.cross.T @ moments.cross + moments.weighted / n)

@@ -1,7 +1,7 @@
-r"""One layer of linear attention is one step of gradient descent, whatever the targets (mahankali2024, arXiv 2307.03576).
+r"""One layer of linear attention as one step of gradient descent for various targets (mahankali2024, arXiv 2307.03576).
 
-Setting: tokens $(x_i, y_i)$, $i \le n$, and a query $(x_q, 0)$; $y_i = f(x_i) + \sigma \xi_i$. The best single layer of linear
-self-attention predicts with $\hat y = x_q^\top \hat w$, $\hat w = \eta\, P \sum_i y_i x_i$: one step of (preconditioned)
+Setting: tokens $(x_i, y_i)$, $i \le n$, and a query $(x_q, 0)$; $y_i = f(x_i) + \sigma \xi_i$. The optimal single layer of
+linear self-attention predicts $\hat y = x_q^\top \hat w$, $\hat w = \eta\, P \sum_i y_i x_i$: one step of (preconditioned)
 gradient descent from 0 on $\frac12 \sum_i (w^\top x_i - y_i)^2$. Losses here are $\frac12 E (\hat y - y_q)^2$ with the noisy
 label $y_q$ of the query, as in the task `FewShot(n)`.
 """
@@ -17,13 +17,13 @@ from ._construction import Construction
 
 
 def step_size(dim: int, examples: int, noise_variance: Number = 0) -> Fraction:
-    r"""Return the step of the best layer for linear targets.
+    r"""Return the step size of the optimal layer for linear targets.
 
     $$\eta_* = \frac1{n + d + 1 + \sigma^2}$$
 
     for $x \sim N(0, I)$, $w \sim N(0, I)$. With $g = \sum_i y_i x_i$ it is $E\, w^\top g / E |g|^2$, where $E\, w^\top g = n d$
-    and $E |g|^2 = n d (n + d + 1 + \sigma^2)$. The same step is best for $x \sim N(0, \Sigma)$, $w \sim N(0, \Sigma^{-1})$ with
-    $P = \Sigma^{-1}$, for $\Sigma^{-1/2} x$ and $\Sigma^{1/2} w$ are the first.
+    and $E |g|^2 = n d (n + d + 1 + \sigma^2)$. The same step is optimal for $x \sim N(0, \Sigma)$, $w \sim N(0, \Sigma^{-1})$
+    with $P = \Sigma^{-1}$, since $\Sigma^{-1/2} x$ and $\Sigma^{1/2} w$ are $N(0, I)$.
 
     Args:
         dim: $d \ge 1$.
@@ -31,7 +31,7 @@ def step_size(dim: int, examples: int, noise_variance: Number = 0) -> Fraction:
         noise_variance: $\sigma^2 \ge 0$.
 
     Raises:
-        TypeError, ValueError: an argument that is no number, or outside of its range.
+        TypeError, ValueError: an argument that is not a number, or out of range.
 
     Source: mahankali2024, Theorems 1 and 2 (as an expectation); the closed form is derived here.
     """
@@ -40,9 +40,9 @@ def step_size(dim: int, examples: int, noise_variance: Number = 0) -> Fraction:
 
 
 def least_loss(dim: int, examples: int, noise_variance: Number = 0) -> Fraction:
-    r"""Return the loss of the best layer for linear targets, $\frac12 (d (1 - n \eta_*) + \sigma^2)$.
+    r"""Return the loss of the optimal layer for linear targets, $\frac12 (d (1 - n \eta_*) + \sigma^2)$.
 
-    Args and errors are those of `step_size`, also for $x \sim N(0, \Sigma)$, $w \sim N(0, \Sigma^{-1})$.
+    Arguments and errors as in `step_size`, also for $x \sim N(0, \Sigma)$, $w \sim N(0, \Sigma^{-1})$.
 
     Source: derived here.
     """
@@ -51,7 +51,7 @@ def least_loss(dim: int, examples: int, noise_variance: Number = 0) -> Fraction:
 
 
 def relu_step_size(dim: int, examples: int, noise_variance: Number = 0) -> Fraction:
-    r"""Return the step of the best layer for random two-layer ReLU networks.
+    r"""Return the step size of the optimal layer for random two-layer ReLU networks.
 
     $f(x) = \sum_{k \le m} a_k\, \mathrm{relu}(v_k^\top x)$, $a_k \sim N(0, 2/m)$ and $v_k \sim N(0, I)$ drawn for every
     prompt, $x \sim N(0, I)$. The linear part of $f$ is $\beta = E_x f(x) x = \frac12 \sum_k a_k v_k$ with
@@ -60,7 +60,7 @@ def relu_step_size(dim: int, examples: int, noise_variance: Number = 0) -> Fract
 
     $$\eta_* = \frac{E\, \beta^\top g}{E |g|^2} = \frac1{n + 2 d + 3 + 2 \sigma^2} .$$
 
-    Args and errors are those of `step_size`.
+    Arguments and errors as in `step_size`.
 
     Source: derived here for one family of mahankali2024, Theorem 3 (rotation-invariant targets with symmetric sign).
     """
@@ -69,9 +69,9 @@ def relu_step_size(dim: int, examples: int, noise_variance: Number = 0) -> Fract
 
 
 def relu_least_loss(dim: int, examples: int, noise_variance: Number = 0) -> Fraction:
-    r"""Return the loss of that layer, $\frac12 (d (1 - \frac12 n \eta_*) + \sigma^2)$, since $E f(x)^2 = d$.
+    r"""Return the loss of the layer of `relu_step_size`, $\frac12 (d (1 - \frac12 n \eta_*) + \sigma^2)$, since $E f(x)^2 = d$.
 
-    Args and errors are those of `step_size`.
+    Arguments and errors as in `step_size`.
 
     Source: derived here.
     """
@@ -80,7 +80,7 @@ def relu_least_loss(dim: int, examples: int, noise_variance: Number = 0) -> Frac
 
 
 def one_step(dim: int, step: Number, covariance: Any = None) -> Construction:
-    r"""Return the layer that predicts with $\hat w = \eta\, \Sigma^{-1} \sum_i y_i x_i$.
+    r"""Return the layer that predicts $\hat y = x_q^\top \hat w$, $\hat w = \eta\, \Sigma^{-1} \sum_i y_i x_i$.
 
     $W^{KQ} = \mathrm{diag}(\Sigma^{-1}, 0)$ and $W^{PV} = -\mathrm{diag}(0, \eta)$, a sum over the $n$ examples, $\rho = 1$;
     $\hat y$ is minus the last entry of the query token.
@@ -88,13 +88,13 @@ def one_step(dim: int, step: Number, covariance: Any = None) -> Construction:
     Args:
         dim: $d \ge 1$.
         step: $\eta$.
-        covariance: $\Sigma$, shape `(d, d)`; the identity if left out.
+        covariance: $\Sigma$, shape `(d, d)`; by default the identity.
 
     Returns:
         Weights of shape `(1, d + 1, d + 1)`.
 
     Raises:
-        TypeError, ValueError: an argument out of its range, or a covariance of another shape.
+        TypeError, ValueError: an argument out of range, or a covariance of another shape.
 
     Source: mahankali2024, section 3.
     """

@@ -1,14 +1,14 @@
-r"""Latent causal graphs and the attention that finds them (nichani2024, arXiv 2402.14735).
+r"""Latent causal graphs and attention that learns them (nichani2024, arXiv 2402.14735).
 
 Setting: symbols $s_1, \dots, s_T$ out of $S$; position $i$ has at most one parent $p(i) < i$, and $s_i \sim
 \pi(s_{p(i)}, \cdot)$ with a transition matrix $\pi$ drawn for every sequence, its rows independent and
-$\mathrm{Dirichlet}(\alpha, \dots, \alpha)$. The last symbol $s_T$ is uniform, and $s_{T+1} \sim \pi(s_T, \cdot)$ is to be
-predicted. With one-hot tokens $x_i$ two layers of attention give the probabilities
+$\mathrm{Dirichlet}(\alpha, \dots, \alpha)$. The last symbol $s_T$ is uniform, and $s_{T+1} \sim \pi(s_T, \cdot)$ is the
+target. With one-hot tokens $x_i$ two layers of attention give the probabilities
 
 $$c_i = \sum_{j \le i} \mathrm{softmax}_j(A^{(1)}_{ij})\, x_j, \qquad
 f = \sum_{i \le T} \mathrm{softmax}_i(x_T^\top A^{(2)} c_i)\, x_i,$$
 
-the first by positions $A^{(1)} \in \mathbb R^{T \times T}$, the second by symbols $A^{(2)} \in \mathbb R^{S \times S}$.
+with scores of positions $A^{(1)} \in \mathbb R^{T \times T}$ and of symbols $A^{(2)} \in \mathbb R^{S \times S}$.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ Parents = Sequence[int | None]
 
 
 class AttentionScores(NamedTuple):
-    """$A^{(1)}$, shape (T, T), entries above the diagonal without meaning, and $A^{(2)}$, shape (S, S)."""
+    """$A^{(1)}$, shape (T, T), with unused entries above the diagonal, and $A^{(2)}$, shape (S, S)."""
 
     positions: np.ndarray
     symbols: np.ndarray
 
 
 class DisentangledTransformer(NamedTuple):
-    """Weights of two layers of softmax attention on a stream of the blocks token, position, parent's token, answer.
+    """Weights of two layers of softmax attention on a stream with the blocks token, position, parent's token, prediction.
 
     Attributes:
         embedding: one-hot symbols into the first block, shape (width, S).
@@ -47,10 +47,10 @@ class DisentangledTransformer(NamedTuple):
 
 
 def attention_scores(parents: Parents, states: int, first: Number, second: Number) -> AttentionScores:
-    r"""Return the scores with which attention looks the parent up and then for equal symbols.
+    r"""Return the scores with which layer one attends to the parent and layer two to positions with equal parent symbols.
 
-    $A^{(1)}_{i, p(i)} = \beta_1$, all others 0, so that roots see all earlier positions and themselves alike; $A^{(2)} =
-    \beta_2 I$.
+    $A^{(1)}_{i, p(i)} = \beta_1$, all other entries are 0, so that roots attend uniformly to all earlier positions and
+    themselves; $A^{(2)} = \beta_2 I$.
 
     Args:
         parents: for each of the $T$ positions the index of its parent, counted from 0, or `None`.
@@ -59,9 +59,9 @@ def attention_scores(parents: Parents, states: int, first: Number, second: Numbe
         second: $\beta_2$.
 
     Raises:
-        TypeError, ValueError: numbers that are none, or `states` below 1.
+        TypeError, ValueError: arguments that are not finite numbers, or `states` below 1.
 
-    Source: nichani2024, the construction beside its main theorem.
+    Source: nichani2024, the construction with its main theorem.
     """
     sharp = float(finite_number("first", first)), float(finite_number("second", second))
     positions = np.zeros((len(parents), len(parents)))
@@ -72,12 +72,12 @@ def attention_scores(parents: Parents, states: int, first: Number, second: Numbe
 
 
 def disentangled_transformer(scores: AttentionScores) -> DisentangledTransformer:
-    r"""Return these scores as weights of two layers of softmax attention with residual connections.
+    r"""Return weights of two layers of softmax attention with residual connections that have these scores.
 
-    The stream has $S + T + 2S$ entries: the token, its position, what the first layer attends to, what the second does.
-    Keys and queries are scaled by the root of the key size, which attention divides by.
+    The stream has $S + T + 2S$ entries: the token, its position, and the outputs of the two layers.
+    Queries are multiplied by the square root of the key size, by which attention divides.
 
-    Source: nichani2024, the disentangled transformer, whose layers append what they read.
+    Source: nichani2024, the disentangled transformer, whose layers append their outputs.
     """
     size, states = len(scores.positions), len(scores.symbols)
     token, place, copied, answer = np.split(
@@ -99,13 +99,13 @@ def disentangled_transformer(scores: AttentionScores) -> DisentangledTransformer
 
 
 def matched_frequencies(parents: Parents, symbols: Any, states: int, sharpness: Number) -> np.ndarray:
-    r"""Return the probabilities of `attention_scores` with $\beta_1 = \infty$, counted instead of attended.
+    r"""Return the probabilities of `attention_scores` with $\beta_1 = \infty$, computed by counting.
 
     $$f_b = \frac{\sum_i e^{\beta m_i} [s_i = b]}{\sum_i e^{\beta m_i}}, \qquad m_i = [s_{p(i)} = s_T],$$
 
-    and for roots the share of $s_T$ among $s_1, \dots, s_i$. With $N_b$ how often $b$ followed $s_T$, $n = \sum_b N_b$
-    and without roots, $f_b = (N_b + e^{-\beta} M_b)/(n + e^{-\beta} M)$ where $M_b$ counts all other positions with $b$:
-    frequencies, drawn to those of all symbols as a prior draws them to uniform ones.
+    and for roots $m_i$ is the fraction of $s_T$ among $s_1, \dots, s_i$. Without roots, with $N_b$ the number of times that
+    $b$ followed $s_T$ and $n = \sum_b N_b$, $f_b = (N_b + e^{-\beta} M_b)/(n + e^{-\beta} M)$ where $M_b$ counts all other
+    positions with $b$: frequencies that are shrunk towards those of all symbols, as a prior shrinks them towards uniform.
 
     Args:
         parents: as in `attention_scores`.
@@ -117,7 +117,7 @@ def matched_frequencies(parents: Parents, symbols: Any, states: int, sharpness: 
         $f$, shape `(..., S)`.
 
     Raises:
-        TypeError, ValueError: symbols that are none, or as many as there are positions.
+        TypeError, ValueError: entries that are not symbols, or not one for every position.
 
     Source: derived here, for the construction of nichani2024.
     """
@@ -139,8 +139,8 @@ def posterior_mean(parents: Parents, symbols: Any, states: int, alpha: Number) -
 
     $$\hat\pi_b = \frac{N_b + \alpha}{n + S \alpha}$$
 
-    It is the Bayes predictor where roots are drawn independently of $\pi$. Roots from the stationary distribution of
-    $\pi$ tell a little more, which it does not use.
+    It is the Bayes predictor if roots are independent of $\pi$. Roots from the stationary distribution of $\pi$ contain
+    some more information, which it does not use.
 
     Args:
         parents: as in `attention_scores`.
@@ -166,14 +166,14 @@ def posterior_mean(parents: Parents, symbols: Any, states: int, alpha: Number) -
 
 
 def posterior_loss(observations: int, states: int, alpha: Number) -> float:
-    r"""Return the expected $-\log$ probability that the posterior mean gives the next symbol of a row, in nats.
+    r"""Return the expected cross-entropy of the posterior mean for the next symbol of a row, in nats.
 
-    After $n$ independent draws of a row $\pi(a, \cdot) \sim \mathrm{Dirichlet}(\alpha, \dots, \alpha)$ the number of one
+    After $n$ independent draws from a row $\pi(a, \cdot) \sim \mathrm{Dirichlet}(\alpha, \dots, \alpha)$ the count of one
     symbol is beta-binomial with parameters $n$, $\alpha$, $(S-1)\alpha$:
 
     $$L_n = -S \sum_{j=0}^n P(N = j)\, \frac{j + \alpha}{n + S\alpha} \log \frac{j + \alpha}{n + S\alpha},$$
 
-    from $L_0 = \log S$ down to `entropy_of_rows`.
+    It decreases from $L_0 = \log S$ to `entropy_of_rows`.
 
     Args:
         observations: $n \ge 0$.
@@ -181,9 +181,9 @@ def posterior_loss(observations: int, states: int, alpha: Number) -> float:
         alpha: $\alpha > 0$.
 
     Raises:
-        TypeError, ValueError: a number out of its range.
+        TypeError, ValueError: a number out of range.
 
-    Source: derived here (the Bayes predictor's loss that nichani2024 compares with).
+    Source: derived here (nichani2024 compares with this loss of the Bayes predictor).
     """
     n, m = integer_at_least("observations", observations, 0), integer_at_least("states", states, 2)
     a = float(finite_positive("alpha", alpha))
@@ -196,9 +196,9 @@ def posterior_loss(observations: int, states: int, alpha: Number) -> float:
 
 
 def entropy_of_rows(states: int, alpha: Number) -> float:
-    r"""Return $E H(\pi(a, \cdot)) = \psi(S\alpha + 1) - \psi(\alpha + 1)$, the loss of knowing $\pi$, in nats.
+    r"""Return $E H(\pi(a, \cdot)) = \psi(S\alpha + 1) - \psi(\alpha + 1)$, the loss if $\pi$ is known, in nats.
 
-    Args and errors are those of `posterior_loss`, whose limit for $n \to \infty$ it is. Source: derived here.
+    Arguments and errors as in `posterior_loss`, whose limit for $n \to \infty$ it is. Source: derived here.
     """
     a, m = float(finite_positive("alpha", alpha)), integer_at_least("states", states, 2)
     return float(scipy.special.digamma(m * a + 1) - scipy.special.digamma(a + 1))
@@ -211,5 +211,5 @@ def _checked_symbols(parents: Parents, symbols: Any, states: int) -> tuple[np.nd
     if s.ndim < 1 or s.shape[-1] != len(parents):
         raise ValueError(f"symbols must be (..., {len(parents)}), one for every position, got {s.shape}")
     if s.size and (s.min() < 0 or s.max() >= states):
-        raise ValueError(f"symbols must lie in 0 to {states - 1}, got {s.min()} to {s.max()}")
+        raise ValueError(f"symbols must be in 0 to {states - 1}, got {s.min()} to {s.max()}")
     return s, states

@@ -2,13 +2,13 @@ r"""One linear attention layer on autoregressive tokens, with and without augmen
 
 Setting: $x_{t+1} = W x_t$ with commuting unitary $W = \mathrm{diag}(\lambda)$, the eigenvalues uniform on the circle, and
 $x_1 = (1, \dots, 1)$. *Unitary*: all $\lambda_j$ are independent. *Rotations*: they come in conjugate pairs
-$\lambda_{2k} = \bar\lambda_{2k-1}$, the eigenvalues of planes that turn; $d$ is even, and $\bar\jmath$ is the partner of
-$j$. Bare tokens meet $H$ diagonal heads and learned positions: from the context $x_1, \dots, x_T$
+$\lambda_{2k} = \bar\lambda_{2k-1}$, the eigenvalues of rotations of planes; $d$ is even, and $\bar\jmath$ is the index of
+$\bar\lambda_j$. A layer on bare tokens has $H$ diagonal heads and learned positions: from the context $x_1, \dots, x_T$
 
 $$\hat x_{T+1} = \sum_{h=1}^H \sum_{t=1}^T p_t\, \langle x_{T-1}, \mathrm{diag}(a_h)\, x_t \rangle\, \mathrm{diag}(b_h)\, x_t,
 \qquad \langle u, v \rangle = \sum_i \bar u_i v_i,$$
 
-which depends on the heads by $C = B^\top A$ alone ($A, B$ with rows $a_h, b_h$), $C_{ji} = \sum_h b_{hj} a_{hi}$.
+which depends on the heads only through $C = B^\top A$ ($A, B$ with rows $a_h, b_h$), $C_{ji} = \sum_h b_{hj} a_{hi}$.
 """
 
 from fractions import Fraction
@@ -25,7 +25,7 @@ def unitary_loss(heads: Any, positions: Any) -> float:
     $$E \|\hat x_{T+1} - x_{T+1}\|^2 = (\|p\|^2 - p_{T-1}^2) \|C\|_F^2 + p_{T-1}^2 \|C 1\|^2 - 2 p_T\, \mathrm{tr}\, C + d$$
 
     Coordinate $j$ of $\hat x_{T+1}$ is $\sum_{t,i} p_t C_{ji} \lambda_i^{t-T+1} \lambda_j^{t-1}$. All its monomials are
-    different, but those of $t = T-1$, where $\lambda_i$ drops out; the one of $t = T, i = j$ is $x_{T+1,j}$.
+    different, except those of $t = T-1$, where $\lambda_i$ cancels; that of $t = T, i = j$ is $x_{T+1,j}$.
 
     Args:
         heads: $C$, shape `(d, d)`.
@@ -35,16 +35,16 @@ def unitary_loss(heads: Any, positions: Any) -> float:
         TypeError, ValueError: arrays that are not real and finite, or of another shape.
 
     Source: derived here. sander2024's program (michaelsdr/ical@beaf4d6, `unitary.py:29-35`) has $\|p\|^2 \|C\|_F^2$ as its
-    first term: that counts $p_{T-1}^2 \|C\|_F^2$ once more, and has the same minimisers.
+    first term: this adds $p_{T-1}^2 \|C\|_F^2$, and has the same minimisers.
     """
     return float(unitary_polynomial(*_checked(heads, positions)))
 
 
 def unitary_polynomial(c: Any, p: Any) -> Any:
-    """Return the polynomial of `unitary_loss`, unchecked: for arrays of any library, in which it may be differentiated."""
-    before = p[-2] ** 2
-    together = before * (c.sum(1) ** 2).sum()
-    return (p @ p - before) * (c**2).sum() + together - 2 * p[-1] * c.trace() + len(c)
+    """Return the polynomial of `unitary_loss` without checks, for arrays of any library, e.g. to differentiate it."""
+    previous = p[-2] ** 2
+    coherent = previous * (c.sum(1) ** 2).sum()
+    return (p @ p - previous) * (c**2).sum() + coherent - 2 * p[-1] * c.trace() + len(c)
 
 
 def rotation_loss(heads: Any, positions: Any) -> float:
@@ -53,10 +53,10 @@ def rotation_loss(heads: Any, positions: Any) -> float:
     $$E \|\hat x_{T+1} - x_{T+1}\|^2 = (\|p\|^2 - p_{T-1}^2) \sum_{i \ne \bar\jmath} C_{ji}^2
     + \sum_j \Bigl( p_{T-1} \sum_i C_{ji} + C_{j \bar\jmath} \sum_{t \ne T-1} p_t \Bigr)^2 - 2 p_T\, \mathrm{tr}\, C + d$$
 
-    The monomials are those of `unitary_loss`; but $i = \bar\jmath$ gives $\lambda_j^{T-2}$ for every $t$, as does $t = T-1$
-    for every $i$: these add up before they are squared.
+    The monomials are those of `unitary_loss`, except that $i = \bar\jmath$ gives $\lambda_j^{T-2}$ for every $t$, as does
+    $t = T-1$ for every $i$: their coefficients are summed before they are squared.
 
-    Args and errors are those of `unitary_loss`; $d$ is even.
+    Arguments and errors as in `unitary_loss`; $d$ is even.
 
     Source: derived here; the polynomial of sander2024's program (michaelsdr/ical@beaf4d6, `orthogonal.py:25-31`).
     """
@@ -64,18 +64,18 @@ def rotation_loss(heads: Any, positions: Any) -> float:
 
 
 def rotation_polynomial(c: Any, p: Any) -> Any:
-    """Return the polynomial of `rotation_loss`, unchecked: for arrays of any library, in which it may be differentiated."""
+    """Return the polynomial of `rotation_loss` without checks, for arrays of any library, e.g. to differentiate it."""
     swapped = c[np.arange(len(c)), _partners(len(c))]
-    apart = (p @ p - p[-2] ** 2) * ((c**2).sum() - (swapped**2).sum())
-    together = ((p[-2] * c.sum(1) + (p.sum() - p[-2]) * swapped) ** 2).sum()
-    return apart + together - 2 * p[-1] * c.trace() + len(c)
+    incoherent = (p @ p - p[-2] ** 2) * ((c**2).sum() - (swapped**2).sum())
+    coherent = ((p[-2] * c.sum(1) + (p.sum() - p[-2]) * swapped) ** 2).sum()
+    return incoherent + coherent - 2 * p[-1] * c.trace() + len(c)
 
 
 def unitary_minimiser(dim: int, context: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     r"""Return heads and positions with `unitary_loss` 0: $C = c I$, $p_T = 1/c$, all other $p_t = 0$.
 
-    The layer multiplies $x_T$ by $\sum_i \bar x_{T-1,i} x_{T,i}$ coordinate by coordinate. There are no others but for $c$:
-    where the loss is 0, $p_T \ne 0$ and every term that is not $x_{T+1,j}$ has to vanish.
+    The layer multiplies $x_T$ by $\sum_i \bar x_{T-1,i} x_{T,i}$ coordinate by coordinate. These are all minimisers: if
+    the loss is 0, then $p_T \ne 0$ and every term other than $x_{T+1,j}$ is 0.
 
     Args:
         dim: $d \ge 1$.
@@ -86,9 +86,9 @@ def unitary_minimiser(dim: int, context: int, scale: float = 1.0) -> tuple[np.nd
         $C$ of shape `(d, d)` and $p$ of shape `(T,)`.
 
     Raises:
-        TypeError, ValueError: an argument that is no number, or outside of its range.
+        TypeError, ValueError: an argument that is not a number, or out of range.
 
-    Source: sander2024's program (michaelsdr/ical@beaf4d6) ends there: its tensors `*_unitary.npy`.
+    Source: sander2024's program (michaelsdr/ical@beaf4d6) converges to it: its tensors `*_unitary.npy`.
     """
     d, p, c = _start(dim, context, scale)
     p[-1] = 1 / c
@@ -102,9 +102,9 @@ def rotation_minimiser(
 
     $$C = c\, (I + s J), \qquad p_T = \tfrac1c, \qquad p_{T-1} = -\tfrac{s}{(1 + s)\, c}$$
 
-    and all other $p_t = 0$; $J$ exchanges partners. The paper's minimiser is $s = 1$, where $C = c\,
+    and all other $p_t = 0$; $J$ exchanges $j$ and $\bar\jmath$. The paper's minimiser is $s = 1$, where $C = c\,
     \mathrm{blockdiag}(1_{2 \times 2})$ has rank $d/2$ and $p_{T-1} = -\frac1{2c}$: the relation $W^2 = 2 \cos\theta\, W - I$
-    of a plane that turns by $\theta$. All others have rank $d$ ($s = -1$ is none), so that with $d/2 \le H < d$ heads it
+    of a rotation by $\theta$. All others have rank $d$ ($s = -1$ is excluded), so that with $d/2 \le H < d$ heads it
     is the only one.
 
     Args:
@@ -117,15 +117,17 @@ def rotation_minimiser(
         $C$ of shape `(d, d)` and $p$ of shape `(T,)`.
 
     Raises:
-        TypeError, ValueError: an argument that is no number, or outside of its range.
+        TypeError, ValueError: an argument that is not a number, or out of range.
 
-    Source: $s = 1$: sander2024's program (michaelsdr/ical@beaf4d6) goes there, its tensors `*_orthogonal.npy`; the family is
-    derived here.
+    Source: $s = 1$: sander2024's program (michaelsdr/ical@beaf4d6) converges to it, its tensors `*_orthogonal.npy`; the family
+    is derived here.
     """
     d, p, c = _start(dim, context, scale)
     partner, s = _partners(d), float(finite_number("swap", swap))
     if s == -1:
-        raise ValueError("swap must not be -1: the rows of C would sum to 0, and p_{T-1} would not count")
+        raise ValueError(
+            "swap must not be -1: the rows of C would sum to 0, and the loss would not depend on p_{T-1}"
+        )
     p[-1], p[-2] = 1 / c, -s / ((1 + s) * c)
     heads = c * np.eye(d)
     heads[np.arange(d), partner] = c * s
@@ -133,18 +135,18 @@ def rotation_minimiser(
 
 
 def unitary_least_loss(dim: int, heads: int) -> int:
-    r"""Return the least `unitary_loss` of $H$ heads, $\max(d - H, 0)$.
+    r"""Return the minimum of `unitary_loss` with $H$ heads, $\max(d - H, 0)$.
 
-    Other positions than $p_T$ only add to the loss, and the best $p_T = \mathrm{tr}\, C / \|C\|_F^2$ leaves $d -
-    (\mathrm{tr}\, C)^2 / \|C\|_F^2 \ge d - \mathrm{rank}\, C$, with equality for orthogonal projections: $d$ heads that are
-    orthogonal to each other are needed.
+    Positions other than $p_T$ only increase the loss. With the best $p_T = \mathrm{tr}\, C / \|C\|_F^2$ it is $d -
+    (\mathrm{tr}\, C)^2 / \|C\|_F^2 \ge d - \mathrm{rank}\, C$, with equality for orthogonal projections: loss 0 needs $d$
+    orthogonal heads.
 
     Args:
         dim: $d \ge 1$.
         heads: $H \ge 1$.
 
     Raises:
-        TypeError, ValueError: an argument that is no integer ≥ 1.
+        TypeError, ValueError: an argument that is not an integer ≥ 1.
 
     Source: derived here.
     """
@@ -152,11 +154,11 @@ def unitary_least_loss(dim: int, heads: int) -> int:
 
 
 def augmented_step(dim: int, context: int) -> Fraction:
-    r"""Return the step size with which augmented tokens predict $x_{T+1}$ best.
+    r"""Return the optimal step size for predictions of $x_{T+1}$ with augmented tokens.
 
     With $e_t = (0; x_t; x_{t-1})$ one layer is one step of gradient descent from 0 on $\frac12 \sum_{t<T} \|x_{t+1} - W
     x_t\|^2$, $\hat x_{T+1} = \eta \sum_{t<T} x_{t+1} x_t^* x_T$. Here $E |\hat x_{T+1,j}|^2 = \eta^2 ((T-1)^2 + (d-1)(T-1))$
-    (the terms of $j$ itself are all the same, the others all different) and $E\, \bar x_{T+1,j} \hat x_{T+1,j} = \eta
+    (the terms of $r = j$ are all equal, the others all different) and $E\, \bar x_{T+1,j} \hat x_{T+1,j} = \eta
     (T-1)$: the best step is
 
     $$\eta_* = \frac1{T + d - 2}, \qquad \tfrac12 E \|\hat x_{T+1} - x_{T+1}\|^2 = \frac{d (d-1)}{2 (T + d - 2)}.$$
@@ -166,7 +168,7 @@ def augmented_step(dim: int, context: int) -> Fraction:
         context: $T \ge 2$.
 
     Raises:
-        TypeError, ValueError: an argument that is no integer in its range.
+        TypeError, ValueError: an argument that is not an integer in its range.
 
     Source: derived here; the construction is that of sander2024 (abstract; its program's `augmented.py:246-253`).
     """
@@ -174,7 +176,7 @@ def augmented_step(dim: int, context: int) -> Fraction:
 
 
 def augmented_loss(dim: int, context: int) -> Fraction:
-    """Return the least loss ½E‖x̂ − x‖² of one step on augmented tokens: see `augmented_step`, also for errors."""
+    """Return the minimal loss ½E‖x̂ − x‖² of one step on augmented tokens; arguments and errors as in `augmented_step`."""
     return Fraction(dim * (dim - 1), 2) * augmented_step(dim, context)
 
 

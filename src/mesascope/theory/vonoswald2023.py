@@ -2,7 +2,7 @@ r"""Gradient descent in the forward pass of linear attention (vonoswald2023, arX
 
 Setting: tokens $(x_i, y_i) \in \mathbb{R}^{d+1}$, $i = 1, \dots, N$, and a query $(x_q, 0)$. In-context least
 squares is $R(w) = \frac1{2N} \sum_i (w^\top x_i - y_i)^2$, and $\hat y$ is minus the last entry of the query
-token after the last layer. All constructions here sum over the $N$ examples only and take $\rho = N$.
+token after the last layer. All constructions here sum over the $N$ examples only and have $\rho = N$.
 """
 
 from fractions import Fraction
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import exact, finite_nonnegative, finite_number, finite_positive, integer_at_least
 from ..specs import Number
-from ._construction import Construction, PerLayer, construction, one_per_layer, stacked
+from ._construction import Construction, PerLayer, construction, one_per_layer, stack_layers
 
 
 def gradient_descent_step(dim: int, step_size: Number) -> Construction:
@@ -19,8 +19,8 @@ def gradient_descent_step(dim: int, step_size: Number) -> Construction:
 
     $W^{KQ} = \mathrm{diag}(I_d, 0)$ and $W^{PV} = -\eta\, \mathrm{diag}(0_d, 1)$ add $-\frac\eta N \sum_i y_i
     x_i^\top x_j$ to every label $y_j$. If the labels are the residuals $y_j - w^\top x_j$, this is $-\Delta
-    w^\top x_j$ with $\Delta w = -\eta \nabla R(w)$: labels stay residuals. The query's label starts at $0$, so
-    that $w$ starts at $0$, and becomes $-w^\top x_q$.
+    w^\top x_j$ with $\Delta w = -\eta \nabla R(w)$: labels remain residuals. The query's label is initially $0$,
+    which is $w = 0$, and becomes $-w^\top x_q$.
 
     Args:
         dim: $d \ge 1$.
@@ -30,7 +30,7 @@ def gradient_descent_step(dim: int, step_size: Number) -> Construction:
         Weights of shape `(1, d + 1, d + 1)`.
 
     Raises:
-        TypeError, ValueError: `dim` is no integer ≥ 1, `step_size` no finite number.
+        TypeError, ValueError: `dim` is not an integer ≥ 1, `step_size` is not a finite number.
 
     Source: vonoswald2023, Proposition 1 ($W_K = W_Q = \mathrm{diag}(I, 0)$, $W_V = \mathrm{diag}(0, -1)$,
     $P = \frac\eta N I$; $W_0 = 0$).
@@ -52,54 +52,54 @@ def gradient_descent(dim: int, step_sizes: PerLayer) -> Construction:
         Weights of shape `(L, 1, d + 1, d + 1)`.
 
     Raises:
-        TypeError, ValueError: `dim` is no integer ≥ 1, `step_sizes` not one finite number for each of at least
+        TypeError, ValueError: `dim` is not an integer ≥ 1, `step_sizes` not one finite number for each of at least
             one layer.
     """
-    return stacked(_layer(dim, step, 0.0) for step in one_per_layer("step_sizes", step_sizes))
+    return stack_layers(_layer(dim, step, 0.0) for step in one_per_layer("step_sizes", step_sizes))
 
 
 @construction("gradient-descent++", step_sizes=[0.1], curvatures=[0.1])
 def gradient_descent_plus_plus(dim: int, step_sizes: PerLayer, curvatures: PerLayer) -> Construction:
-    r"""Return layers of GD++: a gradient step on the labels beside a curvature correction of the inputs.
+    r"""Return layers of GD++: a gradient step on the labels together with a curvature correction of the inputs.
 
     With the examples' second moments $S = \frac1N \sum_i x_i x_i^\top$, layer $\ell$ replaces
 
     $$x_j \leftarrow (I - \gamma_\ell S) x_j, \qquad
     y_j \leftarrow y_j - \frac{\eta_\ell}N \sum_i y_i x_i^\top x_j$$
 
-    for examples and query alike; both right sides and $S$ are those before the layer. $W^{KQ} =
-    \mathrm{diag}(I_d, 0)$ reads $x_i^\top x_j$, and $W^{PV} = -\mathrm{diag}(\gamma_\ell I_d, \eta_\ell)$ writes
+    for examples and query; the right sides and $S$ are evaluated before the layer. $W^{KQ} =
+    \mathrm{diag}(I_d, 0)$ computes $x_i^\top x_j$, and $W^{PV} = -\mathrm{diag}(\gamma_\ell I_d, \eta_\ell)$ adds
     both sums.
 
     Args:
         dim: $d \ge 1$.
         step_sizes: $\eta_0, \dots, \eta_{L-1}$.
-        curvatures: $\gamma_0, \dots, \gamma_{L-1}$; with $0$ a layer is plain gradient descent.
+        curvatures: $\gamma_0, \dots, \gamma_{L-1}$; $0$ is plain gradient descent.
 
     Returns:
         Weights of shape `(L, 1, d + 1, d + 1)`.
 
     Raises:
-        TypeError, ValueError: `dim` is no integer ≥ 1, the others not one finite number for each of at least one
-            layer, or of different lengths.
+        TypeError, ValueError: `dim` is not an integer ≥ 1, the others are not one finite number for each of at least one
+            layer, or have different lengths.
     """
     steps, gammas = one_per_layer("step_sizes", step_sizes), one_per_layer("curvatures", curvatures)
     if len(steps) != len(gammas):
         raise ValueError(
             f"curvatures: got {len(gammas)} numbers for {len(steps)} step_sizes; give one of each per layer"
         )
-    return stacked(_layer(dim, step, gamma) for step, gamma in zip(steps, gammas, strict=True))
+    return stack_layers(_layer(dim, step, gamma) for step, gamma in zip(steps, gammas, strict=True))
 
 
 def best_step_size(
     dim: int, examples: int, *, variance: Number = 1, kurtosis: Number = 3, noise_variance: Number = 0
 ) -> Fraction:
-    r"""Return the step size with which one step of gradient descent from zero predicts best.
+    r"""Return the optimal step size of one step of gradient descent from zero.
 
     $$\eta_* = \frac{N}{s^2 (N + d + \kappa - 2) + \sigma^2}$$
 
     The population is $y_i = w^\top x_i + \xi_i$ with independent, identically distributed, centred coordinates
-    of the $x_i$ and of the query, $E w w^\top = I$ and noise $\xi_i$, all independent. One step predicts with
+    of the $x_i$ and of the query, $E w w^\top = I$ and noise $\xi_i$, all independent. One step gives
     $\hat w = \frac\eta N g$, $g = \sum_i y_i x_i$, where $E\, w^\top g = t_1 = N d s^2$ and $E |g|^2 = t_2 = N d s^4
     (\kappa + d - 1) + N (N-1) d s^4 + \sigma^2 t_1$: its error $s^2 E |\hat w - w|^2$ is smallest for $\eta_* = N
     t_1/t_2$. The Gaussian law of $x$ has $\kappa = 3$, the uniform $\frac95$.
@@ -109,10 +109,10 @@ def best_step_size(
         examples: $N \ge 1$.
         variance: $s^2 > 0$ of a coordinate of $x$.
         kurtosis: $\kappa = E x_{ij}^4 / s^4 \ge 1$.
-        noise_variance: $\sigma^2 \ge 0$; where the noise is drawn for every prompt, its mean.
+        noise_variance: $\sigma^2 \ge 0$, or its mean if it is drawn for every prompt.
 
     Raises:
-        TypeError, ValueError: an argument that is no number, or outside of its range.
+        TypeError, ValueError: an argument that is not a number, or out of range.
 
     Source: derived here, for the comparison of trained layers with gradient descent in vonoswald2023, section 3.
     """
@@ -128,14 +128,14 @@ def best_step_size(
 def best_one_step_loss(
     dim: int, examples: int, *, variance: Number = 1, kurtosis: Number = 3, noise_variance: Number = 0
 ) -> Fraction:
-    r"""Return the least population loss of one step of gradient descent from zero.
+    r"""Return the minimal population loss of one step of gradient descent from zero.
 
     $$L_* = \tfrac12 E (\hat y - y_q)^2 = \tfrac12 \left( d s^2 (1 - s^2 \eta_*) + \sigma^2 \right)$$
 
     at $\eta_*$ of `best_step_size`, where $y_q$ is the noisy label of the query: the loss of the task
     `FewShot(examples)`. Noiseless Gaussian inputs have $L_* = \frac{d(d+1)}{2(N+d+1)}$.
 
-    Args and errors are those of `best_step_size`.
+    Arguments and errors as in `best_step_size`.
     """
     best = best_step_size(dim, examples, variance=variance, kurtosis=kurtosis, noise_variance=noise_variance)
     s2 = exact(finite_number("variance", variance))
@@ -144,7 +144,7 @@ def best_one_step_loss(
 
 
 def _layer(dim: int, step_size: float, curvature: float) -> Construction:
-    """x_j − γ/N Σ_i x_i (x_iᵀx_j) and y_j − η/N Σ_i y_i (x_iᵀx_j)."""
+    """Return the layer with x_j − γ/N Σ_i x_i (x_iᵀx_j) and y_j − η/N Σ_i y_i (x_iᵀx_j)."""
     dim = integer_at_least("dim", dim, 1)
     w_kq = np.diag([1.0] * dim + [0.0])
     return Construction(w_kq[None], -np.diag([curvature] * dim + [step_size])[None])

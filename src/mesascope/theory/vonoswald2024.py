@@ -1,7 +1,7 @@
 r"""Mesa-optimization in causal linear attention and the mesa layer (vonoswald2024, arXiv 2309.05858).
 
-Setting: tokens $s_1, \dots, s_T \in \mathbb{R}^d$ of a linear system, $s_0 = 0$. After $t$ tokens the linear map of one
-token to the next has the in-context loss $L_t(\Phi) = \frac12 \sum_{i \le t} \|s_i - \Phi s_{i-1}\|^2$; the query is
+Setting: tokens $s_1, \dots, s_T \in \mathbb{R}^d$ of a linear system, $s_0 = 0$. After $t$ tokens the linear map $\Phi$ from
+one token to the next has the in-context loss $L_t(\Phi) = \frac12 \sum_{i \le t} \|s_i - \Phi s_{i-1}\|^2$; the query is
 $s_t$. Attention is causal, with $\rho = 1$, and $z_t \leftarrow z_t + \sum_{i \le t} W^{PV} z_i (z_i^\top W^{KQ} z_t)$.
 """
 
@@ -15,7 +15,7 @@ from ._construction import Construction
 
 
 class MesaFactors(NamedTuple):
-    """Weights of one head of a mesa layer, as `MesaLayer` takes them.
+    """Weights of one head of a mesa layer, the arguments of `MesaLayer`.
 
     Attributes:
         w_k, w_q, w_v: shape `(1, d, w)`.
@@ -29,10 +29,10 @@ class MesaFactors(NamedTuple):
 
 
 def gradient_step(start: Any, step_size: Number) -> Construction:
-    r"""Return the layer that takes one step of gradient descent on $L_t$ from $\Phi_0$, for every $t$ at once.
+    r"""Return the layer that is one step of gradient descent on $L_t$ from $\Phi_0$, for every $t$.
 
     On `gradient_step_tokens` the first block of token $t$ becomes $(\Phi_0 - \eta \nabla L_t(\Phi_0)) s_t$: block (3, 2) of
-    $W^{KQ}$ is $I$, so that token $i$ is weighed by $s_{i-1}^\top s_t$, and the first row of blocks of $W^{PV}$ is $(0, \eta
+    $W^{KQ}$ is $I$, so that token $i$ has the weight $s_{i-1}^\top s_t$, and the first row of blocks of $W^{PV}$ is $(0, \eta
     I, -\eta \Phi_0)$, so that it adds $\eta (s_i - \Phi_0 s_{i-1})$.
 
     Args:
@@ -43,7 +43,7 @@ def gradient_step(start: Any, step_size: Number) -> Construction:
         Weights of shape `(1, 3d, 3d)`.
 
     Raises:
-        TypeError, ValueError: `start` is no square matrix of finite reals, `step_size` no finite number.
+        TypeError, ValueError: `start` is not a square matrix of finite reals, `step_size` is not a finite number.
 
     Source: vonoswald2024, Proposition 1.
     """
@@ -73,11 +73,11 @@ def gradient_step_tokens(sequence: Any, start: Any) -> np.ndarray:
         raise ValueError(
             f"start must have shape (d, d) with the d = {s.shape[-1]} of the tokens, got {phi.shape}"
         )
-    return np.concatenate([s @ phi.T, s, _before(s)], -1)
+    return np.concatenate([s @ phi.T, s, _previous(s)], -1)
 
 
 def ridge_factors(dim: int) -> MesaFactors:
-    r"""Return weights with which a mesa layer is ridge regression on $(s_{i-1}, s_i)$, $i \le t$, asked at $s_t$.
+    r"""Return weights with which a mesa layer is ridge regression on $(s_{i-1}, s_i)$, $i \le t$, with the query $s_t$.
 
     On tokens $(0, s_t, s_{t-1})$ keys are $s_{i-1}$, values $s_i$ and queries $s_t$: the first block of token $t$ becomes
     $(\sum_{i \le t} s_i s_{i-1}^\top) (\sum_{i \le t} s_{i-1} s_{i-1}^\top + I/\lambda)^{-1} s_t$.
@@ -86,23 +86,23 @@ def ridge_factors(dim: int) -> MesaFactors:
         dim: $d \ge 1$.
 
     Raises:
-        TypeError, ValueError: `dim` is no integer ≥ 1.
+        TypeError, ValueError: `dim` is not an integer ≥ 1.
 
     Source: vonoswald2024, section on the mesa layer.
     """
     d = integer_at_least("dim", dim, 1)
-    first, now, before = np.eye(3 * d).reshape(3, d, 3 * d)[:, None]
-    return MesaFactors(w_k=before, w_q=now, w_p=np.swapaxes(first, 1, 2), w_v=now)
+    first, current, previous = np.eye(3 * d).reshape(3, d, 3 * d)[:, None]
+    return MesaFactors(w_k=previous, w_q=current, w_p=np.swapaxes(first, 1, 2), w_v=current)
 
 
 def ridge_by_layers(dim: int, layers: int, step_size: Number) -> Construction:
-    r"""Return layers of linear attention that approach ridge regression, on the tokens of `ridge_tokens`.
+    r"""Return layers of linear attention that approximate ridge regression, on the tokens of `ridge_tokens`.
 
-    With $M_t = \sum_{i \le t} s_{i-1} s_{i-1}^\top + I/\lambda$ and $C_t = \sum_{i \le t} s_i s_{i-1}^\top$ every layer does
+    With $M_t = \sum_{i \le t} s_{i-1} s_{i-1}^\top + I/\lambda$ and $C_t = \sum_{i \le t} s_i s_{i-1}^\top$ a layer computes
 
     $$o_t \leftarrow o_t + \eta\, C_t r_t, \qquad r_t \leftarrow (I - \eta M_t) r_t,$$
 
-    from $o_t = 0$ and $r_t = s_t$, both right sides being those before the layer. After $L$ layers $o_t = C_t M_t^{-1} (I - (I
+    from $o_t = 0$ and $r_t = s_t$, with right sides evaluated before the layer. After $L$ layers $o_t = C_t M_t^{-1} (I - (I
     - \eta M_t)^L) s_t$: the truncated Neumann series of the inverse, and $L$ steps of gradient descent on the ridge problem.
     It converges to ridge regression for $0 < \eta < 2/\lambda_{\max}(M_t)$. All layers are the same.
 
@@ -115,7 +115,7 @@ def ridge_by_layers(dim: int, layers: int, step_size: Number) -> Construction:
         Weights of shape `(L, 1, 4d, 4d)`.
 
     Raises:
-        TypeError, ValueError: `dim` or `layers` is no integer ≥ 1, `step_size` no finite number.
+        TypeError, ValueError: `dim` or `layers` is not an integer ≥ 1, `step_size` is not a finite number.
 
     Source: derived here, for vonoswald2024, Proposition 2.
     """
@@ -131,12 +131,12 @@ def ridge_by_layers(dim: int, layers: int, step_size: Number) -> Construction:
 def ridge_tokens(sequence: Any, regularization: Number) -> np.ndarray:
     r"""Return the tokens on which `ridge_by_layers` works.
 
-    Before the tokens $(0, s_t, s_t, s_{t-1})$, with blocks for $o_t$, $r_t$, value and key, stand $d$ tokens $(0, 0, 0,
-    e_j/\sqrt\lambda)$: examples of inputs $e_j/\sqrt\lambda$ with output 0, which are the ridge.
+    The tokens $(0, s_t, s_t, s_{t-1})$, with blocks for $o_t$, $r_t$, value and key, follow $d$ tokens $(0, 0, 0,
+    e_j/\sqrt\lambda)$: examples of inputs $e_j/\sqrt\lambda$ with output 0, which regularize.
 
     Args:
         sequence: $s_1, \dots, s_T$, shape `(…, T, d)`.
-        regularization: $\lambda > 0$; large for little regularization.
+        regularization: $\lambda > 0$; a large $\lambda$ means weak regularization.
 
     Returns:
         Shape `(…, d + T, 4d)`.
@@ -146,14 +146,14 @@ def ridge_tokens(sequence: Any, regularization: Number) -> np.ndarray:
     """
     s, ridge = _sequence(sequence), float(finite_positive("regularization", regularization))
     dim = s.shape[-1]
-    tokens = np.concatenate([np.zeros_like(s), s, s, _before(s)], -1)
+    tokens = np.concatenate([np.zeros_like(s), s, s, _previous(s)], -1)
     prior = np.zeros((*s.shape[:-2], dim, 4 * dim))
     prior[..., 3 * dim :] = np.eye(dim) / ridge**0.5
     return np.concatenate([prior, tokens], -2)
 
 
-def _before(sequence: np.ndarray) -> np.ndarray:
-    """s_{t−1}, with s_0 = 0."""
+def _previous(sequence: np.ndarray) -> np.ndarray:
+    """Return s_{t−1}, with s_0 = 0."""
     return np.concatenate([np.zeros_like(sequence[..., :1, :]), sequence[..., :-1, :]], -2)
 
 

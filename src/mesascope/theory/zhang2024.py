@@ -2,7 +2,7 @@ r"""One linear attention layer trained by gradient flow on noiseless linear regr
 
 Setting: prompts $(x_i, y_i)$, $i \le N$, and $(x_q, 0)$ with $x \sim N(0, \Lambda)$, $y = w^\top x$, $w \sim N(0, I)$ are the
 columns of $E$; the layer adds $\frac1N W^{PV} E E^\top W^{KQ} E$ over all $N + 1$ tokens, and $\hat y$ is the last entry of
-the query token. From a start $W^{KQ} = \mathrm{diag}(U, 0)$, $W^{PV} = \mathrm{diag}(0, u)$ all other entries stay 0, and
+the query token. If initially $W^{KQ} = \mathrm{diag}(U, 0)$, $W^{PV} = \mathrm{diag}(0, u)$, all other entries remain 0, and
 
 $$\hat y = u\, x_q^\top U^\top \tfrac1N \sum_i x_i y_i, \qquad
 \Gamma = \left(1 + \tfrac1N\right) \Lambda + \tfrac{\mathrm{tr} \Lambda}N I .$$
@@ -28,7 +28,7 @@ def layer(matrix: Any, scalar: Number) -> Construction:
         Weights of shape `(1, d + 1, d + 1)`; the sum runs over all tokens, $\rho = N$, and $\hat y$ is read with sign +.
 
     Raises:
-        TypeError, ValueError: `matrix` is no square matrix of finite real numbers, `scalar` no finite number.
+        TypeError, ValueError: `matrix` is not a square matrix of finite real numbers, `scalar` is not a finite number.
     """
     u_matrix = _square("matrix", matrix)
     dim = len(u_matrix)
@@ -47,7 +47,7 @@ def gamma(covariance: Any, examples: int) -> np.ndarray:
         examples: $N \ge 1$.
 
     Raises:
-        TypeError, ValueError: no such matrix, or no integer ≥ 1.
+        TypeError, ValueError: `covariance` is not such a matrix, or `examples` is not an integer ≥ 1.
 
     Source: zhang2024, Theorem 4.1.
     """
@@ -83,21 +83,21 @@ def reduced_flow(matrix: Any, scalar: Number, covariance: Any, examples: int) ->
     if u_matrix.shape != lam.shape:
         raise ValueError(f"matrix must have the shape {lam.shape} of the covariance, got {u_matrix.shape}")
     squared = lam @ lam
-    bent = g @ lam @ u_matrix @ lam
-    return u * squared - u**2 * bent, float(np.sum((squared - u * bent) * u_matrix))
+    product = g @ lam @ u_matrix @ lam
+    return u * squared - u**2 * product, float(np.sum((squared - u * product) * u_matrix))
 
 
 def flow_limit(covariance: Any, examples: int) -> tuple[np.ndarray, float]:
-    r"""Return where the flow ends from a balanced start, $u^2 = \|U\|_F^2$.
+    r"""Return the limit of the flow from balanced initial weights, $u^2 = \|U\|_F^2$.
 
     $$U = \mathrm{tr}(\Gamma^{-2})^{-1/4}\, \Gamma^{-1}, \qquad u = \mathrm{tr}(\Gamma^{-2})^{1/4}$$
 
-    Args and errors are those of `gamma`.
+    Arguments and errors as in `gamma`.
 
     Returns:
         $U$, shape `(d, d)`, and $u$.
 
-    Source: zhang2024, Theorem 4.1 (from $U = \sigma \Theta \Theta^\top$, $u = \sigma$, $\|\Theta \Theta^\top\|_F = 1$, where
+    Source: zhang2024, Theorem 4.1 (from $U = \sigma \Theta \Theta^\top$, $u = \sigma$, $\|\Theta \Theta^\top\|_F = 1$, if
         $\sigma^2 \|\Gamma\| \sqrt d < 2$).
     """
     return balanced(np.linalg.inv(gamma(covariance, examples)))
@@ -110,7 +110,7 @@ def balanced(preconditioner: Any) -> tuple[np.ndarray, float]:
         preconditioner: $A \ne 0$, shape `(d, d)`.
 
     Raises:
-        TypeError, ValueError: no square matrix of finite real numbers, or zero.
+        TypeError, ValueError: `preconditioner` is not a square matrix of finite real numbers, or zero.
     """
     a = _square("preconditioner", preconditioner)
     scalar = float(np.linalg.norm(a)) ** 0.5
@@ -145,7 +145,7 @@ def risk(preconditioner: Any, covariance: Any, examples: int) -> float:
 
 
 def prediction_error(covariance: Any, examples: int, test_examples: int) -> float:
-    r"""Return the risk of the trained layer on prompts of $M$ examples, as Theorem 4.2 has it, averaged over $w \sim N(0, I)$.
+    r"""Return the risk of the trained layer on prompts of $M$ examples, from Theorem 4.2, averaged over $w \sim N(0, I)$.
 
     $$\frac1M \mathrm{tr}(\Sigma \Gamma^{-2} \Lambda) + \frac1{N^2} \left[ \mathrm{tr}(\Gamma^{-2} \Lambda^3)
     + 2\, \mathrm{tr} \Lambda\, \mathrm{tr}(\Gamma^{-2} \Lambda^2) + (\mathrm{tr} \Lambda)^2\, \mathrm{tr}(\Gamma^{-2} \Lambda)
@@ -166,14 +166,14 @@ def prediction_error(covariance: Any, examples: int, test_examples: int) -> floa
     lam, n = covariance_matrix("covariance", covariance), integer_at_least("examples", examples, 1)
     m, total = integer_at_least("test_examples", test_examples, 1), np.trace(lam)
     inverse = np.linalg.inv(gamma(lam, n))
-    bent = inverse @ inverse @ lam
-    spread = np.trace((total * lam + lam @ lam) @ bent) / m
-    biased = np.trace(bent @ lam @ lam) + 2 * total * np.trace(bent @ lam) + total**2 * np.trace(bent)
-    return float(spread + biased / n**2)
+    product = inverse @ inverse @ lam
+    variance = np.trace((total * lam + lam @ lam) @ product) / m
+    bias = np.trace(product @ lam @ lam) + 2 * total * np.trace(product @ lam) + total**2 * np.trace(product)
+    return float(variance + bias / n**2)
 
 
 def risk_floor(covariance: Any, examples: int) -> float:
-    r"""Return what is left of `risk` on endless test prompts, $\mathrm{tr}\, \Lambda (\Gamma^{-1} \Lambda - I)^2 = O(1/N^2)$.
+    r"""Return the limit of `risk` for long test prompts, $\mathrm{tr}\, \Lambda (\Gamma^{-1} \Lambda - I)^2 = O(1/N^2)$.
 
     Args:
         covariance: $\Lambda$ of training and test prompts.
@@ -190,14 +190,14 @@ def risk_floor(covariance: Any, examples: int) -> float:
 
 
 def random_covariance_step(first: Number, second: Number, third: Number, dim: int, examples: int) -> float:
-    r"""Return $a$ for which $A = a I$ is best when $\Lambda = \mathrm{diag}(s)$ is drawn for every prompt.
+    r"""Return $a$ for which $A = a I$ is optimal if $\Lambda = \mathrm{diag}(s)$ is drawn for every prompt.
 
     $$a = \frac{E s^2}{(1 + \frac2N) E s^3 + \frac{d-1}N E s\, E s^2} \longrightarrow \frac{E s^2}{E s^3} \quad (N \to \infty)$$
 
     for independent, identically distributed $s_1, \dots, s_d$: the loss $\frac12 E\, \mathrm{tr}\, \Lambda (A S - I)(A S -
-    I)^\top$ is least where $E \Lambda A S^2 = E \Lambda S$ with $E(S^2 | \Lambda) = \Gamma \Lambda$. On endless prompts the
-    answer is $x_q^\top a \Lambda w$ (on average: `random_covariance_factors`), and `random_covariance_risk` stays: with one
-    layer, a covariance that varies is not learned in context.
+    I)^\top$ is minimal where $E \Lambda A S^2 = E \Lambda S$ with $E(S^2 | \Lambda) = \Gamma \Lambda$. On infinitely long
+    prompts the prediction is $x_q^\top a \Lambda w$ (on average: `random_covariance_factors`), with the risk
+    `random_covariance_risk`: one layer does not learn a random covariance in context.
 
     Args:
         first: $E s > 0$.
@@ -207,7 +207,7 @@ def random_covariance_step(first: Number, second: Number, third: Number, dim: in
         examples: $N \ge 1$.
 
     Raises:
-        TypeError, ValueError: a moment that is no positive number, or an integer out of its range.
+        TypeError, ValueError: a moment that is not a positive number, or an integer out of range.
 
     Source: zhang2024, Theorem 4.5, eq. (4.12): $[E\, \Gamma \Lambda^2]^{-1} E \Lambda^2$ for identically distributed entries;
     derived here.
@@ -218,9 +218,9 @@ def random_covariance_step(first: Number, second: Number, third: Number, dim: in
 
 
 def random_covariance_risk(first: Number, second: Number, third: Number, dim: int) -> float:
-    r"""Return $d (E s - (E s^2)^2 / E s^3)$, the risk that stays on endless prompts when every prompt has its own $\Lambda$.
+    r"""Return $d (E s - (E s^2)^2 / E s^3)$, the risk on infinitely long prompts if $\Lambda$ is drawn for every prompt.
 
-    Args and errors are those of `random_covariance_step`; predicting 0 has the risk $d\, E s$.
+    Arguments and errors as in `random_covariance_step`; predicting 0 has the risk $d\, E s$.
 
     Source: derived here.
     """
@@ -233,7 +233,7 @@ def variance_given_query(query: Any) -> np.ndarray:
 
     With $K$ the Bessel functions, $\int s^{\nu - 1} e^{-s - x^2 / 2 s} ds = 2\, (|x| / \sqrt2)^\nu K_\nu(\sqrt2 |x|)$: it is
     the ratio of those of $\nu = \frac32$ and $\nu = \frac12$, and $K_{3/2}(z) / K_{1/2}(z) = 1 + 1/z$. A large coordinate of
-    a query tells that its variance is large.
+    a query is evidence of a large variance.
 
     Args:
         query: coordinates $x$, of any shape.
@@ -247,15 +247,15 @@ def variance_given_query(query: Any) -> np.ndarray:
 
 
 def random_covariance_factors(first: Number, second: Number, third: Number) -> tuple[float, float]:
-    r"""Return the best multiples of $y = w^\top x_q$ for the answer $x_q^\top a \Lambda w$, $a = E s^2 / E s^3$.
+    r"""Return the best multiples of $y = w^\top x_q$ as approximations of the prediction $x_q^\top a \Lambda w$.
 
     $$\frac{E s^2\, E s}{E s^3} \quad \text{and} \quad \frac{(E s^2)^2}{E s^3\, E s}$$
 
-    They are $E \hat y y / E y^2$ for a query that does not depend on $\Lambda = \mathrm{diag}(s)$, whatever its law, where
+    With $a = E s^2 / E s^3$, they are $E \hat y y / E y^2$ for a query of any law that is independent of $\Lambda$, where
     $E (\hat y | x_q, w)$ is the first times $y$; and for a query $x_q \sim N(0, \Lambda)$, as in training, where $E \hat y
     y = a\, d\, E s^2$ and $E y^2 = d\, E s$.
 
-    Args and errors are those of `random_covariance_step`.
+    Arguments and errors as in `random_covariance_step`.
 
     Returns:
         The first and the second, which is at least the first.
@@ -268,8 +268,8 @@ def random_covariance_factors(first: Number, second: Number, third: Number) -> t
 
 
 def _moments(first: Number, second: Number, third: Number) -> list[float]:
-    named = (("first", first), ("second", second), ("third", third))
-    return [float(finite_positive(name, value)) for name, value in named]
+    given = (("first", first), ("second", second), ("third", third))
+    return [float(finite_positive(name, value)) for name, value in given]
 
 
 def _square(name: str, value: Any) -> np.ndarray:

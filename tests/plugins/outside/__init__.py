@@ -1,4 +1,4 @@
-"""A package of others: a law, a process, a layer and a learner, one file each."""
+"""An external package: a law, a process, a layer and a learner, one file each."""
 
 from . import decaying_sum as decaying_sum
 from . import laplace as laplace

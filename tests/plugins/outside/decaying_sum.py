@@ -1,4 +1,4 @@
-"""A layer that adds up what came before, and forgets."""
+"""A layer that sums previous tokens with decaying weights."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A learner that answers a multiple of the last output."""
+"""A learner that predicts a multiple of the last output."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sines of random speed and phase."""
+"""Sines of random frequency and phase."""
 
 import mesascope as ms
 from mesascope.specs import Dim, Positive
@@ -6,7 +6,7 @@ from mesascope.specs import Dim, Positive
 
 @ms.kind("sinusoids", dim=2)
 class Sinusoids(ms.SequenceProcess):
-    """Sines of random speed and phase in every coordinate.
+    """Sines of random frequency and phase in every coordinate.
 
     Args:
         dim: token dimension.

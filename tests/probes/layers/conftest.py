@@ -1,4 +1,4 @@
-"""Small problems, drawn by NumPy, and models whose layers are known."""
+"""Small random problems, and models with known layers."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from mesascope.theory import vonoswald2023
 
 
 def _regression(tasks, examples, seed=0):
-    """Noisy linear regression in three dimensions, every number of examples 0 … N counting alike."""
+    """Noisy linear regression in three dimensions, with equal weights of all numbers of examples 0 … N."""
     rng = np.random.default_rng(seed)
     x, w = rng.normal(size=(tasks, examples + 1, 3)), rng.normal(size=(tasks, 3))
     y = np.einsum("tnp,tp->tn", x, w) + 0.1 * rng.normal(size=x.shape[:2])
@@ -28,13 +28,13 @@ def prompts():
 
 @pytest.fixture(scope="session")
 def last_prompts(prompts):
-    """The same tasks, of which only the answer after all 4 examples counts."""
+    """The same tasks, with weight only for all 4 examples."""
     return replace(prompts, weights=np.array([0.0, 0, 0, 0, 1]))
 
 
 @pytest.fixture(scope="session")
 def sequences():
-    """200 noisy linear sequences of which 1, 2 and 3 examples count."""
+    """200 noisy linear sequences, with weights for 1, 2 and 3 examples."""
     rng = np.random.default_rng(0)
     transitions = 0.5 * rng.normal(size=(200, 3, 3))
     tokens = [rng.normal(size=(200, 3))]
@@ -101,7 +101,7 @@ def random_attention():
 
 @pytest.fixture(scope="session")
 def trained():
-    """One layer of linear attention that was trained to predict from 10 examples: near the best step of descent."""
+    """One layer of linear attention trained to predict from 10 examples, close to the best step of descent."""
     random = ms.LinearSelfAttention(
         *0.3 * np.random.default_rng(0).normal(size=(2, 1, 4, 4)), "t-1", "examples"
     )
@@ -117,7 +117,7 @@ def trained():
 
 @pytest.fixture(scope="session")
 def trained_on():
-    """2000 tasks of what it was trained on, and 2000 more."""
+    """2000 tasks of the training distribution, and 2000 more."""
     return tuple(
         draw_problems(ms.LinearRegression(3), ms.FewShot(10), 2000, named_key(seed, "tests"))
         for seed in (1, 2)

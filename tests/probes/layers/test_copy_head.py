@@ -1,4 +1,4 @@
-"""Copy heads that are built, attention that sees all alike, and Jacobians that can be written down."""
+"""Constructed copy heads, uniform attention, and explicit Jacobians."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,7 @@ _LINEAR = ms.SequenceModel(ms.PairedTokens(3), ms.LinearAttentionStack([_EMPTY])
 
 
 def _copying(tokens, entries, sharpness, *, heads=1, carry=1.0):
-    """Attention to the token before, on tokens of data and one-hot positions; heads after the first see all alike."""
+    """Attention to the previous token, on tokens of data and one-hot positions; other heads are uniform."""
     width = entries + tokens
     position = np.eye(tokens, width, entries)
     asked = (
@@ -41,7 +41,7 @@ def _sequence_model(network):
     return ms.SequenceModel(_positioned(ms.BareTokens(3), 4), network, ms.FirstBlock(3))
 
 
-def test_a_head_that_copies_scores_one(sequences):
+def test_copying_heads_have_score_one(sequences):
     attention = _copying(4, 3, 30.0, heads=2)
     network = ms.Stack([ms.Residual(attention), ms.Residual(ms.MLP([np.eye(7)], [np.ones(7)]))])
     found = copy_attention(_sequence_model(network), sequences)
@@ -53,7 +53,7 @@ def test_a_head_that_copies_scores_one(sequences):
     assert str(found).count("\n") == 2
 
 
-def test_attention_to_all_alike_scores_one_over_t(sequences):
+def test_uniform_attention_has_score_one_over_t(sequences):
     attention = _copying(4, 3, 0.0)
     found = copy_attention(_sequence_model(attention), sequences)
     np.testing.assert_allclose(found.each.value[0], (1 / 2, 1 / 3, 1 / 4), rtol=1e-12)
@@ -76,8 +76,8 @@ def test_random_attention_is_near_one_over_t(sequences):
     assert found.score.value == found.heads.value.max()
 
 
-def test_weights_are_those_that_the_layer_uses(sequences):
-    """Tokens of 7 entries are independent, so that the output of one head, the attention times the tokens, tells it."""
+def test_weights_equal_those_of_the_layer(sequences):
+    """Tokens of 7 entries are linearly independent, so that the output of one head determines its attention."""
     layer = _random(1)
     model = _sequence_model(layer)
     tokens = np.asarray(layer.norm(model.embedding(sequences.sample)))
@@ -105,20 +105,20 @@ def test_sensitivities_of_a_head_that_copies(sequences):
     assert alone.before.value == pytest.approx(1, abs=1e-9) and alone.baseline == 1 / 4
     twice = _sequence_model(ms.Residual(_copying(4, 3, 30.0, carry=2.0)))
     found = copy_sensitivity(twice, sequences, 2)
-    # own entries come once, those of the token before twice: squares 1 and 4
+    # the factors of own and previous entries are 1 and 2: squares 1 and 4
     assert found.before.value == pytest.approx(4 / 5, abs=1e-9)
     assert found.own.value == pytest.approx(1 / 5, abs=1e-9) and found.rest.value < 1e-9
     assert str(found).count("\n") == 3
 
 
-def test_attention_to_all_alike_is_as_sensitive_to_all(sequences):
+def test_uniform_attention_has_equal_sensitivities(sequences):
     found = copy_sensitivity(_sequence_model(_copying(4, 3, 0.0)), sequences, 3)
     np.testing.assert_allclose([found.before.value, found.own.value], 1 / 4, rtol=1e-12)
     assert found.rest.value == pytest.approx(1 / 2)
 
 
 def test_linear_attention_and_mlps_have_sensitivities(sequences):
-    """Paired tokens hold the token before: without attention they depend on both alike; bare ones on themselves."""
+    """Without attention, paired tokens depend equally on both tokens, bare tokens only on themselves."""
     found = copy_sensitivity(_LINEAR, sequences, 3)
     np.testing.assert_allclose([found.before.value, found.own.value], 1 / 2, rtol=1e-12)
     bare = ms.SequenceModel(ms.BareTokens(3), ms.MLP([np.eye(3)] * 2, [np.ones(3)] * 2), ms.FirstBlock(3))
@@ -141,7 +141,7 @@ def test_intervals_show_that_tasks_differ(sequences):
     assert found.before.value + found.own.value + found.rest.value == pytest.approx(1)
 
 
-def test_what_has_no_attention_weights_is_refused(sequences, prompts):
+def test_models_without_attention_weights_are_refused(sequences, prompts):
     with pytest.raises(TypeError, match="begins with LinearAttentionStack, which has no attention weights"):
         copy_attention(_LINEAR, sequences)
     stacked = ms.PromptModel(ms.StackedPrompt(3), Nothing(4), ms.LastEntry(-1))
@@ -156,9 +156,9 @@ def test_what_has_no_attention_weights_is_refused(sequences, prompts):
         copy_sensitivity(_LINEAR, prompts, 2)
 
 
-def test_the_number_of_examples_must_be_there(sequences):
+def test_the_number_of_examples_is_checked(sequences):
     for n in (0, 4):
-        with pytest.raises(ValueError, match="n: must lie in 1 … 3"):
+        with pytest.raises(ValueError, match="n: must be in 1 … 3"):
             copy_sensitivity(_LINEAR, sequences, n)
     with pytest.raises(ValueError, match="at least 40 tasks"):
         copy_sensitivity(lambda c: [c[:, -1]] * 2, sequences.part(0, 30), 2)

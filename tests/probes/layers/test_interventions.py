@@ -1,4 +1,4 @@
-"""Replaced layers: constructions whose layers are known, references that can be written down, and a trained layer."""
+"""Replaced layers: constructions with known layers, explicit references, and a trained layer."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def _read(model, problems):
     return streams.read(streams.layers)
 
 
-def test_a_layer_in_its_own_place_changes_nothing(last_prompts, steps_of_descent):
+def test_replacing_a_layer_by_itself_changes_nothing(last_prompts, steps_of_descent):
     model = steps_of_descent(3, 0.3)
     wanted = _read(model, last_prompts)
     own = ms.Residual(model.network.layers[1])
@@ -40,7 +40,7 @@ def test_a_layer_in_its_own_place_changes_nothing(last_prompts, steps_of_descent
     np.testing.assert_allclose(_read(whole, last_prompts), wanted, rtol=1e-12)
 
 
-def test_steps_that_are_removed_are_steps_that_are_not_taken(last_prompts, steps_of_descent, descent):
+def test_removing_layers_removes_steps(last_prompts, steps_of_descent, descent):
     model = steps_of_descent(3, 0.3)
     found = intervene(model, 2, {}, last_prompts)
     assert found.names == ("untouched", "removed", "shuffled")
@@ -57,8 +57,8 @@ def test_steps_that_are_removed_are_steps_that_are_not_taken(last_prompts, steps
     assert str(found).count("\n") == 3
 
 
-def test_a_shuffled_layer_answers_for_another_task(last_prompts, steps_of_descent, descent):
-    """The single layer writes the whole answer: shuffled it is that of the task before."""
+def test_a_shuffled_layer_predicts_for_another_task(last_prompts, steps_of_descent, descent):
+    """The single layer writes the whole prediction: shuffled, it is that of the previous task."""
     found = intervene(steps_of_descent(1, 0.3), 1, {}, last_prompts)
     one = descent(last_prompts, 0.3, 1)
     wanted = prediction_distance(one, np.roll(one, 1, 0), last_prompts).pooled.value
@@ -66,7 +66,7 @@ def test_a_shuffled_layer_answers_for_another_task(last_prompts, steps_of_descen
     assert found.distance.value[1] == 1  # removed, it answers 0
 
 
-def test_the_step_of_a_layer_is_found_and_takes_its_place(last_prompts, steps_of_descent):
+def test_the_closest_step_of_a_layer_replaces_it(last_prompts, steps_of_descent):
     model = steps_of_descent(3, 0.3)
     for layer in (1, 2, 3):
         step = closest_gradient_step(model, layer, last_prompts)
@@ -76,8 +76,8 @@ def test_the_step_of_a_layer_is_found_and_takes_its_place(last_prompts, steps_of
     assert found.names[1] == "one step" and found.distance.value[1] < 1e-24
 
 
-def test_a_step_divides_as_the_layer_does(last_prompts):
-    """A sum over the examples instead of a mean, twice: one step for both is smaller than their sum, and not exact."""
+def test_a_step_has_the_normalizer_of_the_layer(last_prompts):
+    """For two layers with a sum over the examples, one step for both is smaller than their sum, and not exact."""
     attention = ms.LinearSelfAttention(*vonoswald2023.gradient_descent_step(3, 0.05), "1", "examples")
     loops = ms.Looped(ms.LinearAttentionStack([attention]), 2)
     model = ms.PromptModel(ms.StackedPrompt(3), loops, ms.LastEntry(-1))
@@ -88,7 +88,7 @@ def test_a_step_divides_as_the_layer_does(last_prompts):
 
 
 def test_the_closest_step_is_the_closest(last_prompts, random_attention):
-    """No other step size leaves less of what a random layer changes in the read-out."""
+    """No other step size explains more of the change of the read-out by a random layer."""
     stack = ms.LinearAttentionStack([random_attention(4, 1, "examples")] * 2)
     model = ms.PromptModel(ms.StackedPrompt(3), stack, ms.LastEntry(-1))
     best = closest_gradient_step(model, 1, last_prompts)
@@ -149,7 +149,7 @@ def test_complex_layers_have_surrogates_and_steps(random_attention):
 
 
 def test_a_trained_layer_is_a_step_of_gradient_descent(trained, trained_on):
-    """The step takes its place at no cost, removing it costs all that was learned."""
+    """The step does not change the loss, removing the layer loses everything learned."""
     fitted_to, judged_by = trained_on
     step = closest_gradient_step(trained, 1, fitted_to)
     linear = linear_surrogate(trained, 1, fitted_to)
@@ -163,7 +163,7 @@ def test_a_trained_layer_is_a_step_of_gradient_descent(trained, trained_on):
     assert shuffled > removed > 2 * untouched and surrogate > 2 * untouched
 
 
-def test_stand_ins_are_layers(last_prompts, steps_of_descent):
+def test_replacements_are_layers(last_prompts, steps_of_descent):
     stream = np.random.default_rng(0).normal(size=(3, 2, 4))
     np.testing.assert_array_equal(Nothing(4)(stream), stream)
     np.testing.assert_allclose(Affine(2 * np.eye(4), np.ones(4))(stream), 2 * stream + 1)
@@ -181,7 +181,7 @@ def test_unknown_layers_are_refused(which, last_prompts, steps_of_descent):
         replace_layer(steps_of_descent(3, 0.3), which, Nothing(4))
 
 
-def test_what_cannot_stand_in_is_refused(last_prompts, sequences, steps_of_descent, random_attention):
+def test_invalid_replacements_are_refused(last_prompts, sequences, steps_of_descent, random_attention):
     model = steps_of_descent(2, 0.3)
     for which in ("1", 1.0, (1, 2, 2)):
         with pytest.raises(TypeError, match="which: must be the number of a layer, or a pair"):
@@ -192,7 +192,7 @@ def test_what_cannot_stand_in_is_refused(last_prompts, sequences, steps_of_desce
         replace_layer(model, 1, Affine(np.ones((4, 5)), np.ones(5)))
     with pytest.raises(TypeError, match="function has no layers to replace"):
         replace_layer(lambda contexts: contexts, 1, Nothing(6))
-    with pytest.raises(ValueError, match="removed names a reference"):
+    with pytest.raises(ValueError, match="removed is the name of a reference"):
         intervene(model, 1, {"removed": Nothing(4)}, last_prompts)
     with pytest.raises(ValueError, match="at least 40 tasks"):
         intervene(model, 1, {}, last_prompts.part(0, 30))
@@ -202,5 +202,5 @@ def test_what_cannot_stand_in_is_refused(last_prompts, sequences, steps_of_desce
     with pytest.raises(TypeError, match="no step of gradient descent is known on the tokens of BareTokens"):
         closest_gradient_step(bare, 1, sequences)
     narrow = ms.Stack([Affine(np.ones((9, 5)), np.ones(5))])
-    with pytest.raises(ValueError, match="cannot do without them"):
+    with pytest.raises(ValueError, match="cannot be removed"):
         intervene(ms.SequenceModel(ms.PairedTokens(3), narrow, ms.FirstBlock(3)), 1, {}, sequences)

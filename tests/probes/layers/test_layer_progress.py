@@ -1,4 +1,4 @@
-"""Layers beside numbers of steps: constructions whose layers are steps, in the open and hidden in the stream."""
+"""Layers and numbers of steps: constructions whose layers are steps, explicit or hidden in the stream."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def _descent(step_size, steps):
 def test_each_layer_of_descent_is_one_step(prompts, steps_of_descent):
     lens = logit_lens(layer_streams(steps_of_descent(3, 0.3), prompts), prompts)
     family = step_family("gradient-descent", range(6), prompts, lens.predictions[-1], fitted_at=3)
-    assert family.learners[2].step_size == pytest.approx(0.3, rel=1e-6)  # the fit rests at gains of 1e-13
+    assert family.learners[2].step_size == pytest.approx(0.3, rel=1e-6)  # the fit stops at gains of 1e-13
     found = layer_progress(lens.predictions, family, prompts)
     for match in (found.nearest, found.most_similar):
         np.testing.assert_array_equal(match.steps.value, range(4))
@@ -42,7 +42,7 @@ def test_each_layer_of_descent_is_one_step(prompts, steps_of_descent):
     assert str(found).endswith("steps per layer: 1 [1, 1]") and str(found).count("\n") == 6
 
 
-def test_distances_and_similarities_are_those_of_the_metrics(prompts, descent):
+def test_distances_and_similarities_equal_the_metrics(prompts, descent):
     read = np.stack([descent(prompts, 0.2, steps) for steps in (1, 3, 2)])
     found = layer_progress(read, _descent(0.2, (1, 5)), prompts)
     other = descent(prompts, 0.2, 5)
@@ -52,12 +52,12 @@ def test_distances_and_similarities_are_those_of_the_metrics(prompts, descent):
     np.testing.assert_allclose([end[2, 1] for end in found.similarity], similarity, rtol=1e-10)
 
 
-def test_learners_that_diverge_are_far_and_stop_nothing(prompts, descent):
+def test_diverging_learners_have_large_finite_distances(prompts, descent):
     read = np.stack([descent(prompts, 0.2, steps) for steps in (1, 2, 3)])
     found = layer_progress(read, _descent(1e3, (1, 2, 200)), prompts)
     assert np.isfinite(found.distance.value).all()
     assert (found.distance.value[:, -1] > 1e50).all()
-    assert "far: no learner of the family explains half of what is read there" in str(found)
+    assert "far: no learner of the family explains half of the predictions there" in str(found)
 
 
 def test_layers_of_two_steps_advance_by_two(prompts, descent):
@@ -67,7 +67,7 @@ def test_layers_of_two_steps_advance_by_two(prompts, descent):
 
 
 def test_noise_widens_the_match(prompts, descent):
-    """Layers between two steps are matched with either, from resampling to resampling."""
+    """Layers between two steps are matched with either of them, depending on the resample."""
     one, two = (descent(prompts, 0.2, steps) for steps in (1, 2))
     family = _descent(0.2, (1, 2))
     noise = 0.3 * np.random.default_rng(0).normal(size=one.shape)
@@ -77,7 +77,7 @@ def test_noise_widens_the_match(prompts, descent):
 
 
 def test_each_layer_of_newtons_construction_is_one_step(few_prompts):
-    """Tokens carry the moments; the layers of giannou2024 iterate for their inverse from the start of the learner."""
+    """Tokens contain the moments; the layers of giannou2024 iterate for their inverse from the learner's initial matrix."""
     problems = few_prompts
     layer = ms.Residual(ms.LinearSelfAttention(*giannou2024.newton_step(3), "1", "all"))
 
@@ -101,15 +101,15 @@ def test_each_layer_of_newtons_construction_is_one_step(few_prompts):
     np.testing.assert_array_equal(found.nearest.steps.value, range(4))
 
 
-def test_conjugate_gradients_stand_still_at_the_solution(prompts):
-    """Three dimensions need three steps: later ones are the same, and the fewest count."""
+def test_conjugate_gradients_stop_at_the_solution(prompts):
+    """Three dimensions need three steps: later steps are equal, and the smallest number is taken."""
     family = step_family("conjugate-gradients", (1, 2, 3, 5), prompts, prompts.targets, fitted_at=5)
     lens = family_answers(family, prompts)
     np.testing.assert_array_equal(layer_progress(lens, family, prompts).nearest.steps.value, (1, 2, 3, 3))
 
 
 def test_probes_find_steps_that_are_hidden_in_the_stream(many_prompts, descent):
-    """Every layer holds its step in a random direction of the stream, beside the query, with a little noise."""
+    """Every layer has its step in a random direction of the stream, with the query and some noise."""
     rng = np.random.default_rng(0)
     streams = []
     for steps in (1, 2, 3, 4):
@@ -124,7 +124,7 @@ def test_probes_find_steps_that_are_hidden_in_the_stream(many_prompts, descent):
     assert np.diag(found.distance.value).max() < 1e-2 < found.distance.value[0, 3]
 
 
-def test_a_trained_layer_has_come_one_step(trained, trained_on):
+def test_a_trained_layer_is_one_step(trained, trained_on):
     problems = trained_on[1]
     streams = layer_streams(trained, problems)
     family = _descent(float(vonoswald2023.best_step_size(3, 10)), range(1, 5))
@@ -139,7 +139,7 @@ def test_a_trained_layer_has_come_one_step(trained, trained_on):
 @pytest.mark.parametrize(
     "name", [k for k, f in known_families().items() if f.kind.fitting.integer == "steps"]
 )
-def test_every_learner_that_takes_steps_can_take_more(name):
+def test_families_exist_for_every_learner_with_steps(name):
     family = known_families()[name]
     learner = family.build(np.full(len(family.fitting.scalars), -1.0), 3)
     more = _with_steps(learner, 5)
@@ -167,11 +167,11 @@ def test_long_families_are_printed_in_part(prompts, descent):
             range(3),
             1,
             ValueError,
-            "'ridge' is no learner that takes steps; use one of gradient-descent",
+            "'ridge' is not a learner with steps; use one of gradient-descent",
         ),
-        ("descent", range(3), 1, ValueError, "no learner that takes steps"),
-        ("newton", (), 1, ValueError, "steps: must ascend"),
-        ("newton", (2, 1), 1, ValueError, "steps: must ascend"),
+        ("descent", range(3), 1, ValueError, "is not a learner with steps"),
+        ("newton", (), 1, ValueError, "steps: must be ascending"),
+        ("newton", (2, 1), 1, ValueError, "steps: must be ascending"),
         ("newton", (1.5,), 1, TypeError, "steps must be an integer"),
         ("newton", (1,), 0, ValueError, "fitted_at must be at least 1"),
     ],
@@ -181,7 +181,7 @@ def test_bad_families_are_refused(name, steps, fitted_at, error, said, prompts):
         step_family(name, steps, prompts, prompts.targets, fitted_at=fitted_at)
 
 
-def test_what_cannot_be_compared_is_refused(prompts):
+def test_predictions_that_cannot_be_compared_are_refused(prompts):
     with pytest.raises(ValueError, match="answers: must have shape"):
         step_family("conjugate-gradients", (1,), prompts, prompts.targets[:, 1:], fitted_at=1)
     family = step_family("conjugate-gradients", range(2), prompts, prompts.targets, fitted_at=1)
@@ -193,7 +193,7 @@ def test_what_cannot_be_compared_is_refused(prompts):
     with pytest.raises(ValueError, match="at least 40 tasks"):
         layer_progress(np.zeros((3, 30, 5, 1)), family, few)
     streams = layer_streams(lambda x, y: [x[:, -1], x[:, -1]], prompts)
-    with pytest.raises(ValueError, match="after 0 steps conjugate-gradients answers the same for all tasks"):
+    with pytest.raises(ValueError, match="after 0 steps conjugate-gradients predicts the same for all tasks"):
         probed_progress(streams, family, prompts)
     with pytest.raises(ValueError, match="have no layer"):
         probed_progress(layer_streams(lambda x, y: [x[:, -1]], prompts), family, prompts)

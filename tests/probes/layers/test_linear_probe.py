@@ -1,4 +1,4 @@
-"""Linear probes: maps that are known, targets that are not there, and streams that could only be learned by heart."""
+"""Linear probes: known maps, unrelated targets, and streams that can only be memorized."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def rng():
     return np.random.default_rng(RNG_SEED)
 
 
-def test_an_affine_map_is_found_and_other_tasks_obey_it(prompts, rng):
+def test_an_affine_map_is_found_and_generalizes(prompts, rng):
     stream = 10 ** rng.uniform(-4, 4, 5) * rng.normal(size=(200, 5, 5)) + 3
     wanted = stream / np.abs(stream).mean((0, 1)) @ rng.normal(size=(5, 2)) - 1
     found = linear_probe(layer_streams(_fixed([stream]), prompts), prompts, wanted)
@@ -31,7 +31,7 @@ def test_an_affine_map_is_found_and_other_tasks_obey_it(prompts, rng):
     assert found.control.value[0] < 0.05 and found.selectivity.low[0] > 0.9
 
 
-def test_noise_on_the_target_is_what_cannot_be_read(many_prompts, rng):
+def test_noise_on_the_target_limits_the_score(many_prompts, rng):
     stream = rng.normal(size=(4000, 5, 4))
     signal = stream @ rng.normal(size=(4, 3))
     wanted = signal + np.sqrt(np.mean(signal**2) / 3) * rng.normal(size=signal.shape)
@@ -41,7 +41,7 @@ def test_noise_on_the_target_is_what_cannot_be_read(many_prompts, rng):
     assert found.r_squared.high[0] - found.r_squared.low[0] < 0.04
 
 
-def test_the_score_is_that_of_its_definition_on_held_out_tasks(prompts, rng):
+def test_scores_equal_the_definition_on_held_out_tasks(prompts, rng):
     stream = rng.normal(size=(200, 5, 3))
     targets = stream[..., :1] + rng.normal(size=(200, 5, 1))
     uneven = replace(prompts, weights=np.array([0.1, 0.0, 0.2, 0.3, 0.4]))
@@ -55,15 +55,15 @@ def test_the_score_is_that_of_its_definition_on_held_out_tasks(prompts, rng):
     np.testing.assert_allclose(found.selectivity.value, found.r_squared.value - found.control.value)
 
 
-def test_what_is_not_there_is_not_found(prompts, rng):
+def test_unrelated_targets_have_score_zero(prompts, rng):
     streams = layer_streams(_fixed([rng.normal(size=(200, 5, 20))]), prompts)
     found = linear_probe(streams, prompts, rng.normal(size=(200, 5, 2)))
     assert found.r_squared.value[0] < 0.02
     assert found.selectivity.low[0] < 0.03 and found.selectivity.high[0] > -0.03
 
 
-def test_a_task_that_could_only_be_learned_by_heart_is_not(prompts, rng):
-    """Names and targets are the same at every position: a split by position would find all, one by task finds nothing."""
+def test_memorization_gives_no_score(prompts, rng):
+    """Names and targets are the same at every position: a split by position allows memorization, one by task does not."""
     names = np.repeat(rng.normal(size=(200, 1, 60)), 5, 1)
     targets = rng.normal(size=(200, 1))
     found = linear_probe(layer_streams(_fixed([names]), prompts), prompts, targets)
@@ -109,7 +109,7 @@ def test_scores_do_not_depend_on_units(prompts, rng):
     np.testing.assert_allclose(one.r_squared.value, other.r_squared.value, rtol=1e-9)
 
 
-def test_constant_entries_do_no_harm(prompts, rng):
+def test_constant_entries_are_ignored(prompts, rng):
     stream = rng.normal(size=(200, 5, 3))
     padded = np.concatenate([stream, np.full((200, 5, 2), 0.1)], -1)
     one, other = (linear_probe(layer_streams(_fixed([z]), prompts), prompts) for z in (stream, padded))
@@ -140,7 +140,7 @@ def test_ridge_is_that_of_its_normal_equations(rng):
         assert found.penalties[group] == PENALTIES[np.argmin(errors)]
 
 
-def test_the_penalty_is_large_where_there_are_many_entries_and_little_to_read(rng):
+def test_the_penalty_is_large_for_many_entries_and_little_signal(rng):
     z = rng.normal(size=(80, 1, 200))
     y = (z[..., :1] + 3 * rng.normal(size=(80, 1, 1)))[None]
     assert ridge_maps(z, y, np.ones(1), Split(*np.split(np.arange(80), [40, 60]))).penalties[0] >= 1
@@ -159,7 +159,7 @@ def test_complex_streams_are_read_by_complex_maps(prompts, rng):
     assert found.r_squared.value[0] > 1 - 1e-15
 
 
-def test_a_model_that_descends_holds_its_steps(prompts, steps_of_descent, descent):
+def test_layers_of_descent_contain_its_steps(prompts, steps_of_descent, descent):
     """After layer 2 of three the prediction of two steps is in the stream; in the embedding it is not."""
     streams = layer_streams(steps_of_descent(3, 0.3), prompts)
     found = linear_probe(streams, prompts, descent(prompts, 0.3, 2))
@@ -186,7 +186,7 @@ def test_bad_targets_and_identities_are_refused(targets, identities, said, promp
         linear_probe(streams, prompts, targets, identities=identities)
 
 
-def test_what_is_no_number_is_a_type_error_and_few_tasks_are_refused(prompts, sequences, rng):
+def test_wrong_types_and_too_few_tasks_are_refused(prompts, sequences, rng):
     streams = layer_streams(_fixed([rng.normal(size=(200, 5, 2))]), prompts)
     with pytest.raises(TypeError, match="must be an array of numbers"):
         linear_probe(streams, prompts, np.full((200, 5, 1), "a"))
@@ -196,5 +196,5 @@ def test_what_is_no_number_is_a_type_error_and_few_tasks_are_refused(prompts, se
     short = layer_streams(_fixed([np.ones((100, 5, 2))]), few)
     with pytest.raises(ValueError, match="at least 40 tasks to be judged by, got 25"):
         linear_probe(short, few)
-    with pytest.raises(ValueError, match="take the problems that the streams were made of"):
+    with pytest.raises(ValueError, match="give the problems of the streams"):
         linear_probe(short, prompts)

@@ -1,4 +1,4 @@
-"""Streams after every layer and the logit lens, against the models themselves and constructions of known steps."""
+"""Streams after every layer and the logit lens, compared with the models and constructions of known steps."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def _models():
 
 
 @pytest.mark.parametrize("name", ["linear", "softmax", "single", "prompts", "looped", "interleaved"])
-def test_the_last_layer_is_read_as_the_model_answers(name, sequences, prompts):
+def test_the_read_out_of_the_last_layer_is_the_prediction(name, sequences, prompts):
     model, layers = _models()[name]
     problems = prompts if isinstance(model, ms.PromptModel) else sequences
     problems = replace(problems, weights=np.array([0, 0.5, 0, 0.5, 0])[: len(problems.weights)])
@@ -71,7 +71,7 @@ def test_streams_are_those_of_the_embedding_and_of_the_network(sequences):
         assert not stream[:, 0].any()  # without an example nothing counts
 
 
-def test_a_function_that_gives_its_streams_is_as_good_as_a_model(sequences):
+def test_functions_of_streams_are_accepted_as_models(sequences):
     model = _models()["linear"][0]
 
     def streams(contexts):
@@ -93,14 +93,14 @@ def test_one_number_of_examples_is_enough(last_prompts):
     assert not found.read(2)[:, :4].any()
 
 
-def test_the_lens_sees_a_step_of_gradient_descent_after_every_layer(prompts, steps_of_descent, descent):
+def test_the_lens_shows_a_step_of_gradient_descent_after_every_layer(prompts, steps_of_descent, descent):
     lens = logit_lens(layer_streams(steps_of_descent(3, 0.3), prompts), prompts)
     for steps in range(4):
         wanted = descent(prompts, 0.3, steps)
         np.testing.assert_allclose(lens.predictions[steps], wanted, rtol=1e-10, atol=1e-12)
 
 
-def test_losses_and_distances_are_those_of_their_definitions(last_prompts, steps_of_descent):
+def test_losses_and_distances_equal_their_definitions(last_prompts, steps_of_descent):
     lens = logit_lens(layer_streams(steps_of_descent(2, 0.3), last_prompts), last_prompts)
     f, y = lens.predictions[:, :, 4:], np.asarray(last_prompts.targets)[:, 4:]
     np.testing.assert_allclose(lens.loss.value, ((f - y) ** 2).mean((1, 2, 3)) / 2, rtol=1e-12)
@@ -132,7 +132,7 @@ def test_complex_streams_stay_complex(sequences):
 
 
 class _Wide(Layer):
-    """Twice as wide on the way out."""
+    """A layer with twice the input width as output width."""
 
     @property
     def width(self):
@@ -167,7 +167,7 @@ def test_a_readout_that_does_not_fit_a_layer_says_which(sequences):
         (_models()["prompts"][0], "does not read sequences"),
     ],
 )
-def test_what_has_no_layers_for_these_data_is_a_type_error(model, said, sequences):
+def test_models_without_layers_for_the_data_are_refused(model, said, sequences):
     with pytest.raises(TypeError, match=said):
         layer_streams(model, sequences)
 
@@ -183,14 +183,14 @@ def test_what_has_no_layers_for_these_data_is_a_type_error(model, said, sequence
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_streams_that_are_none_are_refused(function, said, sequences):
+def test_invalid_streams_are_refused(function, said, sequences):
     with pytest.raises(ValueError, match=said):
         layer_streams(function, sequences)
 
 
 def test_reading_needs_a_known_layer_and_a_readout(sequences, prompts):
     found = layer_streams(_models()["linear"][0], sequences)
-    with pytest.raises(ValueError, match="layer: must lie in 0 … 2, got 3"):
+    with pytest.raises(ValueError, match="layer: must be in 0 … 2, got 3"):
         found.read(3)
     with pytest.raises(TypeError, match="readout: these streams have none"):
         layer_streams(lambda c: [c[:, -1]], sequences).read(0)

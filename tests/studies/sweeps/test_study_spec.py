@@ -175,7 +175,7 @@ WIDE = [{"path": p, "range": {"start": 1, "stop": 2, "count": 1001}} for p in ("
         ({"axes": [{"path": "init.a"}]}, "axes[0]: needs exactly one of values, range"),
         (axis(path="init.b", values=[1], seeds=2), "axes[1]: needs exactly one of"),
         (axis(path="init.b", values=[]), "axes[1].values: must be a list"),
-        (axis(path="init.b", values=[1, "x"]), "axes[1].values[1]: 'x' spells no rational number"),
+        (axis(path="init.b", values=[1, "x"]), "axes[1].values[1]: 'x' is not a rational number"),
         (axis(path="init.b", values=[1, 2, 1]), "axes[1].values[2]: 1 stands twice"),
         (axis(path="init.b", values=[datetime.date(2026, 1, 1)]), "axes[1].values[0]: a date has no place"),
         (

@@ -41,7 +41,7 @@ def test_it_is_the_diagonal_layer_of_the_paper():
     [
         ((0, 1, 1), ValueError, "dim must be at least 1, got 0"),
         ((2, np.inf, 1), ValueError, "a must be finite, got inf"),
-        ((2, 1, "one"), ValueError, "b: 'one' spells no rational number"),
+        ((2, 1, "one"), ValueError, "b: 'one' is not a rational number"),
     ],
 )
 def test_bad_arguments(arguments, kind, message):

@@ -105,7 +105,7 @@ def loss_and_gradient(law, dim, task, a, b, normalizer="t-1"):
 
 
 def on_manifold(dim, g_a, g_b):
-    """Gradients that keep a I and b I what they are."""
+    """Gradients that are multiples of the identity in both blocks."""
     eye, zero = np.eye(dim), np.zeros((dim, dim))
     return np.block([[g_b * eye, zero]]), np.block([[zero, zero], [g_a * eye, zero]])
 

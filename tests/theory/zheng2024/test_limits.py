@@ -211,5 +211,5 @@ def test_refusals():
         zheng2024.limit_product(gaussian(), task, normalizer="t+1")
     with pytest.raises(ValueError, match="mask: 'diagonal' is unknown; use None or 'off-diagonal'"):
         zheng2024.limit_product(gaussian(), task, mask="diagonal")
-    with pytest.raises(TypeError, match="speaks about DiagonalUnitary processes, got Gaussian"):
+    with pytest.raises(TypeError, match="is about DiagonalUnitary processes, got Gaussian"):
         zheng2024.limit_product(Gaussian(), task)

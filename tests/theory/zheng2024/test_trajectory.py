@@ -1,4 +1,4 @@
-"""The solved flow of diagonal weights against numerical integration, and against itself."""
+"""The solution of the flow of diagonal weights, compared with numerical integration and with itself."""
 
 import numpy as np
 import pytest
@@ -133,7 +133,7 @@ def test_times_to_reach_at_the_ends():
 
 
 @given(positive, positive, finite, finite)
-def test_the_limit_takes_for_ever_however_it_is_rounded(alpha, beta, a0, b0):
+def test_the_limit_takes_infinite_time_for_any_rounding(alpha, beta, a0, b0):
     flow = zheng2024.DiagonalFlow(alpha, beta, a0, b0)
     limit = float(flow.limit.product)
     assume(abs(limit - a0 * b0) > 1e-9 * abs(limit))
@@ -146,9 +146,9 @@ def test_the_limit_takes_for_ever_however_it_is_rounded(alpha, beta, a0, b0):
 @pytest.mark.parametrize(
     ("start", "product"), [((0.1, 0.1), 0.2), ((0.1, 0.1), 0.0), ((2, 2), 5), ((1, -1), 0.1), ((0, 0), 0.1)]
 )
-def test_products_that_are_never_reached(start, product):
+def test_products_that_are_never_reached_are_refused(start, product):
     flow = zheng2024.diagonal_flow(PROCESS, TASK, *start)
-    with pytest.raises(ValueError, match=r"the product goes from .* and never is .*: take one"):
+    with pytest.raises(ValueError, match=r"the product goes from .* and never equals .*: take one"):
         flow.time_to_reach(product)
 
 
@@ -170,7 +170,7 @@ def test_gradient_descent_of_the_papers_program():
     )
 
 
-def test_masks_open_the_flow_to_the_full_one_token():
+def test_masks_allow_the_flow_of_the_full_one_token():
     process = DiagonalUnitary(Constant(1), 5)
     flow = zheng2024.diagonal_flow(process, TASK, 0.1, 0.1, mask="off-diagonal")
     assert flow.limit.product == pytest.approx(float(zheng2024.masked_full_one_limit(5, TASK)), rel=1e-14)

@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 class Composed(ModelKind):
     """An embedding, layers one after the other, and a read-out.
 
-    Complex tokens enter as (Re; Im), and predictions are complex again, where a part takes real streams only. Softmax attention
-    and MLPs with residual connections are divided by the root of their number, as in `mesascope.models.transformer`.
+    If a part takes real streams only, complex tokens are given as (Re; Im) and predictions are converted back. The output
+    weights of softmax attention and MLPs with residual connections are divided by the square root of the number of these
+    layers, as in `mesascope.models.transformer`.
 
     Args:
-        embedding: of the data; it decides how wide the streams are.
-        layers: one table for each.
-        readout: what the predictions are.
-        loops: how often all layers are applied.
-        seed: of the weights; by default that of the run.
+        embedding: the embedding of the data; it determines the width of the streams.
+        layers: the layers, one table for each.
+        readout: the read-out that gives the predictions.
+        loops: how many times all layers are applied.
+        seed: seed of the weights; by default that of the run.
     """
 
     reads = (*TOKENS, *SYMBOLS, *PROMPTS)
@@ -77,18 +78,18 @@ class Composed(ModelKind):
         return self.readout.needs_real or any(layer.needs_real for layer in self.layers)
 
     def _network(self, width: int, layout: str, key: Array) -> Layer:
-        """All layers, as fast as they can be, and as often as asked for."""
+        """Return all layers, as a `LinearAttentionStack` if possible, in a `Looped` if there are several loops."""
         import jax
 
         from mesascope.models import BatchLastLayer, LinearAttentionStack, Looped, Stack
 
         context: Context = "examples" if layout == "stacked" else "causal"
-        summed = sum(layer.small for layer in self.layers)
+        scaled = sum(layer.scaled_by_depth for layer in self.layers)
         built = []
         for i, (layer, one) in enumerate(
             zip(self.layers, jax.random.split(key, len(self.layers)), strict=True)
         ):
-            gain = summed**-0.5 if layer.small else 1.0
+            gain = scaled**-0.5 if layer.scaled_by_depth else 1.0
             with at("layers", i):
                 built.append(layer.build(width, context, gain, one))
         stackable = [one for one in built if isinstance(one, BatchLastLayer)]

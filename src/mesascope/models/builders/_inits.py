@@ -14,10 +14,10 @@ class Init(Component, family="init"):
     """Initial weights of one head of linear attention."""
 
     def check(self, dim: int) -> None:
-        """Refuse weights of another dimension, in a validator; by default none."""
+        """Refuse weights of another dimension, in a validator; by default accept all."""
 
     def build(self, dim: int, rho: str, seed: int = 0) -> LinearAttention:
-        """Return the model; `seed` counts where weights are drawn and the specification has none."""
+        """Return the model; `seed` is used if weights are drawn and the specification gives no seed."""
         raise NotImplementedError
 
 
@@ -44,7 +44,7 @@ class DiagonalInit(Init):
 
 @kind("gaussian", scale=0.1)
 class GaussianInit(Init):
-    """Every entry independent N(0, scale²).
+    """Independent N(0, scale²) entries.
 
     Args:
         scale: standard deviation > 0 of the entries.
@@ -55,7 +55,7 @@ class GaussianInit(Init):
     seed: Seed | None = None
 
     def build(self, dim: int, rho: str, seed: int = 0) -> LinearAttention:
-        """Return the model, drawn with `named_key(seed, "init")`; `seed` counts where none is specified."""
+        """Return the model, drawn with `named_key(seed, "init")`; `seed` is used if the specification gives none."""
         from mesascope.core import named_key
         from mesascope.models import LinearAttention
 

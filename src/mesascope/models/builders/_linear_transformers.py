@@ -1,4 +1,4 @@
-"""Linear attention in one layer, and layers of it on paired tokens."""
+"""One layer of linear attention, and several layers on paired tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @kind("linear-attention", init={"kind": "diagonal", "a": 0.1, "b": 0.1})
 class OneHead(ModelKind):
-    """One layer and head of linear attention, as the exact engine treats it.
+    """One layer of linear attention with one head, the model of the exact engine.
 
     Args:
         init: initial weights, as for a flow.
@@ -84,8 +84,8 @@ def factored_linear_attention(
         heads: number of heads.
         scale: standard deviation > 0 of the weights.
         key: random key.
-        key_size: of every head; 2d when left out.
-        value_size: of every head; d when left out.
+        key_size: entries of the keys of every head; by default 2d.
+        value_size: entries of the values of every head; by default d.
         normalizer: the normalizer ρ_t.
     """
     from mesascope.models import FactoredLinearAttention
@@ -110,8 +110,8 @@ def linear_transformer(
 
     Args:
         dim: token dimension d.
-        layers: how many.
-        heads: how many in every layer.
+        layers: number of layers.
+        heads: number of heads in every layer.
         scale: standard deviation > 0 of the weights.
         key: random key.
         normalizer: the normalizer ρ_t.
@@ -136,16 +136,16 @@ def factored_linear_transformer(
     value_size: Size | None = None,
     normalizer: Normalizer = "t-1",
 ) -> SequenceModel:
-    """As `linear_transformer`, with weights W_K, W_Q, W_P, W_V.
+    """The same as `linear_transformer`, with weights W_K, W_Q, W_P, W_V.
 
     Args:
         dim: token dimension d.
-        layers: how many.
-        heads: how many in every layer.
+        layers: number of layers.
+        heads: number of heads in every layer.
         scale: standard deviation > 0 of the weights.
         key: random key.
-        key_size: of every head; 3d when left out.
-        value_size: of every head; 3d when left out.
+        key_size: entries of the keys of every head; by default 3d.
+        value_size: entries of the values of every head; by default 3d.
         normalizer: the normalizer ρ_t.
     """
     from mesascope.models import FactoredLinearSelfAttention
@@ -176,12 +176,12 @@ def mesa_transformer(
 
     Args:
         dim: token dimension d.
-        layers: how many.
-        heads: how many in every layer.
+        layers: number of layers.
+        heads: number of heads in every layer.
         scale: standard deviation > 0 of the weights.
         key: random key.
-        key_size: of every head; 3d when left out.
-        value_size: of every head; 3d when left out.
+        key_size: entries of the keys of every head; by default 3d.
+        value_size: entries of the values of every head; by default 3d.
         regularization: λ > 0 at the start; it is trained.
     """
     from mesascope.models import MesaLayer

@@ -1,4 +1,4 @@
-"""Models in specifications: kinds made from the signatures of their builders. No jax is imported before one is built."""
+"""Specifications of models: kinds made from the signatures of their builders. JAX is imported when a model is built."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class ModelKind(Component, family="model"):
     reads: ClassVar[tuple[Data, ...]]
 
     def check(self, shape: Shape) -> None:
-        """Refuse data that it cannot be built for, in a validator; by default none."""
+        """Refuse data for which the model cannot be built, in a validator; by default accept all."""
 
     def build(self, shape: Shape, seed: int) -> Any:
         """Return the model.
 
         Args:
-            shape: of the data.
-            seed: of the weights, where the specification has none.
+            shape: the shape of the data.
+            seed: the seed of the weights, if the specification gives none.
         """
         raise NotImplementedError
 
@@ -39,7 +39,7 @@ class BuiltModel(Built, ModelKind):
     """A model whose fields are parameters of its builder, and the seed of its weights.
 
     Attributes:
-        seed: of the weights; by default that of the run.
+        seed: seed of the weights; by default that of the run.
     """
 
     refuse: ClassVar[Callable[[Any], None]]
@@ -73,17 +73,18 @@ def _accept(spec: Any) -> None:
 def model(
     name: str, /, reads: Collection[Data], *, refuse: Callable[[Any], None] = _accept, **example: Any
 ) -> Callable[[_F], _F]:
-    """Declare a builder of models to be a kind: its fields are the parameters of the function.
+    """Declare a builder of models as a kind whose fields are the parameters of the function.
 
-    The function gets, where it has such parameters: `dim`, the dimension of tokens or inputs; `vocabulary`, the number of
-    symbols; `horizon`, the longest context of a sequence, or `examples`, that of a prompt; `complex_tokens`, whether they
-    are; `key`, a random key. All its others stand in specifications, beside `seed`.
+    The function is called with those of these arguments that it has: `dim`, the dimension of tokens or inputs;
+    `vocabulary`, the number of symbols; `horizon`, the longest context of a sequence; `examples`, the number of examples
+    of a prompt; `complex_tokens`, whether tokens are complex; `key`, a random key. All other parameters are fields of
+    specifications, with `seed`.
 
     Args:
-        name: in specifications.
+        name: the name in specifications.
         reads: the data that the model reads: "complex tokens", "real tokens", "symbols", "prompts".
         refuse: raises `wrong(…)` for fields that do not fit together.
-        **example: values of the fields that have no default.
+        **example: the fields of an example that have no default.
     """
 
     def declare(function: _F) -> _F:
@@ -96,7 +97,7 @@ def model(
 
 
 def require_readable(kind: str, reads: Collection[Data], data: Data, process: str, *more: str) -> None:
-    """Refuse a model that does not read what a process draws; the error names those that do, `more` among them."""
+    """Refuse a model that does not read the data of a process; the error lists those that do, and `more`."""
     if data not in reads:
         fitting = [name for name, one in known_kinds("model").items() if data in getattr(one, "reads", ())]
         raise wrong(

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from mesascope.models import LinearAttentionStack, PromptModel
 
 
-def _one_head_runs_an_algorithm(spec: Any) -> None:
+def _refuse_several_heads(spec: Any) -> None:
     if spec.start is not None and spec.heads > 1:
-        raise wrong(f"must be 1 where start says what the layers run, got {spec.heads}", "heads")
+        raise wrong(f"must be 1 if start gives the algorithm of the layers, got {spec.heads}", "heads")
 
 
-@model("prompt-linear-transformer", reads=PROMPTS, refuse=_one_head_runs_an_algorithm, layers=2)
+@model("prompt-linear-transformer", reads=PROMPTS, refuse=_refuse_several_heads, layers=2)
 def prompt_linear_transformer(
     dim: int,
     layers: Depth,
@@ -40,13 +40,13 @@ def prompt_linear_transformer(
 
     Args:
         dim: dimension of the inputs.
-        layers: how many.
-        heads: how many in every layer.
+        layers: number of layers.
+        heads: number of heads in every layer.
         scale: standard deviation > 0 of the weights.
         key: random key.
         normalizer: the normalizer ρ_t; "t-1" is the number of examples.
-        context: the tokens that a query sees: "causal", "all", or "examples".
-        start: an algorithm that the layers, of one head, run at the start, instead of drawn weights.
+        context: the tokens that a query attends to: "causal", "all", or "examples".
+        start: an algorithm whose weights the layers have at the start, with one head, instead of random weights.
     """
     from mesascope.models import LastEntry, PromptModel, StackedPrompt
 
@@ -70,19 +70,19 @@ def looped_linear_transformer(
     normalizer: Normalizer = "t-1",
     context: Context = "examples",
 ) -> PromptModel:
-    """As `prompt_linear_transformer`, with its layers applied `loops` times.
+    """The same as `prompt_linear_transformer`, with its layers applied `loops` times.
 
     Source: gatmiry2024, section 2; vonoswald2023 (two looped layers).
 
     Args:
         dim: dimension of the inputs.
-        loops: how often.
-        layers: how many in every loop.
-        heads: how many in every layer.
+        loops: number of loops.
+        layers: number of layers in every loop.
+        heads: number of heads in every layer.
         scale: standard deviation > 0 of the weights.
         key: random key.
         normalizer: the normalizer ρ_t; "t-1" is the number of examples.
-        context: the tokens that a query sees: "causal", "all", or "examples".
+        context: the tokens that a query attends to: "causal", "all", or "examples".
     """
     from mesascope.models import LastEntry, Looped, PromptModel, StackedPrompt
 
@@ -106,7 +106,7 @@ def _constructed(weights: Any, layers: int, normalizer: Normalizer, context: Con
     from mesascope.models import LinearAttentionStack, LinearSelfAttention
 
     if len(weights.w_kq) != layers:
-        raise ValueError(f"is of {len(weights.w_kq)} layers, but layers is {layers}; make them equal")
+        raise ValueError(f"has {len(weights.w_kq)} layers, but layers is {layers}; make them equal")
     return LinearAttentionStack(
         [LinearSelfAttention(kq, pv, normalizer, context) for kq, pv in zip(*weights, strict=True)]
     )

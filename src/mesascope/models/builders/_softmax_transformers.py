@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from mesascope.models import Embedding, PromptModel, SequenceModel, Stack, WithPositions
 
 
-def _heads_divide_the_width(spec: Any) -> None:
+def _require_heads_divide_width(spec: Any) -> None:
     if spec.width % spec.heads:
         raise wrong(f"must divide the width {spec.width}, got {spec.heads}", "heads")
 
 
-@model("transformer", reads=TOKENS, refuse=_heads_divide_the_width, width=16, layers=1, heads=2)
+@model("transformer", reads=TOKENS, refuse=_require_heads_divide_width, width=16, layers=1, heads=2)
 def transformer(
     dim: int,
     width: Size,
@@ -33,16 +33,16 @@ def transformer(
 ) -> SequenceModel:
     """A softmax transformer of continuous tokens: dense embedding, learned positions, pre-norm blocks, normed read-out.
 
-    Complex tokens enter as (Re; Im) and leave as complex predictions.
+    Complex tokens are given to it as (Re; Im), and its predictions are converted to complex numbers.
 
     Args:
         dim: token dimension d.
-        width: of its streams, a multiple of heads.
-        layers: how many.
-        heads: how many in every layer.
+        width: entries of a token of the streams, a multiple of `heads`.
+        layers: number of layers.
+        heads: number of heads in every layer.
         horizon: the longest context: its number of learned positions.
         key: random key.
-        complex_tokens: whether they are.
+        complex_tokens: whether tokens are complex.
     """
     from mesascope.models import BareTokens, ComplexPairs, Dense, NormedDense, RealForm, SequenceModel
 
@@ -56,17 +56,17 @@ def transformer(
     return SequenceModel(embedding, network, readout)
 
 
-@model("token-transformer", reads=SYMBOLS, refuse=_heads_divide_the_width, width=16, layers=1, heads=2)
+@model("token-transformer", reads=SYMBOLS, refuse=_require_heads_divide_width, width=16, layers=1, heads=2)
 def token_transformer(
     vocabulary: int, width: Size, layers: Depth, heads: Size, horizon: int, *, key: Array
 ) -> SequenceModel:
-    """As `transformer`, for discrete tokens: a learned table of tokens, and logits for predictions.
+    """The same as `transformer` for discrete tokens: a learned table of tokens, and logits as predictions.
 
     Args:
         vocabulary: number of symbols.
-        width: of its streams, a multiple of heads.
-        layers: how many.
-        heads: how many in every layer.
+        width: entries of a token of the streams, a multiple of `heads`.
+        layers: number of layers.
+        heads: number of heads in every layer.
         horizon: the longest context: its number of learned positions.
         key: random key.
     """
@@ -86,18 +86,18 @@ def token_transformer(
     return SequenceModel(embedding, _blocks(width, layers, heads, keys[2]), readout)
 
 
-@model("prompt-transformer", reads=PROMPTS, refuse=_heads_divide_the_width, width=16, layers=1, heads=2)
+@model("prompt-transformer", reads=PROMPTS, refuse=_require_heads_divide_width, width=16, layers=1, heads=2)
 def prompt_transformer(
     dim: int, width: Size, layers: Depth, heads: Size, examples: int, *, key: Array
 ) -> PromptModel:
-    """As `transformer`, on interleaved prompts x_1, y_1, …, x_q of at most `examples` examples.
+    """The same as `transformer` for interleaved prompts x_1, y_1, …, x_q of at most `examples` examples.
 
     Args:
         dim: dimension of the inputs.
-        width: of its streams, a multiple of heads.
-        layers: how many.
-        heads: how many in every layer.
-        examples: the most examples of a prompt.
+        width: entries of a token of the streams, a multiple of `heads`.
+        layers: number of layers.
+        heads: number of heads in every layer.
+        examples: the maximal number of examples of a prompt.
         key: random key.
     """
     from mesascope.models import Dense, InterleavedPrompt, NormedDense, PromptModel
@@ -110,7 +110,7 @@ def prompt_transformer(
 
 
 def _positioned(embedding: Embedding, width: int, horizon: int, key: Array) -> WithPositions:
-    """A learned projection with learned positions, small beside the tokens."""
+    """Return a learned projection with learned positions, which are small compared to the tokens."""
     from mesascope.models import LearnedPositions, Projected, WithPositions
 
     key_weights, key_positions = split_keys(key)
@@ -119,7 +119,7 @@ def _positioned(embedding: Embedding, width: int, horizon: int, key: Array) -> W
 
 
 def _blocks(width: int, layers: int, heads: int, key: Array) -> Stack:
-    """Pre-norm blocks of softmax attention and an MLP four times as wide inside."""
+    """Return pre-norm blocks of softmax attention and an MLP with four times as many hidden units as the width."""
     from mesascope.models import MLP, PreNorm, Residual, SoftmaxSelfAttention, Stack
 
     layers = integer_at_least("layers", layers, 1)

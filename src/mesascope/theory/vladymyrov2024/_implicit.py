@@ -1,4 +1,4 @@
-"""The linear model that every layer of linear attention keeps, whatever its weights."""
+"""The implicit linear model of linear attention layers with any weights."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from .._construction import Construction
 
 
 class ImplicitModels(NamedTuple):
-    r"""The linear models behind $0, \dots, L$ layers, for one prompt.
+    r"""The linear models after $0, \dots, L$ layers, for one prompt.
 
     An example is $x_i^\ell = M^\ell x_i + y_i u^\ell$, $y_i^\ell = a^\ell y_i - \langle w^\ell, x_i \rangle$ and the
     query $x_q^\ell = M^\ell x_q$, $y_q^\ell = -\langle w^\ell, x_q \rangle$: the prediction is linear in $x_q$, with
@@ -17,9 +17,9 @@ class ImplicitModels(NamedTuple):
 
     Attributes:
         m: $M^\ell$, shape `(L + 1, d, d)`.
-        u: shape `(L + 1, d)`.
-        a: shape `(L + 1,)`.
-        w: shape `(L + 1, d)`.
+        u: $u^\ell$, shape `(L + 1, d)`.
+        a: $a^\ell$, shape `(L + 1,)`.
+        w: $w^\ell$, shape `(L + 1, d)`.
     """
 
     m: np.ndarray
@@ -29,10 +29,10 @@ class ImplicitModels(NamedTuple):
 
 
 def implicit_models(construction: Construction, x: Any, y: Any) -> ImplicitModels:
-    r"""Return the linear models that the layers keep on the examples of a prompt.
+    r"""Return the implicit linear models of the layers on the examples of a prompt.
 
     A layer multiplies every token, of an example or the query, by the same matrix, $z \leftarrow (I + \sum_k P_k
-    G^\ell Q_k) z$. With the product $T^\ell$ of these matrices the next one needs the examples only through their
+    G^\ell Q_k) z$. With the product $T^\ell$ of these matrices, the next one depends on the examples only through their
     second moments, $G^\ell = T^\ell G^0 T^{\ell\top}$, $G^0 = \frac1N \sum_i (x_i, y_i)(x_i, y_i)^\top$; and $T^\ell$
     has the blocks $M^\ell, u^\ell; -w^{\ell \top}, a^\ell$.
 
@@ -56,16 +56,16 @@ def implicit_models(construction: Construction, x: Any, y: Any) -> ImplicitModel
         )
     tokens = np.column_stack([x, y])
     moments = tokens.T @ tokens / len(x)
-    whole = [np.eye(dim + 1)]
+    products = [np.eye(dim + 1)]
     for w_kq, w_pv in zip(*construction, strict=True):
-        seen = whole[-1] @ moments @ whole[-1].T
-        whole.append(whole[-1] + (w_pv @ seen @ w_kq).sum(0) @ whole[-1])
-    maps = np.stack(whole)
+        gram = products[-1] @ moments @ products[-1].T
+        products.append(products[-1] + (w_pv @ gram @ w_kq).sum(0) @ products[-1])
+    maps = np.stack(products)
     return ImplicitModels(maps[:, :dim, :dim], maps[:, :dim, dim], maps[:, dim, dim], -maps[:, dim, :dim])
 
 
 def diagonal_heads(dim: int, couplings: Any) -> Construction:
-    r"""Return two diagonal heads a layer that do what any number of them can.
+    r"""Return layers with two diagonal heads, which are equivalent to any number of diagonal heads.
 
     With $P_k = \mathrm{diag}(p_k I_d, \bar p_k)$ and $Q_k = \mathrm{diag}(q_k I_d, \bar q_k)$ only the sums
     $\omega_{xx} = \sum_k p_k q_k$, $\omega_{xy} = \sum_k p_k \bar q_k$, $\omega_{yx} = \sum_k \bar p_k q_k$ and
@@ -75,7 +75,7 @@ def diagonal_heads(dim: int, couplings: Any) -> Construction:
     b, x_j \rangle + \omega_{yy} \lambda y_j$$
 
     with $S = \frac1N \sum_i x_i x_i^\top$, $b = \frac1N \sum_i y_i x_i$, $\lambda = \frac1N \sum_i y_i^2$. Head one
-    reads inputs, $q = (1, 0)$, head two labels.
+    reads inputs, $q = (1, 0)$, head two reads labels.
 
     Args:
         dim: $d \ge 1$.
@@ -85,7 +85,7 @@ def diagonal_heads(dim: int, couplings: Any) -> Construction:
         Weights of shape `(L, 2, d + 1, d + 1)`.
 
     Raises:
-        TypeError, ValueError: `dim` is no integer ≥ 1, couplings that are not real and finite or of another shape.
+        TypeError, ValueError: `dim` is not an integer ≥ 1, couplings that are not real and finite or of another shape.
 
     Source: vladymyrov2024, section 5 (diagonal attention matrices, equations for the four parameters).
     """

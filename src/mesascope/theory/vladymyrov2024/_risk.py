@@ -1,4 +1,4 @@
-"""Losses in closed form: of the oracle, and of the best single layer above it."""
+"""Losses in closed form: of the oracle, and of the best single layer relative to it."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from ..vonoswald2023 import best_step_size
 
 
 def oracle_loss(dim: int, examples: int, largest: Number) -> float:
-    r"""Return the mean loss of ridge regression that knows the noise level of every prompt.
+    r"""Return the mean loss of ridge regression with known noise level of every prompt.
 
     $$L_{\mathrm{oracle}} = \tfrac12 E\, \sigma_\tau^2\, \mathrm{tr} \bigl(X^\top X + \sigma_\tau^2 I\bigr)^{-1}
     = \tfrac12 E \sum_{k=1}^d \Bigl( 1 - \frac{\sqrt{s_k}}{\sigma_{\max}} \arctan \frac{\sigma_{\max}}{\sqrt{s_k}} \Bigr)$$
@@ -23,18 +23,18 @@ def oracle_loss(dim: int, examples: int, largest: Number) -> float:
         largest: $\sigma_{\max} \ge 0$.
 
     Raises:
-        TypeError, ValueError: an argument that is no number, or outside of its range.
+        TypeError, ValueError: an argument that is not a number, or out of range.
 
     Source: derived here; the baseline of vladymyrov2024, section 4 (ridge regression with known noise variance).
     """
     d, n = integer_at_least("dim", dim, 1), integer_at_least("examples", examples, 1)
-    most = float(finite_nonnegative("largest", largest))
-    if most == 0:
-        return max(d - n, 0) / 2  # least squares is exact but in the directions that no example shows
+    sigma_max = float(finite_nonnegative("largest", largest))
+    if sigma_max == 0:
+        return max(d - n, 0) / 2  # least squares is exact on the span of the examples
 
     def unexplained(s: np.ndarray) -> np.ndarray:
         root = np.sqrt(s)
-        return 1 - root / most * np.arctan2(most, root)
+        return 1 - root / sigma_max * np.arctan2(sigma_max, root)
 
     return wishart_mean(unexplained, d, n) / 2
 
@@ -45,12 +45,11 @@ def one_layer_excess(dim: int, examples: int, largest: Number) -> float:
     $$\tfrac12 \Bigl( d - \frac{dN}{N + d + 1 + E \sigma_\tau^2} \Bigr) - L_{\mathrm{oracle}}, \qquad
     E \sigma_\tau^2 = \tfrac13 \sigma_{\max}^2.$$
 
-    The query's label enters as 0, so that of all heads of one layer only those that read inputs and write labels
-    reach the prediction: $\hat y = \frac1N \sum_i y_i\, x_i^\top A x_q$. For isotropic inputs the best is one step of
-    gradient descent, $A = \eta I$, whose step cannot depend on the noise of the prompt: that of
-    `vonoswald2023.best_step_size`.
+    The query's label is 0, so that with one layer only heads that read inputs and write labels affect the prediction:
+    $\hat y = \frac1N \sum_i y_i\, x_i^\top A x_q$. For isotropic inputs the optimum is one step of gradient descent,
+    $A = \eta I$, with a step size that cannot depend on the noise of the prompt: that of `vonoswald2023.best_step_size`.
 
-    Args and errors are those of `oracle_loss`.
+    Arguments and errors as in `oracle_loss`.
 
     Source: derived here; vladymyrov2024, table of adjusted evaluation losses, row of one layer.
     """

@@ -1,4 +1,4 @@
-"""GD++ with the best parameters: a number of layers that grows with the logarithm of the condition number."""
+"""GD++ with optimal parameters: the number of layers grows with the logarithm of the condition number."""
 
 from math import ceil, log, sqrt
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from ...specs import Number
 
 
 class Schedule(NamedTuple):
-    r"""Parameters of GD++, layer by layer, and what they guarantee.
+    r"""Parameters of GD++, layer by layer, and the guaranteed error.
 
     Attributes:
         step_sizes: $\eta_0, \dots, \eta_{L-1}$.
         curvatures: $\gamma_0, \dots, \gamma_{L-1}$.
-        conditions: $\kappa_0, \dots, \kappa_{L-1}$: the largest ratio of eigenvalues that layer $\ell$ meets.
+        conditions: $\kappa_0, \dots, \kappa_{L-1}$: the largest condition number at the input of layer $\ell$.
         bound: $\prod_\ell (\kappa_\ell - 1)/(\kappa_\ell + 1)$: the largest $\|w^L - w_*\|/\|w_*\|$.
     """
 
@@ -32,9 +32,9 @@ def second_order_schedule(least: Number, largest: Number, layers: int) -> Schedu
     $$\gamma = \frac1{\nu + \sqrt{\nu\mu} + \mu}, \qquad \kappa \leftarrow \frac4{27}
     \frac{(1 + \sqrt\kappa + \kappa)^3}{\kappa (1 + \sqrt\kappa)^2},$$
 
-    where its range has the least condition number: its maximum $4/(27 \gamma)$ lies between. Far from 1 a layer
-    divides $\kappa$ by nearly $27/4$, as do $\log_2 \frac{27}4 = 2.75$ of Newton's iterations from $\alpha I$, each of
-    which squares $I - \alpha S$; near 1 it takes $\kappa - 1$ to $\frac{3}{16}(\kappa - 1)^2$. The step is
+    which gives the smallest condition number; the maximum $4/(27 \gamma)$ is in the interior. For large $\kappa$ a layer
+    divides $\kappa$ by nearly $27/4$, as do $\log_2 \frac{27}4 = 2.75$ Newton iterations from $\alpha I$, each of
+    which squares $I - \alpha S$; near 1 it maps $\kappa - 1$ to $\frac{3}{16}(\kappa - 1)^2$. The step size is
     $\eta_\ell = 2/(\nu_\ell + \mu_\ell)$.
 
     Args:
@@ -43,7 +43,7 @@ def second_order_schedule(least: Number, largest: Number, layers: int) -> Schedu
         layers: $L \ge 1$.
 
     Raises:
-        TypeError, ValueError: an argument that is no number, or outside of its range.
+        TypeError, ValueError: an argument that is not a number, or out of range.
 
     Source: derived here. vladymyrov2024, Theorem 5.1, states that $O(\log \kappa + \log\log \frac1\varepsilon)$
     layers suffice.
@@ -59,12 +59,12 @@ def second_order_schedule(least: Number, largest: Number, layers: int) -> Schedu
         conditions.append(high / low)
         bound *= (high - low) / (high + low)
         low, high = low * (1 - curvature * low) ** 2, 4 / (27 * curvature)
-        high = max(low, high)  # rounding, where they are equal
+        high = max(low, high)  # against rounding if they are equal
     return Schedule(tuple(steps), tuple(curvatures), tuple(conditions), bound)
 
 
 def gradient_steps(condition: Number, error: Number) -> int:
-    r"""Return how many steps of gradient descent with the best constant step guarantee an error.
+    r"""Return the number of steps of gradient descent with the best constant step size that guarantees an error.
 
     $\log \varepsilon / \log \frac{\kappa - 1}{\kappa + 1}$, rounded up.
 
@@ -73,9 +73,9 @@ def gradient_steps(condition: Number, error: Number) -> int:
         error: $0 < \varepsilon < 1$, the largest $\|w - w_*\|/\|w_*\|$.
 
     Raises:
-        TypeError, ValueError: an argument that is no number, or outside of its range.
+        TypeError, ValueError: an argument that is not a number, or out of range.
     """
-    kappa, wanted = float(finite_positive("condition", condition)), float(finite_positive("error", error))
-    if kappa <= 1 or wanted >= 1:
-        raise ValueError(f"condition must be above 1 and error below 1, got {kappa:g} and {wanted:g}")
-    return ceil(log(wanted) / log((kappa - 1) / (kappa + 1)))
+    kappa, epsilon = float(finite_positive("condition", condition)), float(finite_positive("error", error))
+    if kappa <= 1 or epsilon >= 1:
+        raise ValueError(f"condition must be above 1 and error below 1, got {kappa:g} and {epsilon:g}")
+    return ceil(log(epsilon) / log((kappa - 1) / (kappa + 1)))

@@ -6,13 +6,13 @@ predict $\hat y_t = \frac{ab}{\rho_t} \sum_{i<t} x_{i+1} x_i^* x_t$: one gradien
 in-context least-squares problem. Their loss and their gradient flow are elementary functions of four moments
 of the law.
 
-Everything here takes laws, dimensions, horizons and weights, and returns numbers: exact `Fraction`s where the
-answer is rational and not too long (`float(...)` reads them), floats otherwise. Nothing is simulated.
+Functions take laws, dimensions, horizons and weights, and return numbers: exact `Fraction`s if the result is rational
+and not too long, floats otherwise. Nothing is simulated.
 """
 
 from ._assumptions import Answer as Answer
 from ._assumptions import AssumptionError as AssumptionError
-from ._assumptions import NamedMask as NamedMask
+from ._assumptions import MaskName as MaskName
 from ._assumptions import diagonal_stays_diagonal as diagonal_stays_diagonal
 from ._assumptions import satisfies_assumption_41 as satisfies_assumption_41
 from ._assumptions import satisfies_assumption_42 as satisfies_assumption_42

@@ -1,4 +1,4 @@
-"""Which laws the paper's theorems speak about, decided from exact moments, with the reason."""
+"""The laws to which the paper's theorems apply, decided from exact moments, with the reason."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from ._moments import coordinate_moments, token_moments
 
 
 class AssumptionError(ValueError):
-    """A closed form was asked for a law it does not hold for; the message names the moment that fails."""
+    """A closed form does not hold for the given law; the message gives the moment that violates its assumption."""
 
 
-NamedMask: TypeAlias = Literal["off-diagonal"] | None
-"""Which gradient entries are held at zero: those off the two diagonals, or none."""
+MaskName: TypeAlias = Literal["off-diagonal"] | None
+"""The gradient entries that are set to zero: those off the two diagonals, or none."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a yes-or-no question about a law; true in a condition when it holds.
+    """Whether a statement about a law holds, and why; its truth value is `holds`.
 
     Attributes:
-        holds: the answer.
-        reason: why, in one line; names the moment that fails when the answer is no.
+        holds: whether the statement holds.
+        reason: the reason in one line; if it does not hold, the moment that violates it.
     """
 
     holds: bool
@@ -38,17 +38,17 @@ class Answer:
         return self.holds
 
     def require(self, what: str) -> None:
-        """Raise `AssumptionError` unless the answer is yes, naming `what` needed it."""
+        """Raise `AssumptionError` unless the statement holds; `what` is the result that needs it."""
         if not self.holds:
             raise AssumptionError(f"{what}: {self.reason}")
 
 
-# Exponents of products of distinct coordinates, exactly two of them odd, of total order 4 or 6: the moments
-# E[x_p x_q x_r²] and E[x_p x_q x_r² x_s²], p ≠ q, where r and s may coincide with p, q or each other.
+# Exponents of products of distinct coordinates of total order 4 or 6, with exactly two odd exponents: the moments
+# E[x_p x_q x_r²] and E[x_p x_q x_r² x_s²], p ≠ q, where r and s may equal p, q or each other.
 OFF_DIAGONAL = ((3, 1), (2, 1, 1), (5, 1), (3, 3), (4, 1, 1), (3, 2, 1), (2, 2, 1, 1))
 
-# The paper asks that products of at most four distinct coordinates, one of them to the first power, average
-# to zero; these are the products of total order ≤ 6 that OFF_DIAGONAL lacks.
+# The paper assumes that products of at most four distinct coordinates, one of them to the first power, have mean
+# zero; these are the products of total order ≤ 6 that are not in OFF_DIAGONAL.
 FIRST_POWER = (
     *((1,), (1, 1), (2, 1), (1, 1, 1), (1, 1, 1, 1)),
     *((4, 1), (3, 1, 1), (2, 2, 1), (2, 1, 1, 1), (3, 1, 1, 1)),
@@ -63,22 +63,22 @@ KAPPAS = {
 
 
 def satisfies_assumption_41(law: Law, dim: int) -> Answer:
-    r"""Whether training on a law makes a mesa-optimizer emerge (zheng2024, Assumption 4.1).
+    r"""Return whether training on a law gives a mesa-optimizer (zheng2024, Assumption 4.1).
 
     The condition: every moment $E[x_{1i_1} x_{1i_2}^{r_2} \cdots x_{1i_n}^{r_n}]$ over $n \le 4$ distinct
-    coordinates vanishes, and $\kappa_1 = E x_{1j}^4$, $\kappa_2 = E x_{1j}^6$, $\kappa_3 = \sum_{r \ne j}
-    E x_{1j}^2 x_{1r}^4$ are finite and the same for every $j$. Orders up to 6 are examined; no other enters
-    the loss. Two things are asked here beyond that wording, because the conclusion needs them:
+    coordinates is zero, and $\kappa_1 = E x_{1j}^4$, $\kappa_2 = E x_{1j}^6$, $\kappa_3 = \sum_{r \ne j}
+    E x_{1j}^2 x_{1r}^4$ are finite and the same for every $j$. Orders up to 6 are checked; the loss depends
+    on no others. Two conditions are added to those of the paper, because the conclusion needs them:
     $E[x_{1p}^3 x_{1q}^3] = 0$ for $p \ne q$ (independent skewed coordinates of mean zero violate it, and
-    their off-diagonal gradient does not vanish at the limit of Theorem 4.1), and
-    $\sum_{r \ne j} E x_{1j}^4 x_{1r}^2$ the same for every $j$ (no further condition on exchangeable laws).
+    their off-diagonal gradient is not zero at the limit of Theorem 4.1), and
+    $\sum_{r \ne j} E x_{1j}^4 x_{1r}^2$ is the same for every $j$ (always true for exchangeable laws).
 
     Args:
         law: the law of the initial token.
         dim: the token dimension $d$.
 
     Returns:
-        The verdict; its reason names the first moment that fails.
+        The answer; its reason gives the first moment that violates the condition.
 
     Raises:
         ValueError: `dim` does not fit the law.
@@ -86,22 +86,22 @@ def satisfies_assumption_41(law: Law, dim: int) -> Answer:
     return _judge(law, dim, FIRST_POWER + OFF_DIAGONAL)
 
 
-def diagonal_stays_diagonal(law: Law, dim: int, *, mask: NamedMask = None) -> Answer:
-    r"""Whether gradient flow from diagonal weights $a I$, $b I$ keeps that form, as Theorem 4.1 needs.
+def diagonal_stays_diagonal(law: Law, dim: int, *, mask: MaskName = None) -> Answer:
+    r"""Return whether gradient flow from diagonal weights $a I$, $b I$ keeps that form, as Theorem 4.1 needs.
 
     At such weights every gradient entry off the two diagonals is a combination of $E[x_{1p} x_{1q} x_{1r}^2]$
-    and $E[x_{1p} x_{1q} x_{1r}^2 x_{1s}^2]$ with $p \ne q$, so they must vanish, unless those entries are
-    masked; the entries on a diagonal are equal when $\kappa_1$, $\kappa_2$, $\kappa_3$ and $\sum_{r \ne j} E
-    x_{1j}^4 x_{1r}^2$ do not depend on $j$. Weaker than Assumption 4.1: a one-hot token of fixed sign has $E
-    x_{1j} \ne 0$ and passes.
+    and $E[x_{1p} x_{1q} x_{1r}^2 x_{1s}^2]$ with $p \ne q$, so these must be zero, unless those entries are
+    masked; the entries on a diagonal are equal if $\kappa_1$, $\kappa_2$, $\kappa_3$ and $\sum_{r \ne j} E
+    x_{1j}^4 x_{1r}^2$ do not depend on $j$. This is weaker than Assumption 4.1: a one-hot token of fixed sign, with $E
+    x_{1j} \ne 0$, satisfies it.
 
     Args:
         law: the law of the initial token.
         dim: the token dimension $d$.
-        mask: `"off-diagonal"` when gradients off the two diagonals are masked (zheng2024, Theorem 4.3).
+        mask: `"off-diagonal"` if gradients off the two diagonals are masked (zheng2024, Theorem 4.3).
 
     Returns:
-        The verdict; its reason names the first moment that fails.
+        The answer; its reason gives the first moment that violates the condition.
 
     Raises:
         ValueError: `dim` does not fit the law, or the mask is unknown.
@@ -112,19 +112,19 @@ def diagonal_stays_diagonal(law: Law, dim: int, *, mask: NamedMask = None) -> An
 
 
 def satisfies_assumption_42(law: Law, dim: int | None = None) -> Answer:
-    r"""Whether the learned mesa-optimizer recovers the data as $T, t \to \infty$ (zheng2024, Assumption 4.2).
+    r"""Return whether the learned mesa-optimizer recovers the data as $T, t \to \infty$ (zheng2024, Assumption 4.2).
 
     The excess risk per coordinate tends to $E x^2 - (E x^4)^2 / E x^6 \ge 0$. By Cauchy–Schwarz, applied to
-    $x$ and $x^3$, it is zero exactly when $|x_{1j}|$ takes a single non-zero value $c$, that is
-    $x_{1j} \in \{0, \pm c\}$. This turns the paper's assumption, a limit along test sequences, into a
-    property of the law. Assumption 4.1 is a separate question.
+    $x$ and $x^3$, it is zero if and only if $|x_{1j}|$ takes a single non-zero value $c$, that is
+    $x_{1j} \in \{0, \pm c\}$. This expresses the paper's assumption, a limit over test sequences, as a
+    property of the law. It does not imply Assumption 4.1.
 
     Args:
         law: the law of the initial token, with identically distributed coordinates.
-        dim: the token dimension $d$; it does not change the answer, and may be left out.
+        dim: the token dimension $d$; optional, since the answer does not depend on it.
 
     Returns:
-        The verdict, decided exactly: write rationals as strings where it hangs on a rounding.
+        The answer, decided exactly: write rationals as strings if rounding matters.
 
     Raises:
         ValueError: `dim` does not fit the law.
@@ -149,7 +149,7 @@ def satisfies_assumption_42(law: Law, dim: int | None = None) -> Answer:
 
 @lru_cache(maxsize=256)
 def _judge(law: Law, dim: int, vanishing: tuple[tuple[int, ...], ...]) -> Answer:
-    """Whether the listed moments of distinct coordinates vanish and the κ are the same for every one."""
+    """Return whether the listed moments of distinct coordinates are zero and the κ are the same for all coordinates."""
     dim = law.check_dim(dim)
     try:
         moments = token_moments(law, dim)
@@ -164,11 +164,11 @@ def _judge(law: Law, dim: int, vanishing: tuple[tuple[int, ...], ...]) -> Answer
             return Answer(False, reason)
     values = (moments.kappa1, moments.kappa2, moments.kappa3)
     kappas = ", ".join(f"κ{i} = {_show(kappa)}" for i, kappa in enumerate(values, start=1))
-    return Answer(True, f"{kappas} for every coordinate; the moments that must vanish do")
+    return Answer(True, f"{kappas} for every coordinate; the moments that must be zero are zero")
 
 
 def _first_nonzero(law: Law, dim: int, patterns: tuple[tuple[int, ...], ...]) -> str | None:
-    """Name the first moment, over distinct coordinates with these exponents, that is not zero."""
+    """Return the first moment, of distinct coordinates with these exponents, that is not zero, as a text."""
     possible = [orders for orders in sorted(patterns, key=sum) if len(orders) <= dim]
     if law.exchangeable:
         for orders in possible:
@@ -177,7 +177,7 @@ def _first_nonzero(law: Law, dim: int, patterns: tuple[tuple[int, ...], ...]) ->
                 return f"{_name(orders, 'jrsu')} = {_show(moment)} is not 0"
         return None
     if law.even:
-        return None  # every one of these moments changes sign with a coordinate of odd exponent
+        return None  # each of these moments changes its sign with a coordinate of odd exponent
     terms = law.product_terms(dim)
     for orders in possible:
         for places in permutations(range(dim), len(orders)):
@@ -194,7 +194,7 @@ def _first_nonzero(law: Law, dim: int, patterns: tuple[tuple[int, ...], ...]) ->
 
 
 def _uneven(law: Law, dim: int, names: Mapping[str, str]) -> str | None:
-    """Name the first moment that is not the same for all coordinates."""
+    """Return the first moment that is not the same for all coordinates, as a text."""
     each = coordinate_moments(law, dim)._asdict()
     for attribute, name in names.items():
         values = each[attribute]
@@ -205,12 +205,12 @@ def _uneven(law: Law, dim: int, names: Mapping[str, str]) -> str | None:
 
 
 def _name(orders: Sequence[int], places: Sequence[str]) -> str:
-    """Write a moment: (3, 1) at j, r as E[x_j^3 x_r]."""
+    """Return the text of a moment: (3, 1) at j, r as E[x_j^3 x_r]."""
     factors = (f"x_{j}^{n}" if n > 1 else f"x_{j}" for j, n in zip(places, orders, strict=False))
     return f"E[{' '.join(factors)}]"
 
 
 def _show(moment: Number) -> str:
-    """Write a moment as a fraction when that is short, else as a decimal number."""
+    """Return a moment as a fraction if that is short, else as a decimal number."""
     text = str(exact(moment))
     return text if len(text) <= 12 else f"{float(moment):.6g}"

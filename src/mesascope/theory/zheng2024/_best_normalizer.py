@@ -1,4 +1,4 @@
-"""Which normalizer would be best: a question of the reviews."""
+"""The optimal normalizer, a question of the reviews."""
 
 from fractions import Fraction
 
@@ -11,12 +11,12 @@ def best_normalizer_shift(process: DiagonalUnitary) -> Fraction:
     r"""Return the shift $s$ of the best normalizer $\rho_t = t - 1 + s$ of diagonal weights.
 
     With $u_t = c(t-1)/\rho_t$ the loss at diagonal weights is $\sum_t w_t \frac d2 [u_t^2(\kappa_2 +
-    \kappa_3/(t-1)) - 2u_t\kappa_1 + E x_{1j}^2]$. Every $u_t$ is at its own minimum $\kappa_1/(\kappa_2 +
+    \kappa_3/(t-1)) - 2u_t\kappa_1 + E x_{1j}^2]$. Every $u_t$ has its optimal value $\kappa_1/(\kappa_2 +
     \kappa_3/(t-1))$ if
 
     $$\rho_t = t - 1 + \frac{\kappa_3}{\kappa_2}, \qquad c = \frac{\kappa_1}{\kappa_2},$$
 
-    for all weights $w_t$ and horizons at once: $(d-1)/5$ for the Gaussian law of any scale.
+    for all weights $w_t$ and horizons. The shift is $(d-1)/5$ for the Gaussian law of any scale.
 
     Raises:
         MomentError: a moment of order 2, 4 or 6 does not exist.
@@ -24,7 +24,7 @@ def best_normalizer_shift(process: DiagonalUnitary) -> Fraction:
     """
     moments = moments_of(process)
     if moments.kappa2 == 0:
-        raise ValueError(f"every normalizer is as good: {process.law.describe()} is always zero")
+        raise ValueError(f"all normalizers have the same loss: {process.law.describe()} is always zero")
     return moments.kappa3 / moments.kappa2
 
 
@@ -33,7 +33,7 @@ def best_normalized_loss(process: DiagonalUnitary, task: NextToken) -> Fraction 
 
     $$L = \sum_t w_t \frac d2 \left(E x_{1j}^2 - \frac{\kappa_1^2}{\kappa_2 + \kappa_3/(t-1)}\right)$$
 
-    Args and errors are those of `best_normalizer_shift`; the sum over the context lengths is exact.
+    Arguments and errors as in `best_normalizer_shift`; the sum over the context lengths is exact.
     """
     best_normalizer_shift(process)  # refuses a token that is always zero
     moments = moments_of(process)

@@ -1,4 +1,4 @@
-"""Where gradient flow of diagonal weights ends: the product a b, and the loss there."""
+"""The limit of gradient flow of diagonal weights: the product a b, and the loss."""
 
 from fractions import Fraction
 from typing import NamedTuple
@@ -6,13 +6,13 @@ from typing import NamedTuple
 from ...core import exact, integer_at_least
 from ...processes import DiagonalUnitary, NextToken
 from ...specs import Number
-from ._assumptions import NamedMask, diagonal_stays_diagonal
+from ._assumptions import MaskName, diagonal_stays_diagonal
 from ._moments import TokenMoments, token_moments
 from ._sums import weight_sums
 
 
 class FlowCoefficients(NamedTuple):
-    r"""What drives diagonal weights: $a' = -b(\alpha ab - \beta)$, $b' = -a(\alpha ab - \beta)$.
+    r"""Coefficients of the flow of diagonal weights: $a' = -b(\alpha ab - \beta)$, $b' = -a(\alpha ab - \beta)$.
 
     Attributes:
         alpha: $\alpha = \sum_t w_t r_t^2 (\kappa_2 + \kappa_3/(t-1)) > 0$ with $r_t = (t-1)/\rho_t$.
@@ -31,15 +31,15 @@ def moments_of(process: DiagonalUnitary) -> TokenMoments:
         MomentError: a moment of order 2, 4 or 6 does not exist.
     """
     if not isinstance(process, DiagonalUnitary):
-        raise TypeError(f"zheng2024 speaks about DiagonalUnitary processes, got {type(process).__name__}")
+        raise TypeError(f"zheng2024 is about DiagonalUnitary processes, got {type(process).__name__}")
     return token_moments(process.law, process.dim)
 
 
-def require_diagonal(process: DiagonalUnitary, mask: NamedMask, what: str) -> TokenMoments:
-    """Return the moments of the initial token if the flow of diagonal weights stays diagonal.
+def require_diagonal(process: DiagonalUnitary, mask: MaskName, what: str) -> TokenMoments:
+    """Return the moments of the initial token after checking that the flow of diagonal weights remains diagonal.
 
     Raises:
-        AssumptionError: it does not; the message begins with `what` and names the moment that fails.
+        AssumptionError: it does not; the message begins with `what` and gives the moment that violates the condition.
     """
     moments = moments_of(process)
     diagonal_stays_diagonal(process.law, process.dim, mask=mask).require(
@@ -49,30 +49,30 @@ def require_diagonal(process: DiagonalUnitary, mask: NamedMask, what: str) -> To
 
 
 def limit_product(
-    process: DiagonalUnitary, task: NextToken, *, mask: NamedMask = None, normalizer: str = "t-1"
+    process: DiagonalUnitary, task: NextToken, *, mask: MaskName = None, normalizer: str = "t-1"
 ) -> Fraction | float:
-    r"""Return the product $a_* b_*$ at which gradient flow from diagonal weights ends.
+    r"""Return the limit $a_* b_*$ of the product in gradient flow from diagonal weights.
 
     $$c_* = \frac{\kappa_1 \sum_t w_t r_t}{\sum_t w_t r_t^2 \left(\kappa_2 + \frac{\kappa_3}{t-1}\right)},
     \qquad r_t = (t-1)/\rho_t, \quad t = 2, \dots, T-1.$$
 
     With the paper's $w_t = 1$ and $\rho_t = t-1$ this is Theorem 4.1 of zheng2024,
     $\kappa_1 / (\kappa_2 + \frac{\kappa_3}{T-2} \sum_{t=2}^{T-1} \frac1{t-1})$; with the off-diagonal
-    gradients masked and the full-one token, Theorem 4.3. It is reached from every start $a_0 I$, $b_0 I$
-    except $a_0 = -b_0$, which ends at $0$.
+    gradients masked and the full-one token, Theorem 4.3. It is reached from all initial weights $a_0 I$, $b_0 I$
+    except $a_0 = -b_0$, where the limit is $0$.
 
     Args:
         process: diagonal unitary sequences; the law gives $\kappa_1$, $\kappa_2$, $\kappa_3$.
         task: horizon $T$ and weights $w_t$.
-        mask: `"off-diagonal"` when gradients off the two diagonals are masked.
+        mask: `"off-diagonal"` if gradients off the two diagonals are masked.
         normalizer: $\rho_t$, one of `"t-1"`, `"t"`, `"1"`.
 
     Returns:
-        An exact fraction up to 2000 context lengths with non-zero weight, beyond that a float.
+        An exact fraction for up to 2000 context lengths with non-zero weight, otherwise a float.
 
     Raises:
-        AssumptionError: the flow does not stay diagonal for this law; the message names the moment that
-            fails.
+        AssumptionError: the flow does not remain diagonal for this law; the message gives the moment that
+            violates the condition.
         MomentError: a moment of order 2, 4 or 6 does not exist.
         ValueError: an unknown mask or normalizer.
     """
@@ -82,13 +82,13 @@ def limit_product(
 
 
 def limit_loss(
-    process: DiagonalUnitary, task: NextToken, *, mask: NamedMask = None, normalizer: str = "t-1"
+    process: DiagonalUnitary, task: NextToken, *, mask: MaskName = None, normalizer: str = "t-1"
 ) -> Fraction | float:
-    r"""Return the population loss at which gradient flow from diagonal weights ends.
+    r"""Return the limit of the population loss in gradient flow from diagonal weights.
 
     $$L_* = \frac d2 \left(E x_{1j}^2 \sum_t w_t - \frac{\beta^2}{\alpha}\right)$$
 
-    Args and errors are those of `limit_product`; $\alpha$, $\beta$ those of `flow_coefficients`.
+    Arguments and errors as in `limit_product`; $\alpha$, $\beta$ those of `flow_coefficients`.
     """
     product = limit_product(process, task, mask=mask, normalizer=normalizer)
     return diagonal_loss(process, task, product, normalizer=normalizer)
@@ -100,7 +100,7 @@ def masked_full_one_limit(dim: int, task: NextToken) -> Fraction | float:
     $$\left(1 + (d-1) \frac{\sum_t w_t/(t-1)}{\sum_t w_t}\right)^{-1}$$
 
     With $w_t = 1$ this is Theorem 4.3 of zheng2024. It is `limit_product(..., mask="off-diagonal")` for
-    `Constant(1)`, written out.
+    `Constant(1)`.
 
     Args:
         dim: the token dimension $d \ge 1$.
@@ -123,8 +123,8 @@ def diagonal_loss(
     $$L(c) = \sum_t w_t \frac d2 \left[c^2 r_t^2 \left(\kappa_2 + \frac{\kappa_3}{t-1}\right)
     - 2 c\,r_t \kappa_1 + E x_{1j}^2\right], \qquad r_t = (t-1)/\rho_t$$
 
-    This holds for every law with finite moments to order 6, the $\kappa$ averaged over the coordinates: at
-    diagonal weights the phases leave only even powers of every coordinate.
+    This holds for every law with finite moments to order 6, with $\kappa$ averaged over the coordinates: at
+    diagonal weights, averaging over the phases leaves only even powers of every coordinate.
 
     Args:
         process: diagonal unitary sequences.
@@ -165,7 +165,7 @@ def flow_coefficients(
 
 
 def _ratio(numerator: Number, denominator: Number) -> Fraction | float:
-    """Divide, exactly when both are exact."""
+    """Return the quotient, exactly if both are exact."""
     if isinstance(numerator, float) or isinstance(denominator, float):
         return float(numerator) / float(denominator)
     return exact(numerator) / denominator

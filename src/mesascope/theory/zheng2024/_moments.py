@@ -1,4 +1,4 @@
-"""The four moments of the initial token that the loss at diagonal weights contains."""
+"""The four moments of the initial token in the loss at diagonal weights."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,7 +29,7 @@ class TokenMoments:
 class CoordinateMoments(NamedTuple):
     r"""The moments of `TokenMoments` coordinate by coordinate, each a tuple over $j$.
 
-    `kappa3_swapped` is $\sum_{r \ne j} E x_{1j}^4 x_{1r}^2$, the exponents the other way round.
+    `kappa3_swapped` is $\sum_{r \ne j} E x_{1j}^4 x_{1r}^2$, with exchanged exponents.
     """
 
     m2: tuple[Fraction, ...]
@@ -43,8 +43,8 @@ class CoordinateMoments(NamedTuple):
 def token_moments(law: Law, dim: int) -> TokenMoments:
     r"""Return $E x_{1j}^2$, $\kappa_1$, $\kappa_2$ and $\kappa_3$ of a law, averaged over the coordinates.
 
-    For exchangeable laws all coordinates agree and the average changes nothing (zheng2024, Assumption 4.1).
-    For the others it is the average that enters the loss at diagonal weights.
+    For exchangeable laws they are equal for all coordinates (zheng2024, Assumption 4.1). For other laws the loss at diagonal
+    weights depends on their averages.
 
     Args:
         law: the law of the initial token.
@@ -65,7 +65,7 @@ def token_moments(law: Law, dim: int) -> TokenMoments:
 
 @lru_cache(maxsize=256)
 def coordinate_moments(law: Law, dim: int) -> CoordinateMoments:
-    """Return the moments of every coordinate, from the law as a mixture of products."""
+    """Return the moments of every coordinate, computed from the law as a mixture of products."""
     columns = [[Fraction(0)] * dim for _ in CoordinateMoments._fields]
     for probability, moments in law.product_terms(dim):
         weight = exact(probability)

@@ -1,4 +1,4 @@
-"""Sums over context lengths: the only place where the horizon, the weights and the normalizer enter."""
+"""Sums over context lengths, through which results depend on the horizon, the weights and the normalizer."""
 
 from fractions import Fraction
 from functools import lru_cache
@@ -12,7 +12,7 @@ from ...processes import NextToken
 from ...specs import Number
 
 EXACT_TERMS = 2000
-"""Up to so many summands, sums are exact fractions; their numerators grow by about one digit per summand."""
+"""The maximal number of summands of exact fractions, whose numerators grow by about one digit per summand."""
 
 
 class WeightSums(NamedTuple):
@@ -30,11 +30,11 @@ class WeightSums(NamedTuple):
 
 
 def weight_sums(task: NextToken, normalizer: str = "t-1") -> WeightSums:
-    r"""Return the sums over context lengths that weigh the moments in the loss at diagonal weights.
+    r"""Return the sums over context lengths that multiply the moments in the loss at diagonal weights.
 
     With the paper's $\rho_t = t-1$ and $w_t = 1$ they are $T-2$, $T-2$ and the harmonic number $H_{T-2}$.
 
-    Up to 2000 context lengths with non-zero weight the sums are exact. Beyond that, weights 1 are summed in
+    For up to 2000 context lengths with non-zero weight the sums are exact. Otherwise weights 1 are summed in
     closed form with the digamma function $\psi$ ($H_n = \psi(n+1) + \gamma$, $\sum_{k \le n} k^{-2} =
     \pi^2/6 - \psi'(n+1)$), so that time and memory do not depend on $T$; other weights are added in floating
     point.
@@ -44,7 +44,7 @@ def weight_sums(task: NextToken, normalizer: str = "t-1") -> WeightSums:
         normalizer: $\rho_t$, one of `"t-1"` (the paper's), `"t"`, `"1"`.
 
     Raises:
-        TypeError: `task` is something else.
+        TypeError: `task` is not a `NextToken`.
         ValueError: an unknown normalizer.
     """
     if not isinstance(task, NextToken):
@@ -54,7 +54,7 @@ def weight_sums(task: NextToken, normalizer: str = "t-1") -> WeightSums:
     return _weight_sums(task, normalizer)
 
 
-# limit, trajectory and gap of one setting ask for the same; fractions take milliseconds
+# limit, trajectory and gap of one setting need the same sums, which take milliseconds
 @lru_cache(maxsize=16)
 def _weight_sums(task: NextToken, normalizer: str) -> WeightSums:
     if task.weights is None and task.horizon - 2 > EXACT_TERMS:
@@ -67,16 +67,16 @@ def _weight_sums(task: NextToken, normalizer: str) -> WeightSums:
 
 
 def _summands(k: int, weight: Fraction, normalizer: str) -> tuple[Fraction, Fraction, Fraction]:
-    """The summands w r, w r², w r²/k of the context length t = k + 1."""
+    """Return the summands w r, w r², w r²/k of the context length t = k + 1."""
     ratio = {"t-1": Fraction(1), "t": Fraction(k, k + 1), "1": Fraction(k)}[normalizer]
     return weight * ratio, weight * ratio**2, weight * ratio**2 / k
 
 
 def _closed_form(n: int, normalizer: str) -> WeightSums:
-    """The sums over k = t − 1 = 1, …, n with weights 1."""
+    """Return the sums over k = t − 1 = 1, …, n with weights 1."""
     if normalizer == "1":
         return WeightSums(n * (n + 1) // 2, n * (n + 1) * (2 * n + 1) // 6, n * (n + 1) // 2)
-    from scipy.special import digamma, polygamma  # half a second to import: only long sums pay for it
+    from scipy.special import digamma, polygamma  # the import takes half a second: only for long sums
 
     if normalizer == "t-1":
         return WeightSums(n, n, float(digamma(n + 1) + np.euler_gamma))
