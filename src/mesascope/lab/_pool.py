@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 from typing import Any
 
-from mesascope.specs import given_plugins
+from mesascope.specs import default_plugins
 from mesascope.studies import SpecError
 
 from ._jobs import Job, JobCancelledError, JobFailedError
@@ -179,7 +179,7 @@ class _Worker:
         self._stop = context.Event()
         self._process = context.Process(
             target=serve,
-            args=(other, self._stop, cache_folder(), tuple(map(str, given_plugins())), self._niceness),
+            args=(other, self._stop, cache_folder(), tuple(map(str, default_plugins())), self._niceness),
             name=self.name,
             daemon=True,
         )

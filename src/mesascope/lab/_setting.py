@@ -6,7 +6,7 @@ from pprint import pformat
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, urlencode
 
-from mesascope.specs import Matrix, Nonnegative, Positive, Real, Scale, given_plugins
+from mesascope.specs import Matrix, Nonnegative, Positive, Real, Scale, default_plugins
 from mesascope.studies import FlowSpec, SpecError, parse_spec
 
 MAX_DIM = 24
@@ -37,7 +37,7 @@ def read_setting(table: Mapping[str, Any]) -> FlowSpec:
     """
     if _names_a_file(table.get("law")):
         raise SpecError("files are not read here, give the samples themselves", ("law", "file"))
-    plugins, loaded = table.get("plugins", []), [str(file) for file in given_plugins()]
+    plugins, loaded = table.get("plugins", []), [str(file) for file in default_plugins()]
     if not isinstance(plugins, list) or any(file not in loaded for file in plugins):
         raise SpecError("are not loaded here; open the page by mesascope lab --plugin FILE", ("plugins",))
     return check_setting(parse_spec(dict(table), FlowSpec))

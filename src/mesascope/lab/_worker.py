@@ -10,7 +10,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
-from mesascope.specs import give_plugins
+from mesascope.specs import set_default_plugins
 from mesascope.studies import SpecError
 
 from ._jobs import Progress
@@ -26,7 +26,7 @@ def serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the connection
     os.nice(niceness)
     _prepare(cache)
-    give_plugins(plugins)
+    set_default_plugins(plugins)
     from mesascope.core import forget_programs
 
     from ._compute import JOBS

@@ -77,5 +77,3 @@ from .store import StudyPoint as StudyPoint
 from .store import StudyRecord as StudyRecord
 from .store import differing_settings as differing_settings
 from .store import open_store as open_store
-
-held = folder_lock  # for `papers.ahn2023`

@@ -179,7 +179,7 @@ def _plain_init(cls: type[Any]) -> Any:
                 raise TypeError(f"{cls.__name__} {name} is given twice")
             if name not in names:
                 raise TypeError(f"{cls.__name__}: {unknown('argument', name, names)}")
-        everything = _chosen(cls, {**positional, **given})
+        everything = _without_defaults(cls, {**positional, **given})
         try:
             cls.__pydantic_validator__.validate_python(ArgsKwargs((), everything), self_instance=self)
         except ValidationError as error:
@@ -190,7 +190,7 @@ def _plain_init(cls: type[Any]) -> Any:
     return construct
 
 
-def _chosen(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _without_defaults(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields without those that are None by default, and given as None: their types need not know None."""
     defaults = {field.name for field in fields(cls) if field.default is None}
     return {name: value for name, value in given.items() if value is not None or name not in defaults}

@@ -24,7 +24,7 @@ import optax
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.records import atomic_path, held
+from mesascope.records import atomic_path, folder_lock
 
 from .._claim import UnsettledError
 from .._progress import Work, current_work
@@ -84,7 +84,7 @@ def _trained(settings: Training, moves: bool, seed: int) -> Trained:
     work, folder = current_work(), None
     if work.folder is not None:
         folder = work.training(lambda key: start, moves, sorted(settings.as_table().items()), seeds=[seed])
-    with held(folder, "training") if folder is not None else nullcontext():
+    with folder_lock(folder, "training") if folder is not None else nullcontext():
         done, state, middle = _resumed(folder, state, lambda line: work.tell(f"seed {seed}: {line}"))
         block = _block(settings, moves, sigma)
         while done < steps:
