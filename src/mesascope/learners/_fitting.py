@@ -44,8 +44,11 @@ class Scalar:
 
 
 STEP_SIZE = Scalar("step_size", 1e-2, 4.0, power=-1)
+"""A step size, found in units of the inverse typical eigenvalue."""
 MOMENTUM = Scalar("momentum", 0.05, 0.95, bounded=True)
+"""A momentum between 0 and 1."""
 PENALTY = Scalar("penalty", 1e-3, 1e3, power=1)
+"""A ridge penalty, found in units of the typical eigenvalue."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from ..specs import Number, integer, kind
 from ._task import Task
 from ._weights import Pairs, checked_weights, given_weights, show_weights, written_weights
 
-MAX_EXAMPLES = 10**6  # weights are listed one by one
+MAX_EXAMPLES = 10**6
+"""The most examples of a prompt: weights are listed one by one."""
 
 
 @kind("few-shot", examples=10)

@@ -14,6 +14,7 @@ from ..specs import Component, Number, integer, kind
 from ._weights import Pairs, checked_weights, given_weights, show_weights, written_weights
 
 MAX_HORIZON = 10**12
+"""The most tokens of a sequence."""
 
 
 class Task(Component, family="task"):

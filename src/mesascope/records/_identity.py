@@ -9,6 +9,7 @@ from typing import Any
 from ._plain import canonical_json
 
 PACKAGE = Path(__file__).resolve().parents[1]
+"""The folder of the package."""
 LIBRARIES = (
     "jax",
     "jaxlib",

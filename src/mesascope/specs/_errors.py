@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
 TOO_DEEP = "is nested too deeply to be read; flatten it"
+"""What is said of tables that are nested beyond the limit of Python."""
 _MAX_SHOWN = 60
 
 

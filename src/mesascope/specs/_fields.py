@@ -29,8 +29,11 @@ _T = TypeVar("_T")
 _S = TypeVar("_S", bound="Spec")
 
 MAX_DIM = 1024
-# Sixth powers of numbers between these bounds are normal double-precision numbers.
-SMALLEST, LARGEST = 1e-50, 1e50
+"""The largest token dimension."""
+SMALLEST = 1e-50
+"""Sixth powers of smaller numbers are not normal double-precision numbers."""
+LARGEST = 1e50
+"""Sixth powers of larger numbers exceed double precision."""
 # Decimals and ratios of integers. Exponents are short: an exact 1e999999999 would fill the memory.
 _RATIONAL = re.compile(r"[+-]?\d{1,50}(\.\d{1,50}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2}|/0*[1-9]\d{0,49})?")
 
@@ -223,12 +226,17 @@ def written(value: Any) -> Any:
 Real: TypeAlias = Annotated[Number, PlainValidator(number), PlainSerializer(written)]
 """A finite number: integer, float, or an exact rational written as a string, such as "1/3"."""
 Positive: TypeAlias = Annotated[Number, PlainValidator(positive), PlainSerializer(written)]
+"""A number greater than 0."""
 Nonnegative: TypeAlias = Annotated[Number, PlainValidator(nonnegative), PlainSerializer(written)]
+"""A number that is at least 0."""
 Scale: TypeAlias = Annotated[Number, PlainValidator(scale), PlainSerializer(written)]
+"""A number greater than 0 whose sixth power fits double precision."""
 Matrix: TypeAlias = Annotated[
     tuple[tuple[float, ...], ...], PlainValidator(lambda value: rows(value, real)), PlainSerializer(written)
 ]
+"""A matrix of finite numbers: a list of equally long rows, or an array."""
 Dim: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_DIM)]
+"""A token dimension, 1 to 1024."""
 Size: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=2**16)]
 """A number of layers, heads, hidden units and the like."""
 Depth: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=2**10)]
@@ -254,3 +262,4 @@ Token: TypeAlias = Annotated[
 Numbers: TypeAlias = Annotated[
     tuple[Number, ...], PlainValidator(lambda value: entries(value, number)), PlainSerializer(written)
 ]
+"""A list of numbers, at least one."""

@@ -6,8 +6,11 @@ Data: TypeAlias = Literal["complex tokens", "real tokens", "symbols", "prompts"]
 """What a process draws."""
 
 TOKENS: tuple[Data, ...] = ("complex tokens", "real tokens")
+"""Sequences of continuous tokens."""
 SYMBOLS: tuple[Data, ...] = ("symbols",)
+"""Sequences of discrete tokens."""
 PROMPTS: tuple[Data, ...] = ("prompts",)
+"""Examples and a query."""
 
 
 class Shape(NamedTuple):

@@ -85,6 +85,7 @@ class ExplicitInit(Init):
 
 
 InitField: TypeAlias = Annotated[Init, *one_of("init")]
+"""The type of a field that holds initial weights."""
 
 
 def check_shapes(w_kq: Matrix, w_pv: Matrix, dim: int, *path: str) -> None:
