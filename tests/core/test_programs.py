@@ -24,7 +24,7 @@ def test_programs_are_cleared_only_if_there_are_many(tmp_path, monkeypatch):
         return len(traced)
 
     granted = tmp_path / "max_map_count"
-    monkeypatch.setattr(_programs, "_MOST_MAPPINGS", granted)
+    monkeypatch.setattr(_programs, "_MAX_MAPPINGS", granted)
     assert calls() == 1 and not forget_programs()  # the system does not tell
     granted.write_text("1000000000")
     assert not forget_programs() and calls() == 1
@@ -42,7 +42,7 @@ def _resident() -> int:
 def test_memory_of_cleared_programs_is_returned_to_the_system(tmp_path, monkeypatch):
     granted = tmp_path / "max_map_count"
     granted.write_text("10")
-    monkeypatch.setattr(_programs, "_MOST_MAPPINGS", granted)
+    monkeypatch.setattr(_programs, "_MAX_MAPPINGS", granted)
     blocks = [
         bytes(10_000) for _ in range(10_000)
     ]  # small enough for the heap, which ends where something is in use

@@ -43,7 +43,7 @@ def test_paths_of_plugins_are_relative_to_the_specification(tmp_path):
 
 
 def test_plugins_of_a_command_are_recorded_in_its_specification(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("mesascope.specs._plugins._given", [])
+    monkeypatch.setattr("mesascope.specs._plugins._default_plugins", [])
     (tmp_path / "mine.py").write_text(LAW.format(name="named"))
     assert main(["kinds", "law", "--json", "--plugin", str(tmp_path / "mine.py")]) == 0
     assert "named" in json.loads(capsys.readouterr().out)["families"]["law"]

@@ -193,7 +193,7 @@ def test_a_horizon_of_one_is_the_first_token():
         (lambda: LinearAR(Gaussian(), 1, ((0, 1, 2),)), ValueError, r"spectrum\[0\] must be a number or a pair"),
         (lambda: LinearAR(Gaussian(), 2, (0, None)), TypeError, r"spectrum\[1\] must be a number"),
         (lambda: LinearAR(Gaussian(), 2, (0.1, -1.5)), ValueError, r"\|λ\| = 1.5 > 1.* or set unstable to true"),
-        (lambda: LinearAR(Gaussian(), 2, (0.5j, 0)), ValueError, r"spectrum\[0\] 0.5j stands .*: list -0.5j too"),
+        (lambda: LinearAR(Gaussian(), 2, (0.5j, 0)), ValueError, r"spectrum\[0\] 0.5j is given without .*: list -0.5j too"),
         (lambda: LinearAR(Gaussian(), 2, (0.5j, 0.5j)), ValueError, r"spectrum\[0\] 0.5j is given without its conj"),
         (
             lambda: LinearAR(Gaussian(), 3, (0.5j, -0.5j, -0.5j)),

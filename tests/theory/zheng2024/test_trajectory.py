@@ -148,7 +148,7 @@ def test_the_limit_takes_infinite_time_for_any_rounding(alpha, beta, a0, b0):
 )
 def test_products_that_are_never_reached_are_refused(start, product):
     flow = zheng2024.diagonal_flow(PROCESS, TASK, *start)
-    with pytest.raises(ValueError, match=r"the product goes from .* and never equals .*: take one"):
+    with pytest.raises(ValueError, match=r"the product goes from .* and never equals .*: give one"):
         flow.time_to_reach(product)
 
 
