@@ -5,7 +5,7 @@ import pytest
 
 from mesascope import DiagonalUnitary, ExactMoments, Gaussian, LinearAttention, NextToken
 from mesascope.objectives import losses_and_gradients
-from mesascope.objectives._exact import _exact_objective
+from mesascope.objectives._exact import exact_objective
 
 KEY = jax.random.key(0)
 
@@ -45,7 +45,7 @@ def test_planning(benchmark, bar, horizon):
     process = DiagonalUnitary(Gaussian(1.0), 5)
 
     def plan():
-        _exact_objective.cache_clear()
+        exact_objective.cache_clear()
         return ExactMoments().objective(process, NextToken(horizon))
 
     benchmark.pedantic(plan, rounds=10, warmup_rounds=1)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mesascope.cli import main
-from mesascope.specs import SpecError
+from mesascope.specs import SpecError, _kinds
 from mesascope.studies import FlowSpec, parse_spec, read_spec
 
 LAW = '''
@@ -30,6 +30,14 @@ class Law(IdenticalLaw):
         raise NotImplementedError
 '''
 FLOW = {"dim": 1, "horizon": 4, "init": {"kind": "diagonal", "a": 0.5, "b": 0.3}}
+
+
+@pytest.fixture(autouse=True)
+def known_before(monkeypatch):
+    """The registry as it was: a kind of one test is not known to the next."""
+    monkeypatch.setattr(
+        _kinds, "_FAMILIES", {family: dict(kinds) for family, kinds in _kinds._FAMILIES.items()}
+    )
 
 
 def test_paths_of_plugins_are_relative_to_the_specification(tmp_path):

@@ -36,7 +36,6 @@ from ._student import StudentT as StudentT
 from ._target import RandomFeatures as RandomFeatures
 from ._target import Target as Target
 from ._target import TwoLayerReLU as TwoLayerReLU
-from ._task import MAX_HORIZON as MAX_HORIZON
 from ._task import NextToken as NextToken
 from ._task import Task as Task
 from ._uniform import Uniform as Uniform

@@ -13,9 +13,6 @@ from ..core import exact, integer_at_least
 from ..specs import Component, Number, integer, kind
 from ._weights import Pairs, checked_weights, given_weights, show_weights, written_weights
 
-MAX_HORIZON = 10**12
-"""The most tokens of a sequence."""
-
 
 class Task(Component, family="task"):
     """Which predictions count."""
@@ -39,7 +36,7 @@ class NextToken(Task):
         weights: `None` when every weight is 1, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
     """
 
-    horizon: Annotated[int, BeforeValidator(integer), Field(ge=3, le=MAX_HORIZON)]
+    horizon: Annotated[int, BeforeValidator(integer), Field(ge=3)]
     weights: Annotated[Pairs | None, PlainValidator(given_weights), PlainSerializer(written_weights)] = None
 
     def __post_init__(self) -> None:

@@ -4,9 +4,10 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
-from mesascope.processes import MAX_EXAMPLES, MAX_HORIZON, given_weights
+from mesascope.processes import MAX_EXAMPLES, given_weights
 from mesascope.specs import Number, integer, unknown, written, wrong
 
+_MAX_HORIZON = 10**12
 _NAMED = ("last", "every")
 
 
@@ -19,7 +20,7 @@ def _named_or_weights(value: Any) -> Any:
     return value
 
 
-Horizon: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=3, le=MAX_HORIZON)]
+Horizon: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=3, le=_MAX_HORIZON)]
 """Tokens per sequence T."""
 Examples: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_EXAMPLES)]
 """Examples N before the query."""
