@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mesascope.cli import main
-from mesascope.specs import SpecError, _kinds
+from mesascope.specs import SpecError, _kinds, families, known_kinds
 from mesascope.studies import FlowSpec, parse_spec, read_spec
 
 LAW = '''
@@ -35,6 +35,8 @@ FLOW = {"dim": 1, "horizon": 4, "init": {"kind": "diagonal", "a": 0.5, "b": 0.3}
 @pytest.fixture(autouse=True)
 def known_before(monkeypatch):
     """The registry as it was: a kind of one test is not known to the next."""
+    for family in families():
+        known_kinds(family)  # all modules are imported before the registry is copied
     monkeypatch.setattr(
         _kinds, "_FAMILIES", {family: dict(kinds) for family, kinds in _kinds._FAMILIES.items()}
     )
