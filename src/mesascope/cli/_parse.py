@@ -118,13 +118,16 @@ def _chosen(
 
 def _with_fields(command: type[Any], spec: str) -> str:
     """What a command does, and the fields of its SPEC."""
+    from textwrap import fill
+
     from mesascope import studies
+    from mesascope.report import tex_to_text
     from mesascope.specs import REQUIRED, field_help
 
-    lines = [
-        f"- {one.name}{'' if one.default is REQUIRED else ' (optional)'}: {one.text}"
-        for one in field_help(getattr(studies, spec))
-    ]
+    lines = []
+    for one in field_help(getattr(studies, spec)):
+        optional = "" if one.default is REQUIRED else " (optional)"
+        lines.append(fill(f"- {one.name}{optional}: {tex_to_text(one.text)}", 88, subsequent_indent="  "))
     known = "`mesascope kinds FAMILY` explains what law, process, model, init and engine can be."
     return "\n".join([cleandoc(command.__doc__ or ""), "", "Fields of SPEC:", "", *lines, "", known])
 
