@@ -1,6 +1,5 @@
 """What one step of training is: its batch, its gradient, its average; and when it is compiled."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +13,7 @@ from mesascope.dynamics._pieces import _CACHED_BYTES, number_of_pieces
 from mesascope.models import prompt_linear_transformer, token_transformer, transformer
 from mesascope.objectives import _monte_carlo, sample_losses
 from mesascope.processes import FewShot, LinearRegression, MarkovTree, SequenceProcess
+from mesascope.specs import component
 
 PROCESS, TASK = DiagonalUnitary(Gaussian(1.0), 2), NextToken(6)
 REAL = LinearAttention.gaussian(2, 0.3, key=jax.random.key(1))
@@ -120,11 +120,13 @@ def test_equal_settings_share_compiled_code(monkeypatch):
     assert run(Optimizer("adam", 0.02), 3) > first
 
 
+@component
 class Around(SequenceProcess):
     """Tokens around a point, which is an array: it is traced, and no part of what compiled code is known by."""
 
+    array_fields = ("point",)
     point: jax.Array
-    dim: int = eqx.field(static=True, default=2)
+    dim: int = 2
 
     def sample(self, key, horizon, batch):
         return self.point + jax.random.normal(key, (batch, horizon, self.dim))

@@ -191,8 +191,8 @@ def _plain_init(cls: type[Any]) -> Any:
 
 
 def _without_defaults(cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields without those that are None by default, and given as None: their types need not know None."""
-    defaults = {field.name for field in fields(cls) if field.default is None}
+    """Return the fields without those given as None whose default is None or a component: None stands for it."""
+    defaults = {one.name for one in fields(cls) if one.default is None or isinstance(one.default, Component)}
     return {name: value for name, value in given.items() if value is not None or name not in defaults}
 
 
