@@ -167,7 +167,7 @@ def test_every_block_on_adding_a_paper_runs_and_is_refuted_in_the_wrong_world(tm
     names = _run_in(tmp_path, monkeypatch, "tutorials/add-a-paper")
     assert names["finding"].decision == "not met"
     names["step_size"] = names["right"]  # what the functions of the page look up
-    assert names["claim"].check(names["settings"]).decision == "met"
+    assert names["claim"].check(names["claim"].settings["small"]).decision == "met"
     theory = ms.theory.mahankali2024
     assert names["right"](3, 7, 2) == theory.step_size(3, 7, 2)
     assert Path("step-size.png").exists()

@@ -130,7 +130,7 @@ def test_the_whole_table_of_the_literature(run, tmp_path):
     """All claims, as they would be reused after a run of this very code: the records that come with the package."""
     found, there = {claim.id: claim for claim in claims()}, RunDirectory.create(tmp_path / "small")
     for record in shipped_run("small").claims():
-        mark = fingerprint(record.id, found[record.id].settings["small"], "small")
+        mark = fingerprint(record.id, found[record.id].settings["small"].as_table(), "small")
         there.write_claim(record.model_copy(update={"fingerprint": mark}))
     ended = run("reproduce", "--all", "--out", tmp_path, "--against", SHIPPED)
     assert ended.status == 0  # whatever the outcomes

@@ -17,7 +17,7 @@ def test_steps_that_diverge_have_the_direction_of_their_errors():
 
 def test_the_loss_in_eigenvalues_is_that_of_the_layers():
     couplings = np.array([[-0.3, -0.4], [-1.8, -2.4], [0.2, -5.0]])
-    x, y = regression({"dim": 3}).sample(named_key(0, "prompts"), 6, 5)
+    x, y = regression(3).sample(named_key(0, "prompts"), 6, 5)
     left = np.asarray(layers_of(3, couplings)(x, y[:, :-1])) - np.asarray(y)[:, -1]
     found, _ = log_loss(couplings.reshape(-1), *spectra(x, y))
     assert float(np.exp(found)) == pytest.approx((left**2).mean() / 2, rel=1e-10)

@@ -34,7 +34,7 @@ def larger_cross_term(patch):
         lambda task, normalizer, power: right(task, normalizer, power) * (1.01 if power == 1 else 1),
     )
     # what is prepared here must not be kept
-    patch.setattr(_exact, "_exact_objective", cache(_exact._exact_objective.__wrapped__))
+    patch.setattr(_exact, "exact_objective", cache(_exact.exact_objective.__wrapped__))
     for module, name in ((_theorem_41, "_random_ends"), (_descent, "_exact_runs")):
         patch.setattr(module, name, getattr(module, name).__wrapped__)
 
