@@ -2,7 +2,6 @@ from ._constant import Constant as Constant
 from ._diagonal_unitary import DiagonalUnitary as DiagonalUnitary
 from ._empirical import Empirical as Empirical
 from ._empirical import SamplesField as SamplesField
-from ._few_shot import MAX_EXAMPLES as MAX_EXAMPLES
 from ._few_shot import FewShot as FewShot
 from ._gauss_rule import LineRule as LineRule
 from ._gaussian import Gaussian as Gaussian

@@ -14,9 +14,6 @@ from ..specs import Number, integer, kind
 from ._task import Task
 from ._weights import Pairs, checked_weights, given_weights, show_weights, written_weights
 
-MAX_EXAMPLES = 10**6
-"""The most examples of a prompt: weights are listed one by one."""
-
 
 @kind("few-shot", examples=10)
 class FewShot(Task):
@@ -35,7 +32,7 @@ class FewShot(Task):
         weights: `None` when only $w_N = 1$ counts, else the pairs (t, w_t) with w_t ≠ 0, sorted by t.
     """
 
-    examples: Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_EXAMPLES)]
+    examples: Annotated[int, BeforeValidator(integer), Field(ge=1)]
     weights: Annotated[Pairs | None, PlainValidator(given_weights), PlainSerializer(written_weights)] = None
 
     def __post_init__(self) -> None:

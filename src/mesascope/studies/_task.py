@@ -4,10 +4,11 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
-from mesascope.processes import MAX_EXAMPLES, given_weights
+from mesascope.processes import given_weights
 from mesascope.specs import Number, integer, unknown, written, wrong
 
 _MAX_HORIZON = 10**12
+_MAX_EXAMPLES = 10**6  # weights are listed one by one
 _NAMED = ("last", "every")
 
 
@@ -22,7 +23,7 @@ def _named_or_weights(value: Any) -> Any:
 
 Horizon: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=3, le=_MAX_HORIZON)]
 """Tokens per sequence T."""
-Examples: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_EXAMPLES)]
+Examples: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=_MAX_EXAMPLES)]
 """Examples N before the query."""
 Weights: TypeAlias = Annotated[
     dict[int, Number] | tuple[Number, ...] | None, PlainValidator(given_weights), PlainSerializer(written)
