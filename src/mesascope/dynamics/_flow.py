@@ -176,7 +176,7 @@ def gradient_flow(
         path.result = Outcome.INTERRUPTED
         if not path.taken:  # before the first segment had ended, which tells its gradient
             here = _survey(objective, model, start, allowed) if here is None else here
-            path.gradient_norm = float(np.linalg.norm(here.slope))
+            path.gradient_norm = _norm(here.slope)
     return path.flow(model, objective)
 
 
@@ -210,7 +210,7 @@ class Path:
             self.steps += 1
             self._add(float(time), point)
         self.rejected += int(segment.rejected)
-        self.gradient_norm = float(np.linalg.norm(segment.slope))
+        self.gradient_norm = _norm(segment.slope)
         self.result = self._outcome(int(segment.code), max_steps)
 
     def _add(self, time: float, point: np.ndarray) -> None:
@@ -287,3 +287,9 @@ def segment(
 
 
 _segment = eqx.filter_jit(segment)
+
+
+def _norm(slope: Any) -> float:
+    """Return ‖∇L‖₂, infinite where its square exceeds double precision."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.linalg.norm(slope))
