@@ -1,5 +1,7 @@
 """Every wrong specification is refused in one line that names the field, what is wrong, and the mend."""
 
+import pickle
+
 import pytest
 
 from mesascope.studies import FlowSpec, LossSpec, SpecError, parse_spec
@@ -184,3 +186,10 @@ def test_moments_are_asked_of_sampling_engines_too(loss_with):
     # The sample mean of a loss without expectation would be a number, and mean nothing.
     data = loss_with(law={"kind": "studentt", "df": 3}, engine="monte-carlo")
     assert "E x^6 does not exist" in refusal(data, LossSpec)
+
+
+def test_errors_keep_their_place_in_another_process():
+    error = SpecError("must be at least 1", "axes", 0, "values", file="study.toml")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.path, again.file) == (str(error), ("axes", 0, "values"), "study.toml")
+    assert str(again) == "study.toml: axes[0].values: must be at least 1"

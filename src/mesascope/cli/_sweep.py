@@ -108,7 +108,7 @@ class Sweep(PluginOption):
                     batch=self.batch,
                 )
         except SpecError as error:
-            raise SpecError(error.what, error.path, self._file) from error
+            raise error.within(file=self._file) from error
         except SchedulerError as error:
             raise InputError(str(error)) from error
         except SweepError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
-from mesascope.specs import Component, as_table, component, integer, nonnegative, positive, wrong
+from mesascope.specs import Component, SpecError, as_table, component, integer, nonnegative, positive
 
 if TYPE_CHECKING:  # a third of a second to import: only training pays for it
     import optax
@@ -39,7 +39,7 @@ class Optimizer(Component):
 
     def __post_init__(self) -> None:
         if self.weight_decay and self.method not in ("adamw", "lion"):
-            raise wrong(f"{self.method} has none; use method 'adamw'", "weight_decay")
+            raise SpecError(f"{self.method} has none; use method 'adamw'", "weight_decay")
 
     def build(self, steps: int) -> optax.GradientTransformation:
         """The optax transformation of a run of `steps` steps.

@@ -103,8 +103,8 @@ def _too_large(spec: FlowSpec, found: Flow[LinearAttention], progress: Progress)
             flow(spec.model_copy(update={"init": ExplicitInit(**small)}), progress)
         except SpecError as error:
             return error
-        return SpecError("the flow of these weights leaves double precision; take smaller ones", ("init",))
-    return SpecError("the flow of these tokens leaves double precision; choose other units", ("law",))
+        return SpecError("the flow of these weights leaves double precision; take smaller ones", "init")
+    return SpecError("the flow of these tokens leaves double precision; choose other units", "law")
 
 
 def _require_complete(result: str) -> None:

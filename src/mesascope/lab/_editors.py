@@ -101,7 +101,7 @@ def _read_parts(text: str) -> list[dict[str, Any]]:
             for one in given:
                 name, equals, value = one.partition("=")
                 if not equals:
-                    raise SpecError(f"{one!r} is no parameter; write e.g. 0.5 gaussian scale=1", (number,))
+                    raise SpecError(f"{one!r} is no parameter; write e.g. 0.5 gaussian scale=1", number)
                 law[name] = read_number(value)
         parts.append({"probability": read_number(probability), "law": law})
     return parts

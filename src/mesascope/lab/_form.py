@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple, get_type_hints
 
 from mesascope.report import tex_to_text
-from mesascope.specs import at, field_help, known_kinds
+from mesascope.specs import error_path, field_help, known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
 from ._editors import Editor, editor_of, read_list, read_number, write_value
@@ -109,14 +109,14 @@ def setting_of(form: Form) -> FlowSpec:
         if len(text) > _MAX_LENGTH:
             raise SpecError(
                 f"has {len(text)} characters, at most {_MAX_LENGTH} are read here; mesascope flow takes files",
-                tuple(name.split(".")),
+                *name.split("."),
             )
     table: dict[str, Any] = {family: {"kind": form[f"{family}.kind"]} for family in FAMILIES}
     for field in visible(form):
         text = field.text(form)
         if text.strip() or not field.optional:
             family, _, name = field.name.rpartition(".")
-            with at(*field.name.split(".")):
+            with error_path(*field.name.split(".")):
                 (table[family] if family else table)[name] = field.editor.read(text)
     if form["objective"] == "given":
         table["weights"] = _weights(form["weights"])
@@ -148,8 +148,8 @@ def _weights(text: str) -> Any:
             continue
         length, colon, weight = entry.partition(":")
         if not colon:
-            raise SpecError(f"{entry.strip()!r} has no colon; write e.g. 2: 1, 5: 1/2", ("weights",))
+            raise SpecError(f"{entry.strip()!r} has no colon; write e.g. 2: 1, 5: 1/2", "weights")
         if length.strip() in table:
-            raise SpecError(f"context length {length.strip()} is given twice; keep one", ("weights",))
+            raise SpecError(f"context length {length.strip()} is given twice; keep one", "weights")
         table[length.strip()] = read_number(weight)
     return table

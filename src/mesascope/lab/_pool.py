@@ -207,4 +207,4 @@ def _settle(job: Job, kind: str, answer: list[Any]) -> None:
         job.future.set_exception(JobCancelledError())
     else:
         what, path = answer
-        job.future.set_exception(SpecError(what, path) if path else JobFailedError(what))
+        job.future.set_exception(SpecError(what, *path) if path else JobFailedError(what))

@@ -36,10 +36,10 @@ def read_setting(table: Mapping[str, Any]) -> FlowSpec:
         SpecError: no specification of a flow, or one that a page cannot show; with the field.
     """
     if _names_a_file(table.get("law")):
-        raise SpecError("files are not read here, give the samples themselves", ("law", "file"))
+        raise SpecError("files are not read here, give the samples themselves", "law", "file")
     plugins, loaded = table.get("plugins", []), [str(file) for file in default_plugins()]
     if not isinstance(plugins, list) or any(file not in loaded for file in plugins):
-        raise SpecError("are not loaded here; open the page by mesascope lab --plugin FILE", ("plugins",))
+        raise SpecError("are not loaded here; open the page by mesascope lab --plugin FILE", "plugins")
     return check_setting(parse_spec(dict(table), FlowSpec))
 
 
@@ -52,15 +52,15 @@ def check_setting(spec: FlowSpec) -> FlowSpec:
     for name, most in (("dim", MAX_DIM), ("horizon", MAX_HORIZON)):
         if (given := getattr(spec, name)) > most:
             what = f"must be at most {most} here, got {given}; mesascope flow takes larger ones"
-            raise SpecError(what, (name,))
+            raise SpecError(what, name)
     if spec.method != "flow":
         what = "the lab follows the gradient flow; mesascope flow takes steps of descent"
-        raise SpecError(what, ("method",))
+        raise SpecError(what, "method")
     if spec.engine.kind != "exact-moments":
-        raise SpecError("the lab computes exactly; leave it out", ("engine",))
+        raise SpecError("the lab computes exactly; leave it out", "engine")
     for name, type_ in get_type_hints(type(spec.init), include_extras=True).items():
         if type_ in _WEIGHTS and (size := _largest(getattr(spec.init, name))) > MAX_START:
-            raise SpecError(f"must be at most {MAX_START:g} in size here, got {size:.8g}", ("init", name))
+            raise SpecError(f"must be at most {MAX_START:g} in size here, got {size:.8g}", "init", name)
     return spec
 
 
@@ -112,9 +112,9 @@ def from_query(query: str) -> FlowSpec:
         for part in tables:
             table = table.setdefault(part, {})
             if not isinstance(table, dict):
-                raise SpecError("is given both as a value and as a table; keep one", tuple(tables))
+                raise SpecError("is given both as a value and as a table; keep one", *tables)
         if last in table:
-            raise SpecError("is given twice; keep one", (*tables, last))
+            raise SpecError("is given twice; keep one", *tables, last)
         table[last] = read_value(text)
     if not data:
         return read_setting(DEFAULT)

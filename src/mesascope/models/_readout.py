@@ -12,7 +12,7 @@ from jax import Array
 from pydantic import PlainSerializer, PlainValidator, StrictBool
 
 from mesascope.core import integer_at_least
-from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, show, wrong
+from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, SpecError, show
 
 from ._arrays import finite_array, gaussian_array, positive_number, real_array
 from ._kernels import project
@@ -23,7 +23,7 @@ from ._specified import readout
 
 def _sign(value: Any) -> int:
     if isinstance(value, bool) or value not in (-1, 1):
-        raise wrong(f"must be -1 or 1, got {show(value)}")
+        raise SpecError(f"must be -1 or 1, got {show(value)}")
     return int(value)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import StrictBool
 
-from mesascope.specs import PROMPTS, Built, Data, Shape, Size, kind_of_function, known_kinds, wrong
+from mesascope.specs import PROMPTS, Built, Data, Shape, Size, SpecError, kind_of_function, known_kinds
 
 if TYPE_CHECKING:
     from jax import Array
@@ -53,7 +53,7 @@ class LayerKind(Built, family="layer"):
         """Refuse a layer in which queries of sequences attend to the tokens to predict."""
         context = getattr(self, "context", None)
         if shape.data not in PROMPTS and context not in (None, "causal"):
-            raise wrong(
+            raise SpecError(
                 f"'{context}' shows a query of sequences the tokens to predict; use 'causal'", "context"
             )
 
@@ -238,4 +238,4 @@ _GIVEN = ("dim", "vocabulary", "key", "scale", "output_gain")
 def _require(verb: str, part: Any, known: Collection[Data], data: Data, attribute: str) -> None:
     if data not in known:
         fitting = [name for name, cls in known_kinds(part.family).items() if data in getattr(cls, attribute)]
-        raise wrong(f"'{part.kind}' does not {verb} {data}; use one of {', '.join(fitting)}", "kind")
+        raise SpecError(f"'{part.kind}' does not {verb} {data}; use one of {', '.join(fitting)}", "kind")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from mesascope.core import require_x64
-from mesascope.specs import Component, Count, Seed, integer, kind, one_of, wrong
+from mesascope.specs import Component, Count, Seed, SpecError, integer, kind, one_of
 
 if TYPE_CHECKING:
     from mesascope.models import Normalizer
@@ -85,7 +85,7 @@ class Enumeration(Engine):
     def check(self, dim: int, horizon: int) -> None:
         """Refuse sizes with too many sequences; there are at least (3 horizon)^dim."""
         if dim > 16 or (3 * horizon) ** dim > _MAX_ENUMERATED:
-            raise wrong(
+            raise SpecError(
                 f"enumeration would list more than {_MAX_ENUMERATED:.0e} sequences for dim {dim} and "
                 f"horizon {horizon}; use 'exact-moments', or smaller ones",
                 "engine",
@@ -137,13 +137,13 @@ class MonteCarlo(Engine):
         limit = _max_batch(dim, horizon)
         size = f"of {horizon} tokens in dimension {dim}"
         if not limit:
-            raise wrong(
+            raise SpecError(
                 f"even one sequence {size} needs more than 2 GiB; use 'exact-moments', or a smaller dim or horizon",
                 "engine",
             )
         if self.batch and min(self.batch, self.samples) > limit:
             what = f"{self.batch} sequences {size} need more than 2 GiB; give at most {limit}"
-            raise wrong(what, "engine", "batch")
+            raise SpecError(what, "engine", "batch")
 
     def objective(self, process: Any, task: Task, normalizer: Normalizer = "t-1") -> SampledObjective:
         """Return the sampled objective, with the normalizer of the model."""

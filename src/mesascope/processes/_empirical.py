@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator, StrictBool, ValidationInfo
 
 from ..core import integer_at_least, random_key
-from ..specs import Number, entries, kind, moderate, refused_at, rows, show, wrong, wrong_type
+from ..specs import Number, SpecError, SpecTypeError, entries, error_path, kind, moderate, rows, show
 from ._gauss_rule import LineRule
 from ._law import Law, ProductTerm, QuadratureTerm, point_rule, powers
 from ._samples import Samples
@@ -29,18 +29,18 @@ def _samples(value: Any) -> Samples | None:
         return value
     array = value if isinstance(value, np.ndarray) else _array(value)
     if array.dtype.kind not in "iuf":
-        raise wrong_type(f"must be real numbers, got an array of {array.dtype}")
+        raise SpecTypeError(f"must be real numbers, got an array of {array.dtype}")
     if array.ndim not in (1, 2):
-        raise wrong(f"must have shape (n,) or (n, d), got {array.shape}")
+        raise SpecError(f"must have shape (n,) or (n, d), got {array.shape}")
     if array.size == 0:
-        raise wrong(f"are empty (shape {array.shape}): give at least one")
+        raise SpecError(f"are empty (shape {array.shape}): give at least one")
     if array.size > MAX_SAMPLES:
-        raise wrong(
+        raise SpecError(
             f"holds {array.size} numbers, at most {MAX_SAMPLES} are accepted; give fewer, or give moments"
         )
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise wrong(f"must be finite, entry {where} is {array[where]}; remove it")
+        raise SpecError(f"must be finite, entry {where} is {array[where]}; remove it")
     return Samples(array)
 
 
@@ -54,7 +54,7 @@ def _path(value: Any, info: ValidationInfo) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
-        raise wrong_type(f"must be the path of a .npy or .csv file, got {show(value)}")
+        raise SpecTypeError(f"must be the path of a .npy or .csv file, got {show(value)}")
     return Path((info.context or {}).get("folder", ".")) / value
 
 
@@ -89,12 +89,12 @@ class Empirical(Law):
 
     def __post_init__(self) -> None:
         if (self.samples is None) == (self.file is None):
-            raise wrong("needs either samples or file" + ("" if self.file is None else ", not both"))
+            raise SpecError("needs either samples or file" + ("" if self.file is None else ", not both"))
         if self.file is not None:
-            with refused_at("file"):
+            with error_path("file"):
                 object.__setattr__(self, "samples", Samples(read_samples(self.file)))
         if self.joint and self.pooled:
-            raise wrong("needs samples of shape (n, d); for d = 1 reshape to (n, 1)", "joint")
+            raise SpecError("needs samples of shape (n, d); for d = 1 reshape to (n, 1)", "joint")
 
     @property
     def pooled(self) -> bool:

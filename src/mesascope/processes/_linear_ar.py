@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator, StrictBool
 
 from ..core import integer_at_least, split_keys
-from ..specs import Dim, Nonnegative, Number, kind, show_number, wrong
+from ..specs import Dim, Nonnegative, Number, SpecError, kind, show_number
 from ._law import Law, LawField
 from ._process import SequenceProcess, require_dim
 from ._spectrum import (
@@ -68,7 +68,7 @@ class LinearAR(SequenceProcess):
         require_dim(self.law, self.state_dim, "state_dim")
         object.__setattr__(self, "spectrum", checked_spectrum(self.spectrum, self.state_dim))
         if self.spectral_radius > 1 + _ROUNDING and not self.unstable:
-            raise wrong(
+            raise SpecError(
                 f"reaches |λ| = {show_number(self.spectral_radius)} > 1, so states grow without bound; shrink it to |λ| ≤ 1 or "
                 "set unstable to true",
                 "spectrum",

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
 from ..core import integer_at_least, split_keys
-from ..specs import Dim, Matrix, Size, kind, real, refused_at, rows, unknown, written, wrong
+from ..specs import Dim, Matrix, Size, SpecError, error_path, kind, real, rows, unknown, written
 from ._gaussian import Gaussian
 from ._law import LawField
 from ._matrix import checked_covariance, matrix_power
@@ -24,7 +24,7 @@ def _prior(value: Any) -> str | Matrix:
     if not isinstance(value, str):
         return rows(value, real)
     if value not in ("identity", "inverse"):
-        raise wrong(unknown("value", value, ("identity", "inverse")))
+        raise SpecError(unknown("value", value, ("identity", "inverse")))
     return value
 
 
@@ -65,14 +65,14 @@ class LinearRegression(PromptProcess):
         if isinstance(self.covariance, RandomDiagonal):
             require_dim(self.covariance.law, self.dim, "covariance", "law")
             if self.prior == "inverse":
-                raise wrong("'inverse' needs a fixed covariance: give Σ as a matrix", "prior")
+                raise SpecError("'inverse' needs a fixed covariance: give Σ as a matrix", "prior")
         for name in ("covariance", "prior"):
             given = getattr(self, name)
             if isinstance(given, tuple):
-                with refused_at(name):
+                with error_path(name):
                     object.__setattr__(self, name, checked_covariance(given, self.dim))
         if self.sparsity is not None and self.sparsity > self.dim:
-            raise wrong(f"must be at most dim = {self.dim}, got {self.sparsity}", "sparsity")
+            raise SpecError(f"must be at most dim = {self.dim}, got {self.sparsity}", "sparsity")
 
     def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
         """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""

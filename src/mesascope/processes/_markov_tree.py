@@ -12,6 +12,8 @@ from ..specs import (
     Data,
     Number,
     Seed,
+    SpecError,
+    SpecTypeError,
     as_list,
     integer,
     kind,
@@ -20,8 +22,6 @@ from ..specs import (
     show,
     show_number,
     written,
-    wrong,
-    wrong_type,
 )
 from ._process import SequenceProcess
 
@@ -40,7 +40,7 @@ Graph: TypeAlias = tuple[int | None, ...]
 def _alpha(value: Any) -> Number:
     given = positive(value)
     if not _MIN_ALPHA <= given <= _MAX_ALPHA:
-        raise wrong(f"must lie between 1e-30 and 1e30, got {float(given):g}")
+        raise SpecError(f"must lie between 1e-30 and 1e30, got {float(given):g}")
     return given
 
 
@@ -49,15 +49,17 @@ def _parents(value: Any) -> str | Graph:
     if isinstance(given, str) and given in _GRAPHS:
         return given
     if not isinstance(given, list | tuple):
-        raise wrong_type(f"must be 'chain', 'random', or a list of positions and 'root', got {show(given)}")
+        raise SpecTypeError(
+            f"must be 'chain', 'random', or a list of positions and 'root', got {show(given)}"
+        )
     if len(given) < 2:
-        raise wrong(f"must list at least 2 positions, got {len(given)}")
+        raise SpecError(f"must list at least 2 positions, got {len(given)}")
     graph = tuple(placed(_parent, one, i) for i, one in enumerate(given))
     for child, parent in enumerate(graph):
         if parent is not None and parent >= child:
-            raise wrong(f"must be an earlier position, below {child}, got {parent}", child)
+            raise SpecError(f"must be an earlier position, below {child}, got {parent}", child)
     if graph[-1] is not None:
-        raise wrong("must be a root: the last symbol of the context is uniform", len(graph) - 1)
+        raise SpecError("must be a root: the last symbol of the context is uniform", len(graph) - 1)
     return graph
 
 
@@ -66,7 +68,7 @@ def _parent(value: Any) -> int | None:
         return None
     parent = integer(value)
     if parent < 0:
-        raise wrong(f"must be an earlier position, counted from 0, or 'root', got {show(value)}")
+        raise SpecError(f"must be an earlier position, counted from 0, or 'root', got {show(value)}")
     return parent
 
 
@@ -102,7 +104,7 @@ class MarkovTree(SequenceProcess):
 
     def __post_init__(self) -> None:
         if self.seed is not None and self.parents != "random":
-            raise wrong("is used only with parents = 'random'; remove it or change parents", "seed")
+            raise SpecError("is used only with parents = 'random'; remove it or change parents", "seed")
 
     @property
     def dim(self) -> int:

@@ -13,15 +13,15 @@ from ..specs import (
     Nonnegative,
     Number,
     Spec,
-    inside,
+    SpecError,
+    SpecTypeError,
+    error_path,
     kind,
     read_table,
     show,
     show_number,
     specification,
     written,
-    wrong,
-    wrong_type,
 )
 from ._law import Law, LawField, ProductTerm, QuadratureTerm
 from ._probabilities import require_sum_one
@@ -47,16 +47,16 @@ class _Part(Spec):
 def _read_parts(value: Any, info: ValidationInfo) -> _Parts:
     """Return the parts, given as pairs (probability, law) or tables with these fields."""
     if not isinstance(value, list | tuple):
-        raise wrong_type(f"must list parts (probability, law), got {show(value)}")
+        raise SpecTypeError(f"must list parts (probability, law), got {show(value)}")
     if not value:
-        raise wrong("must list parts (probability, law), at least one")
+        raise SpecError("must list parts (probability, law), at least one")
     parts = []
     for k, given in enumerate(value):
         if isinstance(given, list | tuple) and len(given) == 2:
             given = {"probability": given[0], "law": given[1]}
         elif not isinstance(given, Mapping):
-            raise wrong_type(f"must be a pair (probability, law), got {show(given)}", k)
-        with inside(k):
+            raise SpecTypeError(f"must be a pair (probability, law), got {show(given)}", k)
+        with error_path(k):
             part = read_table(_Part, given, info)
         parts.append((part.probability, part.law))
     return tuple(parts)
@@ -88,7 +88,7 @@ class Mixture(Law):
         require_sum_one([probability for probability, _ in self.parts], "parts")
         dims = {law.fixed_dim for _, law in self.parts if law.fixed_dim is not None}
         if len(dims) > 1:
-            raise wrong(f"have tokens of different dimensions {sorted(dims)}: make them agree", "parts")
+            raise SpecError(f"have tokens of different dimensions {sorted(dims)}: make them agree", "parts")
 
     @property
     def weighted(self) -> tuple[tuple[Fraction, Law], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core import exact, random_key
-from ..specs import LARGEST, Number, Numbers, kind, refused_at, show_number, wrong
+from ..specs import LARGEST, Number, Numbers, SpecError, error_path, kind, show_number
 from ._gauss_rule import LineRule, golub_welsch, jacobi_coefficients
 from ._law import MAX_ORDER, IdenticalLaw, MomentError
 
@@ -30,15 +30,15 @@ class Moments(IdenticalLaw):
     def __post_init__(self) -> None:
         if len(self.moments) != MAX_ORDER + 1:
             what = f"must be the {MAX_ORDER + 1} numbers E x^0 … E x^{MAX_ORDER}, got {len(self.moments)}"
-            raise wrong(what, "moments")
+            raise SpecError(what, "moments")
         if self.moments[0] != 1:
-            raise wrong(f"E x^0 must be 1, got {self.moments[0]}; divide all entries by it", "moments", 0)
+            raise SpecError(f"E x^0 must be 1, got {self.moments[0]}; divide all entries by it", "moments", 0)
         for order, moment in enumerate(self.moments):
             if abs(float(moment)) > LARGEST**order:
-                raise wrong(
+                raise SpecError(
                     f"must be at most {LARGEST**order:g} in size; choose other units", "moments", order
                 )
-        with refused_at("moments"):
+        with error_path("moments"):
             jacobi_coefficients(self.moments)  # refuses impossible lists
 
     @property

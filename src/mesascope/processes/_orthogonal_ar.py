@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core import integer_at_least, named_key, split_keys
-from ..specs import Dim, Nonnegative, Seed, kind, show_number, wrong
+from ..specs import Dim, Nonnegative, Seed, SpecError, kind, show_number
 from ._law import LawField
 from ._process import SequenceProcess, require_dim
 
@@ -38,7 +38,7 @@ class OrthogonalAR(SequenceProcess):
     def __post_init__(self) -> None:
         require_dim(self.law, self.dim, "dim")
         if self.basis is not None and self.dim % 2:
-            raise wrong(
+            raise SpecError(
                 f"must be even with a shared basis, which rotates planes, got {self.dim}; remove basis for odd dimensions",
                 "dim",
             )

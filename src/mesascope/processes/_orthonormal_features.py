@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import PlainSerializer, PlainValidator
 
 from ..core import exact, finite_positive, integer_at_least, split_keys
-from ..specs import Dim, Number, entries, kind, nonnegative, written, wrong
+from ..specs import Dim, Number, SpecError, entries, kind, nonnegative, written
 from ._gaussian import Gaussian
 from ._law import Law, LawField
 from ._probabilities import require_sum_one
@@ -50,7 +50,7 @@ class OrthonormalFeatures(PromptProcess):
         if vars(self)["dim"] is None:
             object.__setattr__(self, "dim", self.features)
         if self.dim < self.features:
-            raise wrong(
+            raise SpecError(
                 f"must be at least {self.features}, the number of orthonormal vectors, got {self.dim}", "dim"
             )
         require_dim(self.law, self.dim, "dim")
@@ -58,7 +58,7 @@ class OrthonormalFeatures(PromptProcess):
             object.__setattr__(self, "probabilities", (Fraction(1, self.features),) * self.features)
         if len(self.probabilities) != self.features:
             what = f"must list {self.features} numbers, one for each feature, got {len(self.probabilities)}"
-            raise wrong(what, "probabilities")
+            raise SpecError(what, "probabilities")
         require_sum_one(self.probabilities, "probabilities")
 
     @classmethod

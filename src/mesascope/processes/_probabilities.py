@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ..core import exact
-from ..specs import Number, wrong
+from ..specs import Number, SpecError
 
 _TOLERANCE = 1e-12
 """The sum of floats such as 0.1 + 0.2 + 0.7 may differ from 1 by rounding."""
@@ -17,4 +17,4 @@ def require_sum_one(probabilities: Sequence[Number], *path: str | int) -> None:
     total = sum((exact(p) for p in probabilities), Fraction(0))
     tolerance = _TOLERANCE if any(isinstance(p, float) for p in probabilities) else 0.0
     if abs(float(total - 1)) > tolerance:
-        raise wrong(f"must sum to 1, not {float(total)}; write rationals as strings: '1/3'", *path)
+        raise SpecError(f"must sum to 1, not {float(total)}; write rationals as strings: '1/3'", *path)

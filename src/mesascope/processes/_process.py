@@ -6,7 +6,7 @@ import abc
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from ..specs import Component, Data, refused_at
+from ..specs import Component, Data, error_path
 from ._law import Law
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class PromptProcess(Component, family="process"):
 
 def require_dim(law: Law, dim: int, *path: str) -> None:
     """Refuse a dimension in which a law has no tokens; `path` is the field of the dimension."""
-    with refused_at(*path):
+    with error_path(*path):
         law.check_dim(dim)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ..core import integer_at_least, split_keys
-from ..specs import Dim, kind, wrong
+from ..specs import Dim, SpecError, kind
 from ._diagonal_unitary import circle_powers
 from ._law import LawField
 from ._process import SequenceProcess, require_dim
@@ -36,7 +36,7 @@ class RotationAR(SequenceProcess):
 
     def __post_init__(self) -> None:
         if self.dim % 2:
-            raise wrong(f"must be even, since planes rotate, got {self.dim}", "dim")
+            raise SpecError(f"must be even, since planes rotate, got {self.dim}", "dim")
         require_dim(self.law, self.dim if self.start == "plane" else self.dim // 2, "dim")
 
     def sample(self, key: PRNGKeyArray, horizon: int, batch: int) -> Float[Array, "batch horizon dim"]:

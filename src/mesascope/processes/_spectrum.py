@@ -6,7 +6,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..specs import Number, as_list, inside, number, placed, show, unknown, written, wrong, wrong_type
+from ..specs import (
+    Number,
+    SpecError,
+    SpecTypeError,
+    as_list,
+    error_path,
+    number,
+    placed,
+    show,
+    unknown,
+    written,
+)
 
 Interval: TypeAlias = tuple[Number, Number]
 Spectrum: TypeAlias = tuple[Interval | complex, ...]
@@ -18,7 +29,7 @@ def given_spectrum(value: Any) -> Any:
         return _numbers(value, ("low", "high"))
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
-        raise wrong_type(
+        raise SpecTypeError(
             "must list eigenvalues, pairs [low, high] and tables with re and im, or be a table with low and high for all, "
             f"got {show(given)}"
         )
@@ -28,17 +39,17 @@ def given_spectrum(value: Any) -> Any:
 def checked_spectrum(given: Any, dim: int) -> Spectrum:
     """Return one entry for each of `dim` eigenvalues; errors are at the field `spectrum`."""
     if isinstance(given, Mapping):
-        with inside("spectrum"):
+        with error_path("spectrum"):
             return (_interval(given["low"], given["high"]),) * dim
     if len(given) != dim:
-        raise wrong(
+        raise SpecError(
             f"must list one eigenvalue for each of the {dim} state dimensions, got {len(given)}; a table with low and high "
             "draws them all from one interval",
             "spectrum",
         )
     for j, (entry, partner) in enumerate(zip(given, partners(given), strict=True)):
         if isinstance(entry, complex) and partner == j:
-            raise wrong(
+            raise SpecError(
                 f"{entry} is given without its conjugate, but complex eigenvalues of a real matrix come in pairs: list "
                 f"{entry.conjugate()} too",
                 "spectrum",
@@ -91,19 +102,19 @@ def _entry(given: Any) -> Interval | complex:
     if isinstance(given, complex | np.complexfloating):
         value = complex(given) + 0  # turns −0 into 0
         if not cmath.isfinite(value):
-            raise wrong(f"must be finite, got {value}")
+            raise SpecError(f"must be finite, got {value}")
         return value if value.imag else (value.real, value.real)
     if not isinstance(given, tuple | list):
         real = number(given)
         return (real, real)
     if len(given) != 2:
-        raise wrong(f"must be a number or a pair (low, high), got {len(given)} numbers")
+        raise SpecError(f"must be a number or a pair (low, high), got {len(given)} numbers")
     return _interval(*(placed(number, bound, end) for end, bound in enumerate(given)))
 
 
 def _interval(low: Number, high: Number) -> Interval:
     if low > high:
-        raise wrong(f"has low = {low} above high = {high}: swap them")
+        raise SpecError(f"has low = {low} above high = {high}: swap them")
     return (low, high)
 
 
@@ -111,8 +122,8 @@ def _numbers(table: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Numb
     """Return the numbers of a table that must have exactly these fields."""
     for name in table:
         if name not in names:
-            raise wrong(unknown("field", name, names))
+            raise SpecError(unknown("field", name, names))
     for name in names:
         if name not in table:
-            raise wrong("missing; add it", name)
+            raise SpecError("missing; add it", name)
     return {name: placed(number, table[name], name) for name in names}

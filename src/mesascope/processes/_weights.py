@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from ..specs import Number, as_list, nonnegative, placed, show, show_number, written, wrong, wrong_type
+from ..specs import Number, SpecError, SpecTypeError, as_list, nonnegative, placed, show, show_number, written
 
 Pairs: TypeAlias = tuple[tuple[int, Number], ...]
 """Pairs (length, weight) with weights other than 0, sorted."""
@@ -21,11 +21,11 @@ def given_weights(value: Any) -> Any:
         for key, one in given.items():
             length = _length(key)
             if length in table:
-                raise wrong(f"{length} is given twice; keep one")
+                raise SpecError(f"{length} is given twice; keep one")
             table[length] = placed(nonnegative, one, str(key))
         return table
     if not isinstance(given, list | tuple):
-        raise wrong_type(f"must be a table from lengths to weights, or their list, got {show(given)}")
+        raise SpecTypeError(f"must be a table from lengths to weights, or their list, got {show(given)}")
     if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):  # stored pairs
         return {length: placed(nonnegative, weight, i) for i, (length, weight) in enumerate(given)}
     return tuple(placed(nonnegative, one, i) for i, one in enumerate(given))
@@ -34,7 +34,7 @@ def given_weights(value: Any) -> Any:
 def _length(key: Any) -> int:
     text = str(key)
     if isinstance(key, bool) or not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise wrong_type(f"{show(key)} is not a number of tokens or examples; write an integer")
+        raise SpecTypeError(f"{show(key)} is not a number of tokens or examples; write an integer")
     return int(text)
 
 
@@ -52,14 +52,16 @@ def checked_weights(what: str, lengths: range, given: Any) -> Pairs | None:
     if isinstance(given, tuple):
         if len(given) != len(lengths):
             what = f"has {len(given)} numbers, expected {len(lengths)}, one for each {what} {bounds}"
-            raise wrong(what, "weights")
+            raise SpecError(what, "weights")
         given = dict(zip(lengths, given, strict=True))
     for length in given:
         if length not in lengths:
-            raise wrong(f"{what}s are {bounds}, got {length}", "weights", str(length))
+            raise SpecError(f"{what}s are {bounds}, got {length}", "weights", str(length))
     pairs = tuple((length, given[length]) for length in sorted(given) if given[length])
     if not pairs:
-        raise wrong("all weights are zero, so that nothing is to be learned; make one positive", "weights")
+        raise SpecError(
+            "all weights are zero, so that nothing is to be learned; make one positive", "weights"
+        )
     return pairs
 
 

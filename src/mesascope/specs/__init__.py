@@ -2,17 +2,14 @@
 
 from ._errors import TOO_DEEP as TOO_DEEP
 from ._errors import SpecError as SpecError
-from ._errors import at as at
+from ._errors import SpecTypeError as SpecTypeError
+from ._errors import error_path as error_path
 from ._errors import first_error as first_error
-from ._errors import nested as nested
-from ._errors import of_type as of_type
 from ._errors import one_line as one_line
 from ._errors import show as show
 from ._errors import show_number as show_number
 from ._errors import show_text as show_text
 from ._errors import unknown as unknown
-from ._errors import wrong as wrong
-from ._errors import wrong_type as wrong_type
 from ._fields import LARGEST as LARGEST
 from ._fields import MAX_DIM as MAX_DIM
 from ._fields import Count as Count
@@ -32,7 +29,6 @@ from ._fields import Spec as Spec
 from ._fields import Token as Token
 from ._fields import as_list as as_list
 from ._fields import entries as entries
-from ._fields import inside as inside
 from ._fields import integer as integer
 from ._fields import moderate as moderate
 from ._fields import nonnegative as nonnegative
@@ -41,7 +37,6 @@ from ._fields import placed as placed
 from ._fields import positive as positive
 from ._fields import read_table as read_table
 from ._fields import real as real
-from ._fields import refused_at as refused_at
 from ._fields import require_shape as require_shape
 from ._fields import rows as rows
 from ._fields import scale as scale

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
-from pydantic_core import PydanticCustomError
 
 TOO_DEEP = "is nested too deeply to be read; flatten it"
 """What is said of tables that are nested beyond the limit of Python."""
@@ -17,84 +16,66 @@ _MAX_SHOWN = 60
 class SpecError(ValueError):
     """A specification that cannot be used; its message is one line: file, field, what is wrong, the fix.
 
+    A validator raises it with a path relative to the validated value.
+
     Attributes:
         what: what is wrong, and the fix.
         path: the field, outermost name first; positions in lists are numbers, e.g. `("law", "parts", 1, "scale")`.
         file: the file that was read, if any.
     """
 
-    def __init__(self, what: str, path: Sequence[str | int] = (), file: str | None = None) -> None:
-        self.what, self.path, self.file = one_line(what), tuple(path), file
+    def __init__(self, what: str, *path: str | int, file: str | None = None) -> None:
+        self.what, self.path, self.file = one_line(what), path, file
         places = [one_line(file)] if file else []
         if path:
             places.append(_show_path(path))
         super().__init__(": ".join([*places, self.what]))
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (type(self), self.what, self.path, self.file)
 
     @property
     def place(self) -> str:
         """The field, as `law.parts[1].scale`; empty for the whole specification."""
         return _show_path(self.path)
 
+    def within(self, *path: str | int, file: str | None = None) -> Self:
+        """Return the error with `path` in front of its own path."""
+        return type(self)(self.what, *path, *self.path, file=file or self.file)
+
+
+class SpecTypeError(SpecError, TypeError):
+    """A value of the wrong type in a specification; constructors raise a `TypeError` for it, else a `ValueError`."""
+
+
+def _unpickled(cls: type[SpecError], what: str, path: tuple[str | int, ...], file: str | None) -> SpecError:
+    return cls(what, *path, file=file)
+
 
 @contextmanager
-def at(*path: str | int, file: str | None = None) -> Iterator[None]:
-    """Add the place to errors: a `ValueError` or `TypeError` of the block becomes a `SpecError` at `path`.
-
-    The path of a `SpecError` of the block is relative; `path` is put in front of it.
-    """
+def error_path(*path: str | int, file: str | None = None) -> Iterator[None]:
+    """Put `path` in front of the path of a `SpecError` of the block; another `ValueError` or `TypeError` becomes one there."""
     try:
         yield
     except SpecError as error:
-        raise SpecError(error.what, (*path, *error.path), file or error.file) from error
-    except (ValueError, TypeError, OverflowError) as error:
-        raise SpecError(str(error), path, file) from error
+        raise error.within(*path, file=file) from error
+    except TypeError as error:
+        raise SpecTypeError(str(error), *path, file=file) from error
+    except (ValueError, OverflowError) as error:
+        raise SpecError(str(error), *path, file=file) from error
 
 
-def wrong(what: str, *path: str | int) -> PydanticCustomError:
-    """Return the error that a validator raises: `what` is wrong at `path`, relative to the validated value."""
-    return PydanticCustomError("mesascope", "{what}", {"what": what, "path": list(path)})
-
-
-def wrong_type(what: str, *path: str | int) -> PydanticCustomError:
-    """Return the same as `wrong` for a value of the wrong type: a constructor raises `TypeError` for it."""
-    return PydanticCustomError("mesascope_type", "{what}", {"what": what, "path": list(path)})
-
-
-def first_error(error: ValidationError, data: Any) -> SpecError:
-    """Return the first error that pydantic found in `data` as a `SpecError`."""
+def first_error(error: ValidationError) -> SpecError:
+    """Return the first error that pydantic found."""
     first = error.errors(include_url=False)[0]
-    context = first.get("ctx", {})
     if first["type"] in ("recursion_depth_exceeded", "recursion_loop"):
-        return SpecError(TOO_DEEP, first["loc"][:1])
-    return SpecError(_text(first, context), [*_without_tags(first["loc"], data), *context.get("path", ())])
-
-
-def of_type(error: ValidationError) -> bool:
-    """Return whether the first error that pydantic found is a wrong type."""
-    return str(error.errors(include_url=False)[0]["type"]).endswith("type")
-
-
-def nested(error: ValidationError, data: Any) -> PydanticCustomError:
-    """Return the first error that pydantic found in a part of a specification, as the part's validator raises it."""
-    first = first_error(error, data)
-    return (wrong_type if of_type(error) else wrong)(first.what, *first.path)
-
-
-def _without_tags(location: Sequence[str | int], data: Any) -> list[str | int]:
-    """Remove the `kind`s that pydantic adds to the location of an error in a discriminated union."""
-    path: list[str | int] = []
-    tagged = False
-    for part in location:
-        if not tagged and (data == part or (isinstance(data, Mapping) and data.get("kind") == part)):
-            tagged = True
-            continue
-        tagged = False
-        path.append(part)
-        try:
-            data = data[part]
-        except (KeyError, IndexError, TypeError):
-            data = None
-    return path
+        return SpecError(TOO_DEEP, *first["loc"][:1])
+    path = first["loc"]
+    raised = first.get("ctx", {}).get("error")
+    if isinstance(raised, SpecError):
+        return raised.within(*path)
+    cls = SpecTypeError if first["type"].endswith("type") else SpecError
+    return cls(str(raised) if raised else _text(first, first.get("ctx", {})), *path)
 
 
 def _show_path(path: Sequence[str | int]) -> str:
@@ -106,8 +87,6 @@ def _show_path(path: Sequence[str | int]) -> str:
 def _text(error: Any, context: Mapping[str, Any]) -> str:
     kind, given = error["type"], error["input"]
     match kind:
-        case "mesascope" | "mesascope_type":
-            return str(context["what"])
         case "missing":
             return "missing; add it"
         case "literal_error":

@@ -3,8 +3,7 @@
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -19,9 +18,8 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
-from ._errors import nested, show, unknown, wrong, wrong_type
+from ._errors import SpecError, SpecTypeError, first_error, show, unknown
 
 Number: TypeAlias = int | float | Fraction
 """A real number; a float is taken as the exact rational number that it represents."""
@@ -50,10 +48,10 @@ class Spec(BaseModel):
             return data
         fields = list(cls.model_fields)
         if not isinstance(data, Mapping):
-            raise wrong(f"must be a table with the fields {', '.join(fields)}, got {show(data)}")
+            raise SpecError(f"must be a table with the fields {', '.join(fields)}, got {show(data)}")
         for name in data:
             if name not in fields:
-                raise wrong(unknown("field", name, fields))
+                raise SpecError(unknown("field", name, fields))
         return data
 
 
@@ -63,18 +61,18 @@ def number(value: Any) -> Number:
         # "1 / 3" is accepted, but not "1 3", which might be two numbers
         text = "/".join(map(str.strip, value.split("/")))
         if not _RATIONAL.fullmatch(text):
-            raise wrong(f"{show(value)} is not a rational number; write e.g. '1/3' or '0.25'")
+            raise SpecError(f"{show(value)} is not a rational number; write e.g. '1/3' or '0.25'")
         return Fraction(text)
     if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a scalar of numpy
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise wrong_type(f"must be a number, got {show(value)}")
+        raise SpecTypeError(f"must be a number, got {show(value)}")
     try:
         finite = math.isfinite(value)
     except OverflowError:  # an integer that no double can hold
         finite = False
     if not finite:
-        raise wrong(f"must be finite and fit double precision, got {show(value)}")
+        raise SpecError(f"must be finite and fit double precision, got {show(value)}")
     return value
 
 
@@ -85,14 +83,14 @@ def integer(value: Any) -> int:
             return operator.index(value)
         except TypeError:
             pass
-    raise wrong_type(f"must be an integer, got {show(value)}")
+    raise SpecTypeError(f"must be an integer, got {show(value)}")
 
 
 def positive(value: Any) -> Number:
     """Return a finite number greater than 0."""
     given = number(value)
     if given <= 0:
-        raise wrong(f"must be greater than 0, got {show(value)}")
+        raise SpecError(f"must be greater than 0, got {show(value)}")
     return given
 
 
@@ -100,7 +98,7 @@ def nonnegative(value: Any) -> Number:
     """Return a finite number not below 0."""
     given = number(value)
     if given < 0:
-        raise wrong(f"must not be negative, got {show(value)}")
+        raise SpecError(f"must not be negative, got {show(value)}")
     return given
 
 
@@ -108,7 +106,7 @@ def moderate(value: Any) -> Number:
     """Return a number whose sixth power fits double precision: 0, or of size between 1e-50 and 1e50."""
     given = number(value)
     if given and not SMALLEST <= abs(float(given)) <= LARGEST:
-        raise wrong(
+        raise SpecError(
             f"must lie between {SMALLEST:g} and {LARGEST:g} in size, got {show(value)}: the loss contains "
             "sixth powers; choose other units"
         )
@@ -125,24 +123,8 @@ def placed(check: Callable[[Any], _T], value: Any, *place: int | str) -> _T:
     """Return `check(value)` for an entry of an array; errors give its position `place`."""
     try:
         return check(value)
-    except PydanticCustomError as error:
-        raise _moved(error, *place) from None
-
-
-@contextmanager
-def inside(*path: int | str) -> Iterator[None]:
-    """Put `path` in front of the paths of errors that the block raises."""
-    try:
-        yield
-    except PydanticCustomError as error:
-        raise _moved(error, *path) from None
-
-
-def _moved(error: PydanticCustomError, *path: int | str) -> PydanticCustomError:
-    """Return the error with `path` in front of its own path."""
-    context = error.context or {}
-    raise_again = wrong_type if error.type == "mesascope_type" else wrong
-    return raise_again(str(context["what"]), *path, *context["path"])
+    except SpecError as error:
+        raise error.within(*place) from None
 
 
 def read_table(kind: type[_S], value: Any, info: ValidationInfo) -> _S:
@@ -150,20 +132,7 @@ def read_table(kind: type[_S], value: Any, info: ValidationInfo) -> _S:
     try:
         return kind.model_validate(value, context=info.context)
     except ValidationError as error:
-        raise nested(error, value) from None
-
-
-@contextmanager
-def refused_at(*path: int | str) -> Iterator[None]:
-    """Turn a `ValueError` or `TypeError` of the block into the error of a validator at `path`."""
-    try:
-        yield
-    except PydanticCustomError:
-        raise
-    except TypeError as error:
-        raise wrong_type(str(error).strip(), *path) from None
-    except ValueError as error:
-        raise wrong(str(error).strip(), *path) from None
+        raise first_error(error) from None
 
 
 def as_list(value: Any) -> Any:
@@ -180,12 +149,14 @@ def rows(value: Any, check: Callable[[Any], _T]) -> tuple[tuple[_T, ...], ...]:
     """Return a list of equally long lists as tuples, with every entry checked."""
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
-        raise (wrong_type if given else wrong)(f"must be a matrix, a list of rows, got {show(given)}")
+        raise (SpecTypeError if given else SpecError)(f"must be a matrix, a list of rows, got {show(given)}")
     for i, row in enumerate(given):
         if not isinstance(row, list | tuple) or not row:
-            raise wrong_type(f"must be a row of numbers, got {show(row)}", i)
+            raise SpecTypeError(f"must be a row of numbers, got {show(row)}", i)
         if len(row) != len(given[0]):
-            raise wrong(f"has {len(row)} numbers, but row 0 has {len(given[0])}; make rows equally long", i)
+            raise SpecError(
+                f"has {len(row)} numbers, but row 0 has {len(given[0])}; make rows equally long", i
+            )
     return tuple(tuple(placed(check, x, i, j) for j, x in enumerate(row)) for i, row in enumerate(given))
 
 
@@ -193,7 +164,7 @@ def entries(value: Any, check: Callable[[Any], _T]) -> tuple[_T, ...]:
     """Return a list as a tuple, with every entry checked."""
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
-        refuse = wrong if isinstance(given, list | tuple) else wrong_type
+        refuse = SpecError if isinstance(given, list | tuple) else SpecTypeError
         raise refuse(f"must be a list of numbers, got {show(given)}; write e.g. [1, 0.5]")
     return tuple(placed(check, x, i) for i, x in enumerate(given))
 
@@ -202,7 +173,7 @@ def require_shape(given: tuple[Any, ...], expected: tuple[int, int], why: str, *
     """Refuse a matrix of another shape; `why` says where the expected shape comes from."""
     shape = (len(given), len(given[0]))
     if shape != expected:
-        raise wrong(f"has shape {shape}, expected {expected} = {why}", *path)
+        raise SpecError(f"has shape {shape}, expected {expected} = {why}", *path)
 
 
 def tables(value: Any) -> Any:

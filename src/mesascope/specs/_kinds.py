@@ -15,7 +15,7 @@ from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, V
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
-from ._errors import first_error, nested, of_type, show, show_number, unknown, wrong, wrong_type
+from ._errors import SpecError, SpecTypeError, first_error, show, show_number, unknown
 from ._fields import written
 from ._plugins import load_installed
 
@@ -121,7 +121,7 @@ def component(cls: type[_T]) -> type[_T]:
     """Make a class a frozen dataclass that checks its fields, without a name in specifications.
 
     Fields are annotated with types that pydantic reads, which check and convert what is given; the section `Args` of the
-    docstring describes them. Conditions on several fields are checked in `__post_init__`, which raises `wrong(…)`.
+    docstring describes them. Conditions on several fields are checked in `__post_init__`, which raises `SpecError(…)`.
     """
     made: Any = dataclass(frozen=True, repr="__repr__" not in vars(cls), config=_CONFIG)(cls)
     made.__init__ = _plain_init(made)
@@ -183,9 +183,11 @@ def _plain_init(cls: type[Any]) -> Any:
         try:
             cls.__pydantic_validator__.validate_python(ArgsKwargs((), everything), self_instance=self)
         except ValidationError as error:
-            first = first_error(error, everything)
+            first = first_error(error)
             where = f"{cls.__name__} {first.place}".rstrip()
-            raise (TypeError if of_type(error) else ValueError)(f"{where} {first.what}") from None
+            raise (TypeError if isinstance(first, TypeError) else ValueError)(
+                f"{where} {first.what}"
+            ) from None
 
     return construct
 
@@ -249,7 +251,9 @@ def as_table(cls: type[Component], short: str | None = None) -> tuple[PlainValid
             return value
         table = {short: value} if isinstance(value, str) and short else value
         if not isinstance(table, Mapping):
-            raise wrong_type(f"must be a table with the fields {', '.join(_names(cls))}, got {show(value)}")
+            raise SpecTypeError(
+                f"must be a table with the fields {', '.join(_names(cls))}, got {show(value)}"
+            )
         return _read_fields(cls, table, info, _names(cls))
 
     return PlainValidator(read), PlainSerializer(specification)
@@ -275,14 +279,14 @@ def _read(families: tuple[str, ...], default: str | None, value: Any, info: Vali
     known = known_kinds(*families)
     table = {"kind": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping):
-        raise wrong_type(
+        raise SpecTypeError(
             f"must be a {families[0]} or a table with its kind ({', '.join(known)}), got {show(value)}"
         )
     name = table.get("kind", default)
     if name is None:
-        raise wrong(f"missing; use one of {', '.join(known)}", "kind")
+        raise SpecError(f"missing; use one of {', '.join(known)}", "kind")
     if name not in known:
-        raise wrong(unknown("kind", name, list(known)), "kind")
+        raise SpecError(unknown("kind", name, list(known)), "kind")
     fields = {key: one for key, one in table.items() if key != "kind"}
     return _read_fields(known[name], fields, info, ["kind", *_names(known[name])])
 
@@ -292,7 +296,7 @@ def _read_fields(
 ) -> Component:
     for key in given:
         if key not in known:
-            raise wrong(unknown("field", key, known))
+            raise SpecError(unknown("field", key, known))
     return construct(cls, given, info.context)
 
 
@@ -312,7 +316,7 @@ def construct(cls: type[_T], given: Mapping[str, Any], context: Any = None) -> _
     try:
         made: _T = _adapter(cls).validate_python(given, context=context)
     except ValidationError as error:
-        raise nested(error, given) from None
+        raise first_error(error) from None
     return made
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 
-from ._errors import one_line, show, wrong, wrong_type
+from ._errors import SpecTypeError, error_path, one_line, show
 
 GROUP = "mesascope"
 """The group of entry points by which installed packages declare kinds: modules that are imported before kinds are listed."""
@@ -80,16 +80,14 @@ def default_plugins() -> tuple[Path, ...]:
 
 def _load(value: Any, info: ValidationInfo) -> tuple[Path, ...]:
     if not isinstance(value, list | tuple):
-        raise wrong_type(f"must be a list of Python files, got {show(value)}")
+        raise SpecTypeError(f"must be a list of Python files, got {show(value)}")
     files = []
     for i, one in enumerate(value):
         if not isinstance(one, str | Path) or not str(one).strip() or "\0" in str(one):
-            raise wrong_type(f"must be the path of a Python file, got {show(one)}", i)
+            raise SpecTypeError(f"must be the path of a Python file, got {show(one)}", i)
         file = Path((info.context or {}).get("folder", ".")) / one
-        try:
+        with error_path(i):
             load_plugin(file)
-        except ValueError as error:
-            raise wrong(str(error), i) from None
         files.append(file.absolute())
     return tuple(files)
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from mesascope.models import InitField
 from mesascope.records import CertificateFile, CertificateRecord, provenance
-from mesascope.specs import SpecError, at, wrong
+from mesascope.specs import SpecError, error_path
 
 from ._flow import FlowProgress
 from ._problem import ProblemSpec
@@ -33,7 +33,7 @@ class CertifiedLossSpec(ProblemSpec):
     @model_validator(mode="after")
     def _exact_engine(self) -> Self:
         if self.engine.kind != "exact-moments":
-            raise wrong("certificates compute the loss exactly; leave it out", "engine")
+            raise SpecError("certificates compute the loss exactly; leave it out", "engine")
         return self
 
     def question(self) -> "Question":
@@ -45,7 +45,7 @@ class CertifiedLossSpec(ProblemSpec):
         from mesascope.dynamics.certificates import Question, require_exact
 
         process, task = self.data()
-        with at():
+        with error_path():
             require_exact(process, task)
         return Question(process, task, self.rho, self.mask)
 
@@ -77,7 +77,7 @@ class CertifySpec(CertifiedLossSpec):
         from mesascope.dynamics.certificates import certify
 
         question = self.question()
-        with at("init"):
+        with error_path("init"):
             model = self.init.build(self.dim, self.rho)
         found = certify(
             model,

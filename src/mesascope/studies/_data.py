@@ -10,12 +10,11 @@ from mesascope.specs import (
     Plugins,
     Shape,
     Spec,
+    SpecError,
     construct,
     default_plugins,
-    inside,
+    error_path,
     one_of,
-    refused_at,
-    wrong,
 )
 
 from ._task import Examples, Horizon, NamedWeights
@@ -61,9 +60,9 @@ class DataSpec(Spec):
         for name in ("law", "dim"):
             given = getattr(self, name) is not None
             if self.process is None and not given:
-                raise wrong(f"missing; process '{_DEFAULT}' needs law and dim", name)
+                raise SpecError(f"missing; process '{_DEFAULT}' needs law and dim", name)
             if self.process is not None and given:
-                raise wrong(
+                raise SpecError(
                     f"of '{self.process.kind}' belongs into the table of process; move it there", name
                 )
         kind = self.source.kind
@@ -71,10 +70,10 @@ class DataSpec(Spec):
         needed, other = ("examples", "horizon") if prompts else ("horizon", "examples")
         what = "prompts" if prompts else "sequences"
         if getattr(self, other) is not None:
-            raise wrong(f"process '{kind}' draws {what}; give {needed} instead", other)
+            raise SpecError(f"process '{kind}' draws {what}; give {needed} instead", other)
         if getattr(self, needed) is None:
-            raise wrong(f"missing; process '{kind}' draws {what} and needs {needed}", needed)
-        with inside("process"), refused_at():
+            raise SpecError(f"missing; process '{kind}' draws {what} and needs {needed}", needed)
+        with error_path("process"):
             self._process()
         self._task()
         return self

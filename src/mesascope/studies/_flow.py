@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, Typ
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
 from mesascope.models import InitField
-from mesascope.specs import Number, Positive, at, positive, show, written, wrong
+from mesascope.specs import Number, Positive, SpecError, error_path, positive, show, written
 
 from ._limit import theory_limit
 from ._problem import Problem, ProblemSpec
@@ -24,14 +24,14 @@ def _until(value: Any) -> Number | str:
     if isinstance(value, str) and value.strip()[:1].isalpha():
         if value == "steady-state":
             return value
-        raise wrong(f"{show(value)} is neither a time > 0 nor 'steady-state'")
+        raise SpecError(f"{show(value)} is neither a time > 0 nor 'steady-state'")
     return positive(value)
 
 
 def _tolerance(value: Any) -> Number:
     given = positive(value)
     if not _RTOL <= given < 1:
-        raise wrong(f"must lie between {_RTOL:g} (the solver's own error) and 1, got {value}")
+        raise SpecError(f"must lie between {_RTOL:g} (the solver's own error) and 1, got {value}")
     return given
 
 
@@ -118,14 +118,14 @@ class FlowSpec(ProblemSpec):
         foreign, other = (_DESCENT_ONLY, "descent") if self.method == "flow" else (_FLOW_ONLY, "flow")
         for name in foreign:
             if getattr(self, name) is not None:
-                raise wrong(
+                raise SpecError(
                     f"belongs to method = '{other}', but method is '{self.method}'; drop it or change method",
                     name,
                 )
         if self.method == "descent":
             for name in _DESCENT_ONLY:
                 if getattr(self, name) is None:
-                    raise wrong("missing; method = 'descent' needs lr and steps", name)
+                    raise SpecError("missing; method = 'descent' needs lr and steps", name)
         return self
 
     def build(self) -> Problem:
@@ -135,7 +135,7 @@ class FlowSpec(ProblemSpec):
             SpecError: the law is impossible or lacks moments, or does not fit the dimension.
         """
         process, task = self.data()
-        with at("init"):
+        with error_path("init"):
             model = self.init.build(self.dim, self.rho)
         return Problem(model, process, task, self.engine)
 
@@ -191,7 +191,7 @@ class FlowSpec(ProblemSpec):
         """
         problem = self.build()
         model, process, task, engine = problem
-        with at("engine"):
+        with error_path("engine"):
             engine.objective(process, task, model.normalizer)
         return problem
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, ValidationInfo, model_validator
 
 from mesascope.models import require_readable
-from mesascope.specs import Count, Number, Seed, at, inside, number, show, written, wrong
+from mesascope.specs import Count, Number, Seed, SpecError, error_path, number, show, written
 
 from ._data import DataSpec
 from ._identify_models import FlowEndSpec, IdentifiedModel, checkpoint_run
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def _share(value: Any) -> Number:
     given = number(value)
     if not 0 < given < 1:
-        raise wrong(f"must lie strictly between 0 and 1, such as 0.01 or 0.95, got {show(value)}")
+        raise SpecError(f"must lie strictly between 0 and 1, such as 0.01 or 0.95, got {show(value)}")
     return given
 
 
@@ -66,7 +66,7 @@ class IdentifySpec(DataSpec):
     def _model_reads_the_data(self) -> Self:
         others = ("checkpoint", "function")
         require_readable(self.model.kind, self.model.reads, self.source.data, self.source.kind, *others)
-        with inside("model"):
+        with error_path("model"):
             self.model.check(self.shape)
         if isinstance(self.model, FlowEndSpec):
             self.model.flow(self)
@@ -85,7 +85,7 @@ class IdentifySpec(DataSpec):
 
         require_x64("identify")
         process, task = self.build_data()
-        with at("tasks"):
+        with error_path("tasks"):
             refuse_large_batches(process, task, self.tasks)
         return IdentifyRun(self, self._model(), process, task, self._settings())
 
@@ -101,7 +101,7 @@ class IdentifySpec(DataSpec):
     def _model(self) -> Any:
         if isinstance(self.model, FlowEndSpec):
             return self.model.end(self)
-        with at("model"):
+        with error_path("model"):
             return self.model.build(self.shape, self.seed)
 
     def _settings(self) -> dict[str, Any]:

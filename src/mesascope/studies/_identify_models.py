@@ -1,12 +1,11 @@
 """Specifications of models that are to be identified: built, left behind by training, written by others, ends of flows."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import PlainSerializer, PlainValidator, ValidationError, ValidationInfo
-from pydantic_core import PydanticCustomError
 
 from mesascope.models import InitField, explicit_model
 from mesascope.processes import DiagonalUnitary
@@ -18,15 +17,13 @@ from mesascope.specs import (
     Rho,
     Shape,
     SpecError,
-    at,
     construct,
+    error_path,
     first_error,
-    inside,
     kind,
     one_line,
     one_of,
     show,
-    wrong,
 )
 
 from ._data import DataSpec
@@ -54,7 +51,7 @@ class AskedModel(Component, family="given model"):
 
 def _path(value: Any, info: ValidationInfo) -> Path:
     if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
-        raise wrong(f"must be the path of a run or of a checkpoint, got {show(value)}")
+        raise SpecError(f"must be the path of a run or of a checkpoint, got {show(value)}")
     return Path((info.context or {}).get("folder", ".")) / value
 
 
@@ -73,18 +70,18 @@ class CheckpointSpec(AskedModel):
         """The specification of the run.
 
         Raises:
-            PydanticCustomError: the run cannot be read.
+            SpecError: the run cannot be read.
         """
         try:
             return trained_spec(self.path)
         except ValueError as error:
-            raise wrong(one_line(str(error)), "path") from None
+            raise SpecError(one_line(str(error)), "path") from None
 
     def check(self, shape: Shape) -> None:
         """Refuse data of another kind or dimension than those it was trained on."""
         trained = self.run().shape
         if (trained.data in TOKENS) != (shape.data in TOKENS) or trained.width != shape.width:
-            raise wrong(
+            raise SpecError(
                 f"was trained on {trained.data} of dimension {trained.width}, and cannot be asked about {shape.data} of "
                 f"dimension {shape.width}; choose a process that draws such data",
                 "path",
@@ -92,7 +89,7 @@ class CheckpointSpec(AskedModel):
 
     def build(self, shape: Shape, seed: int) -> Any:
         """Return the model with the weights of the checkpoint."""
-        with at("path"):
+        with error_path("path"):
             return load_trained(self.path)
 
 
@@ -108,7 +105,7 @@ class FunctionSpec(AskedModel):
 
     def build(self, shape: Shape, seed: int) -> Any:
         """Import it."""
-        with at("name"):
+        with error_path("name"):
             return named_model(self.name)
 
 
@@ -133,11 +130,11 @@ class FlowEndSpec(AskedModel):
         """The flow, on these data.
 
         Raises:
-            PydanticCustomError: the data are not those of diagonal unitary sequences, or no flow can be computed on them; its
+            SpecError: the data are not those of diagonal unitary sequences, or no flow can be computed on them; its
                 path begins at the specification that holds both.
         """
         if not isinstance(data.source, DiagonalUnitary):
-            raise wrong(
+            raise SpecError(
                 f"ends of flows are computed for process 'diagonal-unitary', not '{data.source.kind}'; train a model on it, "
                 "and give its checkpoint",
                 "model",
@@ -156,8 +153,7 @@ class FlowEndSpec(AskedModel):
         try:
             return FlowSpec.model_validate(fields)
         except ValidationError as error:
-            first = first_error(error, fields)
-            raise wrong(first.what, *_outside(first.path)) from None
+            raise _outside(first_error(error)) from None
 
     def end(self, data: DataSpec) -> "LinearAttention":
         """Solve the flow and return the model at its end.
@@ -169,7 +165,7 @@ class FlowEndSpec(AskedModel):
         try:
             result = self.flow(data).run()
         except SpecError as error:
-            raise SpecError(error.what, _outside(error.path)) from error
+            raise _outside(error) from error
         if result.result == "interrupted":
             raise KeyboardInterrupt
         if not result.succeeded:
@@ -181,9 +177,9 @@ class FlowEndSpec(AskedModel):
 _OF_THE_FLOW = ("init", "mask", "until", "rho")
 
 
-def _outside(path: Sequence[str | int]) -> tuple[str | int, ...]:
-    """The place of a field of a flow in the specification that holds model and data."""
-    return ("model", *path) if path and path[0] in _OF_THE_FLOW else tuple(path)
+def _outside(error: SpecError) -> SpecError:
+    """The error of a field of a flow, in the specification that holds model and data."""
+    return error.within("model") if error.path and error.path[0] in _OF_THE_FLOW else error
 
 
 IdentifiedModel: TypeAlias = Annotated[Any, *one_of("model", "given model")]
@@ -194,15 +190,15 @@ def checkpoint_run(model: Any, info: ValidationInfo) -> TrainSpec | None:
     """The run of a model that is given as a checkpoint; None for other models, and for what is no specification of one.
 
     Raises:
-        PydanticCustomError: the run cannot be read.
+        SpecError: the run cannot be read.
     """
     if isinstance(model, Mapping) and model.get("kind") == CheckpointSpec.kind:
         fields = {name: value for name, value in model.items() if name != "kind"}
         try:
             model = construct(CheckpointSpec, fields, info.context)
-        except PydanticCustomError:
+        except SpecError:
             return None  # the field of the model says what is wrong with it
     if not isinstance(model, CheckpointSpec):
         return None
-    with inside("model"):
+    with error_path("model"):
         return model.run()

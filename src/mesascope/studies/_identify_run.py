@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mesascope.specs import Spec, at
+from mesascope.specs import Spec, error_path
 
 if TYPE_CHECKING:
     from mesascope.objectives import Task
@@ -39,7 +39,7 @@ class IdentifyRun:
         """
         from mesascope.probes import identify
 
-        with at():
+        with error_path():
             return identify(self.model, self.process, self.task, **self.settings, progress=progress)
 
     def curves(self, found: "Identification") -> "Curves":

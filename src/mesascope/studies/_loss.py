@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from mesascope.models import check_shapes, explicit_model
-from mesascope.specs import Matrix, at
+from mesascope.specs import Matrix, error_path
 
 from ._problem import Problem, ProblemSpec
 
@@ -76,7 +76,7 @@ class LossSpec(ProblemSpec):
         import jax
 
         model, process, task, engine = self.build()
-        with at("engine"):
+        with error_path("engine"):
             objective = engine.objective(process, task, model.normalizer)
 
         @eqx.filter_jit

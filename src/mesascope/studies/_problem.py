@@ -12,13 +12,13 @@ from mesascope.specs import (
     Plugins,
     Rho,
     Spec,
-    at,
+    SpecError,
     construct,
     default_plugins,
+    error_path,
     known_kinds,
     show,
     unknown,
-    wrong,
 )
 
 from ._task import Horizon, Weights
@@ -32,15 +32,15 @@ def _diagonal_unitary(value: Any) -> Any:
     """Send other processes to the command that treats them."""
     kind = value.get("kind") if isinstance(value, Mapping) else value
     if kind in known_kinds("process") and kind != DiagonalUnitary.kind:
-        raise wrong(
+        raise SpecError(
             f"{show(kind)} is not treated here, only '{DiagonalUnitary.kind}' is; train a model on it (mesascope train)",
             "kind",
         )
     if kind != DiagonalUnitary.kind:
-        raise wrong(unknown("kind", kind, [DiagonalUnitary.kind]), "kind")
+        raise SpecError(unknown("kind", kind, [DiagonalUnitary.kind]), "kind")
     if isinstance(value, Mapping) and len(value) > 1:
         name = next(name for name in value if name != "kind")
-        raise wrong(f"of '{kind}' stands at the top level of the specification; move it there", name)
+        raise SpecError(f"of '{kind}' stands at the top level of the specification; move it there", name)
     return kind
 
 
@@ -91,7 +91,7 @@ class ProblemSpec(Spec):
         Raises:
             SpecError: the law lacks moments of order ≤ 6.
         """
-        with at("law"):
+        with error_path("law"):
             require_moments(self.law, self.dim)
         return DiagonalUnitary(self.law, self.dim), NextToken(self.horizon, self.weights)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from mesascope.specs import TOO_DEEP, Spec, SpecError, at, first_error
+from mesascope.specs import TOO_DEEP, Spec, SpecError, error_path, first_error
 
 _Spec = TypeVar("_Spec", bound=Spec)
 _MAX_BYTES = 2**28
@@ -32,7 +32,7 @@ def read_spec(
             file, field, what is wrong, and the fix.
     """
     name, folder = ("standard input", Path()) if str(path) == "-" else (str(path), Path(path).parent)
-    with at(file=name):
+    with error_path(file=name):
         data = parse_file(_content(path), Path(path).suffix.lower())
         return parse_spec(_with(data, given) if given else data, kind, folder=folder)
 
@@ -51,7 +51,7 @@ def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] =
     try:
         return kind.model_validate(data, context={"folder": Path(folder)})
     except ValidationError as error:
-        raise first_error(error, data) from None
+        raise first_error(error) from None
     except RecursionError:
         raise SpecError(TOO_DEEP) from None
 
@@ -62,7 +62,7 @@ def _with(data: Any, given: Mapping[str, Any]) -> Any:
         return data
     for name in given:
         if name in data:
-            raise SpecError("stands in the file and is given beside it; drop one of the two", (name,))
+            raise SpecError("stands in the file and is given beside it; drop one of the two", name)
     return {**data, **given}
 
 
@@ -122,5 +122,5 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     if len(table) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise SpecError("given twice; keep one", (twice,))
+        raise SpecError("given twice; keep one", twice)
     return table

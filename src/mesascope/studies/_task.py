@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
 from mesascope.processes import given_weights
-from mesascope.specs import Number, integer, unknown, written, wrong
+from mesascope.specs import Number, SpecError, integer, unknown, written
 
 _MAX_HORIZON = 10**12
 _MAX_EXAMPLES = 10**6  # weights are listed one by one
@@ -17,7 +17,7 @@ def _named_or_weights(value: Any) -> Any:
     if not isinstance(value, str):
         return given_weights(value)
     if value not in _NAMED:
-        raise wrong(unknown("value", value, _NAMED))
+        raise SpecError(unknown("value", value, _NAMED))
     return value
 
 

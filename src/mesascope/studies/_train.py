@@ -13,14 +13,12 @@ from mesascope.specs import (
     Number,
     Seed,
     SpecError,
-    at,
-    inside,
+    error_path,
     number,
     one_of,
     show,
     tables,
     written,
-    wrong,
 )
 
 from ._data import DataSpec
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 def _decay(value: Any) -> Number:
     given = number(value)
     if not 0 < given < 1:
-        raise wrong(f"must lie between 0 and 1, such as 0.999, got {show(value)}")
+        raise SpecError(f"must lie between 0 and 1, such as 0.999, got {show(value)}")
     return given
 
 
@@ -81,19 +79,19 @@ class TrainSpec(DataSpec):
     @model_validator(mode="after")
     def _one_seed_or_several(self) -> Self:
         if self.seeds is None and self.seed is None:
-            raise wrong("missing; give one seed, or leave it out for 0", "seed")
+            raise SpecError("missing; give one seed, or leave it out for 0", "seed")
         if self.seeds is not None and self.seed is not None:
-            raise wrong(
+            raise SpecError(
                 "of several runs stand beside seed, which is that of one; drop one of the two", "seeds"
             )
         if self.seeds is not None and len(set(self.seeds)) < len(self.seeds):
-            raise wrong(f"must be distinct, got {list(self.seeds)}", "seeds")
+            raise SpecError(f"must be distinct, got {list(self.seeds)}", "seeds")
         return self
 
     @model_validator(mode="after")
     def _model_reads_the_data(self) -> Self:
         require_readable(self.model.kind, self.model.reads, self.source.data, self.source.kind)
-        with inside("model"):
+        with error_path("model"):
             self.model.check(self.shape)
         return self
 
@@ -110,20 +108,20 @@ class TrainSpec(DataSpec):
         from mesascope.processes import DiagonalUnitary
 
         if self.seeds is not None:
-            raise SpecError("of several runs; build them by build_many", ("seeds",))
+            raise SpecError("of several runs; build them by build_many", "seeds")
         if self.precision == "float64":
             require_x64("precision 'float64'")
         self._refuse_numbers()
         process, task = self.build_data()
-        with at("batch"):
+        with error_path("batch"):
             refuse_large_samples(process, task, self.batch, self.precision)
-        with at("optimizer"):
+        with error_path("optimizer"):
             self.optimizer.build(self.steps)  # refuses a warm-up longer than the run
             settings = {"optimizer": self.optimizer, **self._settings()}
         self._refuse_size(settings)
         model = self.build_model()
         if isinstance(model, LinearAttentionModel) and isinstance(process, DiagonalUnitary):
-            with at("law"):  # the loss is of degree 6 in the initial token
+            with error_path("law"):  # the loss is of degree 6 in the initial token
                 require_moments(process.law, process.dim)
         return TrainingRun(self, model, process, task, settings)
 
@@ -135,7 +133,7 @@ class TrainSpec(DataSpec):
             ValueError: precision "float64" without 64-bit mode.
         """
         if self.seeds is None:
-            raise SpecError("missing; list some, or build the run of one seed by build", ("seeds",))
+            raise SpecError("missing; list some, or build the run of one seed by build", "seeds")
         alone = {seed: self.model_copy(update={"seed": seed, "seeds": None}) for seed in self.seeds}
         return TrainingRuns({seed: spec.build() for seed, spec in alone.items()})
 
@@ -160,7 +158,7 @@ class TrainSpec(DataSpec):
         """
         import jax
 
-        with jax.enable_x64(self.precision == "float64"), at("model"):
+        with jax.enable_x64(self.precision == "float64"), error_path("model"):
             return self.model.build(self.shape, self.seed or 0)
 
     def _refuse_numbers(self) -> None:
@@ -169,7 +167,7 @@ class TrainSpec(DataSpec):
 
         found = number_out_of_range(tables(self), self.precision)
         if found:
-            raise SpecError(found.what, found.path)
+            raise SpecError(found.what, *found.path)
 
     def _refuse_size(self, settings: dict[str, Any]) -> None:
         """Refuse a model that is too large to be trained, before it is drawn."""
@@ -178,7 +176,7 @@ class TrainSpec(DataSpec):
         from mesascope.dynamics import TrainingSettings, refuse_large_networks
 
         shapes = eqx.filter_eval_shape(self.build_model)
-        with at("model"):
+        with error_path("model"):
             alone = {name: value for name, value in settings.items() if name != "seed"}
             refuse_large_networks(shapes, TrainingSettings(**alone))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, Seed, Shape, Size, at, inside, kind, one_of
+from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, Seed, Shape, Size, error_path, kind, one_of
 
 from .._specified import EmbeddingKind, LayerKind, ReadoutKind
 from ._model import ModelKind
@@ -42,12 +42,12 @@ class Composed(ModelKind):
 
     def check(self, shape: Shape) -> None:
         """Refuse parts that do not fit the data."""
-        with inside("embedding"):
+        with error_path("embedding"):
             self.embedding.check(shape)
-        with inside("readout"):
+        with error_path("readout"):
             self.readout.check(shape)
         for i, layer in enumerate(self.layers):
-            with inside("layers", i):
+            with error_path("layers", i):
                 layer.check(shape)
 
     def build(self, shape: Shape, seed: int) -> SequenceModel | PromptModel:
@@ -65,7 +65,7 @@ class Composed(ModelKind):
         network = self._network(embedding.width, embedding.layout, layers_key)
         outputs = 1 if shape.data in PROMPTS else inner.width
         readout = self.readout.build(embedding.width, outputs, readout_key)
-        with at("readout"):
+        with error_path("readout"):
             readout.check_width(network.output_width)
         if shape.data in PROMPTS:
             return PromptModel(embedding, network, readout)
@@ -90,7 +90,7 @@ class Composed(ModelKind):
             zip(self.layers, jax.random.split(key, len(self.layers)), strict=True)
         ):
             gain = scaled**-0.5 if layer.scaled_by_depth else 1.0
-            with at("layers", i):
+            with error_path("layers", i):
                 built.append(layer.build(width, context, gain, one))
         stackable = [one for one in built if isinstance(one, BatchLastLayer)]
         if len(stackable) == len(built) and all(layer.residual and not layer.norm for layer in self.layers):

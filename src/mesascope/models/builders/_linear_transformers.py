@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mesascope.core import integer_at_least, split_keys
-from mesascope.specs import TOKENS, Depth, Positive, Rho, Size, at, kind
+from mesascope.specs import TOKENS, Depth, Positive, Rho, Size, error_path, kind
 
 from .._normalizer import Normalizer
 from ._inits import InitField
@@ -44,7 +44,7 @@ class OneHead(ModelKind):
 
     def build(self, shape: Shape, seed: int) -> LinearAttentionModel:
         """Return the model."""
-        with at("init"):
+        with error_path("init"):
             return self.init.build(shape.width, self.rho, seed)
 
 

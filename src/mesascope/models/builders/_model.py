@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from mesascope.specs import Built, Component, Data, Seed, Shape, kind_of_function, known_kinds, wrong
+from mesascope.specs import Built, Component, Data, Seed, Shape, SpecError, kind_of_function, known_kinds
 
 if TYPE_CHECKING:
     from mesascope.models import PromptModel, SequenceModel
@@ -83,7 +83,7 @@ def model(
     Args:
         name: the name in specifications.
         reads: the data that the model reads: "complex tokens", "real tokens", "symbols", "prompts".
-        refuse: raises `wrong(…)` for fields that do not fit together.
+        refuse: raises `SpecError(…)` for fields that do not fit together.
         **example: the fields of an example that have no default.
     """
 
@@ -100,7 +100,7 @@ def require_readable(kind: str, reads: Collection[Data], data: Data, process: st
     """Refuse a model that does not read the data of a process; the error lists those that do, and `more`."""
     if data not in reads:
         fitting = [name for name, one in known_kinds("model").items() if data in getattr(one, "reads", ())]
-        raise wrong(
+        raise SpecError(
             f"'{kind}' does not read the {data} of process '{process}'; use one of {', '.join((*more, *fitting))}",
             "model",
             "kind",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mesascope.core import integer_at_least, split_keys
-from mesascope.specs import PROMPTS, Depth, Positive, Size, at, one_of, wrong
+from mesascope.specs import PROMPTS, Depth, Positive, Size, SpecError, error_path, one_of
 
 from .._normalizer import Normalizer
 from .._specified import Context
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def _refuse_several_heads(spec: Any) -> None:
     if spec.start is not None and spec.heads > 1:
-        raise wrong(f"must be 1 if start gives the algorithm of the layers, got {spec.heads}", "heads")
+        raise SpecError(f"must be 1 if start gives the algorithm of the layers, got {spec.heads}", "heads")
 
 
 @model("prompt-linear-transformer", reads=PROMPTS, refuse=_refuse_several_heads, layers=2)
@@ -53,7 +53,7 @@ def prompt_linear_transformer(
     if start is None:
         stack = _drawn(dim, layers, heads, scale, key, normalizer, context)
     else:
-        with at("start"):
+        with error_path("start"):
             stack = _constructed(start.build(dim), layers, normalizer, context)
     return PromptModel(StackedPrompt(dim), stack, LastEntry(-1))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mesascope.core import integer_at_least, split_keys
-from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, Depth, Size, wrong
+from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, Depth, Size, SpecError
 
 from ._model import model
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def _require_heads_divide_width(spec: Any) -> None:
     if spec.width % spec.heads:
-        raise wrong(f"must divide the width {spec.width}, got {spec.heads}", "heads")
+        raise SpecError(f"must divide the width {spec.width}, got {spec.heads}", "heads")
 
 
 @model("transformer", reads=TOKENS, refuse=_require_heads_divide_width, width=16, layers=1, heads=2)

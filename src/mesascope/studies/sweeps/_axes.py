@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from mesascope.records import STUDY_NAME, canonical_json, plain
-from mesascope.specs import Spec, as_list, first_error, placed, show, show_text, written, wrong
+from mesascope.specs import Spec, SpecError, as_list, first_error, placed, show, show_text, written
 
 from ._values import MOST_POINTS, LogRangeSpec, RangeSpec
 
@@ -58,21 +58,21 @@ def plain_value(value: Any) -> Any:
     try:
         return plain(as_list(value))
     except (TypeError, ValueError) as error:
-        raise wrong(str(error).removeprefix("value: ")) from None
+        raise SpecError(str(error).removeprefix("value: ")) from None
 
 
 def _values(value: Any) -> tuple[Any, ...]:
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
-        raise wrong(f"must be a list of values, got {show(given)}")
+        raise SpecError(f"must be a list of values, got {show(given)}")
     if len(given) > MOST_POINTS:
-        raise wrong(f"has {len(given)} entries, at most {MOST_POINTS} are taken")
+        raise SpecError(f"has {len(given)} entries, at most {MOST_POINTS} are taken")
     return tuple(placed(plain_value, one, i) for i, one in enumerate(given))
 
 
 def _name(value: Any) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise wrong(
+        raise SpecError(
             f"must be letters, digits and ._+- (at most 80, a letter or digit first), got {show(value)}"
         )
     return value
@@ -80,7 +80,7 @@ def _name(value: Any) -> str:
 
 def _study_name(value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch(STUDY_NAME, value):
-        raise wrong(
+        raise SpecError(
             f"must be lower-case letters, digits, '.', '_' and '-' (at most 100, a letter or digit first), got {show(value)}"
         )
     return value
@@ -93,22 +93,22 @@ StudyName: TypeAlias = Annotated[str, PlainValidator(_study_name)]
 def _seeds(value: Any) -> tuple[int, ...] | int:
     given = as_list(value)
     if isinstance(given, bool) or not isinstance(given, int | list | tuple):
-        raise wrong(f"must be how many, or a list of them, got {show(given)}")
+        raise SpecError(f"must be how many, or a list of them, got {show(given)}")
     if isinstance(given, int):
         if not 1 <= given <= MOST_POINTS:
-            raise wrong(f"must be 1 … {MOST_POINTS} seeds, or a list of them, got {given}")
+            raise SpecError(f"must be 1 … {MOST_POINTS} seeds, or a list of them, got {given}")
         return given
     if not given:
-        raise wrong("must have at least 1 entry")
+        raise SpecError("must have at least 1 entry")
     for i, seed in enumerate(given):
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-            raise wrong(f"must be an integer 0 … 2**32 - 1, got {show(seed)}", i)
+            raise SpecError(f"must be an integer 0 … 2**32 - 1, got {show(seed)}", i)
     return tuple(given)
 
 
 def _path(value: Any) -> str:
     if not isinstance(value, str) or not _PATH.fullmatch(value):
-        raise wrong(f"must name a field of base, such as 'init.a', got {show(value)}")
+        raise SpecError(f"must name a field of base, such as 'init.a', got {show(value)}")
     return value
 
 
@@ -136,7 +136,7 @@ class AxisSpec(Spec):
         given = [source for source in _SOURCES if getattr(self, source) is not None]
         if len(given) != 1:
             told = "none is given" if not given else f"{' and '.join(given)} are given"
-            raise wrong(f"needs exactly one of {', '.join(_SOURCES)}; {told}")
+            raise SpecError(f"needs exactly one of {', '.join(_SOURCES)}; {told}")
         self.choices()  # refuses labels that are none
         return self
 
@@ -180,7 +180,7 @@ def refuse_repeated(axis: "AxisSpec | ZipSpec") -> None:
     """Refuse an axis with two places that nothing tells apart.
 
     Raises:
-        PydanticCustomError: says which, seen from the axis.
+        SpecError: says which, seen from the axis.
     """
     labels = [choice.labels for choice in axis.choices()]
     if len(set(labels)) == len(labels):
@@ -190,9 +190,9 @@ def refuse_repeated(axis: "AxisSpec | ZipSpec") -> None:
     said = ", ".join(map(show, labels[place]))
     mend = "keep one, or tell them apart: {label = …, value = …}"
     if isinstance(axis, ZipSpec):
-        raise wrong(f"places {first[labels[place]]} and {place} are both {said}; {mend}", "zip")
+        raise SpecError(f"places {first[labels[place]]} and {place} are both {said}; {mend}", "zip")
     where = (axis.source, place) if axis.source == "values" else (axis.source,)
-    raise wrong(f"{said} stands twice; {mend}", *where)
+    raise SpecError(f"{said} stands twice; {mend}", *where)
 
 
 def _label(value: Any, place: int) -> tuple[Label, Any]:
@@ -201,7 +201,7 @@ def _label(value: Any, place: int) -> tuple[Label, Any]:
         if set(value) == _LABELLED:
             label = value["label"]
             if not isinstance(label, str | int | float):
-                raise wrong(f"must be a string or a number, got {show(label)}", "values", place, "label")
+                raise SpecError(f"must be a string or a number, got {show(label)}", "values", place, "label")
             return (str(label).lower() if isinstance(label, bool) else label), value["value"]
         return str(value["kind"] if set(value) == {"kind"} else canonical_json(value)), value
     if isinstance(value, bool) or value is None:
@@ -223,7 +223,7 @@ class ZipSpec(Spec):
     @model_validator(mode="after")
     def _dimension_is_no_coordinate(self) -> Self:
         if self.name in self.coordinates:
-            raise wrong(f"{self.name} is the name of one of its axes already; choose another", "name")
+            raise SpecError(f"{self.name} is the name of one of its axes already; choose another", "name")
         return self
 
     @model_validator(mode="after")
@@ -231,7 +231,7 @@ class ZipSpec(Spec):
         lengths = [len(axis.choices()) for axis in self.zip]
         for i, length in enumerate(lengths):
             if length != lengths[0]:
-                raise wrong(f"has {length} values, but axis 0 of the zip has {lengths[0]}", "zip", i)
+                raise SpecError(f"has {length} values, but axis 0 of the zip has {lengths[0]}", "zip", i)
         return self
 
     @property
@@ -273,8 +273,7 @@ def _axis(value: Any, info: ValidationInfo) -> AxisSpec | ZipSpec:
     try:
         return kind.model_validate(value, context=info.context)
     except ValidationError as error:
-        first = first_error(error, value)
-        raise wrong(first.what, *first.path) from None
+        raise first_error(error) from None
 
 
 AxisOrZip: TypeAlias = Annotated[

@@ -69,7 +69,7 @@ def check(
             try:
                 run = planned_run(study.kind, point.spec).id
             except InputFileError as error:
-                raise study.located(SpecError(str(error), error.place), point.place) from error
+                raise study.located(SpecError(str(error), *error.place), point.place) from error
             see(run, point.spec)
             points.append(StudyPoint.model_construct(run=run, place=point.place))
             if i % 1000 == 0:

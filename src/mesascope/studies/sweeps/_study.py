@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import PlainSerializer, PlainValidator, PrivateAttr, ValidationInfo, model_validator
 
-from mesascope.specs import Spec, SpecError, inside, show, written, wrong
+from mesascope.specs import Spec, SpecError, error_path, show, written
 
 from .._read import parse_spec
 from .._train import TrainSpec
@@ -20,7 +20,7 @@ from ._values import MOST_POINTS
 
 def _base(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise wrong(f"must be a table with the fields of a run, got {show(value)}")
+        raise SpecError(f"must be a table with the fields of a run, got {show(value)}")
     return plain_value(value)
 
 
@@ -63,7 +63,7 @@ class StudySpec(Spec):
             fields = {name for kind in SPECS.values() for name in kind.model_fields} - {*cls.model_fields}
             for name in data:
                 if name in fields:
-                    raise wrong(
+                    raise SpecError(
                         f"this specifies a run (it has a {name}), not a study; put it into a table base, beside "
                         "name, kind and axes"
                     )
@@ -79,17 +79,21 @@ class StudySpec(Spec):
         paths: dict[tuple[str, ...], int] = {}
         names: dict[str, int] = {}
         for i, axis in enumerate(self.axes):
-            with inside("axes", i):
+            with error_path("axes", i):
                 refuse_repeated(axis)
             for path in axis.paths:
                 steps = tuple(path.split("."))
                 for known in paths:
                     if known[: len(steps)] == steps[: len(known)]:
-                        raise wrong(f"{path} changes along axis {paths[known]} already; keep one", "axes", i)
+                        raise SpecError(
+                            f"{path} changes along axis {paths[known]} already; keep one", "axes", i
+                        )
                 paths[steps] = i
             for name in {axis.dimension, *axis.coordinates}:
                 if name in names:
-                    raise wrong(f"is called {name} as axis {names[name]} is; give it another name", "axes", i)
+                    raise SpecError(
+                        f"is called {name} as axis {names[name]} is; give it another name", "axes", i
+                    )
             names |= {name: i for name in (axis.dimension, *axis.coordinates)}
         return self
 
@@ -97,7 +101,7 @@ class StudySpec(Spec):
     def _few_enough(self) -> Self:
         if self.size > MOST_POINTS:
             count = prod(self.shape)
-            raise wrong(
+            raise SpecError(
                 f"{' × '.join(map(str, self.shape))} = {count} points are more than {MOST_POINTS}; take fewer values, or "
                 'subset = {kind = "random", count = …}',
                 "axes",
@@ -155,7 +159,7 @@ class StudySpec(Spec):
             if isinstance(spec, TrainSpec) and spec.seeds is not None:
                 raise SpecError(
                     'makes several runs of one; drop it, and add an axis: path = "seed", seeds = …',
-                    ("seeds",),
+                    "seeds",
                 )
         except SpecError as error:
             raise self.located(error, place) from None
@@ -186,7 +190,7 @@ def _with(table: Any, path: tuple[str, ...], value: Any, place: tuple[str | int,
         if not (step.isascii() and step.isdigit() and int(step) < len(table)):
             where = ".".join(path[:done])
             raise SpecError(
-                f"{where} has the entries 0 … {len(table) - 1}, and no {step!r}", (*place[:2], "path")
+                f"{where} has the entries 0 … {len(table) - 1}, and no {step!r}", *place[:2], "path"
             )
         inner = _with(table[int(step)], path, value, place, done + 1)
         return [*table[: int(step)], inner, *table[int(step) + 1 :]]
@@ -195,7 +199,7 @@ def _with(table: Any, path: tuple[str, ...], value: Any, place: tuple[str | int,
     if not isinstance(table, dict):
         where = ".".join(path[:done])
         raise SpecError(
-            f"{where} is {show(table)} in base, no table with a {step}; write it as one", (*place[:2], "path")
+            f"{where} is {show(table)} in base, no table with a {step}; write it as one", *place[:2], "path"
         )
     return {**table, step: _with(table.get(step), path, value, place, done + 1)}
 
@@ -209,10 +213,10 @@ def _located(error: SpecError, chosen: list[Choice]) -> SpecError:
             if error.path == setting.path[:-1] and error.what.startswith(
                 f"unknown field {setting.path[-1]!r}"
             ):
-                return SpecError(what, ("axes", i, *setting.place[:-2], "path"))
+                return SpecError(what, "axes", i, *setting.place[:-2], "path")
             if _begins(error.path, setting):
-                return SpecError(what, ("axes", i, *setting.place, *error.path[len(setting.path) :]))
-    return SpecError(what, ("base", *error.path))
+                return SpecError(what, "axes", i, *setting.place, *error.path[len(setting.path) :])
+    return SpecError(what, "base", *error.path)
 
 
 def _begins(path: tuple[str | int, ...], setting: Setting) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from mesascope.specs import Number, Positive, Real, Spec, show, written, wrong
+from mesascope.specs import Number, Positive, Real, Spec, SpecError, show, written
 
 MOST_POINTS = 1_000_000
 _CONTEXT = Context(prec=50)
@@ -36,13 +36,13 @@ class RangeSpec(Spec):
     @model_validator(mode="after")
     def _step_or_count(self) -> Self:
         if (self.step is None) == (self.count is None):
-            raise wrong("needs either step or count" + ("" if self.step is None else ", not both"))
+            raise SpecError("needs either step or count" + ("" if self.step is None else ", not both"))
         span = _exact(self.stop) - _exact(self.start)
         if self.step is not None:
             if not self.step or span * _exact(self.step) < 0:
-                raise wrong(f"must lead from start to stop, got {show(written(self.step))}", "step")
+                raise SpecError(f"must lead from start to stop, got {show(written(self.step))}", "step")
             if span / _exact(self.step) >= MOST_POINTS:
-                raise wrong(f"gives more than {MOST_POINTS} numbers; take larger steps", "step")
+                raise SpecError(f"gives more than {MOST_POINTS} numbers; take larger steps", "step")
         return self
 
     def numbers(self) -> list[Any]:
