@@ -21,7 +21,7 @@ from mesascope.lab._setting import (
 )
 from mesascope.lab._sizes import IDENTIFY_TASKS, IDENTIFY_TOKENS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
 from mesascope.specs import known_kinds, load_plugin
-from mesascope.specs._kinds import _FAMILIES
+from mesascope.specs._registry import FAMILIES
 from mesascope.studies import SpecError
 
 GAUSSIAN = {"kind": "gaussian", "scale": 1.0}
@@ -153,7 +153,7 @@ def test_fields_of_a_law_of_ones_own_are_edited_by_their_types(tmp_path):
         assert field_of(raised.value, form) == "law.matrix"
         assert from_query(to_query(setting_of(form | given))) == setting_of(form | given)
     finally:
-        del _FAMILIES["law"]["of-the-form"]
+        del FAMILIES["law"]["of-the-form"]
 
 
 def test_the_last_term_stays_the_last_when_the_horizon_moves():

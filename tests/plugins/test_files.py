@@ -5,7 +5,8 @@ import json
 import pytest
 
 from mesascope.cli import main
-from mesascope.specs import SpecError, _kinds, families, known_kinds
+from mesascope.specs import SpecError, families, known_kinds
+from mesascope.specs._registry import FAMILIES
 from mesascope.studies import FlowSpec, parse_spec, read_spec
 
 LAW = '''
@@ -33,13 +34,13 @@ FLOW = {"dim": 1, "horizon": 4, "init": {"kind": "diagonal", "a": 0.5, "b": 0.3}
 
 
 @pytest.fixture(autouse=True)
-def known_before(monkeypatch):
+def known_before():
     """The registry as it was: a kind of one test is not known to the next."""
-    for family in families():
-        known_kinds(family)  # all modules are imported before the registry is copied
-    monkeypatch.setattr(
-        _kinds, "_FAMILIES", {family: dict(kinds) for family, kinds in _kinds._FAMILIES.items()}
-    )
+    known_kinds(*families())  # all modules are imported before the registry is copied
+    before = {family: dict(kinds) for family, kinds in FAMILIES.items()}
+    yield
+    FAMILIES.clear()
+    FAMILIES.update(before)
 
 
 def test_paths_of_plugins_are_relative_to_the_specification(tmp_path):
@@ -66,7 +67,11 @@ def test_plugins_of_a_command_are_recorded_in_its_specification(tmp_path, capsys
         (None, r"plugins\[0\]: cannot read .*mine\.py: No such file or directory; check the path"),
         ("1 / 0", r"plugins\[0\]: .*mine\.py: ZeroDivisionError: division by zero"),
         ("def", r"plugins\[0\]: .*mine\.py: SyntaxError"),
-        (LAW.format(name="gaussian"), r"the law 'gaussian' is Gaussian; choose another name"),
+        (LAW.format(name="gaussian"), r"the law 'gaussian' is mesascope's Gaussian; choose another name"),
+        (
+            LAW.format(name="gaussian").replace("class Law", "class Gaussian"),
+            r"the law 'gaussian' is mesascope's Gaussian; choose another name",
+        ),
     ],
 )
 def test_unusable_files_are_refused(tmp_path, source, told):
@@ -89,9 +94,9 @@ def test_a_class_without_decorator_gives_an_error_with_the_fix():
         Undecorated(dim=2)
 
 
-def test_two_versions_of_a_file_are_two_modules(tmp_path):
+def test_the_last_version_of_a_file_that_is_read_counts(tmp_path):
     file = tmp_path / "mine.py"
-    for factor in (1, 2):
+    for factor in (1, 2, 1):  # the third time, the content is known
         file.write_text(
             LAW.format(name="changing").replace("factorial(order) *", f"{factor} * factorial(order) *")
         )

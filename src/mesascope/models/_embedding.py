@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import integer_at_least
-from mesascope.specs import SYMBOLS, TOKENS, Size
+from mesascope.specs import SYMBOLS, TOKENS, Positive, Size
 
 from ._arrays import finite_array, gaussian_array, positive_number
 from ._specified import embedding
@@ -167,7 +167,7 @@ class TokenTable(TokenEmbedding):
         self.table = finite_array("table", table, 2)
 
     @classmethod
-    def gaussian(cls, vocabulary: int, width: Size, scale: float = 1.0, *, key: Array) -> Self:
+    def gaussian(cls, vocabulary: int, width: Size, scale: Positive = 1.0, *, key: Array) -> Self:
         """Return a table of independent N(0, scale²) entries.
 
         Args:

@@ -13,15 +13,10 @@ from mesascope.specs import PROMPTS, Built, Data, Shape, Size, SpecError, kind_o
 if TYPE_CHECKING:
     from jax import Array
 
-    from ._embedding import Embedding
-    from ._layer import Layer
-    from ._readout import Readout
-
 _T = TypeVar("_T")
 
 Context = Literal["causal", "all", "examples"]
 """The tokens i that query t attends to: `"causal"` i ≤ t, `"all"` all, `"examples"` all but the last."""
-_POSITION_SCALE = 0.1  # as in `mesascope.models.transformer`: small compared to the tokens
 
 
 class LayerKind(Built, family="layer"):
@@ -57,8 +52,8 @@ class LayerKind(Built, family="layer"):
                 f"'{context}' shows a query of sequences the tokens to predict; use 'causal'", "context"
             )
 
-    def build(self, width: int, context: Context, gain: float, key: Array) -> Layer:
-        """Return the bare layer of this width.
+    def build(self, width: int, context: Context, gain: float, key: Array) -> Any:
+        """Return the bare layer of this width, without normalization and residual connection.
 
         Args:
             width: entries of a token of the stream.
@@ -69,13 +64,6 @@ class LayerKind(Built, family="layer"):
         given = {"width": width, "output_gain": gain, "key": key}
         own = getattr(self, "context", None)
         return self.call(**given, context=own or context)
-
-    def wrapped(self, layer: Layer) -> Layer:
-        """Return the layer with its normalization and its residual connection."""
-        from ._residual import PreNorm, Residual
-
-        normed = PreNorm(layer) if self.norm else layer
-        return Residual(normed) if self.residual else normed
 
 
 def layer(
@@ -97,7 +85,7 @@ def layer(
 
     def declare(cls: type[_T]) -> type[_T]:
         function = getattr(cls, make)
-        given = ("width", "output_width", "key", "context", "output_gain", "pairs")
+        given = ("width", "output_width", "key", "context", "output_gain")
         more: dict[str, tuple[Any, Any]] = {"residual": (StrictBool, residual), "norm": (StrictBool, False)}
         if "context" in signature(function).parameters:
             more["context"] = (Context | None, None)
@@ -124,34 +112,14 @@ class EmbeddingKind(Built, family="embedding"):
         """Refuse data that it does not embed."""
         _require("embed", self, self.reads, shape.data, "reads")
 
-    def build(self, shape: Shape, key: Array) -> Embedding:
-        """Return the embedding with its positions."""
-        import jax
+    @property
+    def projection(self) -> int | None:
+        """Width of a learned projection of the streams; an embedding with weights has the specified width itself."""
+        return None if "width" in self.parameters else getattr(self, "width", None)
 
-        from ._around_embedding import WithPositions
-        from ._positions import LearnedPositions, SinusoidalPositions
-
-        weights_key, positions_key = jax.random.split(key)
-        embedding = self._without_positions(shape.width, weights_key)
-        if self.positions is None:
-            return embedding
-        if self.positions == "sinusoidal":
-            return WithPositions(embedding, SinusoidalPositions(embedding.width))
-        tokens = {
-            "tokens": shape.length - 1,
-            "stacked": shape.length + 1,
-            "interleaved": 2 * shape.length + 1,
-        }
-        sizes = (tokens[embedding.layout], embedding.width, _POSITION_SCALE)
-        return WithPositions(embedding, LearnedPositions.gaussian(*sizes, key=positions_key))
-
-    def _without_positions(self, width: int, key: Array) -> Embedding:
-        from ._around_embedding import Projected
-
-        bare = self.call(dim=width, vocabulary=width, key=key)
-        projection = getattr(self, "width", None)
-        learned = "width" in self.parameters  # an embedding with weights has the specified width
-        return bare if learned or projection is None else Projected.gaussian(bare, projection, key=key)
+    def build(self, width: int, key: Array) -> Any:
+        """Return the bare embedding of data of this width, without projection and positions."""
+        return self.call(dim=width, vocabulary=width, key=key)
 
 
 def embedding(name: str, /, reads: Collection[Data], **example: Any) -> Callable[[type[_T]], type[_T]]:
@@ -175,7 +143,13 @@ def embedding(name: str, /, reads: Collection[Data], **example: Any) -> Callable
         if hasattr(cls, "gaussian"):
             del more["width"]
         made = kind_of_function(
-            name, getattr(cls, "gaussian", cls), EmbeddingKind, _GIVEN, more, cls, **example
+            name,
+            getattr(cls, "gaussian", cls),
+            EmbeddingKind,
+            ("dim", "vocabulary", "key"),
+            more,
+            cls,
+            **example,
         )
         made.reads = tuple(reads)
         return cls
@@ -201,7 +175,7 @@ class ReadoutKind(Built, family="readout"):
         """Refuse data that it does not predict."""
         _require("predict", self, self.predicts, shape.data, "predicts")
 
-    def build(self, width: int, outputs: int, key: Array) -> Readout:
+    def build(self, width: int, outputs: int, key: Array) -> Any:
         """Return the read-out with `outputs` entries from streams of this width."""
         return self.call(width=width, output_width=outputs, dim=outputs, key=key)
 
@@ -224,15 +198,12 @@ def readout(
 
     def declare(cls: type[_T]) -> type[_T]:
         function = getattr(cls, make) if make else cls
-        given = (*_GIVEN, "width", "output_width")
+        given = ("dim", "width", "output_width", "key")
         made = kind_of_function(name, function, ReadoutKind, given, {}, cls, **example)
         made.predicts = tuple(predicts)
         return cls
 
     return declare
-
-
-_GIVEN = ("dim", "vocabulary", "key", "scale", "output_gain")
 
 
 def _require(verb: str, part: Any, known: Collection[Data], data: Data, attribute: str) -> None:

@@ -54,7 +54,6 @@ from ._kinds import families as families
 from ._kinds import kind as kind
 from ._kinds import known_kinds as known_kinds
 from ._kinds import one_of as one_of
-from ._kinds import register as register
 from ._kinds import register_with_jax as register_with_jax
 from ._kinds import specification as specification
 from ._kinds import value_or as value_or
@@ -62,6 +61,7 @@ from ._plugins import Plugins as Plugins
 from ._plugins import default_plugins as default_plugins
 from ._plugins import load_plugin as load_plugin
 from ._plugins import set_default_plugins as set_default_plugins
+from ._registry import register as register
 from ._shape import PROMPTS as PROMPTS
 from ._shape import SYMBOLS as SYMBOLS
 from ._shape import TOKENS as TOKENS

@@ -18,11 +18,10 @@ from pydantic_core import ArgsKwargs
 from ._errors import SpecError, SpecTypeError, first_error, show, show_number, unknown
 from ._fields import written
 from ._plugins import load_installed
+from ._registry import FAMILIES, register
 
 _T = TypeVar("_T", bound="Component")
 
-_FAMILIES: dict[str, dict[str, type[Any]]] = {}
-"""Family → kind → class."""
 _ROOMS = {
     "processes": ("law", "process", "task", "noise", "covariance", "target"),
     "objectives._engines": ("engine",),
@@ -148,18 +147,6 @@ def kind(name: str, /, **example: Any) -> Callable[[type[_T]], type[_T]]:
     return declare
 
 
-def register(family: str, name: str, cls: type[Any]) -> None:
-    """Register a class as a kind of a family.
-
-    Raises:
-        ValueError: the family has another class of that name.
-    """
-    known = _FAMILIES.setdefault(family, {})
-    if name in known and known[name].__qualname__ != cls.__qualname__:
-        raise ValueError(f"the {family} '{name}' is {known[name].__qualname__}; choose another name")
-    known[name] = cls
-
-
 _CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
@@ -204,7 +191,7 @@ def known_kinds(*families: str) -> dict[str, type[Any]]:
     for room, declared in _ROOMS.items():
         if set(families) & set(declared):
             _import_all(f"mesascope.{room}")
-    found = {name: cls for family in families for name, cls in _FAMILIES.get(family, {}).items()}
+    found = {name: cls for family in families for name, cls in FAMILIES.get(family, {}).items()}
     return dict(sorted(found.items()))
 
 
@@ -212,7 +199,7 @@ def families() -> tuple[str, ...]:
     """Return the names of all families, those of this package first."""
     load_installed()
     built_in = [family for declared in _ROOMS.values() for family in declared]
-    return (*built_in, *sorted(set(_FAMILIES) - set(built_in)))
+    return (*built_in, *sorted(set(FAMILIES) - set(built_in)))
 
 
 @cache

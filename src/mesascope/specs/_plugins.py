@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 
 from ._errors import SpecTypeError, error_path, one_line, show
+from ._registry import recorded_kinds, register
 
 GROUP = "mesascope"
 """The group of entry points by which installed packages declare kinds: modules that are imported before kinds are listed."""
@@ -35,7 +36,7 @@ def load_installed() -> None:
 
 
 def load_plugin(file: Path) -> None:
-    """Import a Python file that declares kinds, unless a file of the same content was imported before.
+    """Import a Python file that declares kinds; a file of the same content is imported once, and registered again.
 
     Raises:
         ValueError: it cannot be read, or raises an error.
@@ -45,7 +46,9 @@ def load_plugin(file: Path) -> None:
     except OSError as error:
         raise ValueError(f"cannot read {file}: {error.strerror}; check the path") from None
     name = f"mesascope_plugin_{hashlib.sha256(source).hexdigest()[:16]}"
-    if name in sys.modules:
+    if name in _loaded:
+        for kind in _loaded[name]:
+            register(*kind)
         return
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -53,12 +56,15 @@ def load_plugin(file: Path) -> None:
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with recorded_kinds() as _loaded[name]:
+            spec.loader.exec_module(module)
     except Exception as error:
-        del sys.modules[name]
+        del sys.modules[name], _loaded[name]
         raise ValueError(f"{file}: {type(error).__name__}: {one_line(str(error))}") from error
 
 
+_loaded: dict[str, list[tuple[str, str, type[Any]]]] = {}
+"""Module of a file → what it registered."""
 _default_plugins: list[Path] = []
 
 

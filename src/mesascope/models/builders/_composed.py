@@ -14,7 +14,9 @@ from ._model import ModelKind
 if TYPE_CHECKING:
     from jax import Array
 
-    from mesascope.models import Context, Layer, PromptModel, SequenceModel
+    from mesascope.models import Context, Embedding, Layer, PromptModel, SequenceModel
+
+_POSITION_SCALE = 0.1  # as in `mesascope.models.transformer`: small compared to the tokens
 
 
 @kind("composed", embedding="paired-tokens", layers=[{"kind": "linear-attention"}], readout="first-block")
@@ -61,7 +63,7 @@ class Composed(ModelKind):
         paired = shape.data == "complex tokens" and self._needs_real
         inner = shape._replace(width=2 * shape.width) if paired else shape
         embedding_key, layers_key, readout_key = jax.random.split(key, 3)
-        embedding = self.embedding.build(inner, embedding_key)
+        embedding = _embedding(self.embedding, inner, embedding_key)
         network = self._network(embedding.width, embedding.layout, layers_key)
         outputs = 1 if shape.data in PROMPTS else inner.width
         readout = self.readout.build(embedding.width, outputs, readout_key)
@@ -96,5 +98,32 @@ class Composed(ModelKind):
         if len(stackable) == len(built) and all(layer.residual and not layer.norm for layer in self.layers):
             network: Layer = LinearAttentionStack(stackable)
         else:
-            network = Stack(layer.wrapped(one) for layer, one in zip(self.layers, built, strict=True))
+            network = Stack(_wrapped(one, layer) for layer, one in zip(self.layers, built, strict=True))
         return network if self.loops == 1 else Looped(network, self.loops)
+
+
+def _embedding(spec: EmbeddingKind, shape: Shape, key: Array) -> Embedding:
+    """Return the embedding with its projection and its positions."""
+    import jax
+
+    from mesascope.models import LearnedPositions, Projected, SinusoidalPositions, WithPositions
+
+    weights_key, positions_key = jax.random.split(key)
+    embedding: Embedding = spec.build(shape.width, weights_key)
+    if spec.projection is not None:
+        embedding = Projected.gaussian(embedding, spec.projection, key=weights_key)
+    if spec.positions is None:
+        return embedding
+    if spec.positions == "sinusoidal":
+        return WithPositions(embedding, SinusoidalPositions(embedding.width))
+    tokens = {"tokens": shape.length - 1, "stacked": shape.length + 1, "interleaved": 2 * shape.length + 1}
+    sizes = (tokens[embedding.layout], embedding.width, _POSITION_SCALE)
+    return WithPositions(embedding, LearnedPositions.gaussian(*sizes, key=positions_key))
+
+
+def _wrapped(layer: Layer, spec: LayerKind) -> Layer:
+    """Return the layer with its normalization and its residual connection."""
+    from mesascope.models import PreNorm, Residual
+
+    normed = PreNorm(layer) if spec.norm else layer
+    return Residual(normed) if spec.residual else normed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from mesascope.specs import Component, Matrix, Positive, Real, Seed, kind, one_of, require_shape
@@ -16,9 +17,9 @@ class Init(Component, family="init"):
     def check(self, dim: int) -> None:
         """Refuse weights of another dimension, in a validator; by default accept all."""
 
+    @abc.abstractmethod
     def build(self, dim: int, rho: str, seed: int = 0) -> LinearAttention:
         """Return the model; `seed` is used if weights are drawn and the specification gives no seed."""
-        raise NotImplementedError
 
 
 @kind("diagonal", a=0.1, b=0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -25,6 +26,7 @@ class ModelKind(Component, family="model"):
     def check(self, shape: Shape) -> None:
         """Refuse data for which the model cannot be built, in a validator; by default accept all."""
 
+    @abc.abstractmethod
     def build(self, shape: Shape, seed: int) -> Any:
         """Return the model.
 
@@ -32,7 +34,6 @@ class ModelKind(Component, family="model"):
             shape: the shape of the data.
             seed: the seed of the weights, if the specification gives none.
         """
-        raise NotImplementedError
 
 
 class BuiltModel(Built, ModelKind):

@@ -1,0 +1,40 @@
+"""The classes of all kinds by family and name."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+FAMILIES: dict[str, dict[str, type[Any]]] = {}
+"""Family → kind → class."""
+_recorded: list[tuple[str, str, type[Any]]] = []
+
+
+def register(family: str, name: str, cls: type[Any]) -> None:
+    """Register a class as a kind of a family; a class of the same name from outside this package is replaced.
+
+    Raises:
+        ValueError: the family has another class of that name.
+    """
+    known = FAMILIES.setdefault(family, {})
+    if name in known and not _is_new_version(cls, known[name]):
+        raise ValueError(f"the {family} '{name}' is {_full_name(known[name])}; choose another name")
+    known[name] = cls
+    _recorded.append((family, name, cls))
+
+
+def _is_new_version(cls: type[Any], known: type[Any]) -> bool:
+    """Return whether a class replaces a known one: a file or a cell of a notebook was edited and run again."""
+    ours = any(one.__module__.startswith("mesascope.") for one in (cls, known))
+    return cls.__qualname__ == known.__qualname__ and (cls.__module__ == known.__module__ or not ours)
+
+
+def _full_name(cls: type[Any]) -> str:
+    return f"mesascope's {cls.__qualname__}" if cls.__module__.startswith("mesascope.") else cls.__qualname__
+
+
+@contextmanager
+def recorded_kinds() -> Iterator[list[tuple[str, str, type[Any]]]]:
+    """Yield a list that holds, after the block, the family, name and class of each kind that the block registered."""
+    start, kinds = len(_recorded), list[tuple[str, str, type[Any]]]()
+    yield kinds
+    kinds.extend(_recorded[start:])
