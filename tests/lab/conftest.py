@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
+import stored_records as stored
+from lab_page import FAST_CLAIM, SMALL, open_at
+
 
 @dataclass
 class Running:
@@ -48,3 +51,77 @@ def running_lab(folder, *arguments):
 @pytest.fixture(scope="session")
 def start_lab():
     return running_lab
+
+
+PLUGIN = '''
+"""A law of one's own."""
+
+from fractions import Fraction
+from math import factorial
+
+import mesascope as ms
+from mesascope.processes import IdenticalLaw
+from mesascope.specs import Scale
+
+
+@ms.kind("laplace")
+class Laplace(IdenticalLaw):
+    """Independent coordinates with density $e^{-|x|/b}/(2b)$: $E x^n = n! b^n$ for even $n$.
+
+    Args:
+        scale: the width $b > 0$ of the density.
+        centred: whether odd moments vanish; no other choice is known.
+    """
+
+    scale: Scale = 1
+    centred: bool = True
+
+    def line_moment(self, order):
+        return factorial(order) * Fraction(self.scale) ** order if order % 2 == 0 else Fraction(0)
+
+    def sample(self, key, dim, shape=()):
+        import jax
+
+        return float(self.scale) * jax.random.laplace(key, (*shape, dim))
+'''
+
+
+@pytest.fixture(scope="session")
+def lab(start_lab, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lab")
+    (folder / "laplace.py").write_text(PLUGIN)
+    checked = stored.claim(
+        "zheng2024/theorem-4.2",
+        statement="As T, t → ∞ the risk tends to <b>something</b>.",
+        measured={"error": 1e-9},
+        criterion="rounding",
+        details={"meaning": "distance to the limit"},
+    )
+    bare = stored.claim(FAST_CLAIM)  # as the repository keeps them: a record, and no figures
+    stored.run_directory(
+        folder / "records" / "small", checked, bare, figures={"zheng2024/risk": stored.curves_figure()}
+    )
+    stored.store(folder / "runs")
+    with start_lab(
+        folder, "--port", "0", "--records", "records", "runs", "--plugin", "laplace.py"
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def window(browser):
+    # as people may ask of their system: nothing fades, so that no test waits for what does
+    with browser.page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as found:
+        yield found
+
+
+@pytest.fixture
+def opened(window, lab):
+    """A small setting, its facts on the page; whatever it says on the console or asks of others is an error."""
+    page, seen = window
+    seen.errors.clear(), seen.requests.clear()
+    open_at(page, lab, SMALL)
+    yield page
+    assert seen.errors == []
+    assert seen.outside() == []
+    assert any("socket.io" in url for url in seen.requests)
