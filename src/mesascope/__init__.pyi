@@ -12,11 +12,11 @@ from . import specs as specs
 from . import studies as studies
 from . import theory as theory
 from .core import Estimate as Estimate
+from .core import ProgressBar as ProgressBar
 from .dynamics import CheckpointError as CheckpointError
 from .dynamics import InvariantManifold as InvariantManifold
 from .dynamics import Optimizer as Optimizer
 from .dynamics import PhasePoint as PhasePoint
-from .dynamics import ProgressBar as ProgressBar
 from .dynamics import conserved_quantities as conserved_quantities
 from .dynamics import critical_point as critical_point
 from .dynamics import critical_points as critical_points

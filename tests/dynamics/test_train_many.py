@@ -88,8 +88,8 @@ def test_progress_names_the_seed(run_all):
     seen = {seed: [] for seed in SEEDS}
     runs = run_all(lambda seed, now: seen[seed].append(now))
     for seed, run in zip(SEEDS, runs, strict=True):
-        assert [now.step for now in seen[seed]] == run.steps.tolist()
-        np.testing.assert_array_equal([now.loss for now in seen[seed]], run.losses)
+        assert [now.done for now in seen[seed]] == run.steps.tolist()
+        np.testing.assert_array_equal([now.values["loss"] for now in seen[seed]], run.losses)
 
 
 def test_runs_go_on_in_a_folder_of_each_seed(tmp_path):

@@ -91,7 +91,7 @@ def test_an_interruption_at_a_record_keeps_what_was_computed(whole, tmp_path, re
     seen = []
 
     def stop(now):
-        seen.append(now.step)
+        seen.append(now.done)
         if len(seen) == records:
             raise KeyboardInterrupt
 
@@ -123,7 +123,7 @@ def test_an_interruption_in_between_undoes_what_was_not_done(whole, tmp_path, mo
 
 def test_an_interruption_after_the_last_step_is_none(whole, tmp_path):
     def stop(now):
-        if now.step == STEPS:
+        if now.done == STEPS:
             raise KeyboardInterrupt
 
     _assert_same(_train(tmp_path, progress=stop), whole)

@@ -47,8 +47,8 @@ def test_flow_ends_at_the_limit(flow_with):
     result = FlowSpec(**flow_with()).run(seen.append)
     assert result.result == "converged" and result.converged and result.succeeded
     np.testing.assert_allclose(result.product, result.limit_product, rtol=1e-9)
-    assert seen[-1].steps == result.steps and seen[-1].time == result.time
-    assert seen[-1].gradient_norm == result.gradient_norm
+    assert seen[-1].done == result.steps and seen[-1].values["flow time"] == result.time
+    assert seen[-1].values["gradient norm"] == result.gradient_norm
 
 
 def test_flow_for_a_time(flow_with):
@@ -67,7 +67,7 @@ def test_descent(flow_with):
     spec = FlowSpec(**flow_with(method="descent", lr="1/200", steps=300))
     result = spec.run(seen.append)
     assert (result.result, result.steps, result.time) == ("finished", 300, 1.5)
-    assert seen[-1].steps == 300 and seen[-1].gradient_norm is None
+    assert seen[-1].done == seen[-1].total == 300 and list(seen[-1].values) == ["loss"]
     # a small rate: close to the flow at the same time, first order in the rate
     flow = FlowSpec(**flow_with(until=1.5)).run()
     np.testing.assert_allclose(result.product, flow.product, rtol=1e-2)

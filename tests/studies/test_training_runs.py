@@ -102,8 +102,8 @@ def test_the_result_says_what_was_trained(tmp_path, train_with):
     spec = parse_spec(data, TrainSpec)
     result = spec.run(tmp_path, seen.append)
     assert (result.result, result.succeeded, result.steps) == ("finished", True, 6)
-    assert [one.steps for one in result.losses] == [now.step for now in seen] == [2, 4, 6]
-    assert [one.loss for one in result.losses] == [now.loss for now in seen]
+    assert [one.steps for one in result.losses] == [now.done for now in seen] == [2, 4, 6]
+    assert [one.loss for one in result.losses] == [now.values["loss"] for now in seen]
     assert [one.steps for one in result.evaluations] == [3, 6]
     assert result.loss == result.evaluations[-1].loss > 0
     assert result.checkpoint == str(tmp_path / "step-000000006.checkpoint")
@@ -207,7 +207,7 @@ def test_seeds_are_runs_of_their_own(tmp_path, train_with):
 
     seen = set()
     runs = parse_spec(data(seeds=[3, 0]), TrainSpec).build_many()
-    many = runs.result(runs.train(tmp_path, lambda seed, now: seen.add((seed, now.step))))
+    many = runs.result(runs.train(tmp_path, lambda seed, now: seen.add((seed, now.done))))
     assert many.seeds == [3, 0] and seen == {(3, 3), (0, 3)}
     assert (many.result, many.succeeded) == ("finished", True)
     for seed, one in zip(many.seeds, many.runs, strict=True):
@@ -295,7 +295,7 @@ def test_a_loss_that_vanishes_is_explained(train_with):
 
 def test_interruption_keeps_what_was_computed(tmp_path, train_with):
     def stop(now):
-        if now.step == 2:
+        if now.done == 2:
             raise KeyboardInterrupt
 
     spec = parse_spec(train_with(record_every=1), TrainSpec)

@@ -84,7 +84,7 @@ class Certify(PluginOption):
         if console.quiet:
             return spec.run()
         with console.status("compiling") as status:
-            return spec.run(lambda now: status.update(f"flow: time {now.time:.6g}   steps {now.steps}"))
+            return spec.run(lambda now: status.update(f"flow: {now.describe()}"))
 
     def _checked(self, file: str) -> int:
         from mesascope.studies import check_certificate

@@ -21,7 +21,7 @@ from ._output import (
 from ._plugin import PluginOption
 
 if TYPE_CHECKING:
-    from mesascope.studies import FlowProgress, FlowResult
+    from mesascope.studies import FlowResult
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Flow(PluginOption):
                 result = spec.run()
             else:
                 with console.status("compiling") as status:
-                    result = spec.run(lambda now: status.update(_line(now)))
+                    result = spec.run(lambda now: status.update(now.describe()))
         if self.json:
             print_json(result.model_dump())
         else:
@@ -55,11 +55,6 @@ class Flow(PluginOption):
             return DONE
         say(f"mesascope flow: {result.result}: {result.message}")
         return INTERRUPTED if result.result == "interrupted" else FAILED
-
-
-def _line(now: "FlowProgress") -> str:
-    value = f"gradient norm {now.gradient_norm:.3e}" if now.loss is None else f"loss {now.loss:.10g}"
-    return f"time {now.time:.6g}   steps {now.steps}   {value}"
 
 
 def _print(result: "FlowResult") -> None:

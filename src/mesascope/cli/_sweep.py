@@ -4,7 +4,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -27,12 +27,12 @@ from ._output import (
 from ._plugin import PluginOption
 
 if TYPE_CHECKING:
-    from mesascope.studies import Failure, StudySpec, StudyStatus, SweepProgress, SweepResult
+    from mesascope.core import Progress
+    from mesascope.studies import Failure, StudySpec, StudyStatus, SweepResult
 
 _WATCH_EVERY = 2.0  # seconds
 _WATCH_SHARE = 5  # looks at large studies take long: so many times as long is waited for the next
 _MAX_FAILURES = 10
-_STAGES = {"check": "check points", "plan": "write plans", "start": "start workers", "run": "run"}
 
 
 @dataclass(frozen=True)
@@ -177,41 +177,26 @@ def _stopped_by_termination() -> Iterator[None]:
 
 
 @contextmanager
-def _shown_progress() -> "Iterator[Callable[[SweepProgress], None] | None]":
+def _shown_progress() -> "Iterator[Callable[[Progress], None] | None]":
     """A bar on terminals, nothing elsewhere."""
     console = progress()
     if console.quiet:
         yield None
         return
-    from rich import progress as rich
+    from mesascope.core import ProgressBar
 
-    columns = (
-        rich.SpinnerColumn(),
-        rich.TextColumn("{task.description}", markup=False),
-        rich.BarColumn(bar_width=20),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn("{task.fields[news]}", markup=False),
-    )
-    told: list[str] = []
-    with rich.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None, news="")
+    shown: set[object] = set()
+    with ProgressBar(console) as bar:
 
-        def show(now: "SweepProgress") -> None:
-            if now.dashboard and now.dashboard not in told:
-                told.append(now.dashboard)
-                console.print(f"dashboard {now.dashboard}", markup=False, soft_wrap=True)
-            bar.update(
-                task, description=_STAGES[now.stage], completed=now.through, total=now.total, news=_news(now)
-            )
+        def show(now: "Progress") -> None:
+            dashboard = now.values.get("dashboard")
+            if dashboard and dashboard not in shown:
+                shown.add(dashboard)
+                console.print(f"dashboard {dashboard}", markup=False, soft_wrap=True)
+            failed = {name: value for name, value in now.values.items() if name == "failed"}
+            bar(replace(now, values=failed))
 
         yield show
-
-
-def _news(now: "SweepProgress") -> str:
-    parts = [f"{now.per_minute:.0f} a minute"] if now.per_minute else []
-    parts += [f"{_duration(now.seconds_left)} left"] if now.seconds_left else []
-    parts += [f"{now.failed} failed"] if now.failed else []
-    return ", ".join(parts)
 
 
 def _duration(seconds: float) -> str:

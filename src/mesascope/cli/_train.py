@@ -25,7 +25,7 @@ from ._output import (
 from ._plugin import PluginOption
 
 if TYPE_CHECKING:
-    from mesascope.dynamics import TrainingProgress
+    from mesascope.core import Progress
     from mesascope.studies import TrainingRun, TrainingRuns, TrainManyResult, TrainResult, TrainSpec
 
 
@@ -132,7 +132,7 @@ class Train(PluginOption):
 
 def _train(run: "TrainingRun | TrainingRuns", folder: Path) -> Any:
     """Train, with a progress bar on a terminal."""
-    from mesascope.dynamics import ProgressBar
+    from mesascope.core import ProgressBar
     from mesascope.studies import TrainingRun
 
     console = progress()
@@ -144,23 +144,22 @@ def _train(run: "TrainingRun | TrainingRuns", folder: Path) -> Any:
         return run.train(folder, _together(bar, len(run.runs)))
 
 
-def _together(
-    show: "Callable[[TrainingProgress], None]", runs: int
-) -> "Callable[[int, TrainingProgress], None]":
+def _together(show: "Callable[[Progress], None]", runs: int) -> "Callable[[int, Progress], None]":
     """Show the steps of all runs as those of one, and the mean of their losses."""
-    from mesascope.dynamics import TrainingProgress
+    from mesascope.core import Progress
 
-    latest: dict[int, TrainingProgress] = {}
+    latest: dict[int, Progress] = {}
     lock = Lock()  # every run tells from a thread of its own
 
-    def told(seed: int, now: TrainingProgress) -> None:
+    def told(seed: int, now: Progress) -> None:
         with lock:
             latest[seed] = now
             known = list(latest.values())
-            done, steps = sum(one.step for one in known), runs * now.steps
-            rate = sum(one.rate for one in known if one.step < one.steps or done == steps)
-            loss = sum(one.loss for one in known) / len(known)
-            show(TrainingProgress(done, steps, loss, rate, (steps - done) / rate))
+            steps = now.total or 0
+            done = sum(one.done for one in known)
+            rate = sum(one.rate for one in known if one.done < steps or done == runs * steps)
+            loss = sum(one.values["loss"] for one in known) / len(known)
+            show(Progress(done, runs * steps, rate=rate, values={"loss": loss}))
 
     return told
 

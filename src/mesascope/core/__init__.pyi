@@ -17,3 +17,6 @@ from ._matrix import covariance_matrix as covariance_matrix
 from ._matrix import finite_reals as finite_reals
 from ._precision import require_x64 as require_x64
 from ._programs import forget_programs as forget_programs
+from ._progress import Clock as Clock
+from ._progress import Progress as Progress
+from ._progress import ProgressBar as ProgressBar

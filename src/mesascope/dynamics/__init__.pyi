@@ -8,7 +8,6 @@ from ._descend import descend as descend
 from ._ensemble import FlowEnds as FlowEnds
 from ._ensemble import flow_ends as flow_ends
 from ._flow import Flow as Flow
-from ._flow import FlowProgress as FlowProgress
 from ._flow import gradient_flow as gradient_flow
 from ._flows import gradient_flows as gradient_flows
 from ._memory import refuse_large_networks as refuse_large_networks
@@ -20,8 +19,6 @@ from ._outcome import Outcome as Outcome
 from ._parameters import Mask as Mask
 from ._parameters import mask_vector as mask_vector
 from ._parameters import real_vector as real_vector
-from ._progress import ProgressBar as ProgressBar
-from ._progress import TrainingProgress as TrainingProgress
 from ._rodas4 import Rodas4 as Rodas4
 from ._train import Training as Training
 from ._train import run_training as run_training
@@ -46,5 +43,4 @@ from .landscape import observed_rate as observed_rate
 from .landscape import stability as stability
 from .landscape import symmetries as symmetries
 from .phase_diagrams import PhasePoint as PhasePoint
-from .phase_diagrams import PhaseProgress as PhaseProgress
 from .phase_diagrams import phase_diagram as phase_diagram

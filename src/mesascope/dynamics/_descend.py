@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import finite_positive, integer_at_least
+from mesascope.core import Progress, finite_positive, integer_at_least
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
 
@@ -59,7 +59,7 @@ def descend(
     engine: Engine | None = None,
     mask: Mask | None = None,
     saves: int = 256,
-    progress: Callable[[int, float], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Descent[Model]:
     """Take `steps` steps θ ← θ − η ∇L(θ).
 
@@ -75,7 +75,7 @@ def descend(
         engine: how the expectation is computed; `ExactMoments()` by default.
         mask: entries whose gradient is masked (see `Mask`).
         saves: how many points of the path to keep at most, at least 2; evenly spaced, first and last included.
-        progress: called with (steps taken, loss) at every saved point; KeyboardInterrupt keeps what was computed.
+        progress: called at every saved point; KeyboardInterrupt keeps what was computed.
 
     Raises:
         ValueError, TypeError: for bad settings, or from the engine.
@@ -105,7 +105,7 @@ def descend(
                 break
             points.append(np.asarray(vector))
             if progress is not None:
-                progress(taken, values[-1])
+                progress(Progress(taken, steps, values={"loss": values[-1]}))
     except KeyboardInterrupt:
         result = Outcome.INTERRUPTED
     last, last_error, norm = (float(x) for x in _end(objective, model, jnp.asarray(points[-1]), allowed))

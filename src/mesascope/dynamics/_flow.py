@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import diffrax
 import equinox as eqx
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from mesascope.core import finite_positive, integer_at_least
+from mesascope.core import Progress, finite_positive, integer_at_least
 from mesascope.objectives import Engine, Objective, Task, losses, objective_of
 
 from ._integrate import (
@@ -73,23 +73,6 @@ class Flow(eqx.Module, Generic[Model]):
         return np.asarray(losses(self.objective, self.trajectory))
 
 
-class FlowProgress(NamedTuple):
-    """What a progress callback receives between segments.
-
-    Attributes:
-        time: flow time.
-        steps: accepted steps.
-        gradient_norm: ‖∇L‖.
-        bound: the flow is in a steady state when ‖∂L/∂W‖/‖W‖ is below this for every matrix; negative when it runs for a
-            given time.
-    """
-
-    time: float
-    steps: int
-    gradient_norm: float
-    bound: float
-
-
 def gradient_flow(
     model: Model,
     process: Any,
@@ -104,7 +87,7 @@ def gradient_flow(
     tolerance: float = 1e-11,
     max_steps: int = 200_000,
     saves: int = 512,
-    progress: Callable[[FlowProgress], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Flow[Model]:
     """Solve θ' = −∇L(θ) from the weights of `model`, for a given time or until the gradient vanishes.
 
@@ -171,7 +154,9 @@ def gradient_flow(
                 if here.steepness > 2 * tolerance * here.rate:
                     path.result = None
             if progress is not None:
-                progress(FlowProgress(path.end, path.steps, path.gradient_norm, bound))
+                progress(
+                    Progress(path.steps, values={"flow time": path.end, "gradient norm": path.gradient_norm})
+                )
     except KeyboardInterrupt:
         path.result = Outcome.INTERRUPTED
         if not path.taken:  # before the first segment had ended, which tells its gradient

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from mesascope.core import Estimate, integer_at_least, named_key, require_x64
+from mesascope.core import Clock, Estimate, Progress, integer_at_least, named_key, require_x64
 from mesascope.objectives import Task, check_model_reads, check_task
 
 from ._devices import devices_to_share, on_one_device
@@ -20,7 +20,6 @@ from ._number_range import refuse_numbers_out_of_range
 from ._optimizer import Optimizer
 from ._outcome import Outcome
 from ._parameters import in_state_precision, real_vector, refuse_weights_not_finite
-from ._progress import Clock, ProgressCallback, TrainingProgress
 from ._run_folder import RunFolder, run_facts
 from ._training_log import TrainingLog
 from ._training_settings import TrainingSettings, held_out_loss, in_precision
@@ -74,7 +73,7 @@ def train(
     evaluate_every: int | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Training[Model]:
     """Minimize the expected loss on samples drawn afresh at every step.
 
@@ -103,7 +102,7 @@ def train(
         evaluate_every: steps between evaluations; None evaluates only at the end.
         checkpoint: a folder for checkpoints, made before the first step if it is missing; None keeps none.
         checkpoint_every: steps between checkpoints; None saves only at the end.
-        progress: called with a `TrainingProgress` at every record; KeyboardInterrupt keeps what was computed.
+        progress: called with a `Progress` at every record; KeyboardInterrupt keeps what was computed.
 
     Returns:
         Also when the loss is not finite, from the start or later, or the run is interrupted: `result` says so, and the
@@ -140,7 +139,7 @@ def run_training(
     settings: TrainingSettings,
     seed: int,
     checkpoint: str | Path | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Callable[[Progress], None] | None = None,
     stopped: Callable[[], bool] = lambda: False,
     devices: int = 1,
 ) -> Training[Model]:
@@ -156,7 +155,7 @@ def train_together(
     task: Task,
     seeds: list[int],
     settings: TrainingSettings,
-    progress: Callable[[int, TrainingProgress], None] | None = None,
+    progress: Callable[[int, Progress], None] | None = None,
     checkpoint: str | Path | None = None,
     stopped: Callable[[], bool] = lambda: False,
     devices: int = 1,
@@ -298,7 +297,7 @@ class _Loop(Generic[Model]):
         self._runs, self._settings, self._steps = runs, runs[0].settings, runs[0].steps
 
     def run(
-        self, progress: Callable[[int, TrainingProgress], None] | None, stopped: Callable[[], bool]
+        self, progress: Callable[[int, Progress], None] | None, stopped: Callable[[], bool]
     ) -> list[Training[Model]]:
         """Take the steps that are left."""
         with suppress(KeyboardInterrupt):
@@ -307,14 +306,14 @@ class _Loop(Generic[Model]):
                     progress(run.seed, now)
         return [run.finished() for run in self._runs]
 
-    def _records(self, stopped: Callable[[], bool]) -> Iterator[tuple[_Run[Model], TrainingProgress]]:
+    def _records(self, stopped: Callable[[], bool]) -> Iterator[tuple[_Run[Model], Progress]]:
         settings, clock = self._settings, Clock()
         while (going := [run for run in self._runs if run.goes_on]) and not stopped():
             taken = going[0].taken
             self._advance(taken, settings.next_stop(taken))
             for run in going:
                 if not run.failure and run.record():
-                    yield run, clock.read(run.taken, settings.steps, run.log.losses[-1])
+                    yield run, clock.read(run.taken, settings.steps, values={"loss": run.log.losses[-1]})
 
     def _advance(self, taken: int, stop: int) -> None:
         moved = self._moved(taken, stop - taken)

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 from jax import Array
 
-from mesascope.core import integer_at_least, named_key
+from mesascope.core import Progress, integer_at_least, named_key
 from mesascope.objectives import Task
 
 from ._train import Training, check_run, run_training, train_together
@@ -32,7 +32,7 @@ def train_many(
     *,
     checkpoint: str | Path | None = None,
     workers: int | None = None,
-    progress: Callable[[int, Any], None] | None = None,
+    progress: Callable[[int, Progress], None] | None = None,
     **settings: Any,
 ) -> list[Training[Model]]:
     """Train one model per seed.
@@ -48,7 +48,7 @@ def train_many(
         seeds: distinct seeds.
         checkpoint: a folder that gets one subfolder `seed-…` per run; runs there continue as those of `train` do.
         workers: runs at the same time on a CPU ≥ 1; as many as there are cores by default.
-        progress: called with (seed, `TrainingProgress`) at every record, from the thread of the run.
+        progress: called with (seed, `Progress`) at every record, from the thread of the run.
         settings: as for `train`: optimizer, steps, batch, precision, ….
 
     Returns:

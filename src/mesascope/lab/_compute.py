@@ -63,7 +63,7 @@ def flow(spec: FlowSpec, progress: Progress) -> Result:
     """Where training goes from the start of the setting, and the way there."""
     progress("compiling, or loading what was compiled before")
     result, end = spec.follow(
-        lambda now: progress(f"time {now.time:.4g}, {now.steps} steps, gradient {now.gradient_norm:.1e}"),
+        lambda now: progress(now.describe()),
         saves=2 * POINTS,
     )
     assert isinstance(end, Flow)  # a setting names no other method
@@ -271,7 +271,7 @@ def identification(
         NextToken(max(4, min(spec.horizon, IDENTIFY_TOKENS))),
         tasks=tasks,
         learners=learners,
-        progress=lambda now: progress(f"{now.done}/{now.total} {now.stage}"),
+        progress=lambda now: progress(now.describe()),
     )
     return {
         "verdict": answer.verdict,
@@ -304,7 +304,7 @@ def descent(spec: FlowSpec, samples: int, rate: float, steps: int, seed: int, pr
         engine=MonteCarlo(samples=samples, seed=seed),
         mask=spec.mask,
         saves=POINTS,
-        progress=lambda taken, loss: progress(f"{taken}/{steps} steps, loss {loss:.6g}"),
+        progress=lambda now: progress(now.describe()),
     )
     _require_complete(done.result.value)
     chosen = _spread(len(done.steps), POINTS)

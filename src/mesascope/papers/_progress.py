@@ -14,8 +14,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from mesascope.core import named_key
-from mesascope.dynamics import TrainingProgress
+from mesascope.core import Progress, named_key
 
 _CHECKPOINTS = 20  # in one training: an interrupted claim loses at most a twentieth of it
 
@@ -42,10 +41,9 @@ class Work:
                 digest.update(np.asarray(leaf).tobytes())
         return self.folder / digest.hexdigest()[:16]
 
-    def report(self, seed: int, now: TrainingProgress) -> None:
+    def report(self, seed: int, now: Progress) -> None:
         """Tell of a training as `train_many` does."""
-        left = f", {now.remaining:.0f} s left" if now.remaining > 0 else ""
-        self.tell(f"seed {seed}: step {now.step} of {now.steps}, loss {now.loss:.4g}{left}")
+        self.tell(f"seed {seed}: {now.describe()}")
 
 
 _ALONE = Work(lambda line: None, None)

@@ -15,7 +15,6 @@ from ._identification import Separation as Separation
 from ._identification_curves import Curves as Curves
 from ._identification_curves import identification_curves as identification_curves
 from ._identify import identify as identify
-from ._inquiry import IdentifyProgress as IdentifyProgress
 from ._intervals import Measured as Measured
 from ._interventions import GradientStep as GradientStep
 from ._interventions import Intervention as Intervention

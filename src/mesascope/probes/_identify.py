@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from mesascope.core import finite_number, integer_at_least, require_x64
+from mesascope.core import Progress, finite_number, integer_at_least, require_x64
 from mesascope.objectives import Task
 
 from ._families import fitting_families, known_families
 from ._identification import Identification
-from ._inquiry import IdentifyProgress, Inquiry
+from ._inquiry import Inquiry
 from ._intervals import check_level
 
 
@@ -26,7 +26,7 @@ def identify(
     level: float = 0.95,
     learners: Sequence[str] | None = None,
     search: bool = True,
-    progress: Callable[[IdentifyProgress], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Identification:
     r"""Identify the learning algorithm of a model in context, with its hyperparameters, if possible.
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mesascope.core import named_key
+from mesascope.core import Progress, named_key
 from mesascope.learners import GradientDescent, Learner, PreconditionedGradientDescent
 from mesascope.objectives import Task, task_length
 
@@ -30,20 +30,6 @@ _ROUNDS = 3  # evaluations of the model on other data
 _SAME, _MIN_SAME, _MAX_SAME = 0.25, 1e-9, 1e-4
 
 
-class IdentifyProgress(NamedTuple):
-    """The progress of `identify`.
-
-    Attributes:
-        stage: the next step, in a few words.
-        done: number of finished steps.
-        total: number of known steps; a search adds steps.
-    """
-
-    stage: str
-    done: int
-    total: int
-
-
 class Inquiry:
     """One identification of a model."""
 
@@ -56,7 +42,7 @@ class Inquiry:
         seed: int,
         level: float,
         tolerance: float,
-        progress: Callable[[IdentifyProgress], None],
+        progress: Callable[[Progress], None],
     ):
         self._model, self._process, self._task, self._tasks = model, process, task, tasks
         self._seed, self._level, self._tolerance, self._progress = seed, level, tolerance, progress
@@ -110,7 +96,7 @@ class Inquiry:
         """Report the next step; a step is added to the total unless `done` is given."""
         if done is None:
             done, self._steps = self._steps, self._steps + 1
-        self._progress(IdentifyProgress(stage, done, self._steps))
+        self._progress(Progress(done, self._steps, stage=stage))
 
     def _key(self, *names: str) -> Any:
         return named_key(self._seed, "identify", *names)

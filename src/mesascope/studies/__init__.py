@@ -9,7 +9,6 @@ from ._certify import CertifiedLossSpec as CertifiedLossSpec
 from ._certify import CertifySpec as CertifySpec
 from ._certify import check_certificate as check_certificate
 from ._data import DataSpec as DataSpec
-from ._flow import FlowProgress as FlowProgress
 from ._flow import FlowResult as FlowResult
 from ._flow import FlowSpec as FlowSpec
 from ._identify import IdentifySpec as IdentifySpec
@@ -40,7 +39,6 @@ from .sweeps import SchedulerError as SchedulerError
 from .sweeps import StudySpec as StudySpec
 from .sweeps import StudyStatus as StudyStatus
 from .sweeps import SweepError as SweepError
-from .sweeps import SweepProgress as SweepProgress
 from .sweeps import SweepResult as SweepResult
 from .sweeps import compute_alone as compute_alone
 from .sweeps import execute as execute

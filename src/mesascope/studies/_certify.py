@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from mesascope.core import Progress
 from mesascope.models import InitField
 from mesascope.records import CertificateFile, CertificateRecord, provenance
 from mesascope.specs import SpecError, error_path
 
-from ._flow import FlowProgress
 from ._problem import ProblemSpec
 from ._read import parse_spec
 
@@ -66,7 +66,7 @@ class CertifySpec(CertifiedLossSpec):
         self.init.check(self.dim)
         return self
 
-    def run(self, progress: Callable[[FlowProgress], None] | None = None) -> CertificateRecord:
+    def run(self, progress: Callable[[Progress], None] | None = None) -> CertificateRecord:
         """Follow the flow, polish its end, and prove what there is to prove.
 
         Raises:
@@ -85,8 +85,7 @@ class CertifySpec(CertifiedLossSpec):
             question.task,
             mask=self.mask,
             digits=self.digits,
-            progress=progress
-            and (lambda now: progress(FlowProgress(now.time, now.steps, now.gradient_norm, None))),
+            progress=progress,
         )
         written = self.model_dump(mode="json", exclude={"init", "digits", "engine", "process"})
         return _record(question, found.centre, found.proved, written)

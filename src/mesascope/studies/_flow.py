@@ -1,10 +1,11 @@
 """Where training goes from given initial weights: gradient flow, or gradient descent."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
+from mesascope.core import Progress
 from mesascope.models import InitField
 from mesascope.specs import Number, Positive, SpecError, error_path, positive, show, written
 
@@ -37,15 +38,6 @@ def _tolerance(value: Any) -> Number:
 
 Until: TypeAlias = Annotated[Number | str, PlainValidator(_until), PlainSerializer(written)]
 Tolerance: TypeAlias = Annotated[Number, PlainValidator(_tolerance), PlainSerializer(written)]
-
-
-class FlowProgress(NamedTuple):
-    """How far a run is: flow time, steps taken, and the gradient norm (flow) or the loss (descent)."""
-
-    time: float
-    steps: int
-    gradient_norm: float | None
-    loss: float | None
 
 
 class FlowResult(BaseModel):
@@ -139,7 +131,7 @@ class FlowSpec(ProblemSpec):
             model = self.init.build(self.dim, self.rho)
         return Problem(model, process, task, self.engine)
 
-    def run(self, progress: Callable[[FlowProgress], None] | None = None) -> FlowResult:
+    def run(self, progress: Callable[[Progress], None] | None = None) -> FlowResult:
         """Solve the flow or take the steps of the descent.
 
         Args:
@@ -152,7 +144,7 @@ class FlowSpec(ProblemSpec):
         return self.follow(progress)[0]
 
     def follow(
-        self, progress: Callable[[FlowProgress], None] | None = None, *, saves: int = _ENDS
+        self, progress: Callable[[Progress], None] | None = None, *, saves: int = _ENDS
     ) -> "tuple[FlowResult, Flow[Any] | Descent[Any]]":
         """As `run`, which keeps the end only: also the path, of which at most `saves` points are kept.
 
@@ -173,8 +165,7 @@ class FlowSpec(ProblemSpec):
             **self.settings(problem, saves),
             until=until if isinstance(until, str) else float(until),
             tolerance=1e-10 if self.tolerance is None else float(self.tolerance),
-            progress=progress
-            and (lambda now: progress(FlowProgress(now.time, now.steps, now.gradient_norm, None))),
+            progress=progress,
         )
         return self.flow_result(problem, flow), flow
 
@@ -221,7 +212,7 @@ class FlowSpec(ProblemSpec):
         return self._result(problem, flow, loss, flow.time, flow.stats["steps"])
 
     def _descend(
-        self, problem: Problem, progress: Callable[[FlowProgress], None] | None, saves: int
+        self, problem: Problem, progress: Callable[[Progress], None] | None, saves: int
     ) -> "tuple[FlowResult, Descent[Any]]":
         from mesascope.dynamics import descend
 
@@ -236,8 +227,7 @@ class FlowSpec(ProblemSpec):
             engine=engine,
             mask=self.mask,
             saves=100 if progress else saves,
-            progress=progress
-            and (lambda taken, loss: progress(FlowProgress(taken * rate, taken, None, loss))),
+            progress=progress,
         )
         taken = int(descent.steps[-1])
         return self._result(problem, descent, float(descent.loss[-1]), taken * rate, taken), descent

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, ValidationInfo, model_validator
 
+from mesascope.core import Progress
 from mesascope.models import require_readable
 from mesascope.specs import Count, Number, Seed, SpecError, error_path, number, show, written
 
@@ -13,7 +14,7 @@ from ._identify_models import FlowEndSpec, IdentifiedModel, checkpoint_run
 from ._identify_run import IdentifyRun
 
 if TYPE_CHECKING:
-    from mesascope.probes import Identification, IdentifyProgress
+    from mesascope.probes import Identification
 
 
 def _share(value: Any) -> Number:
@@ -89,7 +90,7 @@ class IdentifySpec(DataSpec):
             refuse_large_batches(process, task, self.tasks)
         return IdentifyRun(self, self._model(), process, task, self._settings())
 
-    def run(self, progress: "Callable[[IdentifyProgress], None] | None" = None) -> "Identification":
+    def run(self, progress: "Callable[[Progress], None] | None" = None) -> "Identification":
         """Ask, and return what was found; as `build().identify(…)`.
 
         Raises:

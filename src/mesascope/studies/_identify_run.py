@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mesascope.core import Progress
 from mesascope.specs import Spec, error_path
 
 if TYPE_CHECKING:
     from mesascope.objectives import Task
-    from mesascope.probes import Curves, Identification, IdentifyProgress, Measured, Reading
+    from mesascope.probes import Curves, Identification, Measured, Reading
     from mesascope.processes import PromptProcess, SequenceProcess
     from mesascope.records import IdentificationRecord
 
@@ -31,7 +32,7 @@ class IdentifyRun:
     task: "Task"
     settings: Mapping[str, Any]
 
-    def identify(self, progress: "Callable[[IdentifyProgress], None] | None" = None) -> "Identification":
+    def identify(self, progress: "Callable[[Progress], None] | None" = None) -> "Identification":
         """Ask.
 
         Raises:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
+from mesascope.core import Progress
 from mesascope.dynamics import Optimizer, OptimizerField
 from mesascope.models import ModelKind, require_readable
 from mesascope.specs import (
@@ -26,9 +27,6 @@ from ._problem import require_moments
 from ._train_result import TrainResult
 from ._training_run import TrainingRun
 from ._training_runs import TrainingRuns
-
-if TYPE_CHECKING:
-    from mesascope.dynamics import TrainingProgress
 
 
 def _decay(value: Any) -> Number:
@@ -140,7 +138,7 @@ class TrainSpec(DataSpec):
     def run(
         self,
         folder: str | PathLike[str] | None = None,
-        progress: "Callable[[TrainingProgress], None] | None" = None,
+        progress: "Callable[[Progress], None] | None" = None,
     ) -> TrainResult:
         """Train and return what came out as plain numbers; as `build().train(…)`, which keeps the model.
 

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mesascope.core import Progress
 from mesascope.specs import Spec, show
 
 from ._read import read_spec
@@ -15,7 +16,7 @@ from ._train_result import TrainResult
 
 if TYPE_CHECKING:
     from mesascope.core import Estimate
-    from mesascope.dynamics import Training, TrainingProgress
+    from mesascope.dynamics import Training
     from mesascope.objectives import Task
     from mesascope.processes import PromptProcess, SequenceProcess
 
@@ -45,14 +46,14 @@ class TrainingRun:
     def train(
         self,
         folder: str | PathLike[str] | None = None,
-        progress: "Callable[[TrainingProgress], None] | None" = None,
+        progress: "Callable[[Progress], None] | None" = None,
     ) -> "Training[Any]":
         """Train.
 
         Args:
             folder: for checkpoints, and the specification as `spec.json` beside them; without it nothing is kept. The
                 same specification in the same folder resumes, and more steps extend the run.
-            progress: called with a `TrainingProgress` at every record; a KeyboardInterrupt ends the run and keeps what
+            progress: called with a `Progress` at every record; a KeyboardInterrupt ends the run and keeps what
                 was computed.
 
         Raises:

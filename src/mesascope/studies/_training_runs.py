@@ -7,11 +7,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mesascope.core import Progress
+
 from ._train_result import TrainManyResult
 from ._training_run import TrainingRun, kept_spec
 
 if TYPE_CHECKING:
-    from mesascope.dynamics import Training, TrainingProgress
+    from mesascope.dynamics import Training
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,13 @@ class TrainingRuns:
     def train(
         self,
         folder: str | PathLike[str] | None = None,
-        progress: "Callable[[int, TrainingProgress], None] | None" = None,
+        progress: "Callable[[int, Progress], None] | None" = None,
     ) -> "list[Training[Any]]":
         """Train all of them, in the order of the seeds; see `mesascope.dynamics.train_many`.
 
         Args:
             folder: gets one subfolder `seed-…` per run, as `TrainingRun.train` makes it.
-            progress: called with (seed, `TrainingProgress`) at every record, from the thread of the run.
+            progress: called with (seed, `Progress`) at every record, from the thread of the run.
 
         Raises:
             CheckpointError: a subfolder holds another run (names the field), or a torn checkpoint.

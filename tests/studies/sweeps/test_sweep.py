@@ -37,7 +37,7 @@ def test_every_run_of_a_study_is_computed_once(grid, tmp_path):
     told = []
     first = sweep(grid, tmp_path / "s", progress=told.append)
     assert (first.total, first.done, first.failed, first.reused) == (4, 4, 0, 0)
-    assert first.succeeded and told[-1].through == told[-1].total == 4
+    assert first.succeeded and told[-1].done == told[-1].total == 4
     again = sweep(grid, tmp_path / "s")
     assert (again.done, again.failed, again.reused) == (0, 0, 4)
     assert again.ids == first.ids

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mesascope.core import integer_at_least
+from mesascope.core import Progress, integer_at_least
 from mesascope.models import LinearAttention
 from mesascope.processes import DiagonalUnitary, NextToken
 
-from .._flow import FlowProgress, gradient_flow
+from .._flow import gradient_flow
 from .._outcome import Outcome
 from .._parameters import real_vector
 from .._rodas4 import Rodas4
@@ -62,7 +62,7 @@ def certify(
     *,
     mask: Literal["off-diagonal"] | None = None,
     digits: int = 40,
-    progress: Callable[[FlowProgress], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Certificate:
     r"""Prove which critical point gradient flow from the weights of a model ends at, and of which kind it is.
 

@@ -10,12 +10,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import diffrax
 import jax
 
-from mesascope.core import finite_positive, integer_at_least, named_key
+from mesascope.core import Progress, finite_positive, integer_at_least, named_key
 from mesascope.objectives import Engine
 from mesascope.records import RecordError, folder_lock, remove_leftovers
 
@@ -28,19 +28,6 @@ from ._table import NAMES, as_dataset
 
 if TYPE_CHECKING:
     import xarray
-
-
-class PhaseProgress(NamedTuple):
-    """What a progress callback receives after every row.
-
-    Attributes:
-        done, total: flows.
-        remaining: seconds left at the rate so far; NaN while nothing was computed.
-    """
-
-    done: int
-    total: int
-    remaining: float
 
 
 def phase_diagram(
@@ -58,7 +45,7 @@ def phase_diagram(
     fraction: float = 0.99,
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
-    progress: Callable[[PhaseProgress], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> xarray.Dataset:
     """Solve θ' = −∇L(θ) at every point of a grid over two parameters: where each flow ends, when, and how good that is.
 
@@ -85,7 +72,7 @@ def phase_diagram(
         folder: keeps every row in a file as soon as it is solved; the same call then goes on with the rows that are missing
             and gives the same bits.
         workers: rows solved at the same time; as many as there are cores by default.
-        progress: called with a `PhaseProgress` after every row; KeyboardInterrupt in it, or Ctrl-C, ends the diagram
+        progress: called after every row; KeyboardInterrupt in it, or Ctrl-C, ends the diagram
             and keeps the rows that were solved.
 
     Returns:
@@ -153,7 +140,7 @@ class _Running:
         how: Solving,
         seed: int,
         folder: Path | None,
-        progress: Callable[[PhaseProgress], None] | None,
+        progress: Callable[[Progress], None] | None,
     ):
         self.rows: dict[int, Row] = {}
         self._grid, self._points, self._how = grid, points, how
@@ -215,6 +202,5 @@ class _Running:
             return
         each, rows = len(self._points[0]), len(self._points)
         seconds = time.monotonic() - self._began
-        left = rows - len(self.rows)
-        remaining = seconds / self._computed * left if self._computed else math.nan
-        self._progress(PhaseProgress(each * (rows - left), each * rows, remaining))
+        rate = each * self._computed / seconds if self._computed else math.nan
+        self._progress(Progress(each * len(self.rows), each * rows, "flows", rate))

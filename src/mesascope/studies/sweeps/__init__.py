@@ -1,6 +1,5 @@
 """Studies: a specification of many runs, computed wherever there are workers, kept in a store."""
 
-from ._drive import SweepProgress as SweepProgress
 from ._drivers import Driver as Driver
 from ._execute import execute as execute
 from ._failures import Failure as Failure

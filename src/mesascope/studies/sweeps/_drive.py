@@ -1,10 +1,12 @@
 """The loop of a driver: give runs to workers, and record how they end."""
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from mesascope.core import Progress
 from mesascope.records import InUseError, RecordError
 
 from ._attempts import attempts, has_advanced, why_apart
@@ -23,29 +25,6 @@ _LAST_WORDS = 5.0  # seconds that a sweep that is stopped waits for the database
 _MAX_LOST = 20  # runs in a row whose workers were lost before any was begun
 _WINDOW = 200  # runs over which the rate is taken
 _REMOVED = "somebody removed it from the store while the sweep was under way; the same command computes it"
-
-
-class SweepProgress(NamedTuple):
-    """How far a sweep is.
-
-    Attributes:
-        stage: "check" (points), "plan" (folders), "start" (workers) or "run".
-        through, total: points or runs that are through with it, and all.
-        done, failed, reused: runs computed now, that failed, that were there.
-        per_minute: runs that end in a minute, now.
-        seconds_left: until all have ended; None where it cannot be told.
-        dashboard: address of Dask's page.
-    """
-
-    stage: str
-    through: int
-    total: int
-    done: int = 0
-    failed: int = 0
-    reused: int = 0
-    per_minute: float = 0.0
-    seconds_left: float | None = None
-    dashboard: str | None = None
 
 
 class Drive:
@@ -68,7 +47,7 @@ class Drive:
         driver: str,
         retries: int,
         announcement: Announcement,
-        tell: Callable[[SweepProgress], None],
+        tell: Callable[[Progress], None],
     ) -> None:
         self._store, self._runner, self._driver, self._retries = store, runner, driver, retries
         self._announcement, self._tell = announcement, tell
@@ -240,19 +219,17 @@ class Drive:
     def _say(self) -> None:
         done, failed, reused = len(self.done), len(self.failed), len(self.reused)
         left, rate = self._total - done - failed - reused, self._rate()
-        now = SweepProgress(
-            stage="run" if self._runner.started else "start",
-            through=self._total - left,
-            total=self._total,
-            done=done,
-            failed=failed,
-            reused=reused,
-            per_minute=60 * rate,
-            seconds_left=left / rate if rate else None,
-            dashboard=self._runner.dashboard,
+        counts = {"done": done, "failed": failed, "reused": reused}
+        self._announcement.say(**counts, per_minute=60 * rate, seconds_left=left / rate if rate else None)
+        values = {**counts, "dashboard": self._runner.dashboard}
+        now = Progress(
+            self._total - left,
+            self._total,
+            "runs",
+            rate or math.nan,
+            "run" if self._runner.started else "start workers",
+            {name: value for name, value in values.items() if value},
         )
-        news = ("done", "failed", "reused", "per_minute", "seconds_left")
-        self._announcement.say(**{name: getattr(now, name) for name in news})
         self._tell(now)
 
     def _rate(self) -> float:

@@ -73,7 +73,7 @@ def check(
             see(run, point.spec)
             points.append(StudyPoint.model_construct(run=run, place=point.place))
             if i % 1000 == 0:
-                tell("check", i, study.size)
+                tell("check points", i, study.size)
     return StudyRecord(
         name=study.name,
         kind=study.kind,
@@ -158,7 +158,7 @@ def _plan(study: StudySpec, record: StudyRecord, store: "Store", left: set[str],
             for point in record.points:
                 if point.run in missing and point.run not in written:
                     if len(written) % 100 == 0:
-                        tell("plan", len(written), len(missing))
+                        tell("write plans", len(written), len(missing))
                     planned = planned_run(study.kind, study.point(point.place).spec)
                     if planned.id != point.run:
                         raise RecordError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from mesascope.core import Progress
 from mesascope.records import RecordError, RunFolders
 from mesascope.specs import Spec
 
@@ -17,7 +18,7 @@ from .._flows import program_of
 from .._read import read_spec
 from ._batches import batches
 from ._clusters import client_of
-from ._drive import Drive, SweepProgress
+from ._drive import Drive
 from ._drivers import announced
 from ._execute import is_full
 from ._failures import Failure, grouped
@@ -73,7 +74,7 @@ def sweep(
     scheduler: str = IN_PROCESS,
     workers: int | None = None,
     retries: int = 2,
-    progress: Callable[[SweepProgress], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
     *,
     index: str | None = None,
     batch: int = 1,
@@ -91,7 +92,7 @@ def sweep(
             Dask scheduler, "tcp://HOST:PORT"; or "slurm", "pbs" or "lsf": jobs, as Dask's own configuration describes them.
         workers: how many processes, of "local" and jobs.
         retries: how often a run is tried again whose worker was lost, or that could not read or write a file.
-        progress: called with a `SweepProgress` now and then.
+        progress: called now and then; values: runs done, failed and reused, and the address of Dask's page.
         index: URL of the index, where store is a folder; by default a file in it.
         batch: how many flows to given times, that differ in start, time and numbers of the law only, one compiled program
             solves together, at most. Last digits of a run depend on it; its record says which it was.
@@ -113,7 +114,7 @@ def sweep(
     show = progress or (lambda _: None)
 
     def tell(stage: str, through: int, total: int) -> None:
-        show(SweepProgress(stage, through, total))
+        show(Progress(through, total, "runs", stage=stage))
 
     programs: dict[str, str] = {}
 
@@ -135,7 +136,7 @@ def sweep(
         if scheduler == IN_PROCESS:
             prepared = without_killers(prepared, place, retries)
         if prepared.left:
-            tell("start", 0, len(prepared.left))
+            tell("start workers", 0, len(prepared.left))
         which = scheduler if prepared.left else IN_PROCESS  # nothing to do needs no cluster
         driver = secrets.token_hex(8)
         runner = opened.enter_context(_runner(which, workers, place, spec, driver, batch))
