@@ -265,7 +265,7 @@ def test_a_flow_is_cancelled_and_tried_again(opened, lab):
     status = opened.locator('[role="status"]:visible')
     for press in (lambda: None, opened.get_by_role("button", name="Try again").click):
         press()
-        wait_for_text(status, "steps, gradient")
+        wait_for_text(status, "steps, flow time")
         status.get_by_role("button", name="Cancel").click()
         wait_for_text(opened.locator('[role="alert"]:visible').first, "Stopped")
         opened.wait_for_selector('[role="status"]', state="hidden")

@@ -53,17 +53,17 @@ def test_a_large_claim_goes_on_where_it_was_interrupted(claim, tmp_path):
 
     def interrupt(event):
         lines.append(event.progress)
-        if re.match(r"seed [23]: step 3\d\d of", event.progress):
+        if re.match(r"seed [23]: 3\d\d of", event.progress):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         reproduce(preset="full", out=tmp_path, watch=interrupt)
-    assert "seed 1: step 400 of 400" in "\n".join(lines)
+    assert "seed 1: 400 of 400 steps" in "\n".join(lines)
     kept = tmp_path / "full" / "unfinished"
     assert len(list(kept.glob("*/*/seed-*"))) == 3
     events = []
     resumed = reproduce(preset="full", out=tmp_path, watch=events.append)
-    steps = [int(found[1]) for one in events if (found := re.search("step (\\d+) of", one.progress))]
+    steps = [int(found[1]) for one in events if (found := re.search(r"seed \d+: (\d+) of", one.progress))]
     assert min(steps) >= 300  # nothing before the last checkpoints is trained again
     assert not list(kept.iterdir())
     small = reproduce(preset="small", out=tmp_path)
