@@ -4,6 +4,7 @@ Nothing in here imports jax: records can be written, read and drawn where no acc
 """
 
 from ._cell_map import CellMap as CellMap
+from ._certificate import CERTIFICATE_FORMAT as CERTIFICATE_FORMAT
 from ._certificate import CertificateFile as CertificateFile
 from ._certificate import CertificateRecord as CertificateRecord
 from ._certificate import write_certificate as write_certificate
@@ -39,8 +40,10 @@ from ._files import atomic_path as atomic_path
 from ._files import prepare_output as prepare_output
 from ._files import remove_leftovers as remove_leftovers
 from ._files import share as share
+from ._files import write_text as write_text
 from ._folder_lock import InUseError as InUseError
 from ._folder_lock import folder_lock as folder_lock
+from ._identification import IDENTIFICATION_FORMAT as IDENTIFICATION_FORMAT
 from ._identification import CurveRecord as CurveRecord
 from ._identification import CurvesRecord as CurvesRecord
 from ._identification import IdentificationRecord as IdentificationRecord

@@ -13,6 +13,8 @@ from ._json_lines import json_lines
 from ._plain import PlainMapping
 from ._provenance import Provenance
 
+CERTIFICATE_FORMAT: Literal["mesascope.certificate/1"] = "mesascope.certificate/1"
+"""The format that the file of a certificate names."""
 Rational = Annotated[str, Field(pattern=r"^-?\d+(\.\d+|/[1-9]\d*)?$", max_length=4000)]
 """A rational number: an integer, a decimal, or a quotient; as long as Python reads and writes them."""
 Row = Annotated[tuple[Rational, ...], Field(min_length=1)]
@@ -41,7 +43,7 @@ class CertificateRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Literal["mesascope.certificate/1"] = "mesascope.certificate/1"
+    format: Literal["mesascope.certificate/1"] = CERTIFICATE_FORMAT
     statement: tuple[str, ...]
     spec: PlainMapping
     w_kq: Annotated[tuple[Row, ...], Field(min_length=1)]

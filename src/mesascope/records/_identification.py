@@ -10,7 +10,8 @@ from ._plain import PlainMapping, PlainValue, plain
 from ._provenance import Provenance
 from ._sealed import read_sealed, write_sealed
 
-FORMAT = "mesascope.identification/1"
+IDENTIFICATION_FORMAT = "mesascope.identification/1"
+"""The format that the file of an identification names."""
 
 # "inf" and "nan" are read as numbers and written by name: JSON has none for them
 Number = Annotated[float, PlainSerializer(plain)]
@@ -136,7 +137,7 @@ def write_identification(path: str | os.PathLike[str], record: IdentificationRec
     Raises:
         RecordError: it cannot be written.
     """
-    write_sealed(Path(path), FORMAT, record)
+    write_sealed(Path(path), IDENTIFICATION_FORMAT, record)
 
 
 def read_identification(path: str | os.PathLike[str]) -> IdentificationRecord:
@@ -145,4 +146,4 @@ def read_identification(path: str | os.PathLike[str]) -> IdentificationRecord:
     Raises:
         RecordError: it is absent, torn, foreign or changed.
     """
-    return read_sealed(Path(path), FORMAT, IdentificationRecord)
+    return read_sealed(Path(path), IDENTIFICATION_FORMAT, IdentificationRecord)

@@ -3,9 +3,8 @@
 import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 
-from mesascope.records import Figure, atomic_path, cite, known_keys, prepare_output
+from mesascope.records import Figure, cite, known_keys, prepare_output, write_text
 
 from ._material import Material
 from ._render import render
@@ -50,16 +49,11 @@ def write_latex(
     for number, (name, figure) in enumerate(figures, start=1):
         watch(name, number, len(figures))
         render(figure, target / "figures" / name, ("pdf",))
-    keys = dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.claims)
+    keys = dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.of("claim"))
     cited = [key for key in keys if key in known_keys()]
-    _write(target / "references.bib", cite(*cited) + "\n" if cited else "")
+    write_text(target / "references.bib", cite(*cited) + "\n" if cited else "")
     head = _HEAD % {name: f"{inches:g}" for name, inches in WIDTH.items()}
-    _write(target / "figures.tex", "\n".join([head, *(_included(*named) for named in figures)]))
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_text(target / "figures.tex", "\n".join([head, *(_included(*named) for named in figures)]))
 
 
 def _included(name: str, figure: Figure) -> str:
