@@ -59,7 +59,7 @@ class RunDirectory:
     def __repr__(self) -> str:
         return f"RunDirectory({str(self.path)!r})"
 
-    # Where things lie
+    # Paths
 
     def _file(self, section: str, name: str) -> Path:
         if not re.fullmatch(NAME, name):
@@ -103,24 +103,26 @@ class RunDirectory:
         That is so when the record is readable, was made under the same `fingerprint`, and every file it names
         can be read. Otherwise the claim is checked again.
         """
-        try:
-            record = self.read_claim(claim)
-        except RecordError:
+        if self._problem("claims", claim):
             return None
-        whole = record.fingerprint == fingerprint and all(map(self._reads, record.files))
-        return record if whole else None
+        record = self.read_claim(claim)
+        return record if record.fingerprint == fingerprint and all(map(self._reads, record.files)) else None
 
     def _reads(self, file: str) -> bool:
         """Whether a figure or data file of this run can be read."""
         section, _, name = file.partition("/")
-        read = {"figures": self.read_figure, "data": self.read_data}.get(section)
-        if read is None:
+        if section not in ("figures", "data"):
             return (self.path / file).is_file()
+        return self._problem(section, name.removesuffix(_SUFFIX[section])) is None
+
+    def _problem(self, section: str, name: str) -> str | None:
+        """Why a record cannot be read, None if it can."""
+        read = {"claims": self.read_claim, "data": self.read_data, "figures": self.read_figure}[section]
         try:
-            read(name.removesuffix(_SUFFIX[section]))
-        except RecordError:
-            return False
-        return True
+            read(name)
+        except RecordError as error:
+            return str(error)
+        return None
 
     def holds_claims(self) -> bool:
         """Whether there is the file of a claim, readable or not.
@@ -135,13 +137,7 @@ class RunDirectory:
 
     def claims(self) -> list[ClaimRecord]:
         """Every readable claim record, sorted by id; `problems` lists the others."""
-        return [record for name in self._names("claims") if (record := self._readable(name))]
-
-    def _readable(self, claim: str) -> ClaimRecord | None:
-        try:
-            return self.read_claim(claim)
-        except RecordError:
-            return None
+        return [self.read_claim(name) for name in self._names("claims") if not self._problem("claims", name)]
 
     # Figures
 
@@ -205,15 +201,5 @@ class RunDirectory:
 
     def problems(self) -> list[str]:
         """One line for every file that should be a record of this run and cannot be read as one."""
-        found = []
-        for section, read in (
-            ("claims", self.read_claim),
-            ("data", self.read_data),
-            ("figures", self.read_figure),
-        ):
-            for name in self._names(section):
-                try:
-                    read(name)
-                except RecordError as error:
-                    found.append(str(error))
-        return found
+        found = (self._problem(section, name) for section in _SUFFIX for name in self._names(section))
+        return [problem for problem in found if problem]

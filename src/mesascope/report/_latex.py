@@ -37,9 +37,9 @@ def write_latex(
     """Draw all figures into a folder, and write `figures.tex` and `references.bib` beside them.
 
     Args:
-        folder: made if missing; files of the same names are replaced, each as a whole.
+        folder: created if needed; files of the same names are replaced, each as a whole.
         material: whose figures.
-        watch: told of each: its name, its number, how many there are.
+        watch: called for each with its name, its number, and the number of all.
 
     Raises:
         RecordError: something cannot be written.
@@ -106,38 +106,17 @@ _GREEK = (
     "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon varphi "
     "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
 )
+_LETTERS = "−×·≤≥≠≈→∞∂∈±√ℓ∝←≃∼⟨⟩…‖⊤ŷµ∇∫½ŵᵀ¼¾⅓"
+_COMMANDS = (
+    r"- \times \cdot \le \ge \ne \approx \to \infty \partial \in \pm \surd \ell \propto \leftarrow \simeq \sim "
+    r"\langle \rangle \ldots \| \top \hat{y} \mu \nabla \int \frac12 \hat{w} ^{\top} \frac14 \frac34 \frac13"
+)
 _SIGNS = {
     **{
         sign: f"\\{name}"
         for sign, name in zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", _GREEK.split(), strict=True)
     },
-    **{
-        "−": "-",
-        "×": r"\times",
-        "·": r"\cdot",
-        "≤": r"\le",
-        "≥": r"\ge",
-        "≠": r"\ne",
-        "≈": r"\approx",
-        "→": r"\to",
-    },
-    **{
-        "∞": r"\infty",
-        "∂": r"\partial",
-        "∈": r"\in",
-        "±": r"\pm",
-        "√": r"\surd",
-        "ℓ": r"\ell",
-        "∝": r"\propto",
-        "←": r"\leftarrow",
-        "≃": r"\simeq",
-        "∼": r"\sim",
-        "⟨": r"\langle",
-        "⟩": r"\rangle",
-        "…": r"\ldots",
-    },
-    **{"‖": r"\|", "⊤": r"\top", "ŷ": r"\hat{y}", "µ": r"\mu", "∇": r"\nabla", "∫": r"\int", "½": r"\frac12"},
-    **{"ŵ": r"\hat{w}", "ᵀ": r"^{\top}", "¼": r"\frac14", "¾": r"\frac34", "⅓": r"\frac13"},
+    **dict(zip(_LETTERS, _COMMANDS.split(), strict=True)),
     **{sign: f"^{{{digit}}}" for sign, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
     **{sign: f"_{{{digit}}}" for sign, digit in zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)},
 }

@@ -21,7 +21,7 @@ from mesascope.records import (
 from ._material import Figures
 from ._training import loss_figure
 
-_CURVES = 6  # more are not told apart by eye
+_CURVES = 6  # more curves cannot be distinguished by eye
 _WIDE = 50.0  # ratio of the ends of a range from which on it is shown on a logarithmic axis
 _SHOWN = {"loss": "loss at the end", "product": "product $a_j b_j$, mean over $j$"}
 
@@ -75,7 +75,7 @@ def _trajectory(run: str, folders: RunFolders) -> Any:
     try:
         return folders.trajectory(run)
     except RecordError:
-        return None  # it has none; what is damaged `runs verify` tells
+        return None  # it has none, or is damaged, which `runs verify` reports
 
 
 def _curve(data: Any, label: str) -> tuple[str, str, list[float], list[float]] | None:
@@ -216,8 +216,8 @@ def _scale(places: Sequence[float]) -> Literal["linear", "log"]:
 
 def _place(axes: Sequence[StudyAxis], place: Sequence[int]) -> str:
     """The place in a study: the labels along axes with more than one value."""
-    told = [_label(axis, at) for axis, at in zip(axes, place, strict=True) if axis.size > 1]
-    return ", ".join(told) or "the run"
+    labels = [_label(axis, at) for axis, at in zip(axes, place, strict=True) if axis.size > 1]
+    return ", ".join(labels) or "the run"
 
 
 def _label(axis: StudyAxis, at: int) -> str:

@@ -65,7 +65,7 @@ def write_report(
         results: folder of run directories of `reproduce`, or one of them.
         store: folder of a store of runs, or the URL of its index.
         index: database of the store's index, if it is not its own.
-        watch: told of every figure that is drawn for LaTeX.
+        watch: called for every figure that is drawn for LaTeX.
 
     Returns:
         What was written, and what could not be read.

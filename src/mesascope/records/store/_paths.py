@@ -20,7 +20,7 @@ def run_folder(root: Path, run: str) -> Path:
 
     Raises:
         ValueError: `run` is no id.
-        RecordError: it is, or lies in, a symbolic link.
+        RecordError: it is, or is in, a symbolic link.
     """
     if not re.fullmatch(RUN_ID, run):
         raise ValueError(f"run id {run!r}: an id has 32 hexadecimal digits; `mesascope runs list` shows them")
@@ -34,7 +34,7 @@ def study_file(root: Path, name: str) -> Path:
 
     Raises:
         ValueError: `name` cannot be one.
-        RecordError: it is, or lies in, a symbolic link.
+        RecordError: it is, or is in, a symbolic link.
     """
     if not re.fullmatch(STUDY_NAME, name):
         raise ValueError(f"study name {name!r}: use lower-case letters, digits, '.', '_' and '-'")

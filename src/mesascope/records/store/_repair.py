@@ -31,7 +31,7 @@ def ask(folders: RunFolders, engine: Engine, question: Callable[..., _Answer], *
     """`question(engine, *arguments)`; where the store's own index is damaged, it is built again first.
 
     Raises:
-        DamagedIndexError: a damaged index lies elsewhere: only the store's own file may be replaced.
+        DamagedIndexError: the damaged index is elsewhere: only the store's own file may be replaced.
     """
     try:
         return question(engine, *arguments)

@@ -6,9 +6,9 @@ import os
 import secrets
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from mesascope.records._files import RecordError, UnreadableError, fix_for, prepare_output
+from mesascope.records._files import RecordError, prepare_output, unreadable
 from mesascope.records._folder_lock import folder_lock
 from mesascope.records._sealed import read_sealed, write_sealed
 from mesascope.records._secrets import without_passwords
@@ -17,10 +17,8 @@ _WAIT = 10.0  # seconds for another process that makes the same store
 _FILE, _FORMAT = "store.json", "mesascope.store/1"
 
 
-class _StoreFile(BaseModel):
+class _StoreFile(BaseModel, frozen=True, extra="forbid"):
     """The identity is unique, and stays the same when the folder is moved."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     identity: str
 
@@ -67,8 +65,7 @@ def exists(file: Path) -> bool:
     try:
         return file.exists()
     except OSError as error:
-        fix = fix_for(error, "check the path")
-        raise UnreadableError(f"cannot read {file}: {error.strerror}; {fix}") from error
+        raise unreadable(file, error, "check the path") from error
 
 
 def _refuse_others(folder: Path) -> None:

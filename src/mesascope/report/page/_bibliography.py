@@ -5,15 +5,7 @@ import unicodedata
 
 from mesascope.records import cite, known_keys
 
-_ACCENTS = {
-    "'": "\u0301",
-    "`": "\u0300",
-    "^": "\u0302",
-    '"': "\u0308",
-    "~": "\u0303",
-    "=": "\u0304",
-    ".": "\u0307",
-}
+_ACCENTS = dict(zip("'`^\"~=.", "\u0301\u0300\u0302\u0308\u0303\u0304\u0307", strict=True))
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$(?=\s*^\s*\w+\s*=|\s*^\}$)", re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""What the page tells of a claim."""
+"""The parts of a claim in the page."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ def look(outcome: str) -> str:
     return outcome.partition(" at ")[0].replace(" ", "-")
 
 
-def told(record: ClaimRecord) -> dict[str, Any]:
+def summary(record: ClaimRecord) -> dict[str, Any]:
     """The table of values, the list of facts, the other details, and the facts of the run."""
     details = record.details
     columns, rows = _table(record)

@@ -20,7 +20,7 @@ from .._material import Entry, Material
 from .._tex import tex_to_html
 from .._theme import style_sheet
 from ._bibliography import reference
-from ._claims import look, told
+from ._claims import look, summary
 from ._figures import drawn
 from ._studies import axis_names, axis_values, outcome_columns, states
 from ._values import brief, columns, named, number
@@ -73,7 +73,7 @@ def _environment() -> Environment:
         number,
         outcome_columns,
         states,
-        told,
+        summary,
     )
     environment.filters |= {one.__name__: one for one in filters}
     environment.filters |= {

@@ -1,4 +1,4 @@
-"""What the page tells of a study."""
+"""The parts of a study in the page."""
 
 from collections import Counter
 from collections.abc import ItemsView, Mapping, Sequence
