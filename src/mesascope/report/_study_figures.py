@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import isfinite
 from typing import Any, Literal
 
 from mesascope.records import (
@@ -80,8 +81,6 @@ def _trajectory(run: str, folders: RunFolders) -> Any:
 
 def _curve(data: Any, label: str) -> tuple[str, str, list[float], list[float]] | None:
     """Name, variable of the x axis, its values and the losses; values that are not finite are left out."""
-    from math import isfinite
-
     if "loss" not in data or data["loss"].ndim != 1:
         return None
     (along,) = data["loss"].dims
@@ -163,8 +162,6 @@ def _outcome(study: StudyRecord, rows: Mapping[str, RunRow], name: str) -> Panel
 
 def _number(value: Any) -> float | None:
     """A finite number, or the mean of a list of them."""
-    from math import isfinite
-
     if isinstance(value, list) and value and all(isinstance(one, int | float) for one in value):
         value = sum(value) / len(value)
     return float(value) if isinstance(value, int | float) and isfinite(value) else None

@@ -27,8 +27,7 @@ from mesascope.records._folder_lock import InUseError, folder_lock
 from mesascope.records._sealed import none_if_damaged, read_sealed, write_sealed
 
 from ._models import RUN_ID, STUDY_NAME, PlannedRun, RunRecord, StudyRecord
-from ._paths import refuse_links, run_folder, study_file, throw_away
-from ._store_file import exists, identity_of, make_store
+from ._paths import exists, identity_of, make_store, refuse_links, run_folder, study_file, throw_away
 
 if TYPE_CHECKING:
     import xarray

@@ -40,7 +40,7 @@ def open_store(where: str | os.PathLike[str], index: str | None = None) -> Store
         RecordError: there is no store, the index belongs to another one or is a damaged file outside of the store, or the
             database cannot be reached; no message repeats a password.
     """
-    from ._repair import index_file
+    from ._stamp import index_file
     from ._urls import is_url, read_url, sqlite_url
 
     if is_url(where):
@@ -58,8 +58,7 @@ def open_store(where: str | os.PathLike[str], index: str | None = None) -> Store
 
 def _opened(folders: RunFolders, url: URL) -> Store:
     from ._engine import make_engine
-    from ._repair import ask, make_file
-    from ._stamp import prepare
+    from ._stamp import ask, make_file, prepare
 
     if url.drivername == "sqlite":
         make_file(Path(url.database or ""))

@@ -55,7 +55,7 @@ class Store:
         self._engine.dispose()
 
     def _ask(self, question: Callable[..., _Answer], *arguments: Any) -> _Answer:
-        from ._repair import ask
+        from ._stamp import ask
 
         return ask(self.folders, self._engine, question, *arguments)
 
