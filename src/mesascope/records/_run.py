@@ -9,9 +9,9 @@ Every file is whole or absent. There is no index.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._claim import NAME, ClaimRecord
 from ._dataset import Variables, read_dataset, write_dataset
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CLAIM_FORMAT = "mesascope.claim/2"
 """The format that the file of a claim's record names."""
+_Found = TypeVar("_Found")
 FIGURE = "mesascope.figure/1"
 _SUFFIX = {"claims": ".json", "data": ".nc", "figures": ".json"}
 
@@ -103,26 +104,18 @@ class RunDirectory:
         That is so when the record is readable, was made under the same `fingerprint`, and every file it names
         can be read. Otherwise the claim is checked again.
         """
-        if self._problem("claims", claim):
+        record = _or_none(self.read_claim, claim)
+        if record is None or record.fingerprint != fingerprint or not all(map(self._reads, record.files)):
             return None
-        record = self.read_claim(claim)
-        return record if record.fingerprint == fingerprint and all(map(self._reads, record.files)) else None
+        return record
 
     def _reads(self, file: str) -> bool:
         """Whether a figure or data file of this run can be read."""
         section, _, name = file.partition("/")
         if section not in ("figures", "data"):
             return (self.path / file).is_file()
-        return self._problem(section, name.removesuffix(_SUFFIX[section])) is None
-
-    def _problem(self, section: str, name: str) -> str | None:
-        """Why a record cannot be read, None if it can."""
-        read = {"claims": self.read_claim, "data": self.read_data, "figures": self.read_figure}[section]
-        try:
-            read(name)
-        except RecordError as error:
-            return str(error)
-        return None
+        read: Callable[[str], object] = self.read_figure if section == "figures" else self.read_data
+        return _or_none(read, name.removesuffix(_SUFFIX[section])) is not None
 
     def holds_claims(self) -> bool:
         """Whether there is the file of a claim, readable or not.
@@ -137,7 +130,7 @@ class RunDirectory:
 
     def claims(self) -> list[ClaimRecord]:
         """Every readable claim record, sorted by id; `problems` lists the others."""
-        return [self.read_claim(name) for name in self._names("claims") if not self._problem("claims", name)]
+        return [record for name in self._names("claims") if (record := _or_none(self.read_claim, name))]
 
     # Figures
 
@@ -201,5 +194,24 @@ class RunDirectory:
 
     def problems(self) -> list[str]:
         """One line for every file that should be a record of this run and cannot be read as one."""
-        found = (self._problem(section, name) for section in _SUFFIX for name in self._names(section))
-        return [problem for problem in found if problem]
+        readers: dict[str, Callable[[str], object]] = {
+            "claims": self.read_claim,
+            "data": self.read_data,
+            "figures": self.read_figure,
+        }
+        found = []
+        for section, read in readers.items():
+            for name in self._names(section):
+                try:
+                    read(name)
+                except RecordError as error:
+                    found.append(str(error))
+        return found
+
+
+def _or_none(read: Callable[[str], _Found], name: str) -> _Found | None:
+    """A record, None where it cannot be read."""
+    try:
+        return read(name)
+    except RecordError:
+        return None

@@ -16,9 +16,7 @@ from ._store import Store
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-_NETWORKS = set(
-    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "glusterfs"]
-)
+_NETWORKS = "nfs nfs4 cifs smb3 smbfs lustre gpfs beegfs ceph afs 9p glusterfs"
 _warned: set[Path] = set()
 
 
@@ -114,7 +112,7 @@ def network_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> st
         place = Path(at.replace("\\040", " "))
         if where.is_relative_to(place) and len(place.parts) >= longest:  # the last mount covers the others
             kind, longest = found, len(place.parts)
-    remote = kind is not None and (kind in _NETWORKS or kind.startswith("fuse.sshfs"))
+    remote = kind is not None and (kind in _NETWORKS.split() or kind.startswith("fuse.sshfs"))
     return kind if remote else None
 
 
