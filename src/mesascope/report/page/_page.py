@@ -62,7 +62,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (
+    functions = (
         axis_names,
         axis_values,
         brief,
@@ -75,14 +75,16 @@ def _environment() -> Environment:
         states,
         summary,
     )
-    environment.filters |= {one.__name__: one for one in filters}
-    environment.filters |= {
+    filters: dict[str, Any] = {one.__name__: one for one in functions} | {
         "as_json": partial(json.dumps, indent=1, ensure_ascii=False),
         "rational": lambda text: float(Fraction(text)),
         "tex": lambda text: Markup(tex_to_html(text)),
     }
-    environment.tests["nested"] = lambda value: isinstance(value, list | tuple | dict)
-    environment.globals |= {"reference": reference, "signs": SIGNS}
+    tests: dict[str, Any] = {"nested": lambda value: isinstance(value, list | tuple | dict)}
+    names: dict[str, Any] = {"reference": reference, "signs": SIGNS}
+    environment.filters.update(filters)
+    environment.tests.update(tests)
+    environment.globals.update(names)
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
 
