@@ -127,7 +127,11 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write `text` as UTF-8 to `target`, atomically."""
+    """Write `text` as UTF-8 to `target`, atomically.
+
+    Raises:
+        RecordError: it cannot be written.
+    """
     with atomic_path(target) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
