@@ -69,6 +69,27 @@ def map_figure():
     )
 
 
+def panel(*traces, **fields):
+    """A panel of these traces."""
+    words = {"title": "A title with $a_j b_j$", "xlabel": "epoch", "ylabel": "$ab$"}
+    return Panel(**{**words, "traces": traces, **fields})
+
+
+def laid_out(figure):
+    """A figure as matplotlib lays it out."""
+    import matplotlib
+
+    from mesascope.report._render import _draw
+    from mesascope.report._style import RC
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC)
+        canvas = _draw(figure)
+        canvas.draw_without_rendering()
+    return canvas
+
+
 def claim(id="zheng2024/theorem-4.1", **changes):
     """A claim of the small preset that holds."""
     facts = {

@@ -4,6 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 ROOMS = {path.name for path in (ROOT / "src" / "mesascope").iterdir() if (path / "__init__.py").exists()}
@@ -21,9 +23,8 @@ def test_every_room_has_its_row():
     assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.M)) == ROOMS
 
 
-def test_files_that_are_named_exist():
-    named = re.findall(
-        r"`(\w+/\w+\.py|_\w+\.py)`", PAGE + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    )
-    files = {path.name for path in (ROOT / "src").rglob("*.py")}
-    assert [name for name in named if Path(name).name not in files] == []
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/reference/inside.md"])
+def test_files_that_are_named_exist(page):
+    named = re.findall(r"`((?:\w+/)*\w+\.py)`", (ROOT / page).read_text(encoding="utf-8"))
+    files = [path.as_posix() for room in ("src", "docs", "tests") for path in (ROOT / room).rglob("*.py")]
+    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []

@@ -178,7 +178,7 @@ def test_every_block_on_adding_a_paper_runs_and_is_refuted_in_the_wrong_world(tm
 def test_every_block_of_the_mathematics_runs_and_agrees(page, tmp_path, monkeypatch):
     names = _run_in(tmp_path, monkeypatch, page)
     if page.endswith("theorems"):
-        assert abs(names["found"] - names["told"].product).max() < 1e-10
+        assert abs(names["found"] - names["formula"].product).max() < 1e-10
         assert names["held"].loss[-1] > names["free"].loss[-1] + 0.1
         return
     assert names["loss"](names["P"], names["K"], names["gaussian"], 6) == pytest.approx(

@@ -14,30 +14,11 @@ from mesascope.records import (
     outcome_of,
     provenance,
 )
+from stored_records import claim
 
 
-@pytest.fixture
-def fields():
-    return {
-        "id": "zheng2024/theorem-4.1",
-        "title": "The limit",
-        "statement": "The product ends at c*.",
-        "source": "zheng2024, Theorem 4.1",
-        "origin": "paper",
-        "evidence": "exact",
-        "decision": "met",
-        "criterion": "rounding",
-        "measured": 0.2,
-        "expected": 0.2,
-        "tolerance": 1e-8,
-        "seconds": 0.5,
-        "fingerprint": "f",
-        "provenance": provenance(),
-    }
-
-
-def test_record_reads_back_from_json(fields):
-    record = ClaimRecord(**fields, details={"errors": (1e-9, float("nan"))}, setting={"weights": {2: 1}})
+def test_record_reads_back_from_json():
+    record = claim(details={"errors": (1e-9, float("nan"))}, setting={"weights": {2: 1}})
     assert ClaimRecord.model_validate_json(record.model_dump_json()) == record
     assert record.details == {"errors": [1e-9, "nan"]}
 
@@ -62,9 +43,9 @@ def test_record_reads_back_from_json(fields):
         {"unknown": 1},
     ],
 )
-def test_malformed_records_are_refused(fields, wrong):
+def test_malformed_records_are_refused(wrong):
     with pytest.raises(ValidationError):
-        ClaimRecord(**{**fields, **wrong})
+        claim(**wrong)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +62,8 @@ def test_malformed_records_are_refused(fields, wrong):
         ("undecided", "exact", "One cell is off.", "undecided", "inconclusive"),
     ],
 )
-def test_only_strong_evidence_contradicts(fields, decision, evidence, difference, outcome, verdict):
-    record = ClaimRecord(**{**fields, "decision": decision, "evidence": evidence, "difference": difference})
+def test_only_strong_evidence_contradicts(decision, evidence, difference, outcome, verdict):
+    record = claim(decision=decision, evidence=evidence, difference=difference)
     assert outcome_of(decision, evidence, difference) == outcome == record.outcome
     assert VERDICTS[outcome] == verdict == record.verdict
 

@@ -2,13 +2,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from mesascope.records import Band, Figure, Heatmap, Histogram, Line, Panel, Points, Rule
+from mesascope.records import Band, CellMap, Figure, Heatmap, Histogram, Line, Points, Rule
+from stored_records import panel
 
 X = np.array([1.0, 2.0, 3.0])
-
-
-def panel(*traces, **fields):
-    return Panel(**{"title": "t", "xlabel": "x", "ylabel": "y", "traces": traces, **fields})
 
 
 def test_every_kind_of_trace_reads_back_from_json():
@@ -24,6 +21,18 @@ def test_every_kind_of_trace_reads_back_from_json():
     again = Figure.model_validate_json(figure.model_dump_json())
     assert again == figure
     assert [type(trace) for trace in again.panels[0].traces] == [type(trace) for trace in curves]
+
+
+def cells(**changes):
+    base = {"x": [1, 2, 4], "y": [0.1, 1.0], "z": [[0, 1, 2], [2, 1, None]], "colorlabel": "c"}
+    return CellMap(**base | changes)
+
+
+def test_missing_entries_of_a_cell_map_read_back_from_json_and_arrays():
+    trace = cells(z=np.array([[0.5, np.nan, 2.0], [1.0, 1.0, np.nan]]))
+    assert trace.z == ((0.5, None, 2.0), (1.0, 1.0, None)) and trace.known == [0.5, 2.0, 1.0, 1.0]
+    figure = Figure(title="f", panels=(panel(trace, xscale="log", yscale="log"),))
+    assert Figure.model_validate_json(figure.model_dump_json()) == figure
 
 
 def test_histogram_counts_what_numpy_counts():
@@ -63,9 +72,19 @@ def test_histogram_counts_what_numpy_counts():
         (lambda: panel(Rule(value=0, axis="x", label="a"), xscale="log"), "logarithmic x"),
         (lambda: panel(Heatmap(z=np.eye(2), colorlabel="c"), Rule(value=1, label="r")), "shares no panel"),
         (lambda: panel(Heatmap(z=np.eye(2), colorlabel="c"), xscale="log"), "linear axes"),
+        (lambda: cells(z=[[0, 1], [1, 2]]), "2 rows of 3 entries"),
+        (lambda: cells(z=[[0, 1, 2]]), "2 rows of 3 entries"),
+        (lambda: cells(x=[1, 1, 2]), "x must increase"),
+        (lambda: cells(y=[1.0, 0.1]), "y must increase"),
+        (lambda: cells(xnames=("a", "b")), "2 xnames for 3 places"),
+        (lambda: cells(kinds=("a", "b")), "number the 2 kinds"),
+        (lambda: cells(scale="log"), "no logarithmic colour"),
+        (lambda: cells(z=[[0, 1, float("inf")], [0, 1, 2]]), "finite"),
+        (lambda: panel(cells(), cells()), "shares no panel"),
+        (lambda: panel(cells(x=[-1, 2, 4]), xscale="log"), "values ≤ 0 on the logarithmic x axis"),
     ],
 )
-def test_what_cannot_be_drawn_or_read_is_refused(make, message):
+def test_invalid_traces_panels_and_figures_are_refused(make, message):
     with pytest.raises(ValidationError, match=message):
         make()
 

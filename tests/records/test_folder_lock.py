@@ -23,8 +23,8 @@ with folder_lock(sys.argv[1], "test"):
 def test_a_held_folder_is_refused_and_left_as_it_was(tmp_path):
     folder = tmp_path / "a" / "b"
     with folder_lock(folder, "test"):
-        told = rf"{re.escape(str(folder))}: is in use by process {os.getpid()} on .* since"
-        with pytest.raises(InUseError, match=told), folder_lock(folder, "test"):
+        message = rf"{re.escape(str(folder))}: is in use by process {os.getpid()} on .* since"
+        with pytest.raises(InUseError, match=message), folder_lock(folder, "test"):
             pytest.fail("held twice")
         with folder_lock(folder, "other"):  # for another purpose
             pass

@@ -40,7 +40,7 @@ def test_jax_arrays_need_no_jax_here():
     assert plain({"w": jnp.eye(2)}) == {"w": [[1.0, 0.0], [0.0, 1.0]]}
 
 
-def test_what_has_no_place_is_named_with_its_place():
+def test_values_that_cannot_be_stored_are_named_with_their_place():
     with pytest.raises(TypeError, match=r"value\['a'\]\[1\]: a object has no place in a record"):
         plain({"a": [1, object()]})
     with pytest.raises(ValueError, match="two keys read the same"):

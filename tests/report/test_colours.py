@@ -1,4 +1,4 @@
-"""Colours are told apart by people who lack one of three kinds of cones, too."""
+"""Colours can be distinguished with each of the common colour vision deficiencies."""
 
 from itertools import pairwise
 

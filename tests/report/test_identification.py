@@ -96,7 +96,7 @@ def test_curves_show_the_model_and_the_closest_that_are_neither_contained_nor_al
 
 
 @pytest.mark.parametrize("distance", [0.0, 1e-30, 1e250, float("inf"), float("nan")])
-def test_whatever_distances_are_lies_in_the_picture(tmp_path, distance):
+def test_any_distance_is_drawn_within_the_figure(tmp_path, distance):
     stored = record(distance=distance, verdict="none")
     write_identification(tmp_path / "identification.json", stored)
     figure = identification_figures(read_identification(tmp_path / "identification.json"))["by-length"]
@@ -111,7 +111,7 @@ def test_a_single_number_of_examples_is_shown_by_points(tmp_path):
     assert all(path.stat().st_size > 500 for path in draw_identification(single, tmp_path))
 
 
-def test_what_the_data_do_not_tell_apart_is_dark():
+def test_indistinguishable_learners_are_dark():
     (panel,) = identification_figures(record())["confusion"].panels
     (trace,) = panel.traces
     assert trace.scale == "log" and trace.limits == (1e-8, 4.0)
@@ -192,7 +192,7 @@ def test_a_table_of_layers_and_steps(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"layers": LAYERS[:3]}, "3 names for 4 rows"),
         ({"steps": STEPS[:3]}, "3 names for 6 columns"),
@@ -201,8 +201,8 @@ def test_a_table_of_layers_and_steps(tmp_path):
         ({"floor": 0.0}, "values ≤ 0 have no logarithmic colour"),
     ],
 )
-def test_tables_that_cannot_be_drawn_are_refused(changes, told):
-    with pytest.raises(ValueError, match=told):
+def test_tables_that_cannot_be_drawn_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
         mapped(**changes)
 
 

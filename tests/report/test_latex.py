@@ -22,11 +22,11 @@ def written(tmp_path):
     }
     other = stored.claim("huang2024/stages", source="huang2024")
     folder = stored.run_directory(tmp_path / "run", stored.claim(), other, figures=figures)
-    told = []
+    reported = []
     write_report(
-        str(folder), out=tmp_path / "r.html", latex=tmp_path / "tex", watch=lambda *one: told.append(one)
+        str(folder), out=tmp_path / "r.html", latex=tmp_path / "tex", watch=lambda *one: reported.append(one)
     )
-    assert told == [("small/zheng2024/curves", 1, 2), ("small/zheng2024/map", 2, 2)]
+    assert reported == [("small/zheng2024/curves", 1, 2), ("small/zheng2024/map", 2, 2)]
     return tmp_path / "tex"
 
 

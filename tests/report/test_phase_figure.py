@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import xarray
 
-from mesascope.records import CellMap, Figure, Panel
+from mesascope.records import CellMap, Figure
 from mesascope.report import phase_figure, render, write_csv
+from stored_records import laid_out, panel
 
 
 def diagram(numbers, first=None, **more):
@@ -32,20 +33,6 @@ def diagram(numbers, first=None, **more):
 
 
 MIXED = [[0, 0, 0, 1], [0, 1, 2, np.nan], [1, 1, 1, 0]]
-
-
-def drawn(figure):
-    import matplotlib
-
-    from mesascope.report._render import _draw
-    from mesascope.report._style import RC
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(RC)
-        canvas = _draw(figure)
-        canvas.draw_without_rendering()
-    return canvas
 
 
 def test_the_first_axis_lies_along_x_and_missing_flows_have_no_entry(tmp_path):
@@ -87,7 +74,7 @@ def test_words_on_an_axis_and_the_risk_where_there_is_one():
     figure = phase_figure(data, "Laws", xscale="log")
     assert figure.panels[0].xscale == "linear" and figure.panels[2].title == "Test risk"
     assert figure.panels[0].traces[0].xnames == ("gaussian", "sparse", "uniform")
-    axes = drawn(figure).axes[0]
+    axes = laid_out(figure).axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["gaussian", "sparse", "uniform"]
     with pytest.raises(ValueError, match="has no critical_point"):
         phase_figure(data.drop_vars("critical_point"), "Nothing")
@@ -95,8 +82,7 @@ def test_words_on_an_axis_and_the_risk_where_there_is_one():
 
 def test_cells_meet_half_way_on_the_axis_as_it_is_drawn():
     trace = CellMap(x=[1, 100], y=[0, 4], z=[[0.0, 1.0], [1.0, 1.0]], colorlabel="c")
-    panel = Panel(title="t", xlabel="x", ylabel="y", xscale="log", traces=(trace,))
-    axes = drawn(Figure(title="f", panels=(panel,))).axes[0]
+    axes = laid_out(Figure(title="f", panels=(panel(trace, xscale="log"),))).axes[0]
     assert axes.get_xlim() == pytest.approx((0.1, 1000)) and axes.get_ylim() == pytest.approx((-2, 6))
     (mesh,) = axes.collections
     corners = np.asarray(mesh.get_coordinates())
@@ -105,10 +91,10 @@ def test_cells_meet_half_way_on_the_axis_as_it_is_drawn():
 
 
 def test_kinds_differ_in_colour_and_missing_cells_are_explained():
-    axes = drawn(phase_figure(diagram(MIXED), "A diagram")).axes[0]
+    axes = laid_out(phase_figure(diagram(MIXED), "A diagram")).axes[0]
     (mesh,) = axes.collections
     assert len({tuple(mesh.cmap(mesh.norm(kind))) for kind in range(3)}) == 3
     (text,) = axes.get_legend().get_texts()
     assert text.get_text() == "not at an end"
-    whole = drawn(phase_figure(diagram([[0, 1], [1, 0]]), "Whole")).axes[0]
+    whole = laid_out(phase_figure(diagram([[0, 1], [1, 0]]), "Whole")).axes[0]
     assert whole.get_legend() is None

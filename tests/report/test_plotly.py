@@ -6,14 +6,9 @@ from math import log10
 import numpy as np
 import pytest
 
-from mesascope.records import CellMap, Heatmap, Histogram, Line, Panel, Points, Rule
+from mesascope.records import CellMap, Heatmap, Histogram, Line, Points, Rule
 from mesascope.report import DARK, LIGHT, plotly_panel
-from stored_records import curves_figure, map_figure
-
-
-def panel(*traces, **fields):
-    return Panel(**{"title": "A title", "xlabel": "epoch", "ylabel": "$ab$", "traces": traces, **fields})
-
+from stored_records import curves_figure, map_figure, panel
 
 CELLS = CellMap(
     x=(1, 10, 100), y=(1, 2), z=[[0, 1, None], [2, 0, 1]], kinds=("a", "b", "c"), colorlabel="end"
@@ -103,7 +98,7 @@ def test_long_labels_are_broken_and_get_room():
     assert made["layout"]["margin"]["l"] > short["layout"]["margin"]["l"]
 
 
-def test_text_of_others_is_no_markup():
+def test_texts_are_never_markup():
     hostile = panel(Line(x=(0, 1), y=(0, 1), label="<a href='javascript:x'>$y$</a>"), xlabel="<script>")
     made = plotly_panel(hostile)
     assert "<a" not in made["data"][0]["name"] and "<script" not in json.dumps(made)

@@ -5,9 +5,10 @@ import sys
 import numpy as np
 import pytest
 
-from mesascope.records import Band, Figure, Heatmap, Histogram, Line, Panel, Points, RecordError, Rule
+from mesascope.records import Band, Figure, Heatmap, Histogram, Line, Points, RecordError, Rule
 from mesascope.report import render
 from mesascope.report._wrap import wrap
+from stored_records import laid_out, panel
 
 X = np.linspace(1.0, 10.0, 50)
 TRACES = {
@@ -27,29 +28,8 @@ TRACES = {
 }
 
 
-def panel(*traces, **fields):
-    return Panel(
-        **{"title": "A title with $a_j b_j$", "xlabel": "epoch", "ylabel": "$ab$", "traces": traces, **fields}
-    )
-
-
 def figure(*panels, **fields):
     return Figure(title="The whole", panels=panels, **fields)
-
-
-def drawn(described):
-    """The figure as matplotlib laid it out, for questions about places."""
-    import matplotlib
-
-    from mesascope.report._render import _draw
-    from mesascope.report._style import RC
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(RC)
-        canvas = _draw(described)
-        canvas.draw_without_rendering()
-    return canvas
 
 
 @pytest.mark.parametrize("kind", TRACES)
@@ -117,8 +97,8 @@ def overlaps(box, frame):
 
 
 def test_a_legend_takes_a_free_corner():
-    falling = drawn(figure(panel(Line(x=X, y=1 / X, label="falling"))))
-    rising = drawn(figure(panel(Line(x=X, y=-1 / X, label="rising"))))
+    falling = laid_out(figure(panel(Line(x=X, y=1 / X, label="falling"))))
+    rising = laid_out(figure(panel(Line(x=X, y=-1 / X, label="rising"))))
     for canvas, right in ((falling, True), (rising, False)):
         (axes,) = canvas.axes
         box, frame = axes.get_legend().get_window_extent(), axes.get_window_extent()
@@ -128,7 +108,7 @@ def test_a_legend_takes_a_free_corner():
 
 def test_a_legend_without_a_free_place_goes_below_and_takes_no_room_from_the_data():
     waves = [Line(x=X, y=np.sin(X * 3 + phase) * 10, label=f"start number {phase}") for phase in range(6)]
-    crowded, single = drawn(figure(panel(*waves))), drawn(figure(panel(waves[0])))
+    crowded, single = laid_out(figure(panel(*waves))), laid_out(figure(panel(waves[0])))
     (axes,) = crowded.axes
     box, frame = axes.get_legend().get_window_extent(), axes.get_window_extent()
     assert box.y1 <= axes.xaxis.get_tightbbox().y0 + 1 and box.y0 >= 0
@@ -137,7 +117,7 @@ def test_a_legend_without_a_free_place_goes_below_and_takes_no_room_from_the_dat
 
 
 def test_panels_that_name_the_same_traces_share_one_legend():
-    canvas = drawn(figure(panel(TRACES["line"], TRACES["rule"]), panel(TRACES["line"], TRACES["rule"])))
+    canvas = laid_out(figure(panel(TRACES["line"], TRACES["rule"]), panel(TRACES["line"], TRACES["rule"])))
     (legend,) = canvas.legends
     assert [text.get_text() for text in legend.get_texts()] == [TRACES["line"].label, TRACES["rule"].label]
     assert all(axes.get_legend() is None for axes in canvas.axes)
@@ -146,7 +126,7 @@ def test_panels_that_name_the_same_traces_share_one_legend():
 
 def test_traces_of_one_name_share_an_entry_and_of_one_series_a_colour():
     curves = [Line(x=X, y=X + i, label="exact", series=i % 2) for i in range(4)]
-    canvas = drawn(
+    canvas = laid_out(
         figure(panel(*curves, Band(x=X, low=X - 1, high=X + 1, label="exact", series=0), TRACES["rule"]))
     )
     (axes,) = canvas.axes
@@ -157,13 +137,13 @@ def test_traces_of_one_name_share_an_entry_and_of_one_series_a_colour():
 
 def test_unnamed_series_take_colours_that_no_trace_asked_for():
     curves = [Line(x=X, y=X, label="a"), Line(x=X, y=X, label="b", series=0), Line(x=X, y=X, label="c")]
-    (axes,) = drawn(figure(panel(*curves))).axes
+    (axes,) = laid_out(figure(panel(*curves))).axes
     assert len({line.get_color() for line in axes.get_lines()}) == 3
 
 
 def test_a_diverging_map_is_white_at_its_centre_and_cells_are_square():
     described = figure(panel(Heatmap(z=[[-1.0, 0.5, 3.0], [0.5, 0.5, 0.5]], colorlabel="c", center=0.5)))
-    (axes,) = drawn(described).axes
+    (axes,) = laid_out(described).axes
     (mesh,) = axes.collections
     assert mesh.norm(0.5) == pytest.approx(0.5) and mesh.norm(3.0) == pytest.approx(1.0)
     assert min(mesh.cmap(0.5)[:3]) > 0.95
@@ -180,7 +160,7 @@ def test_nothing_is_clipped_at_the_border():
         panel(TRACES["sequential"]),
         panel(*(Line(x=X, y=np.sin(X * 5 + i), label="long name " * 5 + str(i)) for i in range(4))),
     )
-    canvas = drawn(described)
+    canvas = laid_out(described)
     for axes in canvas.axes:
         box = axes.get_tightbbox()
         assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= canvas.bbox.x1 + 1 and box.y1 <= canvas.bbox.y1 + 1

@@ -96,7 +96,7 @@ def test_claims_one_by_one(tmp_path, report):
     )
 
 
-def test_anchors_are_single_and_links_lead_to_them(tmp_path, report):
+def test_anchors_are_unique_and_links_lead_to_them(tmp_path, report):
     small, full = stored.claim(), stored.claim(preset="full", decision="undecided")
     one = stored.run_directory(
         tmp_path / "results" / "one", small, figures={"zheng2024/m": stored.map_figure()}
@@ -111,7 +111,7 @@ def test_anchors_are_single_and_links_lead_to_them(tmp_path, report):
     assert one.exists()
 
 
-def test_the_page_asks_nobody_for_anything(tmp_path, report):
+def test_the_page_loads_nothing_from_the_network(tmp_path, report):
     folder = stored.run_directory(
         tmp_path / "run", stored.claim(), figures={"zheng2024/m": stored.map_figure()}
     )
@@ -138,7 +138,7 @@ def test_the_page_asks_nobody_for_anything(tmp_path, report):
 HOSTILE = "</script><script>alert(1)</script> ]]> <!-- \"quoted\" 'single' & &amp; <img src=x onerror=alert(1)> \u2028 \x00"
 
 
-def test_whatever_stands_in_records_is_shown_and_never_run(tmp_path, report):
+def test_texts_of_records_are_shown_and_never_run(tmp_path, report):
     line = stored.Line(x=(0.0, 1.0), y=(0.0, 1.0), label=HOSTILE)
     panel = stored.Panel(title=HOSTILE, xlabel=HOSTILE, ylabel=HOSTILE, traces=(line,))
     figure = stored.Figure(title=HOSTILE, panels=(panel, panel), caption=HOSTILE)
@@ -171,7 +171,7 @@ def test_whatever_stands_in_records_is_shown_and_never_run(tmp_path, report):
     assert len(names) == 2 and all("&lt;/script&gt;" in name for name in names)
 
 
-def test_no_name_in_a_record_leads_out_of_the_folder_for_latex(tmp_path):
+def test_no_name_in_a_record_leaves_the_folder_for_latex(tmp_path):
     record = stored.claim(preset="../../out")
     run = stored.RunDirectory(stored.run_directory(tmp_path / "run", record))
     figure = run.write_figure("zheng2024/f", stored.map_figure())
@@ -198,7 +198,7 @@ def test_folders_of_presets_are_found(tmp_path, report):
         assert report(results=tmp_path / where)[0].outcomes == {"holds": 1}
 
 
-def test_several_papers_lie_in_a_folder_named_claims(tmp_path, report):
+def test_a_folder_named_claims_may_hold_several_papers(tmp_path, report):
     """As `reproduce --all` leaves them; `results` is no run for having such a folder."""
     stored.run_directory(tmp_path / "results" / "claims" / "small", stored.claim())
     stored.run_directory(
@@ -229,7 +229,7 @@ def test_a_claim_that_could_not_be_checked_says_why(tmp_path, report):
     assert "It could not be checked: ValueError: a moment is missing" in page.text and "line 1" in page.text
 
 
-def test_a_check_that_raised_is_shown_only_where_none_came_to_an_end(tmp_path, report):
+def test_a_check_that_raised_is_shown_only_if_no_other_ended(tmp_path, report):
     details = {"error": "ValueError: a moment is missing"}
     raised = {
         "decision": "undecided",
@@ -280,7 +280,7 @@ def test_damaged_records_are_named_and_the_others_shown(tmp_path, report):
         ((), {"store": "missing"}, "missing is no store of runs"),
     ],
 )
-def test_what_cannot_be_shown_is_said_and_nothing_is_written(tmp_path, monkeypatch, what, options, message):
+def test_missing_records_are_reported_and_nothing_is_written(tmp_path, monkeypatch, what, options, message):
     monkeypatch.chdir(tmp_path)
     stored.RunFolders.create("store")
     (tmp_path / "empty").mkdir()
@@ -292,7 +292,7 @@ def test_what_cannot_be_shown_is_said_and_nothing_is_written(tmp_path, monkeypat
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_folder_that_may_not_be_read_is_told(tmp_path):
+def test_an_unreadable_folder_is_reported(tmp_path):
     with pytest.raises(RecordError, match=r"aaa: cannot be read \(File name too long\); check its name"):
         gather(["a" * 300])
     with tempfile.TemporaryDirectory() as above:  # tmp_path is closed to all other users
@@ -311,7 +311,7 @@ def test_a_folder_that_may_not_be_read_is_told(tmp_path):
             os.chmod(folder, 0o700)
 
 
-def test_a_folder_is_no_file_and_what_was_there_stays(tmp_path, monkeypatch):
+def test_a_folder_as_output_is_refused_and_files_stay_as_they_were(tmp_path, monkeypatch):
     folder = stored.run_directory(tmp_path / "run", stored.claim())
     with pytest.raises(RecordError, match="is a folder; name a file in it"):
         write_report(str(folder), out=tmp_path)
@@ -327,7 +327,7 @@ def test_a_folder_is_no_file_and_what_was_there_stays(tmp_path, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"run", "report.html"}
 
 
-def test_everything_else_that_is_stored(tmp_path, report):
+def test_studies_runs_trainings_identifications_and_certificates(tmp_path, report):
     where = stored.store(tmp_path / "store", failed={(2, 1)})
     training = stored.training(tmp_path / "training")
     what = (training, stored.certificate(tmp_path / "c.json"), stored.identification(tmp_path / "i"))
@@ -363,7 +363,7 @@ def test_everything_else_that_is_stored(tmp_path, report):
     assert bands[0]["y"][:2] == pytest.approx([0.9 + 1.96 * 0.05, 0.25 + 1.96 * 0.01])
 
 
-def test_a_whole_store_shows_studies_and_the_runs_that_none_has(tmp_path, report):
+def test_a_whole_store_shows_studies_and_runs_outside_of_studies(tmp_path, report):
     where = stored.store(tmp_path / "store")
     written, page = report(where)
     assert (written.studies, written.runs) == (1, 1)

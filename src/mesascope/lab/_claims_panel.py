@@ -110,10 +110,10 @@ class ClaimsPanel:
                 )
 
     def _list_store(self, material: Material) -> None:
-        studies, runs = material.studies, material.runs
+        studies, runs = material.of("study"), material.of("run")
         self._counts.set_text(f"{len(studies)} studies; {len(runs)} runs outside of them")
         for study in studies:
-            states = Counter(row.state for row in study.rows.values())
+            states = Counter(row.state for row in study.more["rows"].values())
             counts = ", ".join(f"{count} {state}" for state, count in states.items())
             record = study.record
             axes = ", ".join(axis.name for axis in record.axes)
@@ -121,7 +121,7 @@ class ClaimsPanel:
             caption = f"{record.kind}{f' over {axes}' if axes else ''}"
             self._row(record.name, title, caption, partial(_figures, study))
         for entry in runs[:_MAX_ROWS]:
-            row = entry.row
+            row = entry.record
             title = f"run {row.id[:12]} · {row.kind}, {row.state}"
             self._row(
                 row.id,

@@ -3,7 +3,7 @@
 Nothing in here imports jax: records can be written, read and drawn where no accelerator library is installed.
 """
 
-from ._cell_map import CellMap as CellMap
+from ._certificate import CERTIFICATE_FORMAT as CERTIFICATE_FORMAT
 from ._certificate import CertificateFile as CertificateFile
 from ._certificate import CertificateRecord as CertificateRecord
 from ._certificate import write_certificate as write_certificate
@@ -26,6 +26,7 @@ from ._claim import outcome_of as outcome_of
 from ._dataset import read_dataset as read_dataset
 from ._dataset import write_dataset as write_dataset
 from ._figure import Band as Band
+from ._figure import CellMap as CellMap
 from ._figure import Figure as Figure
 from ._figure import Heatmap as Heatmap
 from ._figure import Histogram as Histogram
@@ -39,8 +40,10 @@ from ._files import atomic_path as atomic_path
 from ._files import prepare_output as prepare_output
 from ._files import remove_leftovers as remove_leftovers
 from ._files import share as share
+from ._files import write_text as write_text
 from ._folder_lock import InUseError as InUseError
 from ._folder_lock import folder_lock as folder_lock
+from ._identification import IDENTIFICATION_FORMAT as IDENTIFICATION_FORMAT
 from ._identification import CurveRecord as CurveRecord
 from ._identification import CurvesRecord as CurvesRecord
 from ._identification import IdentificationRecord as IdentificationRecord
@@ -53,6 +56,7 @@ from ._identity import PACKAGE as PACKAGE
 from ._identity import code_digest as code_digest
 from ._identity import difference as difference
 from ._identity import identity as identity
+from ._newest import SHIPPED as SHIPPED
 from ._newest import Checked as Checked
 from ._newest import NewestClaims as NewestClaims
 from ._newest import run_directories as run_directories
@@ -64,7 +68,6 @@ from ._provenance import provenance as provenance
 from ._run import CLAIM_FORMAT as CLAIM_FORMAT
 from ._run import RunDirectory as RunDirectory
 from ._secrets import without_passwords as without_passwords
-from ._shipped import SHIPPED as SHIPPED
 from .store import STUDY_NAME as STUDY_NAME
 from .store import PlannedRun as PlannedRun
 from .store import RunFolders as RunFolders

@@ -2,24 +2,26 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from ._files import RecordError, write_text
-from ._json_lines import json_lines
 from ._plain import PlainMapping
 from ._provenance import Provenance
 
+CERTIFICATE_FORMAT: Literal["mesascope.certificate/1"] = "mesascope.certificate/1"
+"""The format that the file of a certificate names."""
 Rational = Annotated[str, Field(pattern=r"^-?\d+(\.\d+|/[1-9]\d*)?$", max_length=4000)]
 """A rational number: an integer, a decimal, or a quotient; as long as Python reads and writes them."""
 Row = Annotated[tuple[Rational, ...], Field(min_length=1)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 
-class CertificateRecord(BaseModel):
+class CertificateRecord(BaseModel, frozen=True, extra="forbid"):
     """A critical point of a population loss and what is proved about it; not sealed, for every line is proved again.
 
     Attributes:
@@ -39,9 +41,7 @@ class CertificateRecord(BaseModel):
         provenance: versions, commit, platform and time.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    format: Literal["mesascope.certificate/1"] = "mesascope.certificate/1"
+    format: Literal["mesascope.certificate/1"] = CERTIFICATE_FORMAT
     statement: tuple[str, ...]
     spec: PlainMapping
     w_kq: Annotated[tuple[Row, ...], Field(min_length=1)]
@@ -137,3 +137,38 @@ def _message(error: ErrorDetails) -> str:
     if error["type"] == "model_type":
         return "must be a JSON object as `mesascope certify --out` writes it"
     return error["msg"]
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+def json_lines(text: str) -> dict[tuple[str, ...], int]:
+    """The line of every value of a valid JSON text, counted from 1, by its path: names and indices as strings.
+
+    The line of a value is that of its name; if a name occurs twice, that of the second.
+    """
+    lines: dict[tuple[str, ...], int] = {(): 1}
+    path: list[str] = []
+    names: list[bool] = []  # of the objects and lists that are open: whether an object
+    awaited = False  # a value follows, its path and line being known
+    for token in _TOKEN.finditer(text):
+        word, line = token.group(), 1 + text.count("\n", 0, token.start())
+        if word in "}]":
+            names.pop()
+            path.pop()
+            awaited = False
+        elif word == ",":
+            path[-1] = path[-1] if names[-1] else str(int(path[-1]) + 1)
+            awaited = False
+        elif word == ":":
+            awaited = True
+        elif names and names[-1] and not awaited:
+            path[-1] = word[1:-1]
+            lines[tuple(path)] = line
+        else:
+            lines.setdefault(tuple(path), line)
+            awaited = False
+            if word in "{[":
+                names.append(word == "{")
+                path.append("" if word == "{" else "0")
+    return lines

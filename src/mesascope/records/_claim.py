@@ -2,14 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from ._identity import identity
 from ._plain import PlainMapping, PlainValue
 from ._provenance import Provenance, code_version
 
 Decision = Literal["met", "not met", "undecided"]
-"""What a check says of its criterion; undecided where an interval lies across it or a run did not come to its end."""
+"""What a check says of its criterion; undecided where an interval contains its threshold or a run did not end."""
 Evidence = Literal[
     "proved", "exact", "measured at the paper's setting", "measured, reduced", "measured, another model"
 ]
@@ -79,7 +79,7 @@ ClaimId = Annotated[str, StringConstraints(pattern=rf"^{_PART}/{_PART}$", max_le
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class ClaimRecord(BaseModel):
+class ClaimRecord(BaseModel, frozen=True, extra="forbid"):
     """One checkable statement of one paper, and what checking it gave.
 
     Values are stored in the form of `plain`: arrays as lists, `Fraction` as `"p/q"`, NaN and infinities by
@@ -109,8 +109,6 @@ class ClaimRecord(BaseModel):
         files: data and figures that belong to it, as paths relative to the run directory.
         provenance: versions, commit, platform and time of the run.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: ClaimId
     title: Text

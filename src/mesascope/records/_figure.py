@@ -2,36 +2,30 @@
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, StringConstraints, model_validator
 
-from ._cell_map import CellMap
+from ._plain import as_list
 
 
-def _as_list(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else value
+def _without_nan(value: Any) -> Any:
+    return [[None if entry is None or entry != entry else entry for entry in row] for row in as_list(value)]
 
 
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Numbers = Annotated[tuple[FiniteFloat, ...], BeforeValidator(_as_list), Field(min_length=1)]
-Rows = Annotated[tuple[Numbers, ...], BeforeValidator(_as_list), Field(min_length=1)]
+Numbers = Annotated[tuple[FiniteFloat, ...], BeforeValidator(as_list), Field(min_length=1)]
+Rows = Annotated[tuple[Numbers, ...], BeforeValidator(as_list), Field(min_length=1)]
+Cells = Annotated[
+    tuple[Annotated[tuple[FiniteFloat | None, ...], Field(min_length=1)], ...],
+    BeforeValidator(_without_nan),
+    Field(min_length=1),
+]
 # Traces of one series share a colour; "theory" is black; None takes the next free colour.
 Series = Annotated[int, Field(ge=0)] | Literal["theory"] | None
 Style = Literal["solid", "dashed", "dotted", "dashdot"]
 Scale = Literal["linear", "log"]
-
-
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def _same_length(what: str, **columns: tuple[float, ...] | None) -> None:
@@ -41,7 +35,7 @@ def _same_length(what: str, **columns: tuple[float, ...] | None) -> None:
         raise ValueError(f"{what}: the columns differ in length ({found}); give one value of each per point")
 
 
-class Line(_Data):
+class Line(BaseModel, frozen=True, extra="forbid"):
     """A curve through (x_i, y_i).
 
     Attributes:
@@ -65,7 +59,7 @@ class Line(_Data):
         return self
 
 
-class Band(_Data):
+class Band(BaseModel, frozen=True, extra="forbid"):
     """The region low_i ≤ y ≤ high_i over x_i: an interval along a curve.
 
     Attributes:
@@ -91,7 +85,7 @@ class Band(_Data):
         return self
 
 
-class Points(_Data):
+class Points(BaseModel, frozen=True, extra="forbid"):
     """Markers at (x_i, y_i), with symmetric error bars where given.
 
     Attributes:
@@ -117,11 +111,11 @@ class Points(_Data):
         return self
 
 
-class Rule(_Data):
+class Rule(BaseModel, frozen=True, extra="forbid"):
     """A straight line across the panel at one value, such as that of a theory.
 
     Attributes:
-        value: where it lies.
+        value: its position.
         axis: the axis that `value` is read on: `"y"` draws a horizontal, `"x"` a vertical line.
         label: its name in the legend.
         series: as in `Line`; black if not said.
@@ -134,7 +128,7 @@ class Rule(_Data):
     series: Series = "theory"
 
 
-class Heatmap(_Data):
+class Heatmap(BaseModel, frozen=True, extra="forbid"):
     """A matrix as coloured cells, first row on top; the panel's labels name its columns (x) and rows (y).
 
     Attributes:
@@ -190,7 +184,57 @@ class Heatmap(_Data):
             )
 
 
-class Histogram(_Data):
+class CellMap(BaseModel, frozen=True, extra="forbid"):
+    """Coloured cells around (x_j, y_i), y upwards; cells without a value are hatched.
+
+    Attributes:
+        x: places of the columns, strictly increasing; on the axis of the panel, linear or logarithmic.
+        y: places of the rows, the same.
+        z: the entries, one tuple a row; None or NaN where there is none. With `kinds` they number these, from 0.
+        colorlabel: what the colour means.
+        kinds: names of what the entries number; None: they are values.
+        scale: of the colours of values; a logarithmic one takes positive entries only.
+        xnames: names of the columns where they have no numbers; None shows the places.
+        ynames: names of the rows, the same.
+        missing: what a cell without a value is, for the legend.
+    """
+
+    kind: Literal["cell-map"] = "cell-map"
+    x: Numbers
+    y: Numbers
+    z: Cells
+    colorlabel: Label
+    kinds: tuple[str, ...] | None = None
+    scale: Scale = "linear"
+    xnames: tuple[str, ...] | None = None
+    ynames: tuple[str, ...] | None = None
+    missing: Label = "no value"
+
+    @property
+    def known(self) -> list[float]:
+        """The entries that are there."""
+        return [entry for row in self.z for entry in row if entry is not None]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.z) != len(self.y) or any(len(row) != len(self.x) for row in self.z):
+            raise ValueError(
+                f"cell map: z must have {len(self.y)} rows of {len(self.x)} entries, one for each y and x"
+            )
+        for name, places in (("x", self.x), ("y", self.y)):
+            if any(a >= b for a, b in pairwise(places)):
+                raise ValueError(f"cell map: {name} must increase; sort the places and the entries with them")
+        for name, names, size in (("xnames", self.xnames, len(self.x)), ("ynames", self.ynames, len(self.y))):
+            if names is not None and len(names) != size:
+                raise ValueError(f"cell map: {len(names)} {name} for {size} places; give one to each")
+        if self.kinds is not None and not all(e == int(e) and 0 <= e < len(self.kinds) for e in self.known):
+            raise ValueError(f"cell map: entries must number the {len(self.kinds)} kinds, from 0")
+        if self.scale == "log" and (self.kinds is not None or min(self.known, default=1.0) <= 0):
+            raise ValueError("cell map: values ≤ 0 and kinds have no logarithmic colour; use scale='linear'")
+        return self
+
+
+class Histogram(BaseModel, frozen=True, extra="forbid"):
     """Counts (or densities) over bins.
 
     Attributes:
@@ -250,7 +294,7 @@ def _coordinates(trace: Trace, axis: Literal["x", "y"]) -> Iterator[float]:
             pass
 
 
-class Panel(_Data):
+class Panel(BaseModel, frozen=True, extra="forbid"):
     """One pair of axes with its traces.
 
     Attributes:
@@ -294,7 +338,7 @@ class Panel(_Data):
                 )
 
 
-class Figure(_Data):
+class Figure(BaseModel, frozen=True, extra="forbid"):
     """A figure: one or more panels.
 
     Attributes:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# .<target>.<host>-<pid>-<random>.tmp: the name tells whether the writer of a file that was left over still runs.
+# .<target>.<host>-<pid>-<random>.tmp: the name shows whether the writer of a leftover file is still running.
 _TEMPORARY = re.compile(r"^\..+\.(?P<host>[A-Za-z0-9_]*)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$")
 _ABANDONED_AFTER = 24 * 3600  # seconds; no single write takes a day, on any machine that shares the folder
 _SHARED = stat.S_ISGID | stat.S_IWGRP
@@ -45,6 +45,11 @@ def fix_for(error: OSError | ValueError, otherwise: str) -> str:
             "already with `chmod -R g+rwX FOLDER`"
         )
     return otherwise
+
+
+def unreadable(what: object, error: OSError, otherwise: str = "check the disk") -> UnreadableError:
+    """The error of a file or folder that cannot be read, with what to do about it."""
+    return UnreadableError(f"cannot read {what}: {error.strerror}; {fix_for(error, otherwise)}")
 
 
 def share(path: Path) -> None:
@@ -84,7 +89,7 @@ def sync_folder(folder: Path) -> None:
 def atomic_path(target: Path) -> Iterator[Path]:
     """Give a temporary path to write to; on leaving, its content appears at `target` as a whole.
 
-    The temporary file lies in the target's folder (made if missing), is flushed to disk, then renamed over
+    The temporary file is in the target's folder (created if needed), is flushed to disk, then renamed over
     the target, and the folder is flushed: after a crash or a kill at any moment the target holds its old
     content or all of its new one. If the block raises, the temporary file is removed and the target stays as
     it was.
@@ -122,7 +127,11 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write `text` as UTF-8 to `target`, atomically."""
+    """Write `text` as UTF-8 to `target`, atomically.
+
+    Raises:
+        RecordError: it cannot be written.
+    """
     with atomic_path(target) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
@@ -168,7 +177,7 @@ def prepare_output(path: str | os.PathLike[str]) -> Path:
     try:
         missing = _missing(folder)
         make_folder(folder)
-        # Permission bits alone tell too little (read-only mounts, quotas, root): a real file does.
+        # Permission bits are not enough (read-only mounts, quotas, root): write a real file.
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"mesascope")
             probe.flush()

@@ -20,15 +20,15 @@ class InUseError(RecordError):
 
 @contextmanager
 def folder_lock(folder: str | os.PathLike[str], purpose: str, wait: float = 0.0) -> Iterator[None]:
-    """Lock a folder while the block runs: nobody else gets it for the same purpose, in this process or another.
+    """Lock a folder while the block runs: no other lock for the same purpose is given, in this process or another.
 
     The lock is the operating system's, on the file `.PURPOSE.lock` in the folder. It ends with the process that holds it, also
     when that is killed. Where the operating system or the file system has no locks, nothing is locked.
 
     Args:
-        folder: made if it is missing.
+        folder: created if needed.
         purpose: what it is locked for, one word.
-        wait: seconds to wait for whoever holds the lock.
+        wait: seconds to wait for the holder of the lock.
 
     Raises:
         InUseError: somebody else holds the lock; says who.
@@ -48,7 +48,7 @@ def folder_lock(folder: str | os.PathLike[str], purpose: str, wait: float = 0.0)
         yield
     finally:
         with suppress(OSError):
-            path.unlink()  # while it is locked: whoever waits for it checks that it is still there
+            path.unlink()  # while it is locked: waiting processes check that it is still there
         os.close(descriptor)
 
 
@@ -74,7 +74,7 @@ def _acquire(path: Path) -> int:
                 share(path)
                 me = {"pid": os.getpid(), "host": host_name(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
                 os.truncate(descriptor, 0)
-                with suppress(OSError):  # a full disk: nobody learns who holds it
+                with suppress(OSError):  # a full disk: errors then cannot name the holder
                     os.write(descriptor, json.dumps(me).encode())
                 return descriptor
         except BaseException:

@@ -4,24 +4,21 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer, model_validator
 
-from ._plain import PlainMapping, PlainValue, plain
+from ._plain import PlainMapping, PlainValue, as_list, plain
 from ._provenance import Provenance
 from ._sealed import read_sealed, write_sealed
 
-FORMAT = "mesascope.identification/1"
+IDENTIFICATION_FORMAT = "mesascope.identification/1"
+"""The format that the file of an identification names."""
 
 # "inf" and "nan" are read as numbers and written by name: JSON has none for them
 Number = Annotated[float, PlainSerializer(plain)]
-Numbers = Annotated[tuple[Number, ...], BeforeValidator(lambda v: v.tolist() if hasattr(v, "tolist") else v)]
+Numbers = Annotated[tuple[Number, ...], BeforeValidator(as_list)]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RankedRecord(_Record):
+class RankedRecord(BaseModel, frozen=True, extra="forbid"):
     """A learner beside the model; see `mesascope.probes.Ranked`."""
 
     learner: str
@@ -31,7 +28,7 @@ class RankedRecord(_Record):
     contains: tuple[str, ...]
 
 
-class SeparationRecord(_Record):
+class SeparationRecord(BaseModel, frozen=True, extra="forbid"):
     """Data chosen to separate candidates, and the model's distances on them; see `mesascope.probes.Separation`."""
 
     setting: str
@@ -42,7 +39,7 @@ class SeparationRecord(_Record):
     decided: bool
 
 
-class ReadingRecord(_Record):
+class ReadingRecord(BaseModel, frozen=True, extra="forbid"):
     """The algorithm read from the weights; see `mesascope.probes.Reading`."""
 
     algorithm: str
@@ -55,7 +52,7 @@ class ReadingRecord(_Record):
     description: str
 
 
-class CurveRecord(_Record):
+class CurveRecord(BaseModel, frozen=True, extra="forbid"):
     """A quantity after each number of examples.
 
     Attributes:
@@ -70,7 +67,7 @@ class CurveRecord(_Record):
     high: Numbers
 
 
-class CurvesRecord(_Record):
+class CurvesRecord(BaseModel, frozen=True, extra="forbid"):
     """How model and learners compare, in numbers for figures; see `mesascope.probes.Curves`.
 
     Attributes:
@@ -101,7 +98,7 @@ class CurvesRecord(_Record):
         return self
 
 
-class IdentificationRecord(_Record):
+class IdentificationRecord(BaseModel, frozen=True, extra="forbid"):
     """The algorithm that a model runs in context, as plain numbers; see `mesascope.probes.Identification`.
 
     Attributes:
@@ -136,7 +133,7 @@ def write_identification(path: str | os.PathLike[str], record: IdentificationRec
     Raises:
         RecordError: it cannot be written.
     """
-    write_sealed(Path(path), FORMAT, record)
+    write_sealed(Path(path), IDENTIFICATION_FORMAT, record)
 
 
 def read_identification(path: str | os.PathLike[str]) -> IdentificationRecord:
@@ -145,4 +142,4 @@ def read_identification(path: str | os.PathLike[str]) -> IdentificationRecord:
     Raises:
         RecordError: it is absent, torn, foreign or changed.
     """
-    return read_sealed(Path(path), FORMAT, IdentificationRecord)
+    return read_sealed(Path(path), IDENTIFICATION_FORMAT, IdentificationRecord)

@@ -1,4 +1,4 @@
-"""Whether a stored result is that of the computation that is asked for: one digest, one list of libraries, one comparison."""
+"""Whether a stored result is the result of a given computation: one digest, one list of libraries, one comparison."""
 
 import hashlib
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ def identity(kind: str, meaning: Any, code: str) -> str:
 
 
 def code_digest(package: Path, files: Iterable[Path]) -> str:
-    """Digest of source files as they lie on the disk, and of the versions of `LIBRARIES`.
+    """Digest of source files as they are on the disk, and of the versions of `LIBRARIES`.
 
     Args:
         package: the folder of the package.
@@ -72,7 +72,7 @@ def package_version(name: str) -> str | None:
 
 
 def difference(there: Any, here: Any, field: str = "") -> tuple[str, Any, Any] | None:
-    """The first field in which what is stored differs from what is asked for, with both values; None where they are equal.
+    """The first field in which what is stored differs from what is requested, with both values; None where they are equal.
 
     Tables are compared field by field, unless their `kind` differs; a field that is absent is None.
     """

@@ -8,6 +8,8 @@ from ._claim import ClaimRecord
 from ._figure import Figure
 from ._run import RunDirectory
 
+SHIPPED = Path(__file__).parent / "shipped"
+"""The last check of every claim, in the package: a run directory for each preset, `small` and `full`."""
 _FAILED = "failed"  # folder of the last checks that raised errors
 
 

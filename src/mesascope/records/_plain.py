@@ -56,5 +56,10 @@ def canonical_json(value: Any) -> str:
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def as_list(value: Any) -> Any:
+    """An array as nested lists; anything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 PlainValue = Annotated[JsonValue, BeforeValidator(plain)]
 PlainMapping = Annotated[dict[str, JsonValue], BeforeValidator(plain)]

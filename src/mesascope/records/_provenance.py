@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from ._identity import LIBRARIES, PACKAGE, code_digest, package_version
 
 _STORAGE = ("xarray", "netCDF4", "pydantic")
 
 
-class Provenance(BaseModel):
+class Provenance(BaseModel, frozen=True, extra="forbid"):
     """Where, when and with what a result was computed.
 
     Attributes:
@@ -29,8 +29,6 @@ class Provenance(BaseModel):
         dirty: whether the package's files differ from that commit; None outside a checkout.
         created: UTC time, ISO 8601 to the second.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mesascope: str
     code: str
@@ -77,7 +75,7 @@ def _text(path: Path) -> str:
 
 @cache
 def _checkout() -> tuple[str | None, bool | None]:
-    # An environment often lies inside a repository that does not track this package.
+    # An environment is often inside a repository that does not track this package.
     if not _git("ls-files", "--error-unmatch", "--", "__init__.py"):
         return None, None
     status = _git("status", "--porcelain", "--", ".")
@@ -88,8 +86,8 @@ def _checkout() -> tuple[str | None, bool | None]:
 def code_version() -> str:
     """Digest of the package's own sources and of the numerical libraries' versions.
 
-    An edited checkout or an upgraded library changes it, so that results cached under it are computed anew.
-    It is computed once per process, from the files as they lie at the first call.
+    An edited checkout or an upgraded library changes it, so that results cached under it are computed again.
+    It is computed once per process, from the files as they are at the first call.
 
     Returns:
         `"<version>+<first 16 hexadecimal digits of a SHA-256>"`.

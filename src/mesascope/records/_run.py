@@ -9,9 +9,9 @@ Every file is whole or absent. There is no index.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._claim import NAME, ClaimRecord
 from ._dataset import Variables, read_dataset, write_dataset
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CLAIM_FORMAT = "mesascope.claim/2"
 """The format that the file of a claim's record names."""
+_Found = TypeVar("_Found")
 FIGURE = "mesascope.figure/1"
 _SUFFIX = {"claims": ".json", "data": ".nc", "figures": ".json"}
 
@@ -59,7 +60,7 @@ class RunDirectory:
     def __repr__(self) -> str:
         return f"RunDirectory({str(self.path)!r})"
 
-    # Where things lie
+    # Paths
 
     def _file(self, section: str, name: str) -> Path:
         if not re.fullmatch(NAME, name):
@@ -103,24 +104,18 @@ class RunDirectory:
         That is so when the record is readable, was made under the same `fingerprint`, and every file it names
         can be read. Otherwise the claim is checked again.
         """
-        try:
-            record = self.read_claim(claim)
-        except RecordError:
+        record = _or_none(self.read_claim, claim)
+        if record is None or record.fingerprint != fingerprint or not all(map(self._reads, record.files)):
             return None
-        whole = record.fingerprint == fingerprint and all(map(self._reads, record.files))
-        return record if whole else None
+        return record
 
     def _reads(self, file: str) -> bool:
         """Whether a figure or data file of this run can be read."""
         section, _, name = file.partition("/")
-        read = {"figures": self.read_figure, "data": self.read_data}.get(section)
-        if read is None:
+        if section not in ("figures", "data"):
             return (self.path / file).is_file()
-        try:
-            read(name.removesuffix(_SUFFIX[section]))
-        except RecordError:
-            return False
-        return True
+        read: Callable[[str], object] = self.read_figure if section == "figures" else self.read_data
+        return _or_none(read, name.removesuffix(_SUFFIX[section])) is not None
 
     def holds_claims(self) -> bool:
         """Whether there is the file of a claim, readable or not.
@@ -135,13 +130,7 @@ class RunDirectory:
 
     def claims(self) -> list[ClaimRecord]:
         """Every readable claim record, sorted by id; `problems` lists the others."""
-        return [record for name in self._names("claims") if (record := self._readable(name))]
-
-    def _readable(self, claim: str) -> ClaimRecord | None:
-        try:
-            return self.read_claim(claim)
-        except RecordError:
-            return None
+        return [record for name in self._names("claims") if (record := _or_none(self.read_claim, name))]
 
     # Figures
 
@@ -205,15 +194,24 @@ class RunDirectory:
 
     def problems(self) -> list[str]:
         """One line for every file that should be a record of this run and cannot be read as one."""
+        readers: dict[str, Callable[[str], object]] = {
+            "claims": self.read_claim,
+            "data": self.read_data,
+            "figures": self.read_figure,
+        }
         found = []
-        for section, read in (
-            ("claims", self.read_claim),
-            ("data", self.read_data),
-            ("figures", self.read_figure),
-        ):
+        for section, read in readers.items():
             for name in self._names(section):
                 try:
                     read(name)
                 except RecordError as error:
                     found.append(str(error))
         return found
+
+
+def _or_none(read: Callable[[str], _Found], name: str) -> _Found | None:
+    """A record, None where it cannot be read."""
+    try:
+        return read(name)
+    except RecordError:
+        return None

@@ -2,15 +2,17 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ._files import RecordError, UnreadableError, fix_for, write_text
+from ._files import RecordError, UnreadableError, unreadable, write_text
 from ._plain import canonical_json
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_Found = TypeVar("_Found")
 
 
 def _seal(content: object) -> str:
@@ -49,8 +51,7 @@ def read_sealed(path: Path, kind: str, model: type[_Model]) -> _Model:
     except (IsADirectoryError, NotADirectoryError) as error:
         raise RecordError(f"cannot read {path}: {error.strerror}; {again}") from error
     except OSError as error:
-        fix = fix_for(error, "check the disk")
-        raise UnreadableError(f"cannot read {path}: {error.strerror}; {fix}") from error
+        raise unreadable(path, error) from error
     except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, numbers without end
         raise RecordError(f"{path} is torn or no JSON ({error}); {again}") from error
     if not isinstance(document, dict) or set(document) != {"format", "sha256", "content"}:
@@ -69,6 +70,16 @@ def read_sealed(path: Path, kind: str, model: type[_Model]) -> _Model:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "content"
         raise RecordError(f"{path} does not fit {kind!r} ({where}: {first['msg']}); {again}") from error
+
+
+def none_if_damaged(read: Callable[[], _Found]) -> _Found | None:
+    """What `read` gives; None where the record is absent or damaged, but an error where it cannot be read."""
+    try:
+        return read()
+    except UnreadableError:
+        raise
+    except RecordError:
+        return None
 
 
 def _is_newer(found: object, kind: str) -> bool:

@@ -10,7 +10,7 @@ from ._material import Material as Material
 from ._phase_figure import phase_figure as phase_figure
 from ._plotly import plotly_panel as plotly_panel
 from ._render import render as render
-from ._run import render_run as render_run
+from ._render import render_run as render_run
 from ._tex import tex_to_html as tex_to_html
 from ._tex import tex_to_text as tex_to_text
 from ._theme import DARK as DARK

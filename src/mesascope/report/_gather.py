@@ -3,32 +3,39 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mesascope.records import (
+    CERTIFICATE_FORMAT,
     CLAIM_FORMAT,
+    IDENTIFICATION_FORMAT,
     CertificateFile,
     RecordError,
     RunDirectory,
+    RunRow,
     known_keys,
+    open_store,
     read_identification,
     run_directories,
 )
 
-from ._gather_store import from_store, whole_store
-from ._identification import RECORD as IDENTIFICATION
-from ._identification import identification_figures
-from ._material import CertificateEntry, Gathering, IdentificationEntry, Material
-from ._training import read_training
+from ._identification import RECORD, identification_figures
+from ._material import Gathering, Material
+from ._study_figures import run_figures, study_figures
+from ._training import add_training
 
-_CERTIFICATE, _IDENTIFICATION = (f"mesascope.{kind}/1" for kind in ("certificate", "identification"))
+if TYPE_CHECKING:
+    from mesascope.records import Store
+
+Where = str | os.PathLike[str]
 
 
 def gather(
     what: Sequence[str],
-    results: str | os.PathLike[str] = "results",
-    store: str | os.PathLike[str] | None = None,
+    results: Where = "results",
+    store: Where | None = None,
     index: str | None = None,
 ) -> Material:
     """Find the requested records.
@@ -47,19 +54,17 @@ def gather(
     found = Gathering()
     try:
         if not what:
-            _everything(found, Path(results), store, index)
+            _add_everything(found, Path(results), store, index)
         for one in what:
-            _one(found, one, Path(results), store, index)
+            _add(found, one, Path(results), store, index)
         return found.material()
-    except OSError as error:  # of folders; files of records tell by themselves
+    except OSError as error:  # of folders; an error of a file names the file itself
         raise RecordError(
             f"{error.filename}: cannot be read ({error.strerror}); check its name and permissions, or leave it out"
         ) from error
 
 
-def _everything(
-    found: Gathering, results: Path, store: str | os.PathLike[str] | None, index: str | None
-) -> None:
+def _add_everything(found: Gathering, results: Path, store: Where | None, index: str | None) -> None:
     runs = list(run_directories(results))
     if not runs and store is None:
         raise RecordError(
@@ -69,24 +74,22 @@ def _everything(
     for run in runs:
         found.claims.take_all(run)
     if store is not None:
-        whole_store(found, store, index)
+        _add_store(found, store, index)
 
 
-def _one(
-    found: Gathering, what: str, results: Path, store: str | os.PathLike[str] | None, index: str | None
-) -> None:
+def _add(found: Gathering, what: str, results: Path, store: Where | None, index: str | None) -> None:
     """Add the records that `what` names: a path with records first, then a paper or claim, then a study or run."""
-    if _read(found, Path(what)):
+    if _add_path(found, Path(what)):
         return
     if re.fullmatch(r"[a-z0-9._-]+(/[a-z0-9._-]+)?", what):
         if any([found.claims.take_all(run, what) for run in run_directories(results)]):
             return
-        if store is not None and from_store(found, what, store, index):
+        if store is not None and _add_from_store(found, what, store, index):
             return
     raise RecordError(_not_found(what, results, store))
 
 
-def _not_found(what: str, results: Path, store: str | os.PathLike[str] | None) -> str:
+def _not_found(what: str, results: Path, store: Where | None) -> str:
     if Path(what).exists():
         return (
             f"{what} holds no records; name a folder of `reproduce`, `train`, `identify --figures` or `sweep`, "
@@ -99,49 +102,117 @@ def _not_found(what: str, results: Path, store: str | os.PathLike[str] | None) -
     return f"no file, paper, study or run {what!r}; {store} and {results} were searched: `mesascope runs list` shows ids"
 
 
-# Paths
+# Paths: a new kind of record is one line of the tables, its kind in `KINDS`, and its template in `page`.
 
 
-def _read(found: Gathering, path: Path) -> bool:
+def _add_path(found: Gathering, path: Path) -> bool:
     """Add the records at a path; returns whether there are any."""
     if path.is_file():
-        _read_file(found, path)
-    elif (path / "store.json").exists():
-        whole_store(found, path, None)
-    elif runs := list(run_directories(path)):
-        for run in runs:
-            found.claims.take_all(run)
-    elif any(path.glob("step-*.checkpoint")):
-        found.trainings.append(read_training(path))
-    elif (path / IDENTIFICATION).exists():
-        _identification(found, path / IDENTIFICATION)
-    else:
-        return False
-    return True
+        reader = _FILES.get(_format(path))
+        if reader is None:
+            raise RecordError(
+                f"{path} is no record of mesascope; name a claim's record, a certificate, an identification or a folder "
+                "of runs"
+            )
+        reader(found, path)
+        return True
+    for holding, add in _FOLDERS:
+        if folders := list(holding(path)):
+            for folder in folders:
+                add(found, folder)
+            return True
+    return False
 
 
-def _read_file(found: Gathering, path: Path) -> None:
-    """Add the record in a file, by the format that the file names."""
+def _format(file: Path) -> str:
+    """The format that a file names, "" if it names none."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        document = None
-    kind = document.get("format") if isinstance(document, dict) else None
-    if kind == _CERTIFICATE:
-        found.certificates.append(CertificateEntry(path, CertificateFile(path).record))
-    elif kind == _IDENTIFICATION:
-        _identification(found, path)
-    elif kind == CLAIM_FORMAT:
-        paper = path.absolute().parent
-        run = RunDirectory(paper.parent.parent)
-        found.claims.take(run, run.read_claim(f"{paper.name}/{path.name.removesuffix('.json')}"))
-    else:
-        raise RecordError(
-            f"{path} is no record of mesascope; name a claim's record, a certificate, an identification or a folder of runs"
-        )
+        return ""
+    return str(document.get("format")) if isinstance(document, dict) else ""
 
 
-def _identification(found: Gathering, path: Path) -> None:
-    record = read_identification(path)
+def _add_claim(found: Gathering, file: Path) -> None:
+    paper = file.absolute().parent
+    run = RunDirectory(paper.parent.parent)
+    found.claims.take(run, run.read_claim(f"{paper.name}/{file.name.removesuffix('.json')}"))
+
+
+def _add_identification(found: Gathering, file: Path) -> None:
+    record = read_identification(file)
     figures = identification_figures(record) if record.curves is not None else {}
-    found.identifications.append(IdentificationEntry(path, record, tuple(figures.items())))
+    found.add("identification", file.parent.name, record, tuple(figures.items()))
+
+
+def _with(pattern: str) -> Callable[[Path], Iterable[Path]]:
+    return lambda folder: [folder] if any(folder.glob(pattern)) else []
+
+
+_FILES: dict[str, Callable[[Gathering, Path], None]] = {
+    CLAIM_FORMAT: _add_claim,
+    CERTIFICATE_FORMAT: lambda found, file: found.add("certificate", file.name, CertificateFile(file).record),
+    IDENTIFICATION_FORMAT: _add_identification,
+}
+"""Format of a file → what adds its record."""
+_FOLDERS: tuple[tuple[Callable[[Path], Iterable[Any]], Callable[[Gathering, Any], object]], ...] = (
+    (_with("store.json"), lambda found, folder: _add_store(found, folder)),
+    (run_directories, lambda found, run: found.claims.take_all(run)),
+    (_with("step-*.checkpoint"), add_training),
+    (_with(RECORD), lambda found, folder: _add_identification(found, folder / RECORD)),
+)
+"""The folders with records in a folder, itself included, and what adds the records of each; the first that has some counts."""
+
+
+# Stores
+
+
+def _add_store(found: Gathering, where: Where, index: str | None = None) -> None:
+    """Add all studies of a store, then the runs that no study has.
+
+    Raises:
+        RecordError: it cannot be opened, or holds nothing.
+    """
+    with open_store(where, index) as store:
+        studies = store.folders.studies()
+        for name in studies:
+            _add_study(found, store, name)
+        in_studies = found.studied()
+        rows = [row for row in store.rows() if row.id not in in_studies]
+        for row in rows:
+            _add_run(found, store, row)
+        if not rows and not studies:
+            raise RecordError(f"{where} holds no runs yet; `mesascope sweep` computes some")
+
+
+def _add_from_store(found: Gathering, what: str, where: Where, index: str | None) -> bool:
+    """Add a study by its name, or a run by the beginning of its id; returns whether there is one."""
+    with open_store(where, index) as store:
+        if what in store.folders.studies():
+            _add_study(found, store, what)
+            return True
+        if not set(what) <= set("0123456789abcdef"):
+            return False
+        rows = store.rows([f"id={what}"], limit=2)
+        if len(rows) > 1:
+            raise RecordError(f"several runs of {where} begin with {what!r}; give more of the id")
+        for row in rows:
+            _add_run(found, store, row)
+        return bool(rows)
+
+
+def _add_study(found: Gathering, store: "Store", name: str) -> None:
+    try:
+        record = store.folders.study(name)
+    except RecordError as error:
+        found.problems.append(str(error))
+        return
+    rows = {row.id: row for row in store.rows([f"study={name}"])}
+    found.add("study", name, record, study_figures(record, rows, store.folders), key=name, rows=rows)
+
+
+def _add_run(found: Gathering, store: "Store", row: RunRow) -> None:
+    record = store.folders.run(row.id)
+    figures = () if record is None else run_figures(row, store.folders)
+    about = {name: getattr(record, name, None) for name in ("traceback", "provenance")}
+    found.add("run", row.id[:12], row, figures, key=row.id, **about)

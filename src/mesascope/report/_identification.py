@@ -27,12 +27,12 @@ from ._style import WIDTH
 from ._wrap import names_across
 
 RECORD = "identification.json"
-_LEARNERS = 4  # beside the model: more curves than that are not told apart by eye
+_LEARNERS = 4  # beside the model: more curves cannot be distinguished by eye
 _MARKS = 16  # of the model's curve
 _NEAREST, _FURTHEST = 1e-8, 1e4  # of the distances that are drawn
 _DECADES = 1.5  # of errors, from which on their axis is logarithmic
 _SAME, _OTHER = 1e-8, 4.0  # of the differences that are drawn
-_ALIKE = 1e-6  # differences of curves that would lie on each other
+_ALIKE = 1e-6  # differences of curves that would cover each other
 _CELL = 0.2  # inches that the name of a learner needs
 
 

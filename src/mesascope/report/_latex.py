@@ -3,9 +3,8 @@
 import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 
-from mesascope.records import Figure, atomic_path, cite, known_keys, prepare_output
+from mesascope.records import Figure, cite, known_keys, prepare_output, write_text
 
 from ._material import Material
 from ._render import render
@@ -38,9 +37,9 @@ def write_latex(
     """Draw all figures into a folder, and write `figures.tex` and `references.bib` beside them.
 
     Args:
-        folder: made if missing; files of the same names are replaced, each as a whole.
+        folder: created if needed; files of the same names are replaced, each as a whole.
         material: whose figures.
-        watch: told of each: its name, its number, how many there are.
+        watch: called for each with its name, its number, and the number of all.
 
     Raises:
         RecordError: something cannot be written.
@@ -50,16 +49,11 @@ def write_latex(
     for number, (name, figure) in enumerate(figures, start=1):
         watch(name, number, len(figures))
         render(figure, target / "figures" / name, ("pdf",))
-    keys = dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.claims)
+    keys = dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.of("claim"))
     cited = [key for key in keys if key in known_keys()]
-    _write(target / "references.bib", cite(*cited) + "\n" if cited else "")
+    write_text(target / "references.bib", cite(*cited) + "\n" if cited else "")
     head = _HEAD % {name: f"{inches:g}" for name, inches in WIDTH.items()}
-    _write(target / "figures.tex", "\n".join([head, *(_included(*named) for named in figures)]))
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_text(target / "figures.tex", "\n".join([head, *(_included(*named) for named in figures)]))
 
 
 def _included(name: str, figure: Figure) -> str:
@@ -112,38 +106,17 @@ _GREEK = (
     "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon varphi "
     "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
 )
+_LETTERS = "−×·≤≥≠≈→∞∂∈±√ℓ∝←≃∼⟨⟩…‖⊤ŷµ∇∫½ŵᵀ¼¾⅓"
+_COMMANDS = (
+    r"- \times \cdot \le \ge \ne \approx \to \infty \partial \in \pm \surd \ell \propto \leftarrow \simeq \sim "
+    r"\langle \rangle \ldots \| \top \hat{y} \mu \nabla \int \frac12 \hat{w} ^{\top} \frac14 \frac34 \frac13"
+)
 _SIGNS = {
     **{
         sign: f"\\{name}"
         for sign, name in zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", _GREEK.split(), strict=True)
     },
-    **{
-        "−": "-",
-        "×": r"\times",
-        "·": r"\cdot",
-        "≤": r"\le",
-        "≥": r"\ge",
-        "≠": r"\ne",
-        "≈": r"\approx",
-        "→": r"\to",
-    },
-    **{
-        "∞": r"\infty",
-        "∂": r"\partial",
-        "∈": r"\in",
-        "±": r"\pm",
-        "√": r"\surd",
-        "ℓ": r"\ell",
-        "∝": r"\propto",
-        "←": r"\leftarrow",
-        "≃": r"\simeq",
-        "∼": r"\sim",
-        "⟨": r"\langle",
-        "⟩": r"\rangle",
-        "…": r"\ldots",
-    },
-    **{"‖": r"\|", "⊤": r"\top", "ŷ": r"\hat{y}", "µ": r"\mu", "∇": r"\nabla", "∫": r"\int", "½": r"\frac12"},
-    **{"ŵ": r"\hat{w}", "ᵀ": r"^{\top}", "¼": r"\frac14", "¾": r"\frac34", "⅓": r"\frac13"},
+    **dict(zip(_LETTERS, _COMMANDS.split(), strict=True)),
     **{sign: f"^{{{digit}}}" for sign, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)},
     **{sign: f"_{{{digit}}}" for sign, digit in zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)},
 }

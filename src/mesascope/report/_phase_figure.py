@@ -23,14 +23,14 @@ def phase_figure(
     """The maps of a phase diagram, its first axis along x: the critical point reached, the time to reach it, the risk.
 
     Beyond seven critical points the rarer ones are drawn as one. Without tests the loss at the end, relative to its theoretical
-    limit where that is known, takes the place of the risk. Where a flow did not come to its end, the cell is hatched.
+    limit where that is known, takes the place of the risk. Where a flow did not end, the cell is hatched.
 
     Args:
         diagram: as `phase_diagram` returns it.
         title: what it shows.
         xscale: of the first axis.
         yscale: of the second axis.
-        up_to_symmetry: take critical points that signs and an order of coordinates turn into each other for one.
+        up_to_symmetry: treat critical points as one if signs and an order of coordinates map them to each other.
 
     Raises:
         ValueError: for a data set of another kind.

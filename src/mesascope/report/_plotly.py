@@ -1,28 +1,22 @@
 """From a panel's traces to a figure of plotly: plain dictionaries, as its JavaScript reads them."""
 
+from collections.abc import Sequence
 from math import inf, log10
 from typing import Any
 
 from mesascope.records import Band, CellMap, Heatmap, Histogram, Line, Panel, Points, Rule
 
 from ._plotly_maps import cells_of, matrix_of
-from ._style import DASHES, MARKERS, RULE_DASHES, STYLES
+from ._style import MARKERS
 from ._tex import tex_to_html
 from ._theme import LIGHT, Theme
-from ._traces import Brush
+from ._traces import Brush, is_whole, line_dashes
 from ._wrap import wrap
 
 Plotly = dict[str, Any]
 
-_SYMBOLS = {
-    "o": "circle",
-    "s": "square",
-    "^": "triangle-up",
-    "D": "diamond",
-    "v": "triangle-down",
-    "P": "cross",
-    "X": "x",
-}
+_NAMES = "circle square triangle-up diamond triangle-down cross x"
+_SYMBOLS = dict(zip(MARKERS, _NAMES.split(), strict=True))
 _ACROSS, _UP = 44, 32  # letters of an axis label on one line
 _LINE = 15  # pixels of a further line
 _HEIGHT = 290
@@ -100,13 +94,10 @@ def _curves(panel: Panel, theme: Theme) -> Plotly:
     ranges = {axis: _range(panel, axis) for axis in ("x", "y")}
     data: list[Plotly] = []
     named: set[str] = set()
-    rules = 0
     for trace in panel.traces:
         match trace:
             case Rule():
-                series = trace.series if isinstance(trace.series, int) else None
-                dashes = RULE_DASHES[rules % len(RULE_DASHES)] if series is None else STYLES["dashed"]
-                rules += series is None
+                series, dashes = brush.rule(trace)
                 drawn = _rule(trace, theme.color(series), dashes, ranges)
             case Line():
                 series = brush.series(trace)
@@ -136,14 +127,14 @@ def _curves(panel: Panel, theme: Theme) -> Plotly:
     return {"data": data, "layout": layout}
 
 
+def _scatter(mode: str, x: Sequence[float], y: Sequence[float]) -> Plotly:
+    return {"type": "scatter", "mode": mode, "x": list(x), "y": list(y)}
+
+
 def _line(trace: Line, color: str, series: int | None) -> Plotly:
-    dashes = STYLES[trace.style] if trace.style else DASHES[(series or 0) % len(DASHES)]
     return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": list(trace.x),
-        "y": list(trace.y),
-        "line": {"color": color, "width": 2, "dash": _dash(dashes)},
+        **_scatter("lines", trace.x, trace.y),
+        "line": {"color": color, "width": 2, "dash": _dash(line_dashes(trace, series))},
     }
 
 
@@ -154,10 +145,7 @@ def _dash(dashes: Any) -> str:
 
 def _band(trace: Band, color: str) -> Plotly:
     return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [*trace.x, *reversed(trace.x)],
-        "y": [*trace.high, *reversed(trace.low)],
+        **_scatter("lines", [*trace.x, *reversed(trace.x)], [*trace.high, *reversed(trace.low)]),
         "fill": "toself",
         "fillcolor": color,
         "opacity": 0.25,
@@ -174,10 +162,7 @@ def _points(trace: Points, theme: Theme, series: int | None) -> Plotly:
         else {}
     )
     return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": list(trace.x),
-        "y": list(trace.y),
+        **_scatter("markers", trace.x, trace.y),
         "error_y": bars,
         "marker": {
             "symbol": _SYMBOLS[MARKERS[(series or 0) % len(MARKERS)]],
@@ -195,10 +180,7 @@ def _histogram(trace: Histogram, color: str) -> Plotly:
     first, last = trace.edges[0], trace.edges[-1]
     outline = [(first, 0.0), *corners, (last, 0.0)]
     return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [x for x, _ in outline],
-        "y": [y for _, y in outline],
+        **_scatter("lines", *zip(*outline, strict=True)),
         "fill": "toself",
         "fillcolor": color,
         "opacity": 0.55,
@@ -211,10 +193,7 @@ def _rule(trace: Rule, color: str, dashes: Any, ranges: dict[str, tuple[float, f
     along = "x" if trace.axis == "y" else "y"
     ends, value = list(ranges[along]), [trace.value] * 2
     return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": ends if along == "x" else value,
-        "y": value if along == "x" else ends,
+        **_scatter("lines", *((ends, value) if along == "x" else (value, ends))),
         "line": {"color": color, "width": 1.6, "dash": _dash(dashes)},
     }
 
@@ -256,16 +235,10 @@ def _ticks(panel: Panel, axis: str, ends: tuple[float, float]) -> Plotly:
     """Ticks that plotly would choose badly: powers of ten over several decades, integers where all points are integers."""
     if _scale(panel, axis) == "log":
         decades = log10(ends[1] / ends[0])
-        return (
-            {"dtick": max(1, round(decades / 6))}
-            if decades > 1.5
-            else {"dtick": "D2"}
-            if decades > 0.7
-            else {}
-        )
-    lines = [trace for trace in panel.traces if isinstance(trace, Line | Points | Band)]
-    whole = axis == "x" and bool(lines) and all(x.is_integer() for trace in lines for x in trace.x)
-    return {"dtick": 1} if whole and ends[1] - ends[0] < 12 else {}
+        if decades > 1.5:
+            return {"dtick": max(1, round(decades / 6))}
+        return {"dtick": "D2"} if decades > 0.7 else {}
+    return {"dtick": 1} if axis == "x" and is_whole(panel) and ends[1] - ends[0] < 12 else {}
 
 
 def _drawn_range(panel: Panel, axis: str, ends: tuple[float, float]) -> list[float]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mesascope.records import Figure, RecordError, atomic_path
+from mesascope.records import Figure, RecordError, RunDirectory, atomic_path
 
 from ._legend import add_legends
 from ._style import DPI, RC, WIDTH
@@ -22,10 +22,11 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 Format = Literal["pdf", "png"]
+_ALL: tuple[Format, ...] = ("pdf", "png")
 
 
 def render(
-    figure: Figure, path_stem: str | os.PathLike[str], formats: Sequence[Format] = ("pdf", "png")
+    figure: Figure, path_stem: str | os.PathLike[str], formats: Sequence[Format] = _ALL
 ) -> tuple[Path, ...]:
     """Draw a figure into one file for each format, for print at the width of a column or page.
 
@@ -109,3 +110,40 @@ def _across(count: int, width: float) -> int:
     if width == WIDTH["column"]:
         return 1
     return 3 if count % 3 == 0 or count == 5 else 2
+
+
+def render_run(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """Draw every figure of a run directory as PDF and PNG beside its traces, unless the files are up to date.
+
+    A drawing that is newer than the traces is left as it is.
+
+    Args:
+        folder: the run directory.
+
+    Returns:
+        The drawings' paths, `figures/NAME.pdf` and `figures/NAME.png` for every figure, sorted by name.
+
+    Raises:
+        RecordError: there is no such folder, a figure's record cannot be read, or a drawing not written.
+        ValueError: a text of a figure cannot be typeset.
+    """
+    run = RunDirectory(folder)
+    if not run.path.is_dir():
+        raise RecordError(f"no run directory at {run.path}; reproduce something into it first")
+    drawn: list[Path] = []
+    for name in run.figures():
+        stem = run.figure_stem(name)
+        paths = tuple(stem.with_name(f"{stem.name}.{form}") for form in _ALL)
+        if not _up_to_date(stem.with_name(f"{stem.name}.json"), paths):
+            paths = render(run.read_figure(name), stem, _ALL)
+        drawn.extend(paths)
+    return tuple(drawn)
+
+
+def _up_to_date(source: Path, drawings: tuple[Path, ...]) -> bool:
+    try:
+        written = source.stat().st_mtime_ns
+        # Strictly newer: on a file system with coarse times, equal ones leave open which came first.
+        return all(path.stat().st_size > 0 and path.stat().st_mtime_ns > written for path in drawings)
+    except FileNotFoundError:
+        return False

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import isfinite
 from typing import Any, Literal
 
 from mesascope.records import (
@@ -21,7 +22,7 @@ from mesascope.records import (
 from ._material import Figures
 from ._training import loss_figure
 
-_CURVES = 6  # more are not told apart by eye
+_CURVES = 6  # more curves cannot be distinguished by eye
 _WIDE = 50.0  # ratio of the ends of a range from which on it is shown on a logarithmic axis
 _SHOWN = {"loss": "loss at the end", "product": "product $a_j b_j$, mean over $j$"}
 
@@ -75,13 +76,11 @@ def _trajectory(run: str, folders: RunFolders) -> Any:
     try:
         return folders.trajectory(run)
     except RecordError:
-        return None  # it has none; what is damaged `runs verify` tells
+        return None  # it has none, or is damaged, which `runs verify` reports
 
 
 def _curve(data: Any, label: str) -> tuple[str, str, list[float], list[float]] | None:
     """Name, variable of the x axis, its values and the losses; values that are not finite are left out."""
-    from math import isfinite
-
     if "loss" not in data or data["loss"].ndim != 1:
         return None
     (along,) = data["loss"].dims
@@ -163,8 +162,6 @@ def _outcome(study: StudyRecord, rows: Mapping[str, RunRow], name: str) -> Panel
 
 def _number(value: Any) -> float | None:
     """A finite number, or the mean of a list of them."""
-    from math import isfinite
-
     if isinstance(value, list) and value and all(isinstance(one, int | float) for one in value):
         value = sum(value) / len(value)
     return float(value) if isinstance(value, int | float) and isfinite(value) else None
@@ -216,8 +213,8 @@ def _scale(places: Sequence[float]) -> Literal["linear", "log"]:
 
 def _place(axes: Sequence[StudyAxis], place: Sequence[int]) -> str:
     """The place in a study: the labels along axes with more than one value."""
-    told = [_label(axis, at) for axis, at in zip(axes, place, strict=True) if axis.size > 1]
-    return ", ".join(told) or "the run"
+    labels = [_label(axis, at) for axis, at in zip(axes, place, strict=True) if axis.size > 1]
+    return ", ".join(labels) or "the run"
 
 
 def _label(axis: StudyAxis, at: int) -> str:

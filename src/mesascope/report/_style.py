@@ -6,8 +6,8 @@ from typing import Any
 WIDTH = {"column": 3.25, "page": 6.75}
 DPI = 300
 
-# Okabe and Ito's colours, which stay apart under every common colour vision deficiency.  Black belongs to
-# theory; their yellow is left out, too pale for a line on white.
+# Okabe and Ito's colours, distinct with every common colour vision deficiency. Black is for
+# theory; their yellow is left out: too pale for a line on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 THEORY = "#000000"
 

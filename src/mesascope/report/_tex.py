@@ -8,20 +8,12 @@ _GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho varsigma sigma tau upsilon "
     "phi chi psi omega"
 )
+_NAMES = "infty nabla top sum prod int dagger ast"
 _SYMBOLS = {
     **{name: chr(ord("α") + at) for at, name in enumerate(_GREEK.split())},
     **{"Gamma": "Γ", "Delta": "Δ", "Theta": "Θ", "Lambda": "Λ", "Xi": "Ξ", "Pi": "Π", "Sigma": "Σ"},
     **{"Phi": "Φ", "Psi": "Ψ", "Omega": "Ω", "varepsilon": "ε", "varphi": "φ", "ell": "ℓ", "partial": "∂"},
-    **{
-        "infty": "∞",
-        "nabla": "∇",
-        "top": "⊤",
-        "sum": "Σ",
-        "prod": "Π",
-        "int": "∫",
-        "dagger": "†",
-        "ast": "∗",
-    },
+    **dict(zip(_NAMES.split(), "∞∇⊤ΣΠ∫†∗", strict=True)),
     **{"to": " → ", "rightarrow": " → ", "le": " ≤ ", "leq": " ≤ ", "ge": " ≥ ", "geq": " ≥ ", "neq": " ≠ "},
     **{"approx": " ≈ ", "sim": " ∼ ", "in": " ∈ ", "propto": " ∝ ", "pm": " ± ", "times": " × ", "cdot": "·"},
     **{"dots": "…", "ldots": "…", "cdots": "⋯", "langle": "⟨", "rangle": "⟩", "|": "‖", "{": "{", "}": "}"},
@@ -111,7 +103,7 @@ class _Formula:
             return f"√{_closed(self._argument())}"
         if name in _UPRIGHT:
             return self._argument(upright=True)
-        return f"{name} "  # min, log, arg, and what nobody knows
+        return f"{name} "  # min, log, arg, and unknown commands
 
 
 def _split_scripts(tokens: list[str]) -> list[str]:

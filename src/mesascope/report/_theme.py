@@ -14,7 +14,7 @@ class Theme:
         paper: of the background.
         grid: of the lines behind the data.
         missing: of cells without a value.
-        series: of the series, one after the other.
+        series: of the series, in their order.
     """
 
     ink: str = THEORY
@@ -31,7 +31,7 @@ class Theme:
 LIGHT = Theme()
 """The colours on white."""
 
-# On black the first colours are lighter: 4.5 to 1 against the ground, and as far apart as before for every eye.
+# On black the first colours are lighter: contrast 4.5 to 1 with the background, distinct with colour vision deficiencies.
 DARK = Theme(
     ink="#E8E8E8",
     paper="#15181C",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_UPRIGHT = 0.28  # inches between names below which slanted ones, half as far apart, would touch
+_UPRIGHT = 0.28  # inches between names below which slanted ones, at half that distance, would touch
 _MANY = 5000  # more points or cells than this are drawn as an image inside the PDF, which stays small
 
 
@@ -32,10 +32,23 @@ class Brush:
             return None
         return next(self._free) if trace.series is None else trace.series
 
-    def next_rule(self) -> Any:
-        """Return dashes for the next black rule: several in one panel differ."""
+    def rule(self, trace: Rule) -> tuple[int | None, Any]:
+        """Return colour number and dashes of a rule: several black ones in one panel differ."""
+        if isinstance(trace.series, int):
+            return trace.series, STYLES["dashed"]
         self._rules += 1
-        return RULE_DASHES[(self._rules - 1) % len(RULE_DASHES)]
+        return None, RULE_DASHES[(self._rules - 1) % len(RULE_DASHES)]
+
+
+def line_dashes(trace: Line, series: int | None) -> Any:
+    """Return the dashes of a line."""
+    return STYLES[trace.style] if trace.style else DASHES[(series or 0) % len(DASHES)]
+
+
+def is_whole(panel: Panel) -> bool:
+    """Whether the places of all lines, points and bands along x are integers."""
+    lines = [trace for trace in panel.traces if isinstance(trace, Line | Points | Band)]
+    return bool(lines) and all(x.is_integer() for trace in lines for x in trace.x)
 
 
 def color(series: int | None) -> str:
@@ -61,8 +74,7 @@ def number_whole(axes: "Axes", panel: Panel) -> None:
     """Put integer ticks on a linear x axis where all points are integers."""
     from matplotlib.ticker import MaxNLocator
 
-    lines = [trace for trace in panel.traces if isinstance(trace, Line | Points | Band)]
-    if panel.xscale == "linear" and lines and all(x.is_integer() for trace in lines for x in trace.x):
+    if panel.xscale == "linear" and is_whole(panel):
         axes.xaxis.set_major_locator(
             MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True, min_n_ticks=1)
         )
@@ -82,8 +94,8 @@ def draw(axes: "Axes", panel: Panel) -> Entries:
                 cell_map(axes, trace)
                 continue
             case Rule():
-                series = trace.series if isinstance(trace.series, int) else None
-                artist = _rule(axes, trace, series, brush)
+                series, dashes = brush.rule(trace)
+                artist = _rule(axes, trace, series, dashes)
             case Line():
                 artist = _line(axes, trace, series := brush.series(trace))
             case Band():
@@ -99,8 +111,7 @@ def draw(axes: "Axes", panel: Panel) -> Entries:
 
 
 def _line(axes: "Axes", trace: Line, series: int | None) -> Any:
-    dashes = STYLES[trace.style] if trace.style else DASHES[(series or 0) % len(DASHES)]
-    (artist,) = axes.plot(trace.x, trace.y, color=color(series), linestyle=dashes)
+    (artist,) = axes.plot(trace.x, trace.y, color=color(series), linestyle=line_dashes(trace, series))
     return artist
 
 
@@ -132,9 +143,8 @@ def _histogram(axes: "Axes", trace: Histogram, series: int | None) -> Any:
     return axes.stairs(trace.counts, trace.edges, fill=True, color=color(series), alpha=0.3, linewidth=0)
 
 
-def _rule(axes: "Axes", trace: Rule, series: int | None, brush: Brush) -> Any:
+def _rule(axes: "Axes", trace: Rule, series: int | None, dashes: Any) -> Any:
     at = axes.axhline if trace.axis == "y" else axes.axvline
-    dashes = brush.next_rule() if series is None else STYLES["dashed"]
     return at(trace.value, color=color(series), linestyle=dashes, linewidth=1.0, zorder=2.2)
 
 
@@ -202,10 +212,9 @@ def turn_crowded_names(figure: "Figure") -> None:
     figure.draw_without_rendering()
     for axes in figure.axes:
         boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
-        gap = 0.06 * figure.dpi
-        if any(left.x1 + gap > right.x0 for left, right in pairwise(boxes)):
-            apart = min(right.x0 + right.x1 - left.x0 - left.x1 for left, right in pairwise(boxes)) / 2
-            upright = apart < _UPRIGHT * figure.dpi
+        if any(left.x1 + 0.06 * figure.dpi > right.x0 for left, right in pairwise(boxes)):
+            gap = min(right.x0 + right.x1 - left.x0 - left.x1 for left, right in pairwise(boxes)) / 2
+            upright = gap < _UPRIGHT * figure.dpi
             axes.tick_params("x", labelrotation=90 if upright else 30)
             for label in axes.get_xticklabels():
                 label.set_horizontalalignment("right")

@@ -5,16 +5,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mesascope.records import Band, Figure, Line, Panel, RecordError, Trace, read_checkpoint
+from mesascope.records import Band, Figure, Line, Panel, Provenance, RecordError, Trace, read_checkpoint
 
-from ._material import TrainingEntry
+from ._material import Gathering
 
 _NAME = re.compile(r"step-(\d{9,})\.checkpoint")
 _TWO_SIDED_95 = 1.96  # standard errors
 
 
-def read_training(folder: Path) -> TrainingEntry:
-    """Read the last checkpoint of a training run, and its specification.
+def add_training(found: Gathering, folder: Path) -> None:
+    """Add the last checkpoint of a training run, and its specification.
 
     Raises:
         CheckpointError: the checkpoint is damaged.
@@ -24,7 +24,18 @@ def read_training(folder: Path) -> TrainingEntry:
         folder.glob("step-*.checkpoint"), key=lambda path: int((_NAME.fullmatch(path.name) or [0, 0])[1])
     )
     header, _ = read_checkpoint(last)
-    return TrainingEntry(folder, header, _spec(folder / "spec.json"), _figures(header))
+    log, origin = header.get("log", {}), header.get("provenance")
+    batches = log.get("steps", []), log.get("losses", [])
+    held_out = log.get("evaluated", []), log.get("values", []), log.get("errors", [])
+    figure = loss_figure("Training", batches, held_out)
+    found.add(
+        "training",
+        folder.name,
+        header,
+        () if figure is None else (("loss", figure),),
+        spec=_spec(folder / "spec.json"),
+        provenance=Provenance.model_validate(origin) if origin else None,
+    )
 
 
 def _spec(path: Path) -> dict[str, Any] | None:
@@ -34,14 +45,6 @@ def _spec(path: Path) -> dict[str, Any] | None:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise RecordError(f"{path} cannot be read ({error}); restore it, or leave the run out") from error
-
-
-def _figures(header: dict[str, Any]) -> tuple[tuple[str, Figure], ...]:
-    log = header.get("log", {})
-    batches = log.get("steps", []), log.get("losses", [])
-    held_out = log.get("evaluated", []), log.get("values", []), log.get("errors", [])
-    figure = loss_figure("Training", batches, held_out)
-    return () if figure is None else (("loss", figure),)
 
 
 def loss_figure(

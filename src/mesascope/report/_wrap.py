@@ -22,7 +22,7 @@ def wrap(text: str, letters: int) -> str:
     for number, formula in enumerate(formulas):
         # A formula is one word, about as long as what is left of it without its commands and braces.
         length = max(len(re.sub(r"\\[A-Za-z]+|[{}^_$\\ ]", "", formula)), 1)
-        stand_ins.append(chr(0xE000 + number) * length)  # a letter of nobody's, so that no text contains it
+        stand_ins.append(chr(0xE000 + number) * length)  # a private character, which no text contains
         text = text.replace(formula, stand_ins[-1], 1)
     wrapped = textwrap.fill(text, max(letters, 8), break_long_words=False, break_on_hyphens=False)
     for stand_in, formula in zip(stand_ins, formulas, strict=True):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mesascope.records import RecordError, atomic_path
+from mesascope.records import RecordError, write_text
 
 from ._gather import gather
 from ._latex import write_latex
-from ._material import Material
+from ._material import KINDS
 
 Watch = Callable[[str, int, int], None]
 """Called for every figure that is drawn for LaTeX with its name, its number, and the number of all."""
@@ -65,7 +65,7 @@ def write_report(
         results: folder of run directories of `reproduce`, or one of them.
         store: folder of a store of runs, or the URL of its index.
         index: database of the store's index, if it is not its own.
-        watch: told of every figure that is drawn for LaTeX.
+        watch: called for every figure that is drawn for LaTeX.
 
     Returns:
         What was written, and what could not be read.
@@ -73,37 +73,26 @@ def write_report(
     Raises:
         RecordError: something is not found, is no record, or cannot be written.
     """
+    from .page import page
+
     file = Path(out)
     if file.is_dir():
         raise RecordError(f"{out} is a folder; name a file in it, such as {file / 'report.html'}")
     material = gather(what, results, store, index)
-    figures = list(material.figures)
     if latex is not None:
         write_latex(latex, material, watch or (lambda name, number, total: None))
-    _write_page(file, material, _title(what))
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    write_text(file, page(material, _title(what), created))
     return WrittenReport(
         file,
         None if latex is None else Path(latex),
-        dict(Counter(entry.record.outcome for entry in material.claims)),
-        len(material.studies),
-        len(material.runs),
-        len(material.trainings),
-        len(material.identifications),
-        len(material.certificates),
-        len(figures),
-        material.problems,
+        dict(Counter(entry.record.outcome for entry in material.of("claim"))),
+        **{plural: len(material.of(kind)) for kind, plural in KINDS.items() if kind != "claim"},
+        figures=len(list(material.figures)),
+        problems=material.problems,
     )
 
 
 def _title(what: Sequence[str]) -> str:
     names = [Path(one).name for one in what]
     return f"Report: {', '.join(names)}" if 0 < len(names) <= 3 else "Report"
-
-
-def _write_page(file: Path, material: Material, title: str) -> None:
-    from .page import page
-
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    text = page(material, title, created)
-    with atomic_path(file) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -133,7 +133,7 @@ def small(request, tmp_path):
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
-def test_a_full_disk_is_told_and_leaves_the_store_whole(small, made, forks):
+def test_a_full_disk_is_reported_and_leaves_the_store_whole(small, made, forks):
     place, limit = small
     folders = RunFolders.create(place)
     with open_store(place) as store:
@@ -159,7 +159,7 @@ def _refreshed(store):
 
 
 def test_only_databases_that_are_known(folders):
-    for url, told in (
+    for url, message in (
         ("mysql://host/db", "not supported; use postgresql"),
         ("sqlite://", "needs a file"),
         ("sqlite://folder/index.sqlite", "four slashes"),
@@ -167,11 +167,11 @@ def test_only_databases_that_are_known(folders):
         ("sqlite:////nonexistent/folder/x.sqlite", "check that its folder is there"),
         ("", "cannot be read"),
     ):
-        with pytest.raises(RecordError, match=told):
+        with pytest.raises(RecordError, match=message):
             open_store(folders.root, url)
 
 
-def test_a_database_that_may_not_be_written_or_holds_other_things_is_told(folders, made, postgresql, server):
+def test_a_database_that_is_read_only_or_has_other_tables_is_reported(folders, made, postgresql, server):
     import psycopg
 
     with psycopg.connect(postgresql) as connection:

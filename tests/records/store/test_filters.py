@@ -105,7 +105,7 @@ def test_several_filters_hold_together(store, made):
         store.find("0" * 32)
 
 
-def test_what_nothing_has_is_refused_as_misspelt(store, made):
+def test_unknown_fields_are_refused_as_misspelt(store, made):
     store.refuse_unknown(["spec.init.a=1", "outcome.loss<1"])  # an empty store knows no fields
     store.folders.plan(made.planned(1, nothing=None, list=[1, {"x": 2}]))
     store.refresh()
@@ -116,7 +116,7 @@ def test_what_nothing_has_is_refused_as_misspelt(store, made):
     )
     store.refresh()
     store.refuse_unknown([*known, "outcome.c<1"])
-    for text, told in (
+    for text, message in (
         ("spec.init.z!=3", "'spec.init.z!=3': no run has a field spec.init.z; `mesascope runs show ID`"),
         ("spec.list.2=1", "no run has a field spec.list.2;"),
         (
@@ -128,7 +128,7 @@ def test_what_nothing_has_is_refused_as_misspelt(store, made):
     ):
         with pytest.raises(RecordError) as caught:
             store.refuse_unknown(["state=done", text])
-        assert told in str(caught.value) and "\n" not in str(caught.value)
+        assert message in str(caught.value) and "\n" not in str(caught.value)
     store.folders.plan(made.planned(2).model_copy(update={"kind": "train"}))
     store.refresh()
     store.refuse_unknown(["outcome.only.trainings.have<1"])  # none of them is done yet
@@ -137,7 +137,7 @@ def test_what_nothing_has_is_refused_as_misspelt(store, made):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("done", "write NAME=VALUE"),
         ("sate=done", "filter by one of state, study"),
@@ -155,11 +155,11 @@ def test_what_nothing_has_is_refused_as_misspelt(store, made):
         ("spec.a';drop table runs;--=1 or 1=1", ""),
     ],
 )
-def test_bad_filters_are_told_in_one_line(searched, text, told):
+def test_bad_filters_are_reported_in_one_line(searched, text, message):
     for store in searched[0]:
         before = store.count()
         try:
-            assert store.rows([text]) == [] and not told
+            assert store.rows([text]) == [] and not message
         except RecordError as error:
-            assert told in str(error) and "\n" not in str(error)
+            assert message in str(error) and "\n" not in str(error)
         assert store.count() == before > 0

@@ -72,7 +72,7 @@ def test_a_record_is_of_what_was_planned(folders, made):
 
 
 @pytest.mark.parametrize("run", ["../../etc", "A" * 32, "a" * 31, "a" * 32 + "\n", "", "/" * 32])
-def test_names_that_lead_elsewhere_are_refused(folders, run):
+def test_invalid_names_are_refused(folders, run):
     for call in (folders.folder, folders.run, folders.planned, folders.remove, folders.trajectory):
         with pytest.raises(ValueError, match="32 hexadecimal digits"):
             call(run)
@@ -84,7 +84,7 @@ def test_names_that_lead_elsewhere_are_refused(folders, run):
 
 
 @pytest.mark.parametrize("which", ["runs", "part", "run"])
-def test_no_symbolic_link_leads_out(folders, made, tmp_path, which):
+def test_no_symbolic_link_is_followed_out_of_the_store(folders, made, tmp_path, which):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("keep")
@@ -127,7 +127,7 @@ def test_links_inside_of_a_run_are_refused(folders, made, tmp_path):
     assert outside.read_text() == "keep"
 
 
-def test_damage_is_noticed(folders, made):
+def test_damage_is_reported(folders, made):
     runs = [made.compute(folders, number) for number in range(5)]
     file = folders.folder(runs[0]) / "run.json"
     file.write_text(file.read_text().replace('"loss": 0.0', '"loss": 9.0'))
@@ -140,7 +140,7 @@ def test_damage_is_noticed(folders, made):
     (folders.root / "runs" / "00" / "left").mkdir(parents=True)
     (folders.root / "studies").mkdir()
     (folders.root / "studies" / "one.json").write_text("{")
-    told = problems(folders)
+    reported = problems(folders)
     assert [run for run in runs if folders.run(run) is None] == [runs[0], runs[1], runs[4]]
     with pytest.raises(RecordError, match="was changed"):
         folders.trajectory(runs[2])
@@ -152,8 +152,8 @@ def test_damage_is_noticed(folders, made):
         "'left'",
         "one.json is torn",
     ):
-        assert [problem for problem in told if words in problem], (words, told)
-    assert len(told) == 6 and folders.trajectory(runs[3]) is not None
+        assert [problem for problem in reported if words in problem], (words, reported)
+    assert len(reported) == 6 and folders.trajectory(runs[3]) is not None
 
 
 def test_a_record_of_a_newer_version_is_left_alone(folders, made):
@@ -173,13 +173,13 @@ def test_a_record_of_a_newer_version_is_left_alone(folders, made):
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, '{"format": 1}', '"\\ud800"', "\0"])
-def test_whatever_a_record_holds_is_told(folders, made, text):
+def test_invalid_records_are_reported(folders, made, text):
     run = made.compute(folders, 1)
     (folders.folder(run) / "run.json").write_text(text)
     assert folders.run(run) is None and len(problems(folders)) == 1
 
 
-def test_half_characters_are_written_out_or_refused(folders, made):
+def test_half_characters_are_escaped_or_refused(folders, made):
     """Names of files that are not UTF-8 reach Python so, and what exceptions say of them."""
     plan = made.planned(1)
     folders.plan(plan)
@@ -190,7 +190,7 @@ def test_half_characters_are_written_out_or_refused(folders, made):
     assert not folders.is_planned(made.planned(2).id)
 
 
-def test_a_file_in_the_place_of_a_run_is_told(folders, made):
+def test_a_file_in_place_of_a_run_is_reported(folders, made):
     folder = folders.folder(made.planned(1).id)
     folder.parent.mkdir(parents=True)
     folder.write_text("no run")
@@ -228,14 +228,14 @@ def test_studies(folders, made):
     assert [type(label) for label in folders.study("first").axes[0].labels] == [float, int, str, bool]
     with pytest.raises(RecordError, match=r"no study 'second' in .* it has: first"):
         folders.study("second")
-    for wrong, told in (
+    for wrong, reported in (
         ({"points": (StudyPoint(run=run, place=(4, 0)),)}, "lies outside"),
         ({"points": (StudyPoint(run=run, place=(0,)),)}, "lies outside"),
         ({"points": (StudyPoint(run=run, place=(0, 0)),) * 2}, "the same place"),
         ({"axes": (axes[0], axes[0])}, "the same name"),
         ({"name": "../x"}, "should match"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=reported):
             StudyRecord(**{**study.model_dump(), **wrong})
     for wrong in (
         {"name": "a"},

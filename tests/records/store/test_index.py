@@ -21,7 +21,7 @@ from mesascope.records import (
     StudyRecord,
     open_store,
 )
-from mesascope.records.store._network import network_file_system
+from mesascope.records.store._open import network_file_system
 
 RICH = {
     "loss": 0.25,
@@ -263,8 +263,8 @@ def test_an_index_that_is_wrong_is_noticed(folders, made):
     connection.commit()
     connection.close()
     with open_store(folders.root) as store:
-        told = store.verify()
-        assert len(told) == 2 and run in told[0] and made.planned(1).id in told[1]
+        reported = store.verify()
+        assert len(reported) == 2 and run in reported[0] and made.planned(1).id in reported[1]
         store.reindex()
         assert store.verify() == []
 
@@ -296,7 +296,7 @@ def test_network_file_systems_are_warned_of_once(folders, tmp_path, monkeypatch)
     assert network_file_system(tmp_path, mounts) is None
     assert network_file_system(tmp_path / "with space" / "store", mounts) == "nfs4"
     assert network_file_system(tmp_path, Path("/nonexistent")) is None
-    monkeypatch.setattr("mesascope.records.store._network.network_file_system", lambda folder: "nfs4")
+    monkeypatch.setattr("mesascope.records.store._open.network_file_system", lambda folder: "nfs4")
     with pytest.warns(UserWarning, match="lies on nfs4: SQLite's index is unsafe"):
         open_store(folders.root).close()
     with warnings.catch_warnings():

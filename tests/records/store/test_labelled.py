@@ -89,7 +89,7 @@ def test_complete_studies_keep_types_and_zipped_axes_share_a_dimension(store, ma
 
 
 @pytest.mark.parametrize("name", ["w_row", "w_column", "v_index", "w", "run"])
-def test_names_that_meet_are_kept_apart(store, made, name):
+def test_equal_names_of_axes_and_outcomes_are_distinguished(store, made, name):
     outcome = {"w": [[1.0, 2.0, 3.0]], "v": [1.0, 2.0], "w_column": 7.0}
     axes = (StudyAxis(name="first", labels=(1,)), StudyAxis(name=name, labels=(1, 2)))
     data = _study(store, made, [outcome] * 2, axes)

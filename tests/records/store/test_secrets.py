@@ -1,4 +1,4 @@
-"""No password of an address is ever told or written down."""
+"""No password of an address is ever shown or stored."""
 
 import traceback
 from urllib.parse import quote
@@ -11,7 +11,7 @@ SECRET = "s3cr€t/p@ss word"
 
 
 @pytest.mark.parametrize("form", ["authority", "query"])
-def test_passwords_are_never_told(folders, form, capfd):
+def test_no_error_shows_a_password(folders, form, capfd):
     written = quote(SECRET, safe="")
     url = {
         "authority": f"postgresql://me:{written}@127.0.0.1:1/runs",
@@ -20,10 +20,10 @@ def test_passwords_are_never_told(folders, form, capfd):
     for call in (lambda: open_store(folders.root, url), lambda: open_store(url)):
         with pytest.raises(RecordError) as caught:
             call()
-        told = "".join(traceback.format_exception(caught.value))
+        message = "".join(traceback.format_exception(caught.value))
         assert "postgresql://me@127.0.0.1:1/runs" in str(caught.value) and "PGPASSWORD" in str(caught.value)
         for secret in (SECRET, written, "s3cr"):
-            assert secret not in told
+            assert secret not in message
         assert "\n" not in str(caught.value)
     with pytest.raises(RecordError) as caught:
         open_store(folders.root, f"postgresql://me:{SECRET}@host:port/runs")
@@ -61,7 +61,7 @@ def test_no_password_is_written_or_shown(folders, postgresql, made, server, monk
         "postgresql://me:{}@127.0.0.1:1/runs?colour={}",
     ],
 )
-def test_addresses_that_are_none_are_told_without_their_passwords(folders, meant):
+def test_invalid_addresses_are_reported_without_passwords(folders, meant):
     url = meant.replace("colour={}", "colour=red").replace("{}", "hidden")
     for call in (lambda: open_store(url), lambda: open_store(folders.root, url)):
         with pytest.raises(RecordError) as caught:
@@ -70,7 +70,7 @@ def test_addresses_that_are_none_are_told_without_their_passwords(folders, meant
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("at postgresql://me:a/b@c@host/x: no", "at postgresql://me:***@host/x: no"),
         ("https://:secret@host", "https://:***@host"),
@@ -79,5 +79,5 @@ def test_addresses_that_are_none_are_told_without_their_passwords(folders, meant
         ("spec.a: 3 @ home, see http://host/x", "spec.a: 3 @ home, see http://host/x"),
     ],
 )
-def test_passwords_are_hidden_and_nothing_else(text, told):
-    assert without_passwords(text) == told
+def test_passwords_are_hidden_and_nothing_else(text, message):
+    assert without_passwords(text) == message

@@ -137,7 +137,7 @@ def test_a_store_that_may_only_be_read_takes_an_index_elsewhere(place, made, tmp
     assert sorted(path.name for path in place.rglob("*")) == before
 
 
-def test_what_cannot_be_read_is_told_and_stays_in_the_index(place, made):
+def test_unreadable_files_are_reported_and_stay_in_the_index(place, made):
     place.chmod(0o2755)
     with being(ONE):
         folders = RunFolders.create(place)

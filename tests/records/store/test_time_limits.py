@@ -1,4 +1,4 @@
-"""A PostgreSQL that is gone, hangs, or is kept by others: told in bounded time, and made good by the next command."""
+"""A PostgreSQL that is gone, hangs or is locked by others: reported within a time limit, and entered by the next command."""
 
 import os
 import signal
@@ -59,7 +59,9 @@ def test_a_connection_that_was_lost_is_made_anew(store, made):
     assert store.count() == 1
 
 
-def test_who_waits_for_another_or_takes_too_long_is_told(store, folders, postgresql, made, monkeypatch):
+def test_waiting_too_long_for_a_writer_or_a_statement_is_reported(
+    store, folders, postgresql, made, monkeypatch
+):
     monkeypatch.setattr(_time_limits, "_LOCK", 0.2)
     run = made.compute(folders, 1)
     with (

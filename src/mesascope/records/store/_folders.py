@@ -22,18 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mesascope.records._dataset import Variables, read_dataset, write_dataset
-from mesascope.records._files import (
-    RecordError,
-    UnreadableError,
-    fix_for,
-    remove_leftovers,
-)
+from mesascope.records._files import RecordError, fix_for, remove_leftovers, unreadable
 from mesascope.records._folder_lock import InUseError, folder_lock
-from mesascope.records._sealed import read_sealed, write_sealed
+from mesascope.records._sealed import none_if_damaged, read_sealed, write_sealed
 
 from ._models import RUN_ID, STUDY_NAME, PlannedRun, RunRecord, StudyRecord
-from ._paths import refuse_links, run_folder, study_file, throw_away
-from ._store_file import exists, identity_of, make_store
+from ._paths import exists, identity_of, make_store, refuse_links, run_folder, study_file, throw_away
 
 if TYPE_CHECKING:
     import xarray
@@ -52,7 +46,7 @@ class RunFolders:
 
     Attributes:
         root: the store's folder.
-        identity: what tells this store from every other, also after it was moved.
+        identity: distinguishes this store from all others, also after it was moved.
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
@@ -94,7 +88,7 @@ class RunFolders:
 
         Raises:
             ValueError: `run` is no id.
-            RecordError: it is, or lies in, a symbolic link.
+            RecordError: it is, or is in, a symbolic link.
         """
         return run_folder(self.root, run)
 
@@ -116,14 +110,10 @@ class RunFolders:
         Raises:
             RecordError: it cannot be written, or another run has this id.
         """
-        try:
-            there = self.planned(run.id)
-        except UnreadableError:
-            raise
-        except RecordError:  # absent, or torn
+        there = none_if_damaged(lambda: self.planned(run.id))
+        if there is None:
             write_sealed(self.folder(run.id) / "planned.json", _PLANNED, run)
-            return
-        if there != run:
+        elif there != run:
             raise RecordError(f"{self.folder(run.id)} is of another run; remove it, or choose another store")
 
     def planned(self, run: str) -> PlannedRun:
@@ -167,7 +157,7 @@ class RunFolders:
             data: labelled arrays, as for `RunDirectory.write_data`.
 
         Returns:
-            The record as it lies in the store.
+            The record in the store.
 
         Raises:
             RecordError: it cannot be written, or another run was planned.
@@ -179,7 +169,7 @@ class RunFolders:
         if (planned.kind, planned.spec, planned.code) != (record.kind, record.spec, record.code):
             raise RecordError(f"the record of run {record.id} is not of the run that was planned")
         folder = self.folder(record.id)
-        # Remove the record of an earlier attempt first: it must never lie beside the arrays of this one.
+        # Remove the record of an earlier attempt first: it must never be beside the arrays of this one.
         (folder / "run.json").unlink(missing_ok=True)
         files = {}
         if data is not None:
@@ -197,12 +187,7 @@ class RunFolders:
         Raises:
             UnreadableError: it is there and cannot be read.
         """
-        try:
-            return self.finished(run)
-        except UnreadableError:
-            raise
-        except RecordError:
-            return None
+        return none_if_damaged(lambda: self.finished(run))
 
     def finished(self, run: str) -> RunRecord:
         """Read the record of a run that has ended.
@@ -339,8 +324,7 @@ def _names(folder: Path, pattern: str) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        fix = fix_for(error, "put a folder there")
-        raise UnreadableError(f"cannot read the folder {folder}: {error.strerror}; {fix}") from error
+        raise unreadable(f"the folder {folder}", error, "put a folder there") from error
 
 
 def _digest(file: Path) -> str:
@@ -348,6 +332,4 @@ def _digest(file: Path) -> str:
         with open(file, "rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
-        raise UnreadableError(
-            f"cannot read {file}: {error.strerror}; {fix_for(error, 'check the disk')}"
-        ) from error
+        raise unreadable(file, error) from error

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._flat import flat
 from ._models import StudyAxis
+from ._rows import flat
 
 if TYPE_CHECKING:
     import numpy as np

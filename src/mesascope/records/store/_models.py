@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from mesascope.records._plain import PlainMapping
 from mesascope.records._provenance import Provenance
@@ -15,17 +15,14 @@ STUDY_NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
 """A regular expression for names of studies."""
 
 RunId = Annotated[str, StringConstraints(pattern=rf"^{RUN_ID}$")]
+Kind = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 StudyName = Annotated[str, StringConstraints(pattern=rf"^{STUDY_NAME}$")]
 # The text of an exception may hold half a character (in the name of a file, say), which UTF-8 has no form for.
 Told = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "backslashreplace").decode())]
 Label = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PlannedRun(_Record):
+class PlannedRun(BaseModel, frozen=True, extra="forbid"):
     """What is to be computed, recorded before the computation begins.
 
     Attributes:
@@ -36,12 +33,12 @@ class PlannedRun(_Record):
     """
 
     id: RunId
-    kind: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    kind: Kind
     spec: PlainMapping
     code: str
 
 
-class RunRecord(_Record):
+class RunRecord(PlannedRun):
     """A run that has ended.
 
     Times of day may go backwards; durations are measured with a monotonic clock.
@@ -60,10 +57,6 @@ class RunRecord(_Record):
         files: SHA-256 of every file beside this record that belongs to it, by name.
     """
 
-    id: RunId
-    kind: Annotated[str, StringConstraints(min_length=1, max_length=40)]
-    spec: PlainMapping
-    code: str
     state: Literal["done", "failed"]
     outcome: PlainMapping = {}
     error: Told | None = None
@@ -83,7 +76,7 @@ class RunRecord(_Record):
         return self
 
 
-class StudyAxis(_Record):
+class StudyAxis(BaseModel, frozen=True, extra="forbid"):
     """One dimension of a study.
 
     Attributes:
@@ -111,7 +104,7 @@ class StudyAxis(_Record):
         return self
 
 
-class StudyPoint(_Record):
+class StudyPoint(BaseModel, frozen=True, extra="forbid"):
     """A place in a study, and the run that fills it.
 
     Attributes:
@@ -123,7 +116,7 @@ class StudyPoint(_Record):
     place: tuple[int, ...]
 
 
-class StudyRecord(_Record):
+class StudyRecord(BaseModel, frozen=True, extra="forbid"):
     """The runs of a study, and their places in it.
 
     Attributes:
@@ -135,7 +128,7 @@ class StudyRecord(_Record):
     """
 
     name: StudyName
-    kind: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    kind: Kind
     spec: PlainMapping
     axes: tuple[StudyAxis, ...]
     points: tuple[StudyPoint, ...]

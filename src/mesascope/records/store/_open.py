@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mesascope.records._files import RecordError
 
 from ._folders import RunFolders
-from ._network import warn_of_network
 from ._paths import refuse_links
 from ._store import Store
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
+
+_NETWORKS = "nfs nfs4 cifs smb3 smbfs lustre gpfs beegfs ceph afs 9p glusterfs"
+_warned: set[Path] = set()
 
 
 def open_store(where: str | os.PathLike[str], index: str | None = None) -> Store:
@@ -35,7 +38,7 @@ def open_store(where: str | os.PathLike[str], index: str | None = None) -> Store
         RecordError: there is no store, the index belongs to another one or is a damaged file outside of the store, or the
             database cannot be reached; no message repeats a password.
     """
-    from ._repair import index_file
+    from ._stamp import index_file
     from ._urls import is_url, read_url, sqlite_url
 
     if is_url(where):
@@ -53,8 +56,7 @@ def open_store(where: str | os.PathLike[str], index: str | None = None) -> Store
 
 def _opened(folders: RunFolders, url: URL) -> Store:
     from ._engine import make_engine
-    from ._repair import ask, make_file
-    from ._stamp import prepare
+    from ._stamp import ask, make_file, prepare
 
     if url.drivername == "sqlite":
         make_file(Path(url.database or ""))
@@ -96,3 +98,32 @@ def _folder_of(url: URL) -> str:
             "open_store(FOLDER, index=URL), on the command line --store FOLDER --index URL"
         )
     return stamp.folder
+
+
+def network_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
+    """The kind of the network file system that a folder is on; None where it is local or unknown."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None  # not Linux
+    where, kind, longest = folder.resolve(), None, -1
+    for line in lines:
+        _, at, found, *_ = [*line.split(), "", "", ""]
+        place = Path(at.replace("\\040", " "))
+        if where.is_relative_to(place) and len(place.parts) >= longest:  # the last mount covers the others
+            kind, longest = found, len(place.parts)
+    remote = kind is not None and (kind in _NETWORKS.split() or kind.startswith("fuse.sshfs"))
+    return kind if remote else None
+
+
+def warn_of_network(folder: Path) -> None:
+    """Warn once that the index of a store on a network file system needs a server."""
+    kind = network_file_system(folder)
+    if kind is None or folder in _warned:
+        return
+    _warned.add(folder)
+    warnings.warn(
+        f"{folder} lies on {kind}: SQLite's index is unsafe where several machines write to it; give "
+        "--index postgresql://…, or an --index sqlite:////… on a local disk (the runs themselves are safe)",
+        stacklevel=3,
+    )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from mesascope.records._files import RecordError, UnreadableError, fix_for
+from mesascope.records._files import RecordError, unreadable
 
 from ._folders import RunFolders
 from ._paths import links_outwards
@@ -60,8 +60,7 @@ def _files(folder: Path) -> set[str]:
     try:
         return {name for name in os.listdir(folder) if not name.startswith(".")}
     except OSError as error:
-        fix = fix_for(error, "check the disk")
-        raise UnreadableError(f"cannot read the folder {folder}: {error.strerror}; {fix}") from error
+        raise unreadable(f"the folder {folder}", error) from error
 
 
 def _of_studies(folders: RunFolders) -> Iterator[str]:

@@ -90,7 +90,7 @@ def _may_come(connection: Connection, head: str) -> bool:
 
 
 def _where(chosen: Select[Any], filters: Sequence[Filter], engine: Engine) -> Select[Any]:
-    """Add the conditions that the index can decide: it does not tell running from planned runs."""
+    """Add the conditions that the index can decide: it does not distinguish running from planned runs."""
     for one in filters:
         if one.sign == "=" or not _by_locks(one):
             chosen = chosen.where(condition(one, engine.dialect.name))
@@ -98,7 +98,7 @@ def _where(chosen: Select[Any], filters: Sequence[Filter], engine: Engine) -> Se
 
 
 def _by_locks(one: Filter) -> bool:
-    """Whether the locks of the folders decide: the index calls planned whatever has not ended."""
+    """Whether the locks of the folders decide: in the index every run that has not ended is planned."""
     return one.name == "state" and one.value in ("planned", "running")
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mesascope.records._files import RecordError, UnreadableError
-
-from ._flat import flat
+from mesascope.records._sealed import none_if_damaged
 
 if TYPE_CHECKING:
     from ._folders import RunFolders, State
 
-SHORT = 16  # numbers in a list that runs may still be searched by
+SHORT = 16  # maximum length of a list that can be searched
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,20 @@ def differing_settings(rows: Sequence[RunRow]) -> list[dict[str, Any]]:
     ]
 
 
+def flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Every value that is no mapping, by its path. A complex number, `{"re": …, "im": …}`, is one value."""
+    return dict(_leaves(value, prefix))
+
+
+def _leaves(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for name, one in value.items():
+        at = f"{path}.{name}" if path else name
+        if isinstance(one, Mapping) and one and set(one) != {"re", "im"}:
+            yield from _leaves(one, at)
+        else:
+            yield at, one
+
+
 def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
     """The row of a run with its outcome, from its folder; None where nothing is planned there.
 
@@ -73,11 +85,8 @@ def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
         error = None if record.error is None else record.error.replace("\0", "\ufffd")
         row = {name: getattr(record, name) for name in shared}
         return {**row, "brief": brief(record.outcome), "error": error, "written": written}
-    try:
-        planned = folders.planned(run)
-    except UnreadableError:
-        raise
-    except RecordError:
+    planned = none_if_damaged(lambda: folders.planned(run))
+    if planned is None:
         return None
     return {
         **{name: getattr(planned, name) for name in ("id", "kind", "code", "spec")},

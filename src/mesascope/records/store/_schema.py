@@ -1,6 +1,6 @@
-"""The tables of the index, and their version: whoever changes a table raises it, and every index is then built again.
+"""The tables of the index, and their version: a change of a table raises the version, and every index is then built again.
 
-The table `store` keeps its name and its columns: whatever its version, an index says by them whose it is.
+The table `store` keeps its name and its columns: they say which store an index of any version belongs to.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RUNS = Table(
     Column("seconds", Float),
     Column(
         "written", BigInteger, nullable=False
-    ),  # time of the file run.json in ns, 0 where there is none: tells whether it has changed
+    ),  # time of the file run.json in ns, 0 where there is none: shows whether it has changed
     Index("runs_by_end", "ended", "id"),
     Index("runs_by_state", "state", "ended", "id"),
 )

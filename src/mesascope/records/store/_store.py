@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from mesascope.records._files import RecordError
 from mesascope.records._folder_lock import InUseError
 
-from ._flat import flat
 from ._folders import RunFolders
 from ._models import StudyAxis, StudyRecord
-from ._rows import RunRow
+from ._rows import RunRow, flat
 
 if TYPE_CHECKING:
     import xarray
@@ -56,7 +55,7 @@ class Store:
         self._engine.dispose()
 
     def _ask(self, question: Callable[..., _Answer], *arguments: Any) -> _Answer:
-        from ._repair import ask
+        from ._stamp import ask
 
         return ask(self.folders, self._engine, question, *arguments)
 
@@ -255,7 +254,7 @@ class Store:
         """Remove a study with the runs that no other study shares.
 
         Returns:
-            The ids of the runs, as `folders.only_in` tells them beforehand.
+            The ids of the runs, the same as `folders.only_in` gave before.
 
         Raises:
             InUseError: one of them is being computed; then nothing is removed.

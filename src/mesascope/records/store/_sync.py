@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, select
 
 from mesascope.records._files import RecordError, UnreadableError, remove_leftovers
+from mesascope.records._sealed import none_if_damaged
 
 from ._engine import check, reading, writing
 from ._folders import RunFolders
@@ -152,11 +153,8 @@ def _enter_part(engine: Engine, folders: RunFolders, part: str, *, everything: b
 def _enter_study(engine: Engine, folders: RunFolders, name: str) -> None:
     with writing(engine) as connection:
         written = _time(study_file(folders.root, name))
-        try:
-            study = folders.study(name)
-        except UnreadableError:
-            raise
-        except RecordError:  # removed, or damaged: then `problems` tells
+        study = none_if_damaged(lambda: folders.study(name))
+        if study is None:  # removed, or damaged: `problems` reports it
             drop_study(connection, name)
         else:
             rested = time.time_ns() - written > _RESTED

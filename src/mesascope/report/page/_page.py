@@ -1,16 +1,29 @@
-"""The whole page: head, overview of outcomes, contents, sections."""
+"""The whole page: templates filled with records and figures."""
 
 import base64
 import hashlib
+import json
+from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
 from importlib.resources import files
+from itertools import groupby
+from typing import Any
 
-from .._material import Material
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from mesascope.records import SIGNS
+
+from .._material import Entry, Material
+from .._tex import tex_to_html
 from .._theme import style_sheet
-from ._claims import glance, papers
-from ._findings import certificate_html, identification_html
-from ._html import Markup, join, tag
-from ._runs import run_html, study_html, training_html
+from ._bibliography import reference
+from ._claims import look, summary
+from ._figures import drawn
+from ._studies import axis_names, axis_values, outcome_columns, states
+from ._values import brief, columns, named, number
 
 
 def page(material: Material, title: str, created: str) -> str:
@@ -23,43 +36,64 @@ def page(material: Material, title: str, created: str) -> str:
     """
     from plotly.offline import get_plotlyjs
 
-    names = {id(figure): f"figure/{name}" for name, figure in material.figures}
-    body = [*_sections(material, names)]
-    scripts = [Markup(get_plotlyjs()), Markup(_file("page.js"))] if names else []
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(scripts)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content="mesascope"),
-        tag("title", title),
-        tag("style", Markup(style_sheet() + _file("page.css"))),
+    scripts = [get_plotlyjs(), _file("page.js")] if any(material.figures) else []
+    papers = [(paper, list(claims)) for paper, claims in groupby(material.of("claim"), _paper)]
+    template = _environment().get_template("page.html")
+    return template.render(
+        **{"title": title, "created": created, "problems": material.problems, "papers": papers},
+        entries=[entry for entry in material.entries if entry.kind != "claim"],
+        policy=_policy(scripts),
+        style=Markup(style_sheet() + _file("page.css")),
+        scripts=list(map(Markup, scripts)),
+        **_overview(papers),
     )
-    told = f"Made on {created[:10]} from stored records; nothing was computed for it."
-    main = tag("main", _glance(material), *body, id="content")
-    document = tag(
-        "html",
-        head,
-        tag(
-            "body",
-            tag("a", "Skip to the contents", href="#content", class_="skip"),
-            tag("header", tag("h1", title), tag("p", told)),
-            _contents(material),
-            main,
-            tag("footer", tag("p", "Report of mesascope. Numbers carry their full digits as tooltips.")),
-            *(tag("script", script) for script in scripts),
-        ),
-        lang="en",
+
+
+def _paper(entry: Entry) -> str:
+    return str(entry.record.id).partition("/")[0]
+
+
+def _environment() -> Environment:
+    """The templates, with what they call; all text is escaped, except markup."""
+    environment = Environment(
+        loader=PackageLoader("mesascope.report.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return f"<!DOCTYPE html>\n{document}\n"
+    functions = (
+        axis_names,
+        axis_values,
+        brief,
+        columns,
+        drawn,
+        look,
+        named,
+        number,
+        outcome_columns,
+        states,
+        summary,
+    )
+    filters: dict[str, Any] = {one.__name__: one for one in functions} | {
+        "as_json": partial(json.dumps, indent=1, ensure_ascii=False),
+        "rational": lambda text: float(Fraction(text)),
+        "tex": lambda text: Markup(tex_to_html(text)),
+    }
+    tests: dict[str, Any] = {"nested": lambda value: isinstance(value, list | tuple | dict)}
+    names: dict[str, Any] = {"reference": reference, "signs": SIGNS}
+    environment.filters.update(filters)
+    environment.tests.update(tests)
+    environment.globals.update(names)
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return environment
 
 
 def _file(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _policy(scripts: list[Markup]) -> str:
+def _policy(scripts: list[str]) -> str:
     """The security policy of the page: it may run its own scripts, named by their digests, and nothing else."""
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
@@ -69,60 +103,20 @@ def _policy(scripts: list[Markup]) -> str:
     )
 
 
-def _glance(material: Material) -> Markup:
-    problems = [
-        tag(
-            "div",
-            tag("p", "These records were asked for and cannot be read:"),
-            tag("ul", *lines),
-            class_="failure",
-        )
-        for lines in [[tag("li", one) for one in material.problems]]
-        if lines
-    ]
-    if not material.claims:
-        return join(*problems)
-    return tag(
-        "section",
-        tag("h2", "Outcomes", id="outcomes"),
-        *problems,
-        glance(material.claims),
-        aria_labelledby="outcomes",
-    )
+def _overview(papers: list[tuple[str, list[Entry]]]) -> dict[str, Any]:
+    """Numbers of claims by outcome, rows of papers, and the claims that do not simply hold."""
+    claims = [entry for _, entries in papers for entry in entries]
+    counts = Counter(entry.record.outcome for entry in claims)
+    unusual = ("contradicted", "not reproduced at this scale", "undecided", "holds with a difference")
+    return {
+        "totals": {one: counts[one] for one in SIGNS if counts[one]},
+        "several_presets": len({entry.record.preset for entry in claims}) > 1,
+        "rows": [row for paper, entries in papers for row in _rows(paper, entries)],
+        "exceptions": [entry for one in unusual for entry in claims if entry.record.outcome == one],
+    }
 
 
-def _links(material: Material) -> Iterator[tuple[str, str]]:
-    """The anchors and titles of the parts of the page."""
-    if material.claims:
-        yield "outcomes", "Outcomes"
-    for paper in dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.claims):
-        yield paper, paper
-    for study in material.studies:
-        yield f"study-{study.record.name}", f"study {study.record.name}"
-    for run in material.runs:
-        yield f"run-{run.row.id}", f"run {run.row.id[:12]}"
-    for n, training in enumerate(material.trainings, start=1):
-        yield f"training-{n}", f"training {training.folder.name}"
-    for n, one in enumerate(material.identifications, start=1):
-        yield f"identification-{n}", f"identification {one.file.parent.name}"
-    for n, certificate in enumerate(material.certificates, start=1):
-        yield f"certificate-{n}", f"certificate {certificate.file.name}"
-
-
-def _contents(material: Material) -> Markup:
-    items = [tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name in _links(material)]
-    return tag("nav", tag("ul", *items), aria_label="Contents")
-
-
-def _sections(material: Material, names: dict[int, str]) -> Iterator[Markup]:
-    yield from papers(material.claims, names)
-    for study in material.studies:
-        yield study_html(study, names)
-    for run in material.runs:
-        yield run_html(run, names)
-    for n, training in enumerate(material.trainings, start=1):
-        yield training_html(n, training, names)
-    for n, one in enumerate(material.identifications, start=1):
-        yield identification_html(n, one, names)
-    for n, certificate in enumerate(material.certificates, start=1):
-        yield certificate_html(n, certificate)
+def _rows(paper: str, entries: list[Entry]) -> Iterator[tuple[str, str | None, Counter[str]]]:
+    """Numbers of claims by outcome, for each preset."""
+    for preset in dict.fromkeys(entry.record.preset for entry in entries):
+        yield paper, preset, Counter(one.record.outcome for one in entries if one.record.preset == preset)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mesascope.records.store._flat import flat
+from mesascope.records.store._rows import flat
 
 if TYPE_CHECKING:
     from mesascope.records.store._folders import RunFolders

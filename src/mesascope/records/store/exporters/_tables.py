@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mesascope.records._files import atomic_path
-from mesascope.records.store._flat import flat
+from mesascope.records.store._rows import flat
 
 if TYPE_CHECKING:
     from mesascope.records.store._rows import RunRow

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mesascope.records._json_lines import json_lines
+from mesascope.records._certificate import json_lines
 
 CONTENT = {"a": [1, [2, 3], {"b": 'x, {y}: "z"'}], "empty": {}, "none": [], "c": {"d": None, "e": [[], 5]}}
 
@@ -18,7 +18,7 @@ def paths(value, at=()):
 
 
 @pytest.mark.parametrize("indent", [None, 0, 1, 4])
-def test_every_value_has_a_line_and_nothing_else_has(indent):
+def test_exactly_the_values_have_lines(indent):
     assert set(json_lines(json.dumps(CONTENT, indent=indent))) == set(paths(CONTENT))
 
 
@@ -32,5 +32,5 @@ def test_lines_are_those_of_names_and_of_entries_of_lists():
     assert set(json_lines(json.dumps(CONTENT)).values()) == {1}
 
 
-def test_of_a_name_that_stands_twice_it_is_the_second_place():
+def test_a_repeated_name_has_the_line_of_its_second_place():
     assert json_lines('{"a": 1,\n"b": 2,\n"a": 3}')["a",] == 3
