@@ -47,27 +47,3 @@ def test_equivalent_steps_leave_the_same_error(steps):
     count = fu2024.equivalent_gradient_steps(s, alpha, steps, eta)
     assert (1 - eta * s) ** count == pytest.approx(float(fu2024.newton_error(s, alpha, steps)), rel=1e-12)
     assert fu2024.equivalent_gradient_steps(s, alpha, steps + 1, eta) == pytest.approx(2 * count, rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (lambda: fu2024.newton(0, 1, 0.1), ValueError, "dim must be at least 1"),
-        (lambda: fu2024.newton(2, -1, 0.1), ValueError, "steps must be at least 0"),
-        (lambda: fu2024.newton(2, 1, 0), ValueError, "start must be greater than 0"),
-        (
-            lambda: fu2024.newton_tokens(np.ones((4, 2)), np.ones(4)),
-            ValueError,
-            r"x must have shape \(…, N \+ 1, d\) and y \(…, N\), got \(4, 2\) and \(4,\)",
-        ),
-        (lambda: fu2024.newton_error([1.0], 0.1, 0.5), TypeError, "steps must be an integer"),
-        (
-            lambda: fu2024.equivalent_gradient_steps(1.0, 1.0, 1, 0.5),
-            ValueError,
-            r"start · s² and step_size · s must be below 1, got 1 and 0.5",
-        ),
-    ],
-)
-def test_bad_arguments(call, kind, message):
-    with pytest.raises(kind, match=message):
-        call()

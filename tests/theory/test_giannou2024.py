@@ -91,51 +91,6 @@ def test_many_steps_are_least_squares(prompts):
         assert float(predictions[b]) == pytest.approx(w @ x[b, -1], rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (lambda: giannou2024.newton_step(0), ValueError, "dim must be at least 1, got 0"),
-        (lambda: giannou2024.newton_step(2.0), TypeError, "dim must be an integer"),
-        (
-            lambda: giannou2024.newton_tokens(np.ones((2, 3)), np.eye(2)),
-            ValueError,
-            r"matrix must have shape \(…, d, d\)",
-        ),
-        (
-            lambda: giannou2024.newton_tokens(np.eye(2), np.eye(3)),
-            ValueError,
-            r"start must have the shape \(2, 2\) of the matrix, got \(3, 3\)",
-        ),
-        (
-            lambda: giannou2024.newton_tokens(1j * np.eye(2), np.eye(2)),
-            TypeError,
-            "matrix must be an array of real",
-        ),
-        (lambda: giannou2024.newton_tokens(np.eye(2), [[np.nan]]), ValueError, "start must be finite"),
-        (
-            lambda: giannou2024.newton_inverse(np.ones((2, 5))),
-            ValueError,
-            r"tokens must have shape \(…, d, 3d\)",
-        ),
-        (lambda: giannou2024.newton_start(np.zeros((2, 2))), ValueError, "matrix is 0, which has no inverse"),
-        (lambda: giannou2024.least_squares_by_newton(2, -1), ValueError, "steps must be at least 0, got -1"),
-        (
-            lambda: giannou2024.least_squares_tokens(np.ones((4, 2)), np.ones(4), 0.1),
-            ValueError,
-            r"x must have shape \(…, N \+ 1, d\) and y \(…, N\), got \(4, 2\) and \(4,\)",
-        ),
-        (
-            lambda: giannou2024.least_squares_tokens(np.ones((4, 2)), np.ones(3), 0),
-            ValueError,
-            "start must be greater than 0",
-        ),
-    ],
-)
-def test_bad_arguments(call, kind, message):
-    with pytest.raises(kind, match=message):
-        call()
-
-
 @pytest.mark.parametrize("dim", [1, 3, 5])
 def test_two_layers_are_one_step_and_leave_the_workspace_empty(dim):
     a, x = matrix(dim, 2), matrix(dim, 2, seed=1)

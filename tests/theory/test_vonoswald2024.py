@@ -68,32 +68,3 @@ def test_layers_are_descent_on_the_ridge_problem(layers):
             np.testing.assert_allclose(
                 stream[b, dim + t - 1, :dim], phi @ s[b, t - 1], rtol=1e-12, atol=1e-12
             )
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (
-            lambda: vonoswald2024.gradient_step(np.ones((2, 3)), 0.1),
-            ValueError,
-            r"start must have shape \(d, d\)",
-        ),
-        (lambda: vonoswald2024.gradient_step(np.eye(2), np.inf), ValueError, "step_size must be finite"),
-        (
-            lambda: vonoswald2024.gradient_step_tokens(np.ones((4, 3)), np.eye(2)),
-            ValueError,
-            r"start must have shape \(d, d\) with the d = 3",
-        ),
-        (lambda: vonoswald2024.ridge_factors(0), ValueError, "dim must be at least 1"),
-        (lambda: vonoswald2024.ridge_by_layers(2, 0, 0.1), ValueError, "layers must be at least 1"),
-        (lambda: vonoswald2024.ridge_tokens(np.ones(3), 1), ValueError, r"sequence must have shape"),
-        (
-            lambda: vonoswald2024.ridge_tokens(np.ones((3, 2)), 0),
-            ValueError,
-            "regularization must be greater",
-        ),
-    ],
-)
-def test_bad_arguments(call, kind, message):
-    with pytest.raises(kind, match=message):
-        call()
