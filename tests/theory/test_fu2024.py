@@ -1,18 +1,20 @@
 import numpy as np
 import pytest
 
-from mesascope.models import LinearAttentionStack, LinearSelfAttention
 from mesascope.theory import fu2024
 
 
-def answers(dim, steps, alpha, x, y):
-    layers = zip(*fu2024.newton(dim, steps, alpha), strict=True)
-    stack = LinearAttentionStack([LinearSelfAttention(*layer, "1", "examples") for layer in layers])
-    return np.asarray(stack(fu2024.newton_tokens(x, y)))[:, -1, -1]
+@pytest.fixture
+def answers(attention):
+    def predict(dim, steps, alpha, x, y):
+        layers = attention(fu2024.newton(dim, steps, alpha), "1", "examples")
+        return np.asarray(layers(fu2024.newton_tokens(x, y)))[:, -1, -1]
+
+    return predict
 
 
 @pytest.mark.parametrize(("dim", "examples", "steps"), [(1, 1, 0), (2, 3, 2), (3, 6, 5)])
-def test_layers_are_newton_iterations(prompts, dim, examples, steps):
+def test_layers_are_newton_iterations(answers, prompts, dim, examples, steps):
     x, y = prompts(dim, examples)
     alpha = 1 / (x[:, :-1] ** 2).sum((1, 2)).max() ** 2
     found = answers(dim, steps, alpha, x, y)
@@ -25,7 +27,7 @@ def test_layers_are_newton_iterations(prompts, dim, examples, steps):
         assert found[b] == pytest.approx(x[b, -1] @ inverse @ moments, rel=1e-12, abs=1e-12)
 
 
-def test_many_iterations_are_least_squares(prompts):
+def test_many_iterations_are_least_squares(answers, prompts):
     x, y = prompts(2, 20)
     found = answers(2, 14, 1 / (x**2).sum((1, 2)).max() ** 2, x, y)
     for b in range(len(x)):

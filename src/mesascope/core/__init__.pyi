@@ -18,5 +18,6 @@ from ._lapack import lu_factor as lu_factor
 from ._matrix import covariance_matrix as covariance_matrix
 from ._matrix import finite_reals as finite_reals
 from ._matrix import square_matrix as square_matrix
+from ._precision import in_this_precision as in_this_precision
 from ._precision import require_x64 as require_x64
 from ._programs import forget_programs as forget_programs

@@ -1,4 +1,4 @@
-"""How far a training run has come."""
+"""The progress of a training run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 
 class TrainingProgress(NamedTuple):
-    """What `train` tells while it runs.
+    """What `train` reports while it runs.
 
     Attributes:
         step: optimizer steps taken.

@@ -20,6 +20,7 @@ import scipy  # its parts are imported where they are first used: half a second,
 from ..core import covariance_matrix, finite_number, finite_reals, integer_at_least, square_matrix
 from ._construction import Construction
 from ._wishart import wishart_mean
+from .zhang2024 import layer
 
 
 def looped_layer(preconditioner: Any, direction: Any = None) -> Construction:
@@ -43,11 +44,9 @@ def looped_layer(preconditioner: Any, direction: Any = None) -> Construction:
     Source: gatmiry2024, section 2 (looped linear attention with shared $A$, $u$); the transpose is for asymmetric $A$.
     """
     a = square_matrix("preconditioner", preconditioner)
-    dim = len(a)
-    w_kq, w_pv = np.zeros((2, 1, dim + 1, dim + 1))
-    w_kq[0, :dim, :dim] = -a.T
-    w_pv[0, dim, :dim], w_pv[0, dim, dim] = _direction(direction, dim), 1.0
-    return Construction(w_kq, w_pv)
+    step = layer(-a.T, 1)
+    step.w_pv[0, -1, :-1] = _direction(direction, len(a))
+    return step
 
 
 def error_after_loops(
