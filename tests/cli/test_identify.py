@@ -286,7 +286,7 @@ def test_names_that_lead_to_no_model(run, spec, module, tmp_path, text, attribut
     [
         ({"taks": 5}, "unknown field 'taks'; did you mean 'tasks'?"),
         ({"tasks": 60}, "tasks: an interval of level 0.95 needs at least 40 tasks to be judged by, got 30;"),
-        ({"learners": ["rigde"]}, "learners: no learner 'rigde'; did you mean 'ridge'"),
+        ({"learners": ["rigde"]}, "learners: unknown learner 'rigde'; did you mean 'ridge'"),
         ({"horizon": 2}, "horizon: must be at least 3, got 2"),
         ({"tasks": 10**8, "horizon": 10**4}, "tasks: 100000000 samples for NextToken(T=10000) take "),
         ({"model": {"kind": "checkpoint", "path": "nowhere"}}, "model.path: "),

@@ -30,19 +30,19 @@ def test_numbers_are_kept_exact(given, number):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
 def test_not_finite_is_refused_by_name(value):
-    with pytest.raises(ValueError, match=r"^scale must be finite, got -?(nan|inf)$"):
+    with pytest.raises(ValueError, match=r"^scale must be finite and fit double precision, got -?(nan|inf)$"):
         finite_number("scale", value)
 
 
 @pytest.mark.parametrize("value", [None, True, 1j, [1.0], np.ones(2), np.complex128(1), np.bool_(True)])
 def test_not_a_number_is_a_type_error(value):
-    with pytest.raises(TypeError, match=r"^scale must be a number .*got \w+$"):
+    with pytest.raises(TypeError, match=r"^scale must be a number, got .+$"):
         finite_number("scale", value)
 
 
 @pytest.mark.parametrize("text", ["", "one", "1/0", "1/2/3", "nan", "inf"])
 def test_strings_that_are_not_rational_numbers_are_refused(text):
-    with pytest.raises(ValueError, match=r"^scale: .* is not a rational number; write"):
+    with pytest.raises(ValueError, match=r"^scale .* is not a rational number; write"):
         finite_number("scale", text)
 
 

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 
-from mesascope import (
-    DiagonalUnitary,
-    Gaussian,
-    LinearAttention,
-    MonteCarlo,
-    NextToken,
-    Uniform,
-    descend,
-)
+from mesascope import DiagonalUnitary, Gaussian, LinearAttention, MonteCarlo, NextToken, Uniform, descend
 from mesascope.dynamics import Outcome
 from mesascope.theory import zheng2024 as theory
 

@@ -125,9 +125,8 @@ def test_an_interrupted_diagram_goes_on_to_the_same_bits(diagonal, tmp_path):
     seen.clear()
     again = phase_diagram(diagonal_starts, axes, folder=tmp_path, progress=seen.append)
     assert seen[0].done == 2 * solved.sum() and seen[-1].done == 6
-    assert again.equals(
-        diagonal
-    )  # solved in other threads, in another order, and read from files: bit by bit
+    # solved in other threads, in another order, and read from files: bit by bit
+    assert again.equals(diagonal)
 
 
 def _normalized(a, shift):

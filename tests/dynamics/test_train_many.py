@@ -59,18 +59,22 @@ def _assert_close(run, alone):
     np.testing.assert_allclose(run.loss.value, alone.loss.value, rtol=1e-4)
 
 
-@pytest.mark.parametrize("run_all", [lambda: train_many(_make, PROCESS, TASK, SEEDS, **SETTINGS), _together])
+def _in_threads(make=_make, progress=None):
+    return train_many(make, PROCESS, TASK, SEEDS, progress=progress, **SETTINGS)
+
+
+both_ways = pytest.mark.parametrize("run_all", [_in_threads, _together])
+
+
+@both_ways
 def test_every_run_is_the_one_alone_in_the_order_of_the_seeds(run_all):
     for seed, run in zip(SEEDS, run_all(), strict=True):
         _assert_close(run, _alone(seed))
 
 
-@pytest.mark.parametrize(
-    "run_all",
-    [lambda: train_many(_bad_start, PROCESS, TASK, SEEDS, **SETTINGS), lambda: _together(_bad_start)],
-)
+@both_ways
 def test_a_run_that_diverges_leaves_the_others_alone(run_all):
-    good, bad, other = run_all()
+    good, bad, other = run_all(_bad_start)
     assert bad.result is Outcome.NOT_FINITE and len(bad.losses) == 0
     np.testing.assert_array_equal(
         bad.model.w_kq, np.asarray(_bad_start(named_key(3, "model")).w_kq, np.float32)
@@ -79,14 +83,10 @@ def test_a_run_that_diverges_leaves_the_others_alone(run_all):
     _assert_close(other, _alone(11))
 
 
-@pytest.mark.parametrize(
-    "run_all",
-    [lambda report: train_many(_make, PROCESS, TASK, SEEDS, progress=report, **SETTINGS),
-     lambda report: _together(progress=report)],
-)  # fmt: skip
+@both_ways
 def test_progress_names_the_seed(run_all):
     seen = {seed: [] for seed in SEEDS}
-    runs = run_all(lambda seed, now: seen[seed].append(now))
+    runs = run_all(progress=lambda seed, now: seen[seed].append(now))
     for seed, run in zip(SEEDS, runs, strict=True):
         assert [now.done for now in seen[seed]] == run.steps.tolist()
         np.testing.assert_array_equal([now.values["loss"] for now in seen[seed]], run.losses)

@@ -87,9 +87,8 @@ def test_bfloat16_learns_with_weights_in_float32():
     layer = half.model.network.layers[0]
     assert layer.w_kq.dtype == np.float32
     kept = np.asarray(layer.w_kq)
-    assert np.any(
-        kept != np.asarray(jnp.asarray(kept, jnp.bfloat16), np.float32)
-    )  # steps below its resolution count
+    # steps below its resolution count
+    assert np.any(kept != np.asarray(jnp.asarray(kept, jnp.bfloat16), np.float32))
     assert half.losses[-1] < 0.7 * half.losses[0]
     assert not np.array_equal(half.losses, full.losses)
     # samples and activations have 8 bits: losses agree to a few of its units in the last place

@@ -100,14 +100,21 @@ def test_the_average_is_its_formula(tmp_path):
     assert not np.allclose(real_vector(run.model)[0], average, rtol=1e-3)
 
 
-def test_equal_settings_share_compiled_code(monkeypatch):
-    traces = []
+@pytest.fixture
+def traces(monkeypatch):
+    """The arguments of all losses that are traced, by a step or on held-out samples."""
+    seen = []
 
     def counted(*arguments):
-        traces.append(arguments)
+        seen.append(arguments)
         return sample_losses(*arguments)
 
-    monkeypatch.setattr(_training_steps, "sample_losses", counted)
+    for module in (_training_steps, _monte_carlo):
+        monkeypatch.setattr(module, "sample_losses", counted)
+    return seen
+
+
+def test_equal_settings_share_compiled_code(traces):
     task = NextToken(7)  # of this test alone
 
     def run(optimizer, steps, **settings):
@@ -135,16 +142,7 @@ class Around(SequenceProcess):
         return "around a point"
 
 
-def test_arrays_of_a_process_share_compiled_code(monkeypatch):
-    traces = []
-
-    def counted(*arguments):
-        traces.append(arguments)
-        return sample_losses(*arguments)
-
-    monkeypatch.setattr(_training_steps, "sample_losses", counted)
-    monkeypatch.setattr(_monte_carlo, "sample_losses", counted)
-
+def test_arrays_of_a_process_share_compiled_code(traces):
     def run(point):
         process, optimizer = Around(jnp.array(point)), Optimizer("adam", 0.01)
         return train(REAL, process, NextToken(8), optimizer=optimizer, steps=2, **WIDE)

@@ -30,7 +30,7 @@ X, Y, QUERIES = np.ones((5, 3)), np.ones((5, 2)), np.ones((6, 3))
 @pytest.mark.parametrize(
     ("construct", "error", "message"),
     [
-        (lambda: GradientDescent("fast"), ValueError, "step_size: 'fast' is not a rational number"),
+        (lambda: GradientDescent("fast"), ValueError, "step_size 'fast' is not a rational number"),
         (lambda: GradientDescent([0.1, 0.2]), TypeError, "step_size must be a number"),
         (lambda: GradientDescent(np.nan), ValueError, "step_size must be finite"),
         (lambda: GradientDescent(1j), TypeError, "step_size must be a number"),

@@ -1,9 +1,26 @@
 """Fixtures of the tests of objectives."""
 
 import contextlib
+import json
+from pathlib import Path
 
 import jax
 import pytest
+
+from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.specs import known_kinds
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "population_loss.json").read_text())
+
+
+@pytest.fixture(params=REFERENCE, ids=lambda case: case["name"])
+def reference(request):
+    """Process, task and a case computed by full quadrature in another program: weights, loss and gradients."""
+    case = request.param
+    law = {**case["law"]}
+    process = DiagonalUnitary(known_kinds("law")[law.pop("kind")](**law), case["dim"])
+    weights = case["weights"] and {int(t): w for t, w in case["weights"].items()}
+    return process, NextToken(case["horizon"], weights), case
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -172,9 +172,8 @@ def test_mutable_models_and_processes_are_not_cached():
     for factor in (1.0, 0.5):
         model.factor = factor
         estimate = population_loss(model, process, NextToken(5), MonteCarlo(10))
-        assert float(estimate.value) == pytest.approx(
-            3 * (1 - factor) ** 2, rel=1e-14
-        )  # 3 lengths, 2 entries, ½
+        # 3 lengths, 2 entries, ½
+        assert float(estimate.value) == pytest.approx(3 * (1 - factor) ** 2, rel=1e-14)
         assert float(estimate.standard_error) == 0
     process.scale = 2.0
     doubled = population_loss(model, process, NextToken(5), MonteCarlo(10))

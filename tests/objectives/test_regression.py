@@ -70,11 +70,7 @@ def by_quadrature(model, examples, noise, nodes=6):
     # x_1 … x_N, x_q, w, ξ_1 … ξ_N, ξ_q
     count = 2 * examples + 3
     index = np.array(list(product(range(nodes), repeat=count)))
-    x, w, xi = (
-        z[index[:, : examples + 1]],
-        z[index[:, examples + 1]],
-        z[index[:, examples + 2 :]],
-    )
+    x, w, xi = (z[index[:, : examples + 1]], z[index[:, examples + 1]], z[index[:, examples + 2 :]])
     y = w[:, None] * x + noise * xi
     predicted = model(jnp.asarray(x[..., None]), jnp.asarray(y[:, :-1]))
     return float(np.prod(weights[index], axis=1) @ (np.asarray(predicted) - y[:, -1]) ** 2 / 2)

@@ -48,12 +48,7 @@ class MeanLabel(eqx.Module):
         return jnp.stack(each, -1)
 
 
-NEXT_TOKEN = [
-    NextToken(T),
-    NextToken.last(T),
-    NextToken(T, {2: "1/3", 4: 2}),
-    NextToken(T, [0.5, 0, 1.5, 2]),
-]
+NEXT_TOKEN = [NextToken(T), NextToken.last(T), NextToken(T, {2: "1/3", 4: 2}), NextToken(T, [0.5, 0, 1.5, 2])]
 FEW_SHOT = [FewShot(N), FewShot.every(N), FewShot(N, {0: "1/3", 2: 2}), FewShot(N, [0.5, 0, 1.5, 2])]
 
 

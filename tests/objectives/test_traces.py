@@ -130,9 +130,8 @@ def test_models_may_be_built_inside_a_trace():
     assert float(jax.jit(of_entries)(MODEL.w_kq, MODEL.w_pv)) == pytest.approx(expected, rel=1e-13)
     assert float(jax.jit(of_scale)(0.4)) == pytest.approx(expected, rel=1e-13)
     slope = float(jax.grad(of_diagonal)(0.2))
-    assert slope == pytest.approx(
-        float(of_diagonal(1.2) - of_diagonal(-0.8)) / 2, rel=1e-12
-    )  # quadratic in a
+    # quadratic in a
+    assert slope == pytest.approx(float(of_diagonal(1.2) - of_diagonal(-0.8)) / 2, rel=1e-12)
 
 
 def test_the_default_engine_is_exact():

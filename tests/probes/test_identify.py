@@ -311,7 +311,7 @@ def test_the_answer_is_the_same_every_time_and_prints_a_table():
             "level must be at most 0.99, the limit for 1000 resamples",
         ),
         ({"tolerance": 0}, ValueError, "tolerance must lie strictly between 0 and 1"),
-        ({"learners": ["rigde"]}, ValueError, "no learner 'rigde'; did you mean 'ridge'"),
+        ({"learners": ["rigde"]}, ValueError, "unknown learner 'rigde'; did you mean 'ridge'"),
         ({"learners": []}, ValueError, "must list at least one id"),
         ({"tasks": 2.5}, TypeError, "tasks must be an integer"),
     ],

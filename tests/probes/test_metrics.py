@@ -96,9 +96,8 @@ def test_sensitivities_by_jax_are_those_by_finite_differences(sequences, one_ste
     few = sequences.part(0, 50)
     exact, differences = sensitivities(in_jax, few, 4), sensitivities(one_step, few, 4)
     assert exact.shape == (50, 3, 5, 3)
-    np.testing.assert_allclose(
-        differences, exact, atol=1e-8
-    )  # steps of 1e-5: rounding/step + step² of a cubic
+    # steps of 1e-5: rounding/step + step² of a cubic
+    np.testing.assert_allclose(differences, exact, atol=1e-8)
     assert sensitivity_distance(exact, differences).value < 1e-14
     assert sensitivity_cosine(exact, 2 * exact).value == pytest.approx(1, abs=1e-12)
     assert sensitivity_cosine(exact, -exact).value == pytest.approx(-1, abs=1e-12)

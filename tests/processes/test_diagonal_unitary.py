@@ -45,29 +45,3 @@ def test_sampling_is_jittable_with_the_process_static_or_not():
     pytree = jax.jit(lambda p, k: p.sample(k, 5, 2))(process, key)
     np.testing.assert_allclose(static, eager, rtol=1e-14)
     np.testing.assert_allclose(pytree, eager, rtol=1e-14)
-
-
-def test_processes_compare_by_value():
-    assert DiagonalUnitary(Gaussian(1), 3) == DiagonalUnitary(Gaussian(1.0), 3)
-    assert (
-        len({DiagonalUnitary(Gaussian(), 3), DiagonalUnitary(Gaussian(), 3), DiagonalUnitary(Gaussian(), 4)})
-        == 2
-    )
-    assert eval(repr(DiagonalUnitary(Gaussian(), 3))) == DiagonalUnitary(Gaussian(), 3)
-
-
-def test_bad_arguments():
-    with pytest.raises(
-        ValueError, match=r"DiagonalUnitary law.kind unknown kind 'gausian'; did you mean 'gaussian'"
-    ):
-        DiagonalUnitary("gausian", 3)
-    with pytest.raises(ValueError, match="dim must be at least 1, got 0"):
-        DiagonalUnitary(Gaussian(), 0)
-    with pytest.raises(TypeError, match="dim must be an integer"):
-        DiagonalUnitary(Gaussian(), 3.0)
-    with pytest.raises(ValueError, match=r"dim is 3, but tokens of Constant\(\[1, 2\]\) have dimension 2"):
-        DiagonalUnitary(Constant([1, 2]), 3)
-    with pytest.raises(ValueError, match="horizon must be at least 1"):
-        DiagonalUnitary(Gaussian(), 3).sample(named_key(0), 0, 1)
-    with pytest.raises(ValueError, match="batch must be at least 1"):
-        DiagonalUnitary(Gaussian(), 3).sample(named_key(0), 1, 0)

@@ -290,9 +290,8 @@ def test_equal_numbers_make_equal_laws(construct):
     )
     assert hash(construct(scale=2)) == hash(construct(scale=2.0)) == hash(construct(scale="2"))
     assert construct(scale=2) != construct(scale=3)
-    assert construct(scale="1/10") != construct(
-        scale=0.1
-    )  # a float is the rational number it is, not the one it looks like
+    # a float is the rational number it is, not the one it looks like
+    assert construct(scale="1/10") != construct(scale=0.1)
 
 
 def test_laws_of_different_kinds_differ_at_equal_parameters():

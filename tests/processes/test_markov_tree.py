@@ -8,20 +8,13 @@ import pytest
 from mesascope.core import named_key
 from mesascope.processes import MarkovTree
 from mesascope.processes._draws import stationary_distribution
+from sampled_means import draw, judge
 
 COUNT = 20_000
-draw = jax.jit(lambda process, key, batch: process.sample(key, process.horizon, batch), static_argnums=(0, 2))
 
 
 def sample(process, batch=COUNT):
-    return np.asarray(draw(process, named_key(0), batch))
-
-
-def judge(values, expected):
-    """Compare means over the first axis, entry by entry, within 5 standard errors."""
-    values = np.asarray(values, float)
-    error = values.std(axis=0) / len(values) ** 0.5
-    assert (abs(values.mean(axis=0) - expected) <= 5 * error).all()
+    return np.asarray(draw(process, named_key(0), process.horizon, batch))
 
 
 def test_graphs():
@@ -121,8 +114,4 @@ def test_traced_graphs_give_the_same_sequences():
     assert traced.describe() == "traced MarkovTree(T=6, states=4, alpha=0.3)"
     key = named_key(1)
     drawn = jax.jit(lambda one: one.sample(key, 7, 50))(traced)
-    np.testing.assert_array_equal(drawn, sample_of(process, key))
-
-
-def sample_of(process, key):
-    return process.sample(key, process.horizon, 50)
+    np.testing.assert_array_equal(drawn, process.sample(key, process.horizon, 50))

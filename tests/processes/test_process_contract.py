@@ -30,6 +30,7 @@ from mesascope.processes import (
     Uniform,
 )
 from mesascope.specs import known_kinds
+from sampled_means import draw
 
 SIZE = 5  # the horizon of sequences, the number of examples of prompts
 BATCHES = (7, 1)
@@ -63,9 +64,6 @@ PROCESSES = {
 }
 PROCESSES |= {name: kind.example for name, kind in known_kinds("process").items() if name not in PROCESSES}
 every_process = pytest.mark.parametrize("name", PROCESSES)
-
-
-draw = jax.jit(lambda process, key, size, batch: process.sample(key, size, batch), static_argnums=(0, 2, 3))
 
 
 def expected_shapes(process, batch):
@@ -124,6 +122,9 @@ def test_equal_processes_share_compiled_code(name):
 
 
 def test_different_processes_differ():
+    assert (
+        DiagonalUnitary(Gaussian(1), 3) == DiagonalUnitary(Gaussian(1.0), 3) != DiagonalUnitary(Gaussian(), 4)
+    )
     assert len({construct() for construct in PROCESSES.values()}) == len(PROCESSES)
     assert OrthogonalAR(Gaussian(), 4) != OrthogonalAR(Gaussian(), 4, basis=0)
     assert OrthogonalAR(Gaussian(), 4, basis=0) != OrthogonalAR(Gaussian(), 4, basis=1)
@@ -176,6 +177,10 @@ def test_a_horizon_of_one_is_the_first_token():
 @pytest.mark.parametrize(
     ("construct", "error", "message"),
     [
+        (lambda: DiagonalUnitary("gausian", 3), ValueError, "law.kind unknown kind 'gausian'; did you mean 'gaussian'"),
+        (lambda: DiagonalUnitary(Gaussian(), 0), ValueError, "dim must be at least 1, got 0"),
+        (lambda: DiagonalUnitary(Gaussian(), 3.0), TypeError, "dim must be an integer"),
+        (lambda: DiagonalUnitary(Constant([1, 2]), 3), ValueError, r"dim is 3, but tokens of Constant\(\[1, 2\]\) have dim"),
         (lambda: OrthogonalAR(3, 3), TypeError, "OrthogonalAR law must be a law or a table with its kind .*, got 3"),
         (lambda: OrthogonalAR(Gaussian(), 0), ValueError, "dim must be at least 1, got 0"),
         (lambda: OrthogonalAR(Gaussian(), 3, noise=-1), ValueError, "OrthogonalAR noise must not be negative"),

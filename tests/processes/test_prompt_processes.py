@@ -16,23 +16,16 @@ from mesascope.processes import (
     TwoLayerReLU,
     Uniform,
 )
+from sampled_means import draw, judge
 
 COUNT = 20_000
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
 PRIOR = np.array([[1.0, 0.0, 0.4], [0.0, 2.0, 0.0], [0.4, 0.0, 3.0]])
-draw = jax.jit(lambda process, key, size, batch: process.sample(key, size, batch), static_argnums=(0, 2, 3))
 
 
 def sample(process, examples, batch=COUNT, seed=0):
     prompts = draw(process, named_key(seed), examples, batch)
     return np.asarray(prompts.x), np.asarray(prompts.y)
-
-
-def judge(values, expected):
-    """Compare means over the first axis, entry by entry, within 5 standard errors."""
-    values = np.asarray(values)
-    error = values.std(axis=0) / len(values) ** 0.5
-    assert (abs(values.mean(axis=0) - expected) <= 5 * error).all()
 
 
 def least_squares(x, y):

@@ -1,6 +1,5 @@
 """Sequence processes, compared with their definitions. Sampled means must agree within 5 standard errors."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -15,20 +14,13 @@ from mesascope.processes import (
     RotationAR,
 )
 from mesascope.processes._draws import haar_orthogonal
+from sampled_means import draw, judge
 
 COUNT = 20_000
-draw = jax.jit(lambda process, key, size, batch: process.sample(key, size, batch), static_argnums=(0, 2, 3))
 
 
 def sample(process, seed, horizon, batch):
     return np.asarray(draw(process, named_key(seed), horizon, batch))
-
-
-def judge(values, expected):
-    """Compare means over the first axis, entry by entry, within 5 standard errors."""
-    values = np.asarray(values)
-    error = values.std(axis=0) / len(values) ** 0.5
-    assert (abs(values.mean(axis=0) - expected) <= 5 * error).all()
 
 
 def transitions(tokens):

@@ -7,12 +7,22 @@ from mesascope.processes import LinearRegression
 
 
 @pytest.fixture(scope="session")
-def prompt_model():
+def attention():
+    """The layers of linear attention with the weights of a construction of several layers."""
+
+    def build(construction, normalizer, context):
+        layers = zip(*construction, strict=True)
+        return LinearAttentionStack([LinearSelfAttention(*layer, normalizer, context) for layer in layers])
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def prompt_model(attention):
     """The transformer with the weights of a construction of several layers, with ρ = number of examples."""
 
     def build(construction):
-        layers = [LinearSelfAttention(*layer, "t-1", "examples") for layer in zip(*construction, strict=True)]
-        stack = LinearAttentionStack(layers)
+        stack = attention(construction, "t-1", "examples")
         return PromptModel(StackedPrompt(stack.width - 1), stack, LastEntry(-1))
 
     return build

@@ -66,19 +66,3 @@ def test_the_flow_of_the_gap_ends_as_the_law_says(features, examples):
     excess = theory.equal_gap_loss(gap, 0, p, examples) - theory.least_losses(p, examples)[0]
     # the next order is e^−δ ~ t^−½ of it
     assert excess / theory.late_excess(end, features) == pytest.approx(1, abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: theory.feature_counts((0.5, 0.6), 3), ValueError, "sum to 1"),
-        (lambda: theory.feature_counts((0.1,) * 10, 100), ValueError, "take fewer"),
-        (lambda: theory.losses_by_feature(np.eye(2), P, 3), ValueError, "scores"),
-        (lambda: theory.equal_gap_loss(1.0, 3, P, 3), ValueError, "feature"),
-        (lambda: theory.late_excess(0.0, 3), ValueError, "time"),
-        (lambda: theory.late_excess(1.0, 1), ValueError, "features"),
-    ],
-)
-def test_bad_input_is_refused(call, error, words):
-    with pytest.raises(error, match=words):
-        call()

@@ -84,20 +84,3 @@ def test_the_loss_of_relu_features_has_its_gradient_and_vanishes_on_the_targets(
         ) / 2e-5
         assert slope[place] == pytest.approx(difference, abs=1e-8)  # the third derivative times 10⁻¹⁰
     assert theory.relu_span_loss(3 * targets, targets)[0] == pytest.approx(0, abs=1e-7)  # the ridge
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: theory.feature_moments(H, F[:3]), ValueError, "features"),
-        (lambda: theory.feature_moments(H, F, [1.0]), ValueError, "weights"),
-        (lambda: theory.attention_loss(np.eye(2), MOMENTS, 3), ValueError, "attention"),
-        (lambda: theory.optimal_attention(MOMENTS, 0), ValueError, "examples"),
-        (lambda: theory.optimal_loss(MOMENTS, 3, 0), ValueError, "variance"),
-        (lambda: theory.relu_kernel(np.zeros((1, 2)), np.eye(2)), ValueError, "vector 0"),
-        (lambda: theory.relu_kernel(np.eye(3), np.eye(2)), ValueError, "first and second"),
-    ],
-)
-def test_bad_input_is_refused(call, error, words):
-    with pytest.raises(error, match=words):
-        call()

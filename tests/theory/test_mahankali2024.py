@@ -62,16 +62,3 @@ def test_the_layer_is_the_step(prompts):
     for b in range(len(x)):
         w = 0.3 * np.linalg.solve(sigma, x[b, :-1].T @ y[b])
         assert float(model(x, y)[b]) == pytest.approx(w @ x[b, -1], rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: mahankali2024.step_size(0, 3), ValueError, "dim must be at least 1"),
-        (lambda: mahankali2024.relu_step_size(2, 3, -1), ValueError, "noise_variance must not be negative"),
-        (lambda: mahankali2024.one_step(3, 0.1, np.eye(2)), ValueError, r"shape \(3, 3\)"),
-    ],
-)
-def test_invalid_arguments_are_refused(call, error, words):
-    with pytest.raises(error, match=words):
-        call()

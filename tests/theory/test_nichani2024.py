@@ -90,19 +90,3 @@ def test_posterior_loss_decreases_to_the_entropy():
     assert all(a > b for a, b in itertools.pairwise(losses))
     # (S − 1)/(2n) is what estimating a row costs
     assert losses[-1] == pytest.approx(theory.entropy_of_rows(10, 0.1), abs=9 / 40_000)
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: theory.posterior_mean(TREE, np.zeros(7), 3, 0.1), TypeError, "integers"),
-        (lambda: theory.posterior_mean(TREE, np.zeros(6, int), 3, 0.1), ValueError, r"\(..., 7\)"),
-        (lambda: theory.matched_frequencies(TREE, np.full(7, 3), 3, 1.0), ValueError, "0 to 2"),
-        (lambda: theory.posterior_mean(TREE, np.zeros(7, int), 3, 0), ValueError, "alpha"),
-        (lambda: theory.posterior_loss(-1, 3, 0.1), ValueError, "observations"),
-        (lambda: theory.attention_scores(TREE, 0, 1, 1), ValueError, "states"),
-    ],
-)
-def test_bad_input_is_refused(call, error, words):
-    with pytest.raises(error, match=words):
-        call()

@@ -136,37 +136,3 @@ def test_layers_grow_with_the_logarithm_of_the_condition_number():
 def test_steps_of_gradient_descent():
     assert vladymyrov2024.gradient_steps(3, 0.5**4) == 4
     assert vladymyrov2024.gradient_steps(3, 0.99 * 0.5**4) == 5
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (lambda: vladymyrov2024.oracle_loss(0, 3, 1), ValueError, "dim must be at least 1"),
-        (lambda: vladymyrov2024.oracle_loss(2, 3, -1), ValueError, "largest"),
-        (lambda: vladymyrov2024.one_layer_excess(2, 2.5, 1), TypeError, "examples must be an integer"),
-        (lambda: vladymyrov2024.diagonal_heads(2, np.ones((2, 2))), ValueError, r"got \(2, 2\)"),
-        (
-            lambda: vladymyrov2024.implicit_models(
-                Construction(*np.ones((2, 1, 1, 3, 3))), np.ones((4, 3)), np.ones(4)
-            ),
-            ValueError,
-            r"weights must have shape \(layers, heads, 4, 4\), got \(1, 1, 3, 3\)",
-        ),
-        (
-            lambda: vladymyrov2024.implicit_models(
-                Construction(*np.ones((2, 1, 1, 3, 3))), np.ones((4, 2)), np.ones(3)
-            ),
-            ValueError,
-            r"x must have shape \(N, d\) and y \(N,\)",
-        ),
-        (
-            lambda: vladymyrov2024.second_order_schedule(2, 1, 3),
-            ValueError,
-            "largest must be at least least = 2, got 1",
-        ),
-        (lambda: vladymyrov2024.gradient_steps(1, 0.5), ValueError, "condition must be above 1"),
-    ],
-)
-def test_bad_arguments(call, kind, message):
-    with pytest.raises(kind, match=message):
-        call()

@@ -1,18 +1,12 @@
 import numpy as np
 import pytest
 
-from mesascope.models import LinearAttentionStack, LinearSelfAttention, MesaLayer
+from mesascope.models import LinearAttentionStack, MesaLayer
 from mesascope.theory import vonoswald2024
 
 
 def sequence(dim, horizon, batch=2):
     return np.random.default_rng([dim, horizon]).normal(size=(batch, horizon, dim))
-
-
-def stack(construction):
-    return LinearAttentionStack(
-        [LinearSelfAttention(*layer, "1", "causal") for layer in zip(*construction, strict=True)]
-    )
 
 
 def moments(s, t):
@@ -25,12 +19,12 @@ def moments(s, t):
 
 
 @pytest.mark.parametrize(("dim", "horizon"), [(1, 1), (1, 5), (3, 8)])
-def test_a_layer_is_a_gradient_step_from_any_start(dim, horizon):
+def test_a_layer_is_a_gradient_step_from_any_start(attention, dim, horizon):
     s = sequence(dim, horizon)
     start = np.random.default_rng(1).normal(size=(dim, dim))
     construction = vonoswald2024.gradient_step(start, 0.3)
     tokens = vonoswald2024.gradient_step_tokens(s, start)
-    stream = np.asarray(stack([weights[None] for weights in construction])(tokens))
+    stream = np.asarray(attention([weights[None] for weights in construction], "1", "causal")(tokens))
     np.testing.assert_array_equal(stream[..., dim:], tokens[..., dim:])
     for b in range(len(s)):
         for t in range(1, horizon + 1):
@@ -53,12 +47,11 @@ def test_a_mesa_layer_is_ridge_regression(regularization):
 
 
 @pytest.mark.parametrize("layers", [1, 2, 6])
-def test_layers_are_descent_on_the_ridge_problem(layers):
+def test_layers_are_descent_on_the_ridge_problem(attention, layers):
     dim, ridge, eta = 2, 1.5, 0.05
     s = sequence(dim, 6)
-    stream = np.asarray(
-        stack(vonoswald2024.ridge_by_layers(dim, layers, eta))(vonoswald2024.ridge_tokens(s, ridge))
-    )
+    stack = attention(vonoswald2024.ridge_by_layers(dim, layers, eta), "1", "causal")
+    stream = np.asarray(stack(vonoswald2024.ridge_tokens(s, ridge)))
     for b in range(len(s)):
         for t in range(1, 7):
             cross, gram = moments(s[b], t)
@@ -68,32 +61,3 @@ def test_layers_are_descent_on_the_ridge_problem(layers):
             np.testing.assert_allclose(
                 stream[b, dim + t - 1, :dim], phi @ s[b, t - 1], rtol=1e-12, atol=1e-12
             )
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "message"),
-    [
-        (
-            lambda: vonoswald2024.gradient_step(np.ones((2, 3)), 0.1),
-            ValueError,
-            r"start must have shape \(d, d\)",
-        ),
-        (lambda: vonoswald2024.gradient_step(np.eye(2), np.inf), ValueError, "step_size must be finite"),
-        (
-            lambda: vonoswald2024.gradient_step_tokens(np.ones((4, 3)), np.eye(2)),
-            ValueError,
-            r"start must have shape \(d, d\) with the d = 3",
-        ),
-        (lambda: vonoswald2024.ridge_factors(0), ValueError, "dim must be at least 1"),
-        (lambda: vonoswald2024.ridge_by_layers(2, 0, 0.1), ValueError, "layers must be at least 1"),
-        (lambda: vonoswald2024.ridge_tokens(np.ones(3), 1), ValueError, r"sequence must have shape"),
-        (
-            lambda: vonoswald2024.ridge_tokens(np.ones((3, 2)), 0),
-            ValueError,
-            "regularization must be greater",
-        ),
-    ],
-)
-def test_bad_arguments(call, kind, message):
-    with pytest.raises(kind, match=message):
-        call()

@@ -1,3 +1,5 @@
+from ._arrays import concrete as concrete
+from ._arrays import finite_array as finite_array
 from ._checks import exact as exact
 from ._checks import finite_nonnegative as finite_nonnegative
 from ._checks import finite_number as finite_number
@@ -15,6 +17,8 @@ from ._lapack import eigh as eigh
 from ._lapack import lu_factor as lu_factor
 from ._matrix import covariance_matrix as covariance_matrix
 from ._matrix import finite_reals as finite_reals
+from ._matrix import square_matrix as square_matrix
+from ._precision import in_this_precision as in_this_precision
 from ._precision import require_x64 as require_x64
 from ._programs import forget_programs as forget_programs
 from ._progress import Clock as Clock

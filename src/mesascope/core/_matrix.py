@@ -1,4 +1,4 @@
-"""Checks of arrays whose errors are one line: real numbers, and symmetric positive definite matrices."""
+"""Checks of arrays whose errors are one line: real numbers, square and symmetric positive definite matrices."""
 
 from typing import Any
 
@@ -29,6 +29,19 @@ def finite_reals(name: str, value: Any) -> np.ndarray:
     return array.astype(float)
 
 
+def square_matrix(name: str, value: Any) -> np.ndarray:
+    """Return a square matrix of finite real numbers, shape (d, d), d ≥ 1.
+
+    Raises:
+        TypeError: `value` is not an array of real numbers.
+        ValueError: an entry is not finite, or the array is not a square matrix.
+    """
+    matrix = finite_reals(name, value)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
+    return matrix
+
+
 def covariance_matrix(name: str, value: Any) -> np.ndarray:
     """Return a symmetric positive definite matrix, made exactly symmetric.
 
@@ -36,9 +49,7 @@ def covariance_matrix(name: str, value: Any) -> np.ndarray:
         TypeError: `value` is not an array of real numbers.
         ValueError: an entry is not finite, or the matrix is not square, not symmetric or not positive definite.
     """
-    given = finite_reals(name, value)
-    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
-        raise ValueError(f"{name} must be a square matrix, got shape {given.shape}")
+    given = square_matrix(name, value)
     if abs(given - given.T).max() > _SYMMETRY * abs(given).max():
         raise ValueError(f"{name} must be symmetric; write (S + S.T) / 2 if it is meant to be")
     matrix: np.ndarray = (given + given.T) / 2.0

@@ -1,6 +1,13 @@
-"""The check for 64-bit mode, for computations whose results are meaningless in single precision."""
+"""The 64-bit mode of JAX: its check, and threads that compute in the mode of another one."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def require_x64(what: str) -> None:
@@ -21,3 +28,17 @@ def require_x64(what: str) -> None:
             f"{what} needs 64-bit precision, but JAX runs in 32-bit mode: call "
             "jax.config.update('jax_enable_x64', True) first, or set JAX_ENABLE_X64=1 in the environment"
         )
+
+
+def in_this_precision(work: Callable[P, R]) -> Callable[P, R]:
+    """Return `work` for other threads, where it computes in the mode of this thread: a mode set by `with` ends there."""
+    import jax
+
+    wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
+
+    @wraps(work)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.enable_x64(wide):
+            return work(*args, **kwargs)
+
+    return run

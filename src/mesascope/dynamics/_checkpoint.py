@@ -1,4 +1,4 @@
-"""Checkpoints of models: their arrays, under a header that says of which architecture they are."""
+"""Checkpoints of models: arrays, and a header that describes the architecture."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _in_precision_of(path: str | Path, header: dict[str, Any], like: Model) -> M
 
 
 def write_model(path: Path, model: Any, more: Any, facts: dict[str, Any]) -> None:
-    """Write a model, and more arrays behind it, under a header of facts."""
+    """Write a header of facts, a model and further arrays."""
     header = {
         "weights": describe_tree(model),
         "precision": real_vector(model)[0].dtype.name,
@@ -105,13 +105,13 @@ def write_model(path: Path, model: Any, more: Any, facts: dict[str, Any]) -> Non
 
 
 def read_arrays(payload: bytes, like: Tree) -> Tree:
-    """The arrays: the model, or, with a pair as `like`, the model and what lies behind it."""
+    """The arrays of the model; for a pair `like` also the further arrays."""
     tree: Tree = eqx.tree_deserialise_leaves(io.BytesIO(payload), like)
     return tree
 
 
 def refuse_other_fields(path: str | Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Refuse a checkpoint whose facts are not the ones wanted.
+    """Refuse a checkpoint whose facts differ from the expected ones.
 
     Raises:
         CheckpointError: names the first field that differs, with both values.
@@ -125,7 +125,7 @@ def refuse_other_fields(path: str | Path, found: dict[str, Any], wanted: dict[st
 
 
 def describe_tree(tree: Any, name: str = "model") -> dict[str, str]:
-    """Every field of a module by its path: arrays as type and shape, everything else as it prints."""
+    """Every field of a module by its path: arrays as type and shape, everything else as its name or repr."""
     if eqx.is_array(tree) or isinstance(tree, np.ndarray):
         return {name: f"{tree.dtype.name}{list(tree.shape)}"}
     if is_dataclass(tree) and not isinstance(tree, type):

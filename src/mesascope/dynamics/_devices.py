@@ -15,19 +15,19 @@ from ._pieces import Loss, batch_of, bytes_of
 Tree = TypeVar("Tree")
 
 _WORTHWHILE_BYTES = 8 * 2**20
-"""Bytes of all intermediate values of a loss that are worth a device of their own, by measurement."""
+"""Bytes of all intermediate values of a loss from which on another device saves time, by measurement."""
 
 _AXIS = "batch"
 
 
 def devices_to_share() -> int:
-    """How many devices there are for a run: one, where a default device is set."""
+    """The number of devices for a run; one if a default device is set."""
     chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # defined at run time
     return len(jax.local_devices()) if chosen is None else 1
 
 
 def number_of_devices(loss: Loss, most: int, weights: Any, sample: Any) -> int:
-    """Among how many of at most `most` devices to divide a sample, a divisor of its batch."""
+    """The number of devices, at most `most`, among which a sample is divided; it divides the batch."""
     if most == 1:
         return 1
     batch = batch_of(sample)
@@ -49,5 +49,5 @@ def on_devices(function: Callable[[Any, Any], Any], devices: int) -> Callable[[A
 
 
 def on_one_device(tree: Tree) -> Tree:
-    """Take results off their devices: what is computed from them would be computed on every one of these."""
+    """Copy results to one device; otherwise what follows would be computed on all of them."""
     return jax.tree.map(lambda x: jnp.asarray(jax.device_get(x)), tree)

@@ -159,14 +159,14 @@ def gradient_flow(
                 )
     except KeyboardInterrupt:
         path.result = Outcome.INTERRUPTED
-        if not path.taken:  # before the first segment had ended, which tells its gradient
+        if not path.taken:  # interrupted before the end of the first segment, which gives the gradient
             here = _survey(objective, model, start, allowed) if here is None else here
             path.gradient_norm = _norm(here.slope)
     return path.flow(model, objective)
 
 
 class Path:
-    """A flow while it is solved: its saved points, and how it ended. Of too many points every second one is dropped."""
+    """A flow while it is solved: its result and its saved points; of too many points every second one is dropped."""
 
     def __init__(self, first: np.ndarray, saves: int):
         self._times, self._points, self._saves = [0.0], [first], saves
@@ -187,7 +187,7 @@ class Path:
         return self.steps + self.rejected
 
     def extend(self, segment: Segment, max_steps: int) -> None:
-        """Add a segment; `result` says how the flow ended with it, None where it goes on."""
+        """Add a segment; `result` is how the flow ended with it, None if it continues."""
         count = int(segment.accepted)
         for time, point in zip(*(record[:count] for record in segment.records), strict=True):
             if not np.isfinite(time):
@@ -232,7 +232,7 @@ class Path:
 
 
 def segment_rows(size: int) -> int:
-    """How many points of so many numbers a segment records."""
+    """The number of points, of `size` numbers each, that a segment records."""
     return max(1, min(LONGEST_SEGMENT, SEGMENT_BYTES // (8 * size)))
 
 

@@ -35,7 +35,7 @@ def gradient_flows(
     max_steps: int = 200_000,
     saves: int = 512,
 ) -> list[Flow[Model]]:
-    """Solve n gradient flows θ' = −∇L(θ), each on data of its own and to a time of its own, by one vectorized program.
+    """Solve n gradient flows θ' = −∇L(θ), each with its own data and end time, by one vectorized program.
 
     Every flow takes steps of its own size, as `gradient_flow` would: to the tolerance of the solver the ends are the same. The
     last bits depend on how many flows there are, as sums are vectorized, and all wait for the one that needs the most steps.
@@ -90,7 +90,7 @@ def gradient_flows(
         1e-3 * rtol * begin.smallest_matrix,
     )
     while any(going := [not path.ended for path in paths]):
-        # flows that have ended stand still: from where they are to where they are
+        # flows that have ended get an empty interval of time
         now = np.array([path.end for path in paths])
         ends = np.where(going, limits, now)
         bounds = Bounds(now, ends, steps, np.full_like(now, -1), np.full_like(now, rtol), atols)
@@ -109,7 +109,7 @@ def gradient_flows(
 
 
 def _stacked(name: str, values: Sequence[Any]) -> Any:
-    """Modules of one structure as one.
+    """Stack modules of equal structure.
 
     Raises:
         ValueError: names the first that is of another structure.

@@ -1,7 +1,7 @@
-"""The solver of all gradient flows: steps of a diffrax solver until the flow is steady, its time has come, or steps run out.
+"""The solver of all gradient flows: steps of a diffrax solver until a steady state, the end time or the limit of steps.
 
-`diffrax.diffeqsolve` compiles the gradient at its start, in its steps and in the test of its events; this loop, in its steps
-alone, which halves the time until a first flow moves.
+This loop compiles the gradient once, in its steps; `diffrax.diffeqsolve` would compile it at the start, in the steps and in
+the test of its events.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROUNDING = 100 * float(np.finfo(float).eps)
 
 
 class Bounds(NamedTuple):
-    """Within which numbers a flow is solved.
+    """The limits of a flow.
 
     Attributes:
         begin, end: flow times; the end may be infinite.
@@ -52,7 +52,7 @@ class Segment(NamedTuple):
         time, point, slope: at the end; slope is ∇L.
         code: RUNNING (out of steps), STEADY, AT_TIME or FAILED.
         accepted, rejected: steps.
-        records: of accepted steps, one after another; what follows them has no meaning.
+        records: of accepted steps, one after another; the entries after them are undefined.
     """
 
     time: Array
@@ -90,7 +90,7 @@ def integrate(
         start: θ, shape (n,).
         slope: ∇L there.
         steep: the steepness there.
-        bounds: where it begins and ends.
+        bounds: times, steady state and local errors.
         solver: any diffrax solver of ordinary differential equations that estimates its error.
         max_steps: accepted and rejected.
         record: what to record of every accepted step, from the time, point and slope at its end.
@@ -101,7 +101,7 @@ def integrate(
     start, slope, steep = (one.astype(kind) for one in (start, slope, steep))
     gradient = jax.jit(gradient)  # traced once
     term = diffrax.ODETerm(lambda t, y, args: -gradient(y))
-    controller = diffrax.PIDController(bounds.rtol, bounds.atol)  # as it is used, without a memory
+    controller = diffrax.PIDController(bounds.rtol, bounds.atol)  # used without a memory of earlier steps
     solver = _as_in_diffeqsolve(solver, controller)
     order: Any = solver.error_order(term)
     # the last stage of a step is the first of the next: the state (whether there is no such stage, the stage) is known
@@ -128,7 +128,7 @@ def integrate(
         keep, _, ahead, *_ = controller.adapt_step_size(
             old.time, state.ahead, old.point, point, None, error, order, memory
         )
-        # without a barrier the compiler would compute these anew for everything that follows from them
+        # without a barrier the compiler would compute these again for everything that depends on them
         keep, ahead = jax.lax.optimization_barrier((keep & going, ahead))
         time, slope = state.ahead, -inner[1] if reuses else gradient(point)
         steep = steepness(rebuild, slope, point)
@@ -166,7 +166,7 @@ def _where(chosen: Any, new: Any, old: Any) -> Any:
 def _as_in_diffeqsolve(
     solver: diffrax.AbstractSolver, controller: diffrax.PIDController
 ) -> diffrax.AbstractSolver:
-    """The solver as `diffeqsolve` prepares it: loops without a way back, root finders with the tolerances of the steps."""
+    """The solver as `diffeqsolve` prepares it: loops without reverse mode, root finders with the tolerances of the steps."""
     if isinstance(solver, diffrax.AbstractRungeKutta) and solver.scan_kind is None:
         solver = eqx.tree_at(lambda it: it.scan_kind, solver, "lax", is_leaf=lambda leaf: leaf is None)
     if isinstance(solver, diffrax.AbstractImplicitSolver):
@@ -199,7 +199,7 @@ def checked_until(until: float | str) -> float:
 def checked_solver(
     solver: diffrax.AbstractSolver | None, usual: diffrax.AbstractSolver
 ) -> diffrax.AbstractSolver:
-    """The solver, or the usual one where none is given."""
+    """The solver, or the default if none is given."""
     if solver is None:
         return usual
     if not isinstance(solver, diffrax.AbstractSolver):

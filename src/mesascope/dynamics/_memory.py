@@ -1,4 +1,4 @@
-"""How much memory a run needs at least, told before any of it is taken."""
+"""The least memory that a run needs, checked before it is allocated."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def refuse_large_networks(model: Any, settings: TrainingSettings, runs: int = 1)
 
     Args:
         model: the model, or its shapes, as `equinox.filter_eval_shape` gives them.
-        settings: how it is to be trained.
-        runs: how many of it at once.
+        settings: the settings of the training.
+        runs: the number of models trained at once.
 
     Raises:
         ValueError: says how many weights there are, and how large all of it would be.
@@ -45,7 +45,7 @@ def refuse_large_networks(model: Any, settings: TrainingSettings, runs: int = 1)
 
 
 def refuse_large_samples(process: Any, task: Task, batch: int, precision: str) -> None:
-    """Refuse batches that take more than 4 GiB, themselves or on the way to them, such as a transition for every sequence.
+    """Refuse batches that need arrays above 4 GiB: samples, or intermediate arrays such as all transitions.
 
     Raises:
         ValueError: says how large they would be.

@@ -18,7 +18,7 @@ class OutOfRange(NamedTuple):
     """A number that is infinite or 0 in the precision of a run.
 
     Attributes:
-        path: where it stands, outermost name first.
+        path: where it is, outermost name first.
         what: what is wrong with it, and the fix.
     """
 
@@ -29,8 +29,8 @@ class OutOfRange(NamedTuple):
 def number_out_of_range(tree: Any, precision: str) -> OutOfRange | None:
     """The first number of a tree that the precision cannot hold.
 
-    Too large is every number beyond the range. Too small is one that would be 0, and in a list or an array the largest: small
-    entries beside others may vanish.
+    A number beyond the range is too large, one that would be 0 too small. Of a list or an array only the largest entry counts:
+    small entries beside it may vanish.
 
     Args:
         tree: modules, dataclasses, mappings, sequences and arrays, whose leaves are numbers or anything else.

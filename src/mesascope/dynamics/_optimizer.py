@@ -1,4 +1,4 @@
-"""Optimizers that can be written down: by name, with schedule and clipping, equal when their parameters are."""
+"""Optimizers given by a name, a schedule and clipping; equal if their parameters are equal."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import BeforeValidator, Field, PlainValidator
 
 from mesascope.specs import Component, SpecError, as_table, component, integer, nonnegative, positive
 
-if TYPE_CHECKING:  # a third of a second to import: only training pays for it
+if TYPE_CHECKING:  # its import takes a third of a second: only for training
     import optax
 
 Rate: TypeAlias = Annotated[float, PlainValidator(lambda value: float(positive(value)))]
-"""A number > 0 as a double: what is written the same way is equal, and prints the same in every checkpoint."""
+"""A number > 0 as a double, so that equal rates print the same in every checkpoint."""
 Decay: TypeAlias = Annotated[float, PlainValidator(lambda value: float(nonnegative(value)))]
 
 

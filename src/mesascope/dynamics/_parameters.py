@@ -1,4 +1,4 @@
-"""Models as real vectors, the coordinates in which flows, descents and roots are computed; many models as one.
+"""Models as real vectors, the coordinates in which flows, descents and roots are computed; stacks of models.
 
 Complex weights become their real and imaginary parts: in these coordinates the gradient of a real loss is the direction
 of ascent, and every solver is right (`jax.grad` in a complex weight gives its conjugate, and implicit ODE solvers are
@@ -23,7 +23,7 @@ Tree = TypeVar("Tree")
 
 
 def real_vector(model: Model) -> tuple[Array, Callable[[Any], Model]]:
-    """All weights as one real vector, and the way back.
+    """All weights as one real vector, and the function that rebuilds the model.
 
     Args:
         model: any module; every floating-point or complex array in it counts as a weight.
@@ -62,12 +62,12 @@ def _parts(leaf: Any) -> tuple[Any, ...]:
 
 
 def _placed(values: Any) -> Any:
-    """As an array of jax; not by `jnp.asarray`, which compiles for every shape, and paths are of any length."""
+    """Return an array of jax; `jnp.asarray` would compile for every shape, and paths have any length."""
     return jnp.asarray(values) if isinstance(values, jax.core.Tracer) else jax.device_put(values)
 
 
 def _numpy_unless_traced(values: Any) -> Any:
-    """Outside of a trace as an array of numpy: every jax operation would be compiled on its own."""
+    """Return an array of numpy outside of a trace, where every jax operation would be compiled separately."""
     return values if isinstance(values, jax.core.Tracer) else np.asarray(values)
 
 
@@ -84,7 +84,7 @@ def in_state_precision(model: Model, precision: str) -> Model:
 
 
 def refuse_weights_not_finite(model: Any) -> None:
-    """Refuse a start from which nothing finite follows.
+    """Refuse a model with a weight that is not finite.
 
     Raises:
         ValueError: names the array.
@@ -93,7 +93,7 @@ def refuse_weights_not_finite(model: Any) -> None:
         if not np.isfinite(np.asarray(leaf)).all():
             name = jax.tree_util.keystr(path)
             raise ValueError(
-                f"model{name}: must be finite at the start, but holds NaN or infinity; draw or load it anew"
+                f"model{name}: must be finite at the start, but holds NaN or infinity; draw or load it again"
             )
 
 
@@ -134,7 +134,7 @@ def mask_vector(model: Any, mask: Mask | None) -> Array:
 
 
 def by_structure(trees: Sequence[Any]) -> list[list[int]]:
-    """Which trees differ in numbers only: their places, group by group."""
+    """The places of trees of equal structure, which differ in numbers only, group by group."""
     groups: dict[Any, list[int]] = {}
     for place, tree in enumerate(trees):
         leaves, structure = jax.tree.flatten(tree)
@@ -144,7 +144,7 @@ def by_structure(trees: Sequence[Any]) -> list[list[int]]:
 
 
 def stacked(trees: Sequence[Tree]) -> Tree:
-    """Trees of one structure as one, its arrays stacked along a first axis."""
+    """Stack trees of equal structure, with their arrays along a new first axis."""
     return jax.tree.map(_stack, *trees)
 
 

@@ -2,7 +2,7 @@
 
 The gradient of a batch is the mean of the gradients of its pieces. On a CPU the activations of a whole batch of a transformer
 travel through main memory between all its operations; those of a piece stay in the cache, which halves the time of a step
-(benchmarks/README.md). An accelerator wants the whole batch.
+(benchmarks/README.md). An accelerator needs the whole batch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def in_pieces(loss: Loss, weights: Any, sample: Any) -> tuple[Array, Any]:
 
 
 def number_of_pieces(loss: Loss, weights: Any, sample: Any) -> int:
-    """Into how many equal pieces to cut a sample, a divisor of its batch."""
+    """The number of equal pieces of a sample; it divides the batch."""
     if jax.default_backend() != "cpu":
         return 1
     batch = batch_of(sample)
@@ -50,7 +50,7 @@ def number_of_pieces(loss: Loss, weights: Any, sample: Any) -> int:
 
 
 def batch_of(sample: Any) -> int:
-    """Sequences or prompts of a sample."""
+    """The number of sequences or prompts of a sample."""
     return int(jax.tree.leaves(sample)[0].shape[0])
 
 

@@ -1,11 +1,11 @@
-"""The folder of one training run: its checkpoints, and how a run goes on from the last of them."""
+"""The folder of one training run: its checkpoints, and how a run continues from the last one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,13 @@ from ._training_log import TrainingLog
 from ._training_settings import TrainingSettings
 from ._training_steps import TrainingState
 
+_DECISIVE = ("batch", "precision", "average", "held_out", "record_every")  # settings
 _NAME = re.compile(r"step-(\d{9,})\.checkpoint")
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where a run keeps its checkpoints.
+    """The folder of the checkpoints of a run.
 
     Attributes:
         path: the folder, made when the run begins.
@@ -41,11 +42,11 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the folder while a run writes to it; made if missing, and proved to be writable.
+        """Lock the folder while a run writes to it; created if missing, and checked to be writable.
 
         Raises:
             CheckpointError: it is a file.
-            InUseError: another run holds it.
+            InUseError: another run uses it.
             RecordError: it cannot be written to.
         """
         if self.path.exists() and not self.path.is_dir():
@@ -77,7 +78,7 @@ class RunFolder:
             "step": step,
             "run": self.facts,
             "start": _sizes(self.model),
-            "log": log.to_json(),
+            "log": asdict(log),
             "state": describe_tree(more, "state"),
         }
         write_model(path, model, more, facts)
@@ -90,19 +91,9 @@ class RunFolder:
             CheckpointError: it is of another run, torn, or beyond `steps`.
         """
         found = self.last()
-        return (0, state, TrainingLog()) if found is None else self._read(*found, state, steps)
-
-    def _refuse_other_start(self, path: Path, there: list[float]) -> None:
-        here = _sizes(self.model)
-        if not np.allclose(there, here, rtol=1e-4, atol=1e-4 * here[0]):
-            raise CheckpointError(
-                f"{path}: is a checkpoint of a run from another start: its weights had norm {there[0]:.6g} and sum "
-                f"{there[1]:.6g} there, here {here[0]:.6g} and {here[1]:.6g}; pass the same start or choose another folder"
-            )
-
-    def _read(
-        self, step: int, path: Path, state: TrainingState, steps: int
-    ) -> tuple[int, TrainingState, TrainingLog]:
+        if found is None:
+            return 0, state, TrainingLog()
+        step, path = found
         header, payload = read_checkpoint(path)
         more = (state.average, state.optimizer)
         refuse_other_fields(path, header["weights"], describe_tree(self.model))
@@ -116,30 +107,34 @@ class RunFolder:
             )
         model, (average, optimizer) = read_arrays(payload, (self.model, more))
         vector = real_vector(model)[0].astype(state.vector.dtype)
-        return step, TrainingState(vector, optimizer, average), TrainingLog.from_json(header["log"])
+        return step, TrainingState(vector, optimizer, average), TrainingLog(**header["log"])
+
+    def _refuse_other_start(self, path: Path, there: list[float]) -> None:
+        here = _sizes(self.model)
+        if not np.allclose(there, here, rtol=1e-4, atol=1e-4 * here[0]):
+            raise CheckpointError(
+                f"{path}: is a checkpoint of a run from another start: its weights had norm {there[0]:.6g} and sum "
+                f"{there[1]:.6g} there, here {here[0]:.6g} and {here[1]:.6g}; pass the same start or choose another folder"
+            )
 
 
 def _sizes(model: eqx.Module) -> list[float]:
-    """Norm and sum of all weights: enough to tell two starts apart, and close on machines that round differently."""
+    """Norm and sum of all weights: they distinguish two starts, and are close on machines that round differently."""
     vector = np.asarray(real_vector(model)[0], float)
     return [float(np.linalg.norm(vector)), float(vector.sum())]
 
 
 def run_facts(process: Any, task: Task, settings: TrainingSettings, seed: int) -> dict[str, str]:
-    """What decides every bit of a run and of its evaluations, apart from the model and its weights at the start."""
+    """What determines every bit of a run and of its evaluations, except the model and its weights at the start."""
     optimizer = settings.optimizer
     named = isinstance(optimizer, Optimizer)
     facts = {
         "process": repr(process),
         "task": repr(task),
         "optimizer": repr(optimizer) if named else "an optax transformation",
-        "batch": str(settings.batch),
         "seed": str(seed),
-        "precision": settings.precision,
-        "average": str(settings.average),
-        "held_out": str(settings.held_out),
-        "record_every": str(settings.record_every),
     }
+    facts |= {name: str(getattr(settings, name)) for name in _DECISIVE}
     if isinstance(optimizer, Optimizer) and optimizer.schedule != "constant":
         facts["length of the schedule, which ends with the run,"] = f"{settings.steps} steps"
     return facts

@@ -75,7 +75,7 @@ def train(
     checkpoint_every: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Training[Model]:
-    """Minimize the expected loss on samples drawn afresh at every step.
+    """Minimize the expected loss on new samples at every step.
 
     Step n draws its batch from a key that depends on `seed` and n alone. A run with the same settings in the same
     `checkpoint` folder continues where the last one ended, and ends with the same bits as an uninterrupted run on the same
@@ -116,16 +116,9 @@ def train(
         InUseError: another run writes to the folder now.
         RecordError: the folder or a checkpoint cannot be written.
     """
+    chosen = Optimizer() if optimizer is None else optimizer
     settings = TrainingSettings(
-        Optimizer() if optimizer is None else optimizer,
-        steps,
-        batch,
-        precision,
-        average,
-        held_out,
-        record_every,
-        evaluate_every,
-        checkpoint_every,
+        chosen, steps, batch, precision, average, held_out, record_every, evaluate_every, checkpoint_every
     )
     return run_training(
         model, process, task, settings, seed, checkpoint, progress, devices=devices_to_share()
@@ -143,10 +136,10 @@ def run_training(
     stopped: Callable[[], bool] = lambda: False,
     devices: int = 1,
 ) -> Training[Model]:
-    """`train` with its settings as one value, on so many devices; ends early when `stopped()` at a stop."""
+    """`train` with its settings as one object; ends early if `stopped()` is true at a stop."""
     check_run(process, task, settings)
-    tell = None if progress is None else lambda seed, now: progress(now)
-    return train_together([model], process, task, [seed], settings, tell, checkpoint, stopped, devices)[0]
+    report = None if progress is None else lambda seed, now: progress(now)
+    return train_together([model], process, task, [seed], settings, report, checkpoint, stopped, devices)[0]
 
 
 def train_together(
@@ -160,7 +153,7 @@ def train_together(
     stopped: Callable[[], bool] = lambda: False,
     devices: int = 1,
 ) -> list[Training[Model]]:
-    """Runs in step with each other, several as one `vmap`; one that fails stays where it was, the others go on.
+    """Train several runs together, by one `vmap`; one that fails keeps its last state, the others continue.
 
     Only a single run keeps checkpoints, and divides its batches among devices.
     """
@@ -190,7 +183,7 @@ def check_run(process: Any, task: Task, settings: TrainingSettings) -> None:
 
 
 def check_model(model: Any, process: Any, settings: TrainingSettings, runs: int = 1) -> None:
-    """Refuse models that do not fit the process, or of which so many cannot be trained at once."""
+    """Refuse models that do not fit the process, or that are too large to be trained together."""
     check_model_reads(model, process)
     refuse_large_networks(model, settings, runs)
 
@@ -226,19 +219,19 @@ class _Run(Generic[Model]):
         return jnp.asarray(self.log.pending, self.state.vector.dtype)
 
     def resume(self, folder: RunFolder) -> None:
-        """Go on from the last checkpoint in a folder, and write the next ones there."""
+        """Continue from the last checkpoint in a folder, and write the next ones there."""
         self.folder = folder
         self.taken, self.state, self.log = folder.resume(self.state, self.settings.steps)
         self.checkpoint = folder.file(self.taken) if self.taken else None
 
     def move(self, stop: int, moved: TrainingState, total: Any) -> bool:
-        """Go to a stop, evaluation there included: an interruption undoes all of it or nothing; False if not finite."""
+        """Go to a stop, evaluation there included: an interruption undoes all of it or none of it; False if not finite."""
         if not bool(jnp.isfinite(moved.vector).all() & jnp.isfinite(total)):
             return False
         due = self.settings.is_due(self.settings.evaluate_every, stop)
         if due or stop == self.settings.steps:
             loss = self._evaluate(stop, moved)
-            if not bool(jnp.isfinite(loss.value)):  # finite weights of which nothing good can be said
+            if not bool(jnp.isfinite(loss.value)):  # finite weights with a loss that is not
                 return False
         if due:
             self.log.evaluate(stop, float(loss.value), float(loss.standard_error))
@@ -269,7 +262,7 @@ class _Run(Generic[Model]):
             self.checkpoint = self.folder.save(self.taken, self.state, self.log)
 
     def _close(self) -> None:
-        """Save, then close the last record: it stays open in the checkpoint, as it is in a run that goes on."""
+        """Save, then close the last record: it stays open in the checkpoint, as in a run that continues."""
         self._save()
         self.log.record(self.taken)
 
@@ -277,7 +270,7 @@ class _Run(Generic[Model]):
         return real_vector(self.model)[1](vector)
 
     def finished(self) -> Training[Model]:
-        """What the run came to."""
+        """The result of the run."""
         self._close()
         average = self.state.average
         return Training(
@@ -291,7 +284,7 @@ class _Run(Generic[Model]):
 
 
 class _Loop(Generic[Model]):
-    """From stop to stop, with one run or many."""
+    """The loop over the stops, of one run or many."""
 
     def __init__(self, runs: list[_Run[Model]]):
         self._runs, self._settings, self._steps = runs, runs[0].settings, runs[0].steps
@@ -299,7 +292,7 @@ class _Loop(Generic[Model]):
     def run(
         self, progress: Callable[[int, Progress], None] | None, stopped: Callable[[], bool]
     ) -> list[Training[Model]]:
-        """Take the steps that are left."""
+        """Take the remaining steps."""
         with suppress(KeyboardInterrupt):
             for run, now in self._records(stopped):
                 if progress is not None:
@@ -318,14 +311,14 @@ class _Loop(Generic[Model]):
     def _advance(self, taken: int, stop: int) -> None:
         moved = self._moved(taken, stop - taken)
         failed = [i for i, run in enumerate(self._runs) if run.goes_on and not run.move(stop, *moved[i])]
-        # the first batch's loss tells whether steps are to blame at all
+        # the loss of the first batch shows whether the steps are the cause
         first = self._moved(0, 1) if failed and taken == 0 else None
         for i in failed:
             begins = first is None or bool(jnp.isfinite(first[i][1]))
             self._runs[i].failure = Outcome.DIVERGED if begins else Outcome.NOT_FINITE
 
     def _moved(self, taken: int, count: int) -> list[tuple[TrainingState, Any]]:
-        """Of every run the state after so many more steps, and the sum of the losses since the last record."""
+        """The state of every run after `count` more steps, and the sum of its losses since the last record."""
         runs, numbers = self._runs, (jnp.asarray(taken), jnp.asarray(count))
         if len(runs) > 1:
             each = [(run.state, run.total, run.key) for run in runs]

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 from jax import Array
 
-from mesascope.core import Progress, integer_at_least, named_key
+from mesascope.core import Progress, in_this_precision, integer_at_least, named_key
 from mesascope.objectives import Task
 
 from ._train import Training, check_run, run_training, train_together
@@ -68,13 +68,12 @@ def train_many(
             [make(key) for key in keys.values()], process, task, list(keys), chosen, progress
         )
     stop = threading.Event()
-    wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
 
+    @in_this_precision
     def run(seed: int) -> Training[Model]:
         folder = None if checkpoint is None else Path(checkpoint) / f"seed-{seed}"
         report = None if progress is None else partial(progress, seed)
-        with jax.enable_x64(wide):  # a mode entered by `with` does not reach other threads
-            return run_training(make(keys[seed]), process, task, chosen, seed, folder, report, stop.is_set)
+        return run_training(make(keys[seed]), process, task, chosen, seed, folder, report, stop.is_set)
 
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         runs = [pool.submit(run, seed) for seed in keys]

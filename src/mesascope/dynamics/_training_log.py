@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 import numpy as np
@@ -50,18 +49,5 @@ class TrainingLog:
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, Estimate]:
         """Steps and losses of the records, steps and losses of the evaluations."""
         evaluations = Estimate(jnp.array(self.values), jnp.array(self.errors))
-        return (
-            np.array(self.steps, int),
-            np.array(self.losses, float),
-            np.array(self.evaluated, int),
-            evaluations,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain lists and numbers."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> Self:
-        """Undo `to_json`."""
-        return cls(**stored)
+        steps, evaluated = np.array(self.steps, int), np.array(self.evaluated, int)
+        return steps, np.array(self.losses, float), evaluated, evaluations

@@ -59,12 +59,12 @@ class TrainingSettings:
         return self.optimizer.build(self.steps) if isinstance(self.optimizer, Optimizer) else self.optimizer
 
     def next_stop(self, taken: int) -> int:
-        """The step at which something is next to be done: record, evaluate, save or end."""
+        """The next step with something to do: record, evaluate, save or end."""
         every = (self.record_every, self.evaluate_every, self.checkpoint_every)
         return min(self.steps, *(taken + n - taken % n for n in every if n is not None))
 
     def is_due(self, every: int | None, taken: int) -> bool:
-        """Whether what is done `every` so many steps is due after `taken` steps."""
+        """Whether something that is done every `every` steps is due after `taken` steps."""
         return every is not None and taken % every == 0
 
 

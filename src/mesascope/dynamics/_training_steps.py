@@ -18,7 +18,7 @@ from ._pieces import in_pieces
 
 
 class TrainingState(eqx.Module):
-    """All that changes from step to step.
+    """The quantities that change from step to step.
 
     Attributes:
         vector: the weights as one real vector (n,), in float32 or float64.
@@ -32,7 +32,7 @@ class TrainingState(eqx.Module):
 
 
 class TrainingSteps(eqx.Module):
-    """What a step is: equal when its fields are, so that runs with equal settings share their compiled code.
+    """The definition of a step; equal if its fields are equal, so that runs with equal settings share compiled code.
 
     Attributes:
         process: what is drawn; arrays in it are traced, all else in it is compared.

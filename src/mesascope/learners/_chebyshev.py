@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mesascope.core import concrete
+
 from ._arithmetic import real_in_precision_of
-from ._checks import checked_integer, concrete, positive_number
+from ._checks import checked_integer, positive_number
 from ._fitting import Scalar, learner
 from ._spectrum import SpectralLearner
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from mesascope.core import finite_nonnegative, finite_number, finite_positive, integer_at_least
-from mesascope.specs import Number
+from mesascope.core import (
+    concrete,
+    finite_array,
+    finite_nonnegative,
+    finite_number,
+    finite_positive,
+    integer_at_least,
+)
 
 
 def real_number(name: str, value: Any) -> Array:
@@ -63,32 +67,8 @@ def matrix_or_diagonal(name: str, value: Any) -> Array:
     return array
 
 
-def finite_array(name: str, value: Any) -> Array:
-    """Return the value as a real or complex array with finite entries.
-
-    Raises:
-        TypeError: for something that is not an array of numbers.
-        ValueError: for an entry that is not finite.
-    """
-    try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name}: not an array of numbers ({error})") from None
-    if not jnp.issubdtype(array.dtype, jnp.inexact):
-        array = array.astype(float)
-    if concrete(array) and not np.isfinite(np.asarray(array)).all():
-        raise ValueError(f"{name}: every entry must be finite")
-    return array
-
-
-def concrete(*arrays: Array) -> bool:
-    """Return whether the values of all arrays are known, i.e. none of them is traced."""
-    return not any(isinstance(array, jax.core.Tracer) for array in arrays)
-
-
 def _checked(name: str, value: Any, check: Any) -> Array:
     if not concrete(value):
         return value
-    number: Number = check(name, np.asarray(value) if isinstance(value, Array) else value)
     # Not weakly typed, so that hyperparameters given as arrays and as numbers share compiled programs.
-    return jnp.asarray(float(number), float)
+    return jnp.asarray(float(check(name, value)), float)

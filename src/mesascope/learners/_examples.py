@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self
 import jax.numpy as jnp
 from jax import Array
 
+from mesascope.core import concrete
+
 from ._arithmetic import einsum, in_type_of
-from ._checks import concrete
 from ._learner import Features, Memory
 
 

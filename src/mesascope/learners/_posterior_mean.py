@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mesascope.core import concrete, finite_array
+
 from ._arithmetic import einsum, in_precision_of
-from ._checks import concrete, finite_array, nonnegative_number
+from ._checks import nonnegative_number
 from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations

@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mesascope.core import concrete
+
 from ._arithmetic import einsum, real_in_precision_of
-from ._checks import concrete, nonnegative_number, positive_number
+from ._checks import nonnegative_number, positive_number
 from ._examples import Context
 from ._fitting import PENALTY, Scalar, learner
 from ._learner import Features, Learner

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 from jax import Array
 
-from ._plan import Feature, Form, Plan, Type
+from ._plan import Feature, Plan, Type
 
 Weights = Mapping[Type, Array]
 """Weight vector (d,) of every block type; empty when moments are scalars."""
@@ -27,73 +27,51 @@ def contract(plan: Plan, a: Array, k: Array, z: Array | None, weights: Weights) 
     total = jnp.zeros((), jnp.result_type(a, k))
     last = jnp.ones((1, 1, 1)) if z is None else z  # the cross term has only the unit feature of it
     for form in plan:
-        total = total + _FORMS[form.name](form, a, k, last, weights)
+        contraction, reductions = _FORMS[form.name]
+        sides = zip(reductions, form.features, (a, k, last), strict=True)
+        reduced = (reduce(features, m, a.shape[-1], weights) for reduce, features, m in sides)
+        total = total + contraction(form.coefficients, *reduced)
     return total
 
 
-def _vector_form(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
-    dim = a.shape[-1]
-    fa, fk, fz = (_vectors(f, m, dim, weights) for f, m in zip(form.features, (a, k, z), strict=True))
-    products = (fk[:, None] * fz[None]).reshape(-1, dim)
-    coefficients = form.coefficients.reshape(len(fa), -1)
-    return jnp.sum(fa * (coefficients @ products))
+def _vector_form(c: Array, fa: Array, fk: Array, fz: Array) -> Array:
+    products = (fk[:, None] * fz[None]).reshape(-1, fk.shape[-1])
+    return jnp.sum(fa * (c.reshape(len(fa), -1) @ products))
 
 
-def _middle_a(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
-    dim = a.shape[-1]
-    fa = _matrices(form.features[0], a, weights)
-    fk = _vectors(form.features[1], k, dim, weights)
-    fz = _vectors(form.features[2], z, dim, weights)
-    mixed = jnp.einsum("akz,zj->akj", form.coefficients, fz)
-    return jnp.sum(fa * (jnp.swapaxes(jnp.broadcast_to(fk, (len(fa), *fk.shape)), 1, 2) @ mixed))
+def _middle_a(c: Array, fa: Array, fk: Array, fz: Array) -> Array:
+    return _middle(fa, fk, jnp.einsum("akz,zj->akj", c, fz))
 
 
-def _middle_k(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
-    dim = a.shape[-1]
-    fa = _vectors(form.features[0], a, dim, weights)
-    fk = _matrices(form.features[1], k, weights)
-    fz = _vectors(form.features[2], z, dim, weights)
-    mixed = jnp.einsum("akz,zj->kaj", form.coefficients, fz)
-    return jnp.sum(fk * (jnp.swapaxes(jnp.broadcast_to(fa, (len(fk), *fa.shape)), 1, 2) @ mixed))
+def _middle_k(c: Array, fa: Array, fk: Array, fz: Array) -> Array:
+    return _middle(fk, fa, jnp.einsum("akz,zj->kaj", c, fz))
 
 
-def _pair_kz(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
-    dim = a.shape[-1]
-    fk, fz = _matrices(form.features[1], k, weights), _matrices(form.features[2], z, weights)
-    fa = _planes(form.features[0], a, dim, weights)
-    mixed = jnp.tensordot(form.coefficients, fz, ((2,), (0,)))
+def _middle(matrices: Array, vectors: Array, mixed: Array) -> Array:
+    """Return Σ_m Σ_ij M_ij Σ_v v_i w_j over matrices M = m, vectors v and w = mixed[m, v]."""
+    columns = jnp.swapaxes(jnp.broadcast_to(vectors, (len(matrices), *vectors.shape)), 1, 2)
+    return jnp.sum(matrices * (columns @ mixed))
+
+
+def _pair_kz(c: Array, fa: Array, fk: Array, fz: Array) -> Array:
+    mixed = jnp.tensordot(c, fz, ((2,), (0,)))
     return jnp.sum(fa * jnp.sum(mixed * fk, 1))
 
 
-def _pair_ak(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
-    dim = a.shape[-1]
-    fa, fk = _matrices(form.features[0], a, weights), _matrices(form.features[1], k, weights)
-    fz = _planes(form.features[2], z, dim, weights)
-    mixed = jnp.tensordot(jnp.transpose(form.coefficients, (2, 0, 1)), fk, ((2,), (0,)))
+def _pair_ak(c: Array, fa: Array, fk: Array, fz: Array) -> Array:
+    mixed = jnp.tensordot(jnp.transpose(c, (2, 0, 1)), fk, ((2,), (0,)))
     return jnp.sum(fz * jnp.sum(mixed * fa, 1))
 
 
-def _triangle(form: Form, a: Array, k: Array, z: Array, weights: Weights) -> Array:
-    fa = _matrices(form.features[0], a, weights)
-    fk, fz = _matrices(form.features[1], k, weights), _matrices(form.features[2], z, weights)
+def _triangle(c: Array, fa: Array, fk: Array, fz: Array) -> Array:
     dim = fa.shape[-1]
     # Σ_z first: one matrix per (a, k); then Σ_k K_jk W_ki as one product with the concatenated K
-    mixed = jnp.tensordot(form.coefficients, fz, ((2,), (0,))).reshape(len(fa), len(fk) * dim, dim)
+    mixed = jnp.tensordot(c, fz, ((2,), (0,))).reshape(len(fa), len(fk) * dim, dim)
     concatenated = jnp.transpose(fk, (1, 0, 2)).reshape(dim, len(fk) * dim)
     return jnp.sum(jnp.swapaxes(fa, 1, 2) * (concatenated @ mixed))
 
 
-_FORMS = {
-    "vector": _vector_form,
-    "middle-a": _middle_a,
-    "middle-k": _middle_k,
-    "pair-kz": _pair_kz,
-    "pair-ak": _pair_ak,
-    "triangle": _triangle,
-}
-
-
-def _matrices(features: tuple[Feature, ...], blocks: Array, weights: Weights) -> Array:
+def _matrices(features: tuple[Feature, ...], blocks: Array, dim: int, weights: Weights) -> Array:
     """Return weighted blocks (n, d, d), transposed so that the first index of the contraction is first."""
     return jnp.concatenate([_matrix(feature, blocks, weights) for feature in features])
 
@@ -146,3 +124,14 @@ def _weigh(blocks: Array, types: tuple[Type, ...], weights: Weights) -> Array:
     if row:
         blocks = blocks * weights[row][:, None]
     return blocks * weights[column] if column else blocks
+
+
+_FORMS = {
+    "vector": (_vector_form, (_vectors, _vectors, _vectors)),
+    "middle-a": (_middle_a, (_matrices, _vectors, _vectors)),
+    "middle-k": (_middle_k, (_vectors, _matrices, _vectors)),
+    "pair-kz": (_pair_kz, (_planes, _matrices, _matrices)),
+    "pair-ak": (_pair_ak, (_matrices, _matrices, _planes)),
+    "triangle": (_triangle, (_matrices, _matrices, _matrices)),
+}
+"""Every contraction, and how its three factors are reduced."""

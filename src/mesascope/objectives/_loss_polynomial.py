@@ -25,16 +25,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from flint import fmpq, fmpz_mat
 
+from mesascope.core import exact
 from mesascope.models import Normalizer
 from mesascope.processes import DiagonalUnitary, Law, NextToken
 
-from ._counts import Counts, counts
+from ._counts import STABLE_FROM, Counts, counts
 from ._engine import require_moments
-from ._exact_schedule import exact_schedule, rational
 from ._partitions import Partition
 
 Vector = Sequence[Any]
 _LABELS = {"quadratic": 6, "cross": 3}
+_MAX_HORIZON = 100_000  # the number of digits of sums of 1/s grows with the number of terms
+_OFFSETS = {"t-1": 0, "t": 1}
 
 
 class Quartic(NamedTuple):
@@ -128,9 +130,8 @@ class LossPolynomial:
         gram, zero = _gram(pv), 0 * self.constant
         curvature = _square(self.size, zero)
         gram_gradient = _square(2 * self.dim, zero)
-        gram_slopes: dict[tuple[int, int], dict[int, Any]] = defaultdict(
-            lambda: defaultdict(lambda: zero)
-        )  # ∂²L/∂A_ij∂K_k
+        # ∂²L/∂A_ij∂K_k
+        gram_slopes: dict[tuple[int, int], dict[int, Any]] = defaultdict(lambda: defaultdict(lambda: zero))
         for i, j, k, l, c in self.quartic:  # noqa: E741
             weighted = c * gram[i][j]
             curvature[k][l] += weighted
@@ -211,7 +212,7 @@ def loss_polynomial(
         raise TypeError(f"process: must be a DiagonalUnitary, got {type(process).__name__}")
     require_moments(process.law, process.dim)
     moment = _moments(process.law, process.dim)
-    squared, single = (exact_schedule(task, normalizer, power) for power in (2, 1))
+    squared, single = (_exact_schedule(task, normalizer, power) for power in (2, 1))
     half = fmpq(1, 2)
     quartic = _merge(
         (_quartic_key(process.dim, labels, at), half * c)
@@ -226,8 +227,47 @@ def loss_polynomial(
         process.dim,
         tuple(Quartic(i, j, k, l, c) for (i, j, k, l), c in quartic.items()),  # noqa: E741
         tuple(Bilinear(p, k, c) for (p, k), c in bilinear.items()),
-        half * rational(task.total_weight) * second,
+        half * _rational(task.total_weight) * second,
     )
+
+
+def _exact_schedule(task: NextToken, normalizer: Normalizer, power: int) -> tuple[fmpq, ...]:
+    r"""Return $f(1), \dots, f(5)$ and $\sum_{s \ge 6} f(s) s^k$, k = 0, 1, 2, with $f(s) = w_{s+1}/\rho_{s+1}^{power}$.
+
+    With the table and the polynomial of a count N they give $\sum_t w_t/\rho_t^{power} N(t - 1)$.
+
+    Raises:
+        ValueError: the normalizer is a function, or the horizon is above 10⁵.
+    """
+    if not isinstance(normalizer, str):
+        raise ValueError("rho: exact sums need one of 't-1', 't', '1'; a function gives rounded numbers")
+    if task.horizon > _MAX_HORIZON:
+        raise ValueError(
+            f"horizon: rational numbers grow with it; exact sums allow at most {_MAX_HORIZON}, got {task.horizon}"
+        )
+    pairs = task.weights if task.weights is not None else [(t, 1) for t in range(2, task.horizon)]
+    factors = [(t - 1, _rational(w) / _rho(normalizer, t) ** power) for t, w in pairs]
+    head = [_sum([f for s, f in factors if s == k]) for k in range(1, STABLE_FROM)]
+    tail = [_sum([f * s**k for s, f in factors if s >= STABLE_FROM]) for k in range(3)]
+    return (*head, *tail)
+
+
+def _rational(value: object) -> fmpq:
+    """Return an int, float or fraction as a rational number of flint; a float is the rational number it represents."""
+    fraction = exact(value)  # type: ignore[arg-type]  # ints, floats, fractions
+    return fmpq(fraction.numerator, fraction.denominator)
+
+
+def _rho(normalizer: str, t: int) -> fmpq:
+    return fmpq(1) if normalizer == "1" else fmpq(t - 1 + _OFFSETS[normalizer])
+
+
+def _sum(terms: Sequence[fmpq]) -> fmpq:
+    """Return the sum, computed by halves, so that long numbers are added last."""
+    if len(terms) < 2:
+        return terms[0] if terms else fmpq(0)
+    middle = len(terms) // 2
+    return _sum(terms[:middle]) + _sum(terms[middle:])
 
 
 def _entries(
@@ -300,7 +340,7 @@ def _moments(law: Law, dim: int) -> Callable[[dict[int, int]], fmpq]:
         def joint(orders: dict[int, int]) -> fmpq:
             key = tuple(sorted(orders.values()))
             if key not in known:
-                known[key] = rational(law.joint_moment(key, dim))
+                known[key] = _rational(law.joint_moment(key, dim))
             return known[key]
 
         return joint
@@ -309,9 +349,9 @@ def _moments(law: Law, dim: int) -> Callable[[dict[int, int]], fmpq]:
     def mixed(orders: dict[int, int]) -> fmpq:
         total = fmpq(0)
         for term in terms:
-            product = rational(term.probability)
+            product = _rational(term.probability)
             for n, order in orders.items():
-                product *= rational(term.moments[n][order])
+                product *= _rational(term.moments[n][order])
             total += product
         return total
 

@@ -13,13 +13,7 @@ from mesascope.core import Estimate
 from mesascope.specs import Component
 
 from ._engine import Objective
-from ._sample_losses import (
-    Task,
-    cast,
-    check_model_reads,
-    sample_losses,
-    task_length,
-)
+from ._sample_losses import Task, cast, check_model_reads, sample_losses, task_length
 
 
 class SampledObjective(Objective):

@@ -145,9 +145,8 @@ def _form(name: str, terms: dict[Features, np.ndarray], labels: tuple[int, ...])
         a, k, z = (side.index(feature) for side, feature in zip(features, chosen, strict=True))
         coefficients[a, :, k, :, z, :] += values
     sizes = [len(side) * width for side, width in zip(features, labels, strict=True)]
-    return Form(
-        jax.device_put(coefficients.reshape(sizes)), name, features
-    )  # `jnp.asarray` would be compiled
+    # `jnp.asarray` would be compiled
+    return Form(jax.device_put(coefficients.reshape(sizes)), name, features)
 
 
 @dataclass(frozen=True)

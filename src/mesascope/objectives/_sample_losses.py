@@ -45,14 +45,10 @@ def check_task(process: Any, task: Any) -> None:
     if not hasattr(process, "sample"):
         raise TypeError(f"process: must have a sampler, such as DiagonalUnitary(law, dim), got {process!r}")
     prompts = isinstance(process, PromptProcess)
-    if prompts and isinstance(task, NextToken):
-        raise TypeError(
-            f"task: {type(process).__name__} draws prompts, not sequences; use FewShot(examples=…)"
-        )
-    if not prompts and isinstance(task, FewShot):
-        raise TypeError(
-            f"task: {type(process).__name__} draws sequences, not prompts; use NextToken(horizon=…)"
-        )
+    if prompts == isinstance(task, NextToken):
+        drawn = "prompts, not sequences; use FewShot(examples=…)"
+        drawn = drawn if prompts else "sequences, not prompts; use NextToken(horizon=…)"
+        raise TypeError(f"task: {type(process).__name__} draws {drawn}")
 
 
 def check_model_reads(model: Any, process: Any) -> None:
@@ -70,9 +66,8 @@ def check_model_reads(model: Any, process: Any) -> None:
     """
     if not hasattr(model, "predictions"):
         raise TypeError(
-            f"model: must be a model with floating-point weights and with predictions, such as linear_transformer(…) or an "
-            f"eqx.Module of your own, "
-            f"got {model!r}"
+            "model: must be a model with floating-point weights and with predictions, such as linear_transformer(…) or an "
+            f"eqx.Module of your own, got {model!r}"
         )
     reader, source = type(model).__name__, type(process).__name__
     prompts = isinstance(process, PromptProcess)

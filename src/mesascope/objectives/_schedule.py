@@ -81,9 +81,7 @@ def _power_sum(first: int, last: int, exponent: int) -> float:
         if exponent == -1:
             return float(digamma(last + 1) - digamma(first))
         return float(zeta(2, first) - zeta(2, last + 1))
-    upto = {
-        0: lambda n: n,
-        1: lambda n: n * (n + 1) // 2,
-        2: lambda n: n * (n + 1) * (2 * n + 1) // 6,
-    }[exponent]
+    upto = {0: lambda n: n, 1: lambda n: n * (n + 1) // 2, 2: lambda n: n * (n + 1) * (2 * n + 1) // 6}[
+        exponent
+    ]
     return float(upto(last) - upto(first - 1))

@@ -14,10 +14,7 @@ Predictor = Callable[..., np.ndarray]
 
 
 def as_callable(
-    model: Any,
-    *,
-    embed: Callable[[Any], Any] | None = None,
-    readout: Callable[[Any], Any] | None = None,
+    model: Any, *, embed: Callable[[Any], Any] | None = None, readout: Callable[[Any], Any] | None = None
 ) -> Predictor:
     """Return a model as a function of NumPy arrays that predicts from a context.
 

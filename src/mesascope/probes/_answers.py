@@ -98,9 +98,8 @@ def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given
         )
     if not (np.issubdtype(found.dtype, np.number)):
         raise TypeError(f"model: must answer with numbers, gave an array of {found.dtype}")
-    largest = float(
-        np.abs(found).max(initial=0.0)
-    )  # a Python number, since the bounds exceed the range of half precision
+    # a Python number, since the bounds exceed the range of half precision
+    largest = float(np.abs(found).max(initial=0.0))
     if not (largest == 0 or _MIN_SIZE <= largest <= MAX_SIZE) and np.isfinite(largest):
         raise ValueError(
             f"model: its largest prediction is {largest:.3g}, and squares of such numbers leave the range of floating point; "

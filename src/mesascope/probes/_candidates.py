@@ -18,9 +18,8 @@ from ._intervals import check_level, ratio, resampled_means
 from ._metrics import squared
 from ._problems import Problems
 
-DISTANCE_RATIO = (
-    2.0  # two learners are distinguished if the ratio of their distances from the model is larger
-)
+# two learners are distinguished if the ratio of their distances from the model is larger
+DISTANCE_RATIO = 2.0
 _PIECE = 256  # tasks in one call of a learner
 _ROUNDING = 1e-10  # relative distances below it are rounding errors
 

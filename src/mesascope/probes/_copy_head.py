@@ -17,6 +17,7 @@ from ._intervals import Measured, bootstrapped, ratio
 from ._layers import Layered, check_reads, unrolled
 from ._problems import Problems
 from ._sensitivity import sensitivities
+from ._table import with_interval
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,11 @@ class CopyAttention:
     baseline: float
 
     def __str__(self) -> str:
-        lines = [
+        title = (
             f"attention to the previous token, by head (1: copying, {self.baseline:.3g}: uniform attention)"
-        ]
-        lines += [
-            f"  head {h + 1}: {value:.3g} [{low:.3g}, {high:.3g}]"
-            for h, (value, low, high) in enumerate(zip(*self.heads, strict=True))
-        ]
-        return "\n".join(lines)
+        )
+        shown = [f"  head {h + 1}: {with_interval(self.heads, h)}" for h in range(len(self.heads.value))]
+        return "\n".join([title, *shown])
 
 
 @dataclass(frozen=True)
@@ -65,14 +63,9 @@ class CopySensitivity:
     baseline: float
 
     def __str__(self) -> str:
-        lines = [f"sensitivity after the first layer (uniform: {self.baseline:.3g} each)"]
-        for name, (value, low, high) in (
-            ("previous token", self.before),
-            ("same token", self.own),
-            ("all others", self.rest),
-        ):
-            lines.append(f"  {name}: {value:.3g} [{low:.3g}, {high:.3g}]")
-        return "\n".join(lines)
+        shares = {"previous token": self.before, "same token": self.own, "all others": self.rest}
+        title = f"sensitivity after the first layer (uniform: {self.baseline:.3g} each)"
+        return "\n".join([title, *(f"  {name}: {with_interval(one, ())}" for name, one in shares.items())])
 
 
 def copy_attention(model: Any, problems: Problems, *, level: float = 0.95, seed: int = 0) -> CopyAttention:
@@ -107,14 +100,9 @@ def copy_attention(model: Any, problems: Problems, *, level: float = 0.95, seed:
         return np.concatenate([by_head.max(-1, keepdims=True), by_head, means], -1)
 
     found = bootstrapped(weights.reshape(len(weights), -1), statistic, level=level, seed=seed)
-    score, by_head, each = (Measured(*(np.split(e, [1, 1 + heads])[i] for e in found)) for i in range(3))
-    return CopyAttention(
-        Measured(*(end[0] for end in score)),
-        by_head,
-        positions,
-        Measured(*(end.reshape(heads, count) for end in each)),
-        float(np.mean(1 / _visible(attention, positions, stream.shape[-2]))),
-    )
+    score, by_head, each = found.split([1, 1 + heads])
+    baseline = float(np.mean(1 / _visible(attention, positions, stream.shape[-2])))
+    return CopyAttention(score.at(0), by_head, positions, each.shaped(heads, count), baseline)
 
 
 def copy_sensitivity(
@@ -141,9 +129,6 @@ def copy_sensitivity(
 
     Source: vonoswald2024 (the first layer combines tokens).
     """
-    largest = len(problems.weights) - 1
-    if not 1 <= n <= largest:
-        raise ValueError(f"n: must be in 1 … {largest}, where there is a previous token, got {n}")
     found = sensitivities(_after_first_layer(model, problems), problems, n) ** 2
     by_entry = found.sum(1)  # (tasks, tokens, entries)
     if problems.prompts:
@@ -157,8 +142,7 @@ def copy_sensitivity(
     shares = bootstrapped(
         parts, lambda means: ratio(means, means.sum(-1, keepdims=True)), level=level, seed=seed
     )
-    before_share, own_share, rest_share = (Measured(*(end[i] for end in shares)) for i in range(3))
-    return CopySensitivity(before_share, own_share, rest_share, 1 / tokens)
+    return CopySensitivity(shares.at(0), shares.at(1), shares.at(2), 1 / tokens)
 
 
 def _check_bindable(model: Any) -> None:

@@ -44,5 +44,4 @@ def costs(found: np.ndarray, reference: np.ndarray, problems: Problems, level: f
         losses, distances, size = np.split(means, cuts, -1)
         return np.concatenate([losses / 2, ratio(distances, size)], -1)
 
-    measured = bootstrapped((off @ problems.weights).T, statistic, level=level, seed=seed)
-    return Costs(*(Measured(*(np.split(end, 2)[i] for end in measured)) for i in range(2)))
+    return Costs(*bootstrapped((off @ problems.weights).T, statistic, level=level, seed=seed).split(2))

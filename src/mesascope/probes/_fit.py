@@ -182,9 +182,8 @@ def _minimize(equations: _Equations, coordinates: np.ndarray, gain: float) -> _E
     damping = np.full(len(costs), 1e-3)
     for _ in range(_ITERATIONS):
         step = _steps(slopes, matrices, damping)
-        tried = coordinates - np.clip(
-            step, -2, 2
-        )  # coordinates are logarithms: at most a factor of e² per step
+        # coordinates are logarithms: at most a factor of e² per step
+        tried = coordinates - np.clip(step, -2, 2)
         new_costs, new_slopes, new_matrices = equations(tried)
         better = new_costs < costs
         gained = new_costs < (1 - gain) * costs

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from mesascope.core import Progress, finite_number, integer_at_least, require_x64
 from mesascope.objectives import Task
+from mesascope.specs import unknown
 
 from ._families import fitting_families, known_families
 from ._identification import Identification
@@ -103,9 +103,7 @@ def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
     known = known_families()
     for name in learners:
         if name not in known:
-            near = get_close_matches(str(name), known, n=1, cutoff=0.5)
-            fix = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise ValueError(f"learners: no learner {name!r}; {fix}")
+            raise ValueError(f"learners: {unknown('learner', name, list(known))}")
         if name not in fitting:
             raise ValueError(
                 f"learners: {name!r} reads symbols, and {type(process).__name__} draws none; remove it"

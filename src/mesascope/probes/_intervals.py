@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,13 +23,21 @@ class Measured(NamedTuple):
     low: np.ndarray
     high: np.ndarray
 
+    def at(self, place: Any) -> Measured:
+        """Return the entry or entries of the measurement at an index."""
+        return Measured(*(end[place] for end in self))
+
+    def shaped(self, *shape: int) -> Measured:
+        """Return the same entries in another shape."""
+        return Measured(*(end.reshape(shape) for end in self))
+
+    def split(self, cuts: int | Sequence[int] | np.ndarray) -> list[Measured]:
+        """Return the measurement in parts, as `numpy.split` cuts the last axis."""
+        return [Measured(*ends) for ends in zip(*(np.split(end, cuts, -1) for end in self), strict=True)]
+
 
 def bootstrapped(
-    table: np.ndarray,
-    statistic: Callable[[np.ndarray], np.ndarray],
-    *,
-    level: float = 0.95,
-    seed: int = 0,
+    table: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], *, level: float = 0.95, seed: int = 0
 ) -> Measured:
     """Return a statistic with its percentile bootstrap interval: tasks are resampled with replacement 1000 times.
 

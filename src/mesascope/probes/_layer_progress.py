@@ -174,11 +174,9 @@ def _progress(
         return np.concatenate([*flat, *matches, *slopes], -1)
 
     found = bootstrapped(values.reshape(len(values), -1), statistic, level=level, seed=seed)
-    cuts = np.cumsum([cells, cells, layers, layers, 1])
-    parts = [Measured(*(np.split(end, cuts)[i] for end in found)) for i in range(6)]
-    distance, similarity = (Measured(*(end.reshape(shape) for end in part)) for part in parts[:2])
-    slopes = [Measured(*(end[0] for end in part)) for part in parts[4:]]
-    return LayerProgress(family, distance, similarity, Match(parts[2], slopes[0]), Match(parts[3], slopes[1]))
+    distance, similarity, *steps, one, other = found.split(np.cumsum([cells, cells, layers, layers, 1]))
+    matches = (Match(*match) for match in zip(steps, (one.at(0), other.at(0)), strict=True))
+    return LayerProgress(family, distance.shaped(*shape), similarity.shaped(*shape), *matches)
 
 
 def _best_steps(score: np.ndarray, steps: np.ndarray) -> np.ndarray:

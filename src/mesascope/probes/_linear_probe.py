@@ -134,9 +134,8 @@ def _scores(columns: np.ndarray, weights: np.ndarray, level: float, seed: int) -
         )
 
     found = bootstrapped(columns.reshape(len(columns), -1), statistic, level=level, seed=seed)
-    cuts = [layers, 2 * layers, 3 * layers]
-    score, control, selectivity, each = (Measured(*(np.split(e, cuts)[i] for e in found)) for i in range(4))
-    return _Scores(score, control, selectivity, Measured(*(end.reshape(layers, lengths) for end in each)))
+    score, control, selectivity, each = found.split([layers, 2 * layers, 3 * layers])
+    return _Scores(score, control, selectivity, each.shaped(layers, lengths))
 
 
 def _controls(targets: np.ndarray, identities: np.ndarray | None, seed: int) -> list[np.ndarray]:

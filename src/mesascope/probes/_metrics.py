@@ -80,7 +80,7 @@ def error_similarity(
     per_task = ratio(inner(one * root, other * root).sum(-1), sizes)
     pooled = bootstrapped(per_task[:, None], lambda means: means, level=level, seed=seed)
     by_length = _cosines(one, other, problems, level, seed)
-    return by_length._replace(pooled=Measured(*(end[..., 0] for end in pooled)))
+    return by_length._replace(pooled=pooled.at(0))
 
 
 def squared(values: np.ndarray) -> np.ndarray:
@@ -121,6 +121,4 @@ def _by_length(
 
 
 def _split(measured: Measured, problems: Problems) -> ByLength:
-    return ByLength(
-        Measured(*(end[0] for end in measured)), problems.lengths, Measured(*(end[1:] for end in measured))
-    )
+    return ByLength(measured.at(0), problems.lengths, measured.at(slice(1, None)))

@@ -36,8 +36,7 @@ def sensitivities(function: Any, problems: Problems, n: int) -> np.ndarray:
         TypeError: sequences of symbols.
         ValueError: n is 0 or larger than the number of examples.
     """
-    _check_differentiable(problems)
-    _check_examples(problems, n)
+    _check(problems, n)
     arrays = context_arrays(problems, n)
     if _traceable(function, arrays):
         flat = _Flat(arrays)
@@ -54,7 +53,7 @@ def sensitivity_distance(
     r"""Return the relative distance $E\|J_f - J_g\|_F^2/E\|J_f\|_F^2$ of sensitivities, with its interval over tasks."""
     axes = tuple(range(1, model.ndim))
     table = np.stack([((model - learner) ** 2).sum(axes), (model**2).sum(axes)], -1)
-    return _scalar(bootstrapped(table, lambda m: ratio(m[..., :1], m[..., 1:]), level=level, seed=seed))
+    return bootstrapped(table, lambda m: ratio(m[..., :1], m[..., 1:]), level=level, seed=seed).at(0)
 
 
 def sensitivity_cosine(
@@ -64,7 +63,7 @@ def sensitivity_cosine(
     axes = tuple(range(1, model.ndim))
     sizes = np.sqrt((model**2).sum(axes) * (learner**2).sum(axes))
     cosines = ratio((model * learner).sum(axes), sizes)
-    return _scalar(bootstrapped(cosines[:, None], lambda m: m, level=level, seed=seed))
+    return bootstrapped(cosines[:, None], lambda m: m, level=level, seed=seed).at(0)
 
 
 def implicit_weights(
@@ -89,8 +88,7 @@ def implicit_weights(
         TypeError: sequences of symbols.
         ValueError: n is 0 or larger than the number of examples; fewer queries than dimensions, or more than tasks.
     """
-    _check_differentiable(problems)
-    _check_examples(problems, n)
+    _check(problems, n)
     inputs = problems.queries.shape[-1]
     if not inputs <= queries <= problems.tasks:
         raise ValueError(
@@ -107,14 +105,11 @@ def implicit_weights(
     return np.einsum("kbm,pk->bmp", np.stack(found), np.linalg.pinv(replaced))
 
 
-def _check_differentiable(problems: Problems) -> None:
+def _check(problems: Problems, n: int) -> None:
     if problems.symbols:
         raise TypeError(
             "problems: predictions cannot be differentiated in symbols; take a process of real or complex tokens"
         )
-
-
-def _check_examples(problems: Problems, n: int) -> None:
     largest = len(problems.weights) - 1
     if not 1 <= integer_at_least("n", n, 0) <= largest:
         raise ValueError(f"n: must be in 1 … {largest}, the numbers of examples of these problems, got {n}")
@@ -180,7 +175,3 @@ def _by_token(jacobians: np.ndarray, problems: Problems, n: int) -> np.ndarray:
     x = jacobians[..., : (n + 1) * inputs].reshape(batch, outputs, n + 1, inputs)
     y = np.concatenate([jacobians[..., (n + 1) * inputs :], np.zeros((batch, outputs, 1))], -1)
     return np.concatenate([x, y[..., None]], -1)
-
-
-def _scalar(measured: Measured) -> Measured:
-    return Measured(*(end[0] for end in measured))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -35,6 +35,7 @@ class Nothing(Layer):
     """
 
     entries: int = eqx.field(static=True)
+    causal: ClassVar[bool] = True  # every token is mapped independently
 
     def __init__(self, entries: int):
         self.entries = integer_at_least("entries", entries, 1)
@@ -48,11 +49,6 @@ class Nothing(Layer):
     def output_width(self) -> int:
         """Entries of an output token: the same."""
         return self.entries
-
-    @property
-    def causal(self) -> bool:
-        """True: every token is mapped independently."""
-        return True
 
     def __call__(self, stream: Any) -> Array:
         """Return the stream."""
@@ -69,6 +65,7 @@ class Affine(Layer):
 
     weights: Array
     bias: Array
+    causal: ClassVar[bool] = True  # every token is mapped independently
 
     def __init__(self, weights: Any, bias: Any):
         self.weights, self.bias = jnp.asarray(weights), jnp.asarray(bias)
@@ -86,11 +83,6 @@ class Affine(Layer):
     def output_width(self) -> int:
         """Entries of an output token."""
         return int(self.weights.shape[1])
-
-    @property
-    def causal(self) -> bool:
-        """True: every token is mapped independently."""
-        return True
 
     def __call__(self, stream: Any) -> Array:
         """Return the new stream: (…, n, width) → (…, n, output width)."""

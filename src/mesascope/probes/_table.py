@@ -20,8 +20,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def with_interval(measured: Measured, at: int) -> str:
-    """Return the text of one entry of a measurement of shape (k,), with its interval."""
+def with_interval(measured: Measured, at: int | tuple[()]) -> str:
+    """Return the text of an entry of a measurement, with its interval; `()` is that of a single number."""
     return f"{measured.value[at]:.3g} [{measured.low[at]:.3g}, {measured.high[at]:.3g}]"
 
 

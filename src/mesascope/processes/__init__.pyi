@@ -26,6 +26,7 @@ from ._orthonormal_features import OrthonormalFeatures as OrthonormalFeatures
 from ._process import PromptProcess as PromptProcess
 from ._process import Prompts as Prompts
 from ._process import SequenceProcess as SequenceProcess
+from ._process import Target as Target
 from ._process import with_law as with_law
 from ._rademacher import Rademacher as Rademacher
 from ._random_diagonal import RandomDiagonal as RandomDiagonal
@@ -33,7 +34,6 @@ from ._rotation_ar import RotationAR as RotationAR
 from ._sparse import Sparse as Sparse
 from ._student import StudentT as StudentT
 from ._target import RandomFeatures as RandomFeatures
-from ._target import Target as Target
 from ._target import TwoLayerReLU as TwoLayerReLU
 from ._task import NextToken as NextToken
 from ._task import Task as Task

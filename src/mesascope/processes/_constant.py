@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import prod
 from typing import TYPE_CHECKING
 
 from ..core import exact, integer_at_least
@@ -53,23 +52,9 @@ class Constant(Law):
         Raises:
             ValueError: the entries differ.
         """
-        return self._entry("moment") ** integer_at_least("order", order, 0)
-
-    def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
-        r"""Return $\prod_b v^{n_b}$, if all entries are equal to $v$.
-
-        Raises:
-            ValueError: the entries differ.
-        """
-        if len(orders) > self.check_dim(dim):
-            return Fraction(0)
-        entry = self._entry("joint_moment")
-        return prod((entry ** integer_at_least("order", n, 0) for n in orders), start=Fraction(1))
-
-    def _entry(self, what: str) -> Fraction:
-        if not self.exchangeable:
-            raise ValueError(f"{what} of {self.describe()} depends on the coordinate: use product_terms")
-        return exact(self.value[0] if isinstance(self.value, tuple) else self.value)
+        self.require_exchangeable("moment")
+        entry = exact(self.value[0] if isinstance(self.value, tuple) else self.value)
+        return entry ** integer_at_least("order", order, 0)
 
     def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
         """Return one term: the powers of the entries."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import field
 from fractions import Fraction
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -131,7 +130,7 @@ class Empirical(Law):
         Raises:
             ValueError: the coordinates are not identically distributed.
         """
-        self._require_exchangeable("moment")
+        self.require_exchangeable("moment")
         return self.samples.mean_product((0,), (integer_at_least("order", order, 0),))
 
     def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
@@ -140,17 +139,11 @@ class Empirical(Law):
         Raises:
             ValueError: the samples are not exchangeable.
         """
-        self._require_exchangeable("joint_moment")
+        self.require_exchangeable("joint_moment")
+        if not self.joint or len(orders) > self.check_dim(dim):
+            return super().joint_moment(orders, dim)
         exponents = tuple(integer_at_least("order", n, 0) for n in orders)
-        if len(exponents) > self.check_dim(dim):
-            return Fraction(0)
-        if self.joint:
-            return self.samples.mean_product(tuple(range(len(exponents))), exponents)
-        return prod((self.samples.mean_product((0,), (n,)) for n in exponents), start=Fraction(1))
-
-    def _require_exchangeable(self, what: str) -> None:
-        if not self.exchangeable:
-            raise ValueError(f"{what} of {self.describe()} depends on the coordinate: use product_terms")
+        return self.samples.mean_product(tuple(range(len(exponents))), exponents)
 
     def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
         """Return one term for independent coordinates, one term per distinct row for a joint law."""
@@ -158,12 +151,7 @@ class Empirical(Law):
         if not self.joint:
             moments = {j: self.samples.moments(j) for j in set(columns)}
             return (ProductTerm(Fraction(1), tuple(moments[j] for j in columns)),)
-        rows, counts = np.unique(self.samples.table, axis=0, return_counts=True)
-        total = int(counts.sum())
-        return tuple(
-            ProductTerm(Fraction(int(count), total), tuple(powers(value) for value in row))
-            for row, count in zip(rows.tolist(), counts, strict=True)
-        )
+        return tuple(ProductTerm(share, tuple(map(powers, row))) for share, row in self._distinct_rows())
 
     def quadrature(self, dim: int) -> tuple[QuadratureTerm, ...]:
         """Return the samples as atoms: exact to every degree."""
@@ -171,11 +159,14 @@ class Empirical(Law):
         if not self.joint:
             rules = {j: _atoms(self.samples.table[:, j]) for j in set(columns)}
             return (QuadratureTerm(1.0, tuple(rules[j] for j in columns)),)
+        rows = self._distinct_rows()
+        return tuple(QuadratureTerm(float(share), tuple(map(point_rule, row))) for share, row in rows)
+
+    def _distinct_rows(self) -> list[tuple[Fraction, list[float]]]:
+        """Return every distinct token with its share of the samples."""
         rows, counts = np.unique(self.samples.table, axis=0, return_counts=True)
-        return tuple(
-            QuadratureTerm(float(count / counts.sum()), tuple(point_rule(value) for value in row))
-            for row, count in zip(rows.tolist(), counts, strict=True)
-        )
+        total = int(counts.sum())
+        return [(Fraction(int(n), total), row) for row, n in zip(rows.tolist(), counts, strict=True)]
 
     def zero_probability(self, dim: int) -> Number:
         """Return the fraction of zeros among the samples."""

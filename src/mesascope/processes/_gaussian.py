@@ -27,10 +27,7 @@ class Gaussian(IdenticalLaw):
 
     scale: Scale = 1.0
 
-    @property
-    def even(self) -> bool:
-        """True: the density is symmetric."""
-        return True
+    even = True  # the density is symmetric
 
     def line_moment(self, order: int) -> Number:
         r"""Return $(n-1)!!\,\sigma^n$ for even $n$, 0 for odd."""

@@ -89,9 +89,10 @@ class Law(Component, family="law"):
             ValueError: the coordinates are not identically distributed, or `dim` is needed and missing.
         """
 
-    @abc.abstractmethod
     def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
         r"""Return $E \prod_b x_{1 j_b}^{n_b}$ over distinct coordinates $j_b$, for an exchangeable law.
+
+        By default it is that of independent coordinates, $\prod_b E\,x_{1j}^{n_b}$.
 
         Args:
             orders: the exponents $n_b \ge 0$; more exponents than coordinates give 0, an empty product gives
@@ -102,6 +103,9 @@ class Law(Component, family="law"):
             MomentError: a moment does not exist or is not known.
             ValueError: the law is not exchangeable, so that the moment depends on the coordinates.
         """
+        if len(orders) > self.check_dim(dim):
+            return Fraction(0)
+        return prod((self.moment(order, dim) for order in orders), start=Fraction(1))
 
     @abc.abstractmethod
     def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
@@ -139,6 +143,11 @@ class Law(Component, family="law"):
             An array of shape `shape + (dim,)` in JAX's default float type.
         """
 
+    def require_exchangeable(self, what: str) -> None:
+        """Refuse a moment that depends on the coordinate."""
+        if not self.exchangeable:
+            raise ValueError(f"{what} of {self.describe()} depends on the coordinate: use product_terms")
+
     def check_dim(self, dim: int) -> int:
         """Return `dim` if the law has tokens of that dimension.
 
@@ -157,7 +166,13 @@ LawField: TypeAlias = Annotated[Law, *one_of("law")]
 
 
 class IdenticalLaw(Law):
-    """A law with independent, identically distributed coordinates, given by one distribution on the line."""
+    """A law with independent, identically distributed coordinates, given by one distribution on the line.
+
+    It is exchangeable and exists in every dimension.
+    """
+
+    exchangeable = True
+    fixed_dim = None
 
     @abc.abstractmethod
     def line_moment(self, order: int) -> Number:
@@ -177,25 +192,9 @@ class IdenticalLaw(Law):
         """Whether the odd moments up to order 5 vanish: the loss depends on no others."""
         return not any(self.line_moment(order) for order in (1, 3, 5))
 
-    @property
-    def exchangeable(self) -> bool:
-        """True: independent, identically distributed coordinates may be permuted."""
-        return True
-
-    @property
-    def fixed_dim(self) -> int | None:
-        """None: the law exists in every dimension."""
-        return None
-
     def moment(self, order: int, dim: int | None = None) -> Number:
         r"""Return $E\,x_{1j}^n$; it does not depend on the dimension."""
         return self.line_moment(integer_at_least("order", order, 0))
-
-    def joint_moment(self, orders: tuple[int, ...], dim: int) -> Number:
-        r"""Return $\prod_b E\,x_{1j}^{n_b}$: distinct coordinates are independent."""
-        if len(orders) > self.check_dim(dim):
-            return Fraction(0)
-        return prod((self.moment(order) for order in orders), start=Fraction(1))
 
     def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
         """Return one term: the law is a product."""

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
-from ..core import integer_at_least, split_keys
+from ..core import covariance_matrix, integer_at_least, split_keys
 from ..specs import Dim, Matrix, Size, SpecError, error_path, kind, real, rows, unknown, written
 from ._gaussian import Gaussian
 from ._law import LawField
-from ._matrix import checked_covariance, matrix_power
 from ._noise import NoiseField, add_noise, show_noise
 from ._process import PromptProcess, Prompts, require_dim
 from ._random_diagonal import CovarianceField, RandomDiagonal
@@ -70,7 +69,7 @@ class LinearRegression(PromptProcess):
             given = getattr(self, name)
             if isinstance(given, tuple):
                 with error_path(name):
-                    object.__setattr__(self, name, checked_covariance(given, self.dim))
+                    object.__setattr__(self, name, _checked_covariance(given, self.dim))
         if self.sparsity is not None and self.sparsity > self.dim:
             raise SpecError(f"must be at most dim = {self.dim}, got {self.sparsity}", "sparsity")
 
@@ -96,7 +95,7 @@ class LinearRegression(PromptProcess):
             return z
         if isinstance(self.covariance, RandomDiagonal):
             return z * self.covariance.law.sample(covariance_key, self.dim, (batch, 1))
-        return einsum("bnj,ji->bni", z, matrix_power(self.covariance, 0.5))
+        return einsum("bnj,ji->bni", z, _matrix_power(self.covariance, 0.5))
 
     def _weights(self, key: PRNGKeyArray, batch: int) -> Float[Array, "batch dim"]:
         import jax
@@ -116,9 +115,9 @@ class LinearRegression(PromptProcess):
     def prior_root(self) -> np.ndarray:
         r"""Return the symmetric root $P^{1/2}$, shape `(d, d)`."""
         if not isinstance(self.prior, str):
-            return matrix_power(self.prior, 0.5)
+            return _matrix_power(self.prior, 0.5)
         if self.prior == "inverse" and isinstance(self.covariance, tuple):
-            return matrix_power(self.covariance, -0.5)
+            return _matrix_power(self.covariance, -0.5)
         return np.eye(self.dim)
 
     def describe(self) -> str:
@@ -135,3 +134,21 @@ class LinearRegression(PromptProcess):
         if self.sparsity is not None:
             parts.append(f"sparsity={self.sparsity}")
         return f"LinearRegression({', '.join(parts)})"
+
+
+def _checked_covariance(given: Matrix, dim: int) -> Matrix:
+    """Return the rows of a symmetric positive definite matrix, made exactly symmetric.
+
+    Raises:
+        ValueError: the shape is not `(dim, dim)`, or the matrix is not symmetric or not positive definite.
+    """
+    shape = (len(given), len(given[0]))
+    if shape != (dim, dim):
+        raise ValueError(f"must have shape ({dim}, {dim}) for dim = {dim}, got {shape}")
+    return tuple(tuple(row) for row in covariance_matrix("", given).tolist())
+
+
+def _matrix_power(matrix: Matrix, exponent: float) -> np.ndarray:
+    """Return the symmetric power Sᵖ of a symmetric positive definite matrix, e.g. p = ½ or −½."""
+    eigenvalues, vectors = np.linalg.eigh(np.array(matrix))
+    return (vectors * eigenvalues**exponent) @ vectors.T

@@ -196,7 +196,7 @@ class MarkovTree(SequenceProcess):
         """Return the same process with its graph as an array: graphs of equal size share compiled programs."""
         from ._traced import TracedMarkovTree
 
-        return TracedMarkovTree(self)
+        return TracedMarkovTree(self.graph, self.states, float(self.alpha))
 
     def describe(self) -> str:
         """Return e.g. `MarkovTree(T=20, states=10, alpha=0.1)`."""

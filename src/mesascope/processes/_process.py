@@ -1,4 +1,4 @@
-"""The base classes of processes: distributions of sequences of tokens, or of prompts with examples and a query."""
+"""The base classes of processes: distributions of sequences of tokens, or of prompts with examples and a query, functions."""
 
 from __future__ import annotations
 
@@ -90,6 +90,14 @@ class PromptProcess(Component, family="process"):
             TypeError: `examples` or `batch` is not an integer.
             ValueError: `examples` or `batch` is below 1.
         """
+
+
+class Target(Component, family="target"):
+    """A distribution of functions f from R^d to R, the labels of prompts."""
+
+    @abc.abstractmethod
+    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
+        """Draw one function for every row of inputs and return f(x), shape `(batch, n)`."""
 
 
 def require_dim(law: Law, dim: int, *path: str) -> None:

@@ -25,15 +25,7 @@ class Rademacher(IdenticalLaw):
 
     scale: Scale = 1.0
 
-    @property
-    def even(self) -> bool:
-        """True: the signs are fair."""
-        return True
-
-    @property
-    def line_zero_probability(self) -> Number:
-        """0: the coordinate is ±c."""
-        return 0
+    even = True  # the signs are fair
 
     def line_moment(self, order: int) -> Number:
         r"""Return $c^n$ for even $n$, 0 for odd."""

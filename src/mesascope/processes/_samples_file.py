@@ -4,6 +4,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..specs import LARGEST
 
 MAX_SAMPLES = 1_000_000
@@ -20,8 +22,6 @@ def read_samples(path: Path) -> Any:
     Raises:
         ValueError: the file is missing, of another kind, too large, or does not hold finite numbers.
     """
-    import numpy as np
-
     readers = {".npy": _read_npy, ".csv": _read_csv}
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -51,8 +51,6 @@ def read_samples(path: Path) -> Any:
 
 
 def _read_npy(path: Path) -> Any:
-    import numpy as np
-
     try:
         return np.load(path, allow_pickle=False)
     except (ValueError, EOFError, MemoryError) as error:
@@ -60,8 +58,6 @@ def _read_npy(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> Any:
-    import numpy as np
-
     table: list[list[float]] = []
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file)

@@ -29,20 +29,9 @@ class Sparse(Law):
 
     scale: Scale = 1.0
 
-    @property
-    def exchangeable(self) -> bool:
-        """True: all positions are equally likely."""
-        return True
-
-    @property
-    def even(self) -> bool:
-        """True: the sign is fair."""
-        return True
-
-    @property
-    def fixed_dim(self) -> int | None:
-        """None: the law exists in every dimension."""
-        return None
+    exchangeable = True  # all positions are equally likely
+    even = True  # the sign is fair
+    fixed_dim = None  # it exists in every dimension
 
     def moment(self, order: int, dim: int | None = None) -> Number:
         r"""Return $E\,x_{1j}^n = c^n/d$ for even $n > 0$.

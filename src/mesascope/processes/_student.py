@@ -29,10 +29,7 @@ class StudentT(IdenticalLaw):
     df: Positive
     scale: Scale = 1.0
 
-    @property
-    def even(self) -> bool:
-        """True: the density is symmetric."""
-        return True
+    even = True  # the density is symmetric
 
     def line_moment(self, order: int) -> Number:
         r"""Return $s^n \nu^{n/2} \prod_{i=1}^{n/2} (2i-1)/(\nu-2i)$ for even $n$, 0 for odd.

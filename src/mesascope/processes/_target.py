@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import abc
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from ..core import named_key, split_keys
-from ..specs import Component, Seed, Size, kind, one_of
+from ..specs import Seed, Size, kind, one_of
+from ._process import Target
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
 
     from ._traced import TracedFeatures
-
-
-class Target(Component, family="target"):
-    """A distribution of functions f from R^d to R."""
-
-    @abc.abstractmethod
-    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
-        """Draw one function for every row of inputs and return f(x), shape `(batch, n)`."""
 
 
 @kind("two-layer-relu", hidden=20)
@@ -65,15 +57,11 @@ class RandomFeatures(Target):
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        return combine(key, self.feature_values(x))
+        return self.traced(x.shape[-1]).values(key, x)
 
     def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
         r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""
-        import jax
-
-        from ._draws import einsum
-
-        return jax.nn.relu(einsum("...j,jk->...k", x, self.vectors(x.shape[-1])))
+        return self.traced(x.shape[-1]).feature_values(x)
 
     def vectors(self, dim: int) -> Float[Array, "dim features"]:
         """Return the $v_k$ as columns."""
@@ -87,15 +75,6 @@ class RandomFeatures(Target):
         from ._traced import TracedFeatures
 
         return TracedFeatures(self.vectors(dim))
-
-
-def combine(key: PRNGKeyArray, features: Float[Array, "batch n features"]) -> Float[Array, "batch n"]:
-    """Return random linear combinations of features, one for every row."""
-    from ._draws import einsum, standard_normal
-
-    count = features.shape[-1]
-    weights = (2 / count) ** 0.5 * standard_normal(key, (features.shape[0], count))
-    return einsum("bnk,bk->bn", features, weights)
 
 
 TargetField: TypeAlias = Annotated[Target, *one_of("target")]

@@ -1,9 +1,9 @@
-"""Processes whose parameters are arrays: arrays of equal size share compiled programs; imports JAX."""
+"""Functions and processes whose parameters are arrays: arrays of equal size share compiled programs; imports JAX."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
@@ -12,12 +12,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ..core import integer_at_least, split_keys
 from ..specs import show_number
-from ._draws import einsum, stationary_distribution
-from ._process import SequenceProcess
-from ._target import Target, combine
-
-if TYPE_CHECKING:
-    from ._markov_tree import MarkovTree
+from ._draws import einsum, standard_normal, stationary_distribution
+from ._process import SequenceProcess, Target
 
 
 class TracedFeatures(Target, eqx.Module):
@@ -31,7 +27,14 @@ class TracedFeatures(Target, eqx.Module):
 
     def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
         """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        return combine(key, jax.nn.relu(einsum("...j,jk->...k", x, self.vectors)))
+        features = self.feature_values(x)
+        count = features.shape[-1]
+        weights = (2 / count) ** 0.5 * standard_normal(key, (len(features), count))
+        return einsum("bnk,bk->bn", features, weights)
+
+    def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
+        r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""
+        return jax.nn.relu(einsum("...j,jk->...k", x, self.vectors))
 
     def describe(self) -> str:
         """Return e.g. `traced RandomFeatures(features=100)`."""
@@ -52,13 +55,12 @@ class TracedMarkovTree(SequenceProcess, eqx.Module):
     alpha: float = eqx.field(static=True)
     dim: int = eqx.field(static=True)
 
-    def __init__(self, process: MarkovTree):
-        positions = len(process.graph)
-        root, uniform = process.horizon, process.horizon + 1
-        sources = [root if parent is None else parent for parent in process.graph]
-        sources[-1:] = [uniform, positions - 1]
+    def __init__(self, parents: Sequence[int | None], states: int, alpha: float):
+        positions = len(parents)
+        sources = [positions + 1 if parent is None else parent for parent in parents]
+        sources[-1:] = [positions + 2, positions - 1]
         self.sources = jnp.array(sources, jnp.int32)
-        self.alpha, self.dim = float(process.alpha), process.states
+        self.alpha, self.dim = alpha, states
 
     @property
     def vocabulary(self) -> int:

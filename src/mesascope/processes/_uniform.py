@@ -25,10 +25,7 @@ class Uniform(IdenticalLaw):
 
     scale: Scale = 1.0
 
-    @property
-    def even(self) -> bool:
-        """True: the interval is symmetric."""
-        return True
+    even = True  # the interval is symmetric
 
     def line_moment(self, order: int) -> Number:
         r"""Return $h^n/(n+1)$ for even $n$, 0 for odd."""

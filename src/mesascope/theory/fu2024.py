@@ -16,7 +16,7 @@ import numpy as np
 from ..core import finite_positive, finite_reals, integer_at_least
 from ..specs import Number
 from ._construction import Construction, stack_layers
-from .giannou2024 import least_squares_by_newton
+from .giannou2024 import least_squares_by_newton, least_squares_tokens
 
 
 def newton(dim: int, steps: int, start: Number) -> Construction:
@@ -50,8 +50,8 @@ def newton(dim: int, steps: int, start: Number) -> Construction:
 def newton_tokens(x: Any, y: Any) -> np.ndarray:
     r"""Return the tokens on which `newton` works.
 
-    The blocks have $d, d, d$ and 1 entries: examples $(x_i, 0, 0, y_i)$, then $d$ workspace tokens $(0, 0, e_j, 0)$,
-    then the query $(x_q, 0, 0, 0)$.
+    Those of `giannou2024.least_squares_tokens` with $\alpha = 0$: examples $(x_i, 0, 0, y_i)$, then $d$ workspace tokens
+    $(0, 0, e_j, 0)$, then the query $(x_q, 0, 0, 0)$.
 
     Args:
         x: inputs of the $N$ examples and of the query, shape `(…, N + 1, d)`.
@@ -63,14 +63,9 @@ def newton_tokens(x: Any, y: Any) -> np.ndarray:
     Raises:
         TypeError, ValueError: x or y that are not real and finite or do not fit.
     """
-    x, y = finite_reals("x", x), finite_reals("y", y)
-    if x.ndim < 2 or x.shape[-1] == 0 or y.shape != (*x.shape[:-2], x.shape[-2] - 1):
-        raise ValueError(f"x must have shape (…, N + 1, d) and y (…, N), got {x.shape} and {y.shape}")
-    *lead, pairs, dim = x.shape
-    tokens = np.zeros((*lead, pairs + dim, 3 * dim + 1))
-    tokens[..., : pairs - 1, :dim], tokens[..., -1, :dim] = x[..., :-1, :], x[..., -1, :]
-    tokens[..., : pairs - 1, 3 * dim] = y
-    tokens[..., pairs - 1 : -1, 2 * dim : 3 * dim] = np.eye(dim)
+    tokens = least_squares_tokens(x, y, 1)
+    dim = tokens.shape[-1] // 3
+    tokens[..., dim : 2 * dim] = 0  # the initial matrix, which the first layer computes
     return tokens
 
 

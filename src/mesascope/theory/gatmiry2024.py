@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are imported where they are first used: half a second, which few programs need
 
-from ..core import covariance_matrix, finite_number, finite_reals, integer_at_least
+from ..core import covariance_matrix, finite_number, finite_reals, integer_at_least, square_matrix
 from ._construction import Construction
 from ._wishart import wishart_mean
+from .zhang2024 import layer
 
 
 def looped_layer(preconditioner: Any, direction: Any = None) -> Construction:
@@ -42,13 +43,10 @@ def looped_layer(preconditioner: Any, direction: Any = None) -> Construction:
 
     Source: gatmiry2024, section 2 (looped linear attention with shared $A$, $u$); the transpose is for asymmetric $A$.
     """
-    a = _square(preconditioner)
-    dim = len(a)
-    u = _direction(direction, dim)
-    w_kq, w_pv = np.zeros((2, 1, dim + 1, dim + 1))
-    w_kq[0, :dim, :dim] = -a.T
-    w_pv[0, dim, :dim], w_pv[0, dim, dim] = u, 1.0
-    return Construction(w_kq, w_pv)
+    a = square_matrix("preconditioner", preconditioner)
+    step = layer(-a.T, 1)
+    step.w_pv[0, -1, :-1] = _direction(direction, len(a))
+    return step
 
 
 def error_after_loops(
@@ -73,13 +71,10 @@ def error_after_loops(
 
     Source: derived here, for gatmiry2024, section 2.
     """
-    a, count = _square(preconditioner), integer_at_least("loops", loops, 0)
+    a, count = square_matrix("preconditioner", preconditioner), integer_at_least("loops", loops, 0)
     dim = len(a)
-    s, w, u = (
-        finite_reals("moments", moments),
-        finite_reals("weights", weights),
-        _direction(direction, dim),
-    )
+    s, w = finite_reals("moments", moments), finite_reals("weights", weights)
+    u = _direction(direction, dim)
     if s.shape[-2:] != (dim, dim) or w.shape[-1:] != (dim,):
         raise ValueError(
             f"moments must have shape (…, {dim}, {dim}) and weights (…, {dim}), got {s.shape} and {w.shape}"
@@ -109,7 +104,7 @@ def one_loop_loss(preconditioner: Any, covariance: Any, examples: int, direction
     Source: derived here, for the minimiser of gatmiry2024.
     """
     sigma, n = covariance_matrix("covariance", covariance), integer_at_least("examples", examples, 1)
-    a = _square(preconditioner)
+    a = square_matrix("preconditioner", preconditioner)
     if a.shape != sigma.shape:
         raise ValueError(f"preconditioner must have the shape {sigma.shape} of the covariance, got {a.shape}")
     values, vectors = np.linalg.eigh(sigma)
@@ -198,11 +193,8 @@ def loss_and_gradient(preconditioner: Any, moments: Any, loops: int) -> tuple[fl
 
     Source: derived here, for gatmiry2024, the gradient in its inequality on gradient dominance.
     """
-    m, s, count = (
-        _square(preconditioner),
-        finite_reals("moments", moments),
-        integer_at_least("loops", loops, 1),
-    )
+    m, s = square_matrix("preconditioner", preconditioner), finite_reals("moments", moments)
+    count = integer_at_least("loops", loops, 1)
     if s.ndim != 3 or s.shape[1:] != m.shape or not len(s):
         raise ValueError(f"moments must have shape (prompts, {len(m)}, {len(m)}), got {s.shape}")
     error = np.eye(len(m)) - m @ s
@@ -215,13 +207,6 @@ def loss_and_gradient(preconditioner: Any, moments: Any, loops: int) -> tuple[fl
     return loss, np.asarray(-2 * np.mean(product_rule @ s, 0))
 
 
-def _square(preconditioner: Any) -> np.ndarray:
-    a = finite_reals("preconditioner", preconditioner)
-    if a.ndim != 2 or a.shape[0] != a.shape[1] or a.size == 0:
-        raise ValueError(f"preconditioner must have shape (d, d), got {a.shape}")
-    return a
-
-
 def _direction(direction: Any, dim: int) -> np.ndarray:
     u = np.zeros(dim) if direction is None else finite_reals("direction", direction)
     if u.shape != (dim,):
@@ -230,8 +215,5 @@ def _direction(direction: Any, dim: int) -> np.ndarray:
 
 
 def _numbers(multiple: Any, examples: int, loops: int) -> tuple[float, int, int]:
-    return (
-        float(finite_number("multiple", multiple)),
-        integer_at_least("examples", examples, 1),
-        integer_at_least("loops", loops, 1),
-    )
+    n, count = integer_at_least("examples", examples, 1), integer_at_least("loops", loops, 1)
+    return float(finite_number("multiple", multiple)), n, count

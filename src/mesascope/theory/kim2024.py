@@ -18,9 +18,7 @@ import numpy as np
 from ..core import finite_positive, finite_reals, integer_at_least
 from ..specs import Number
 
-_CUTOFF = (
-    1e-12  # eigenvalues of the Gram matrix below this fraction of the largest are those of dependent features
-)
+_CUTOFF = 1e-12  # eigenvalues of the Gram matrix below this fraction of the largest: dependent features
 
 
 class FeatureMoments(NamedTuple):
@@ -100,7 +98,8 @@ def optimal_loss(moments: FeatureMoments, examples: int, variance: Number = 1) -
     Arguments and errors as in `attention_loss`. Source: derived here.
     """
     agreement = np.trace(moments.cross @ optimal_attention(moments, examples) @ moments.cross.T)
-    return float(float(finite_positive("variance", variance)) * (np.trace(moments.targets) - agreement) / 2)
+    tau = float(finite_positive("variance", variance))
+    return float(tau * (np.trace(moments.targets) - agreement) / 2)
 
 
 def distance_from_span(moments: FeatureMoments) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from ..core import covariance_matrix, exact, finite_nonnegative, integer_at_least
 from ..specs import Number
 from ._construction import Construction
+from .zhang2024 import layer
 
 
 def step_size(dim: int, examples: int, noise_variance: Number = 0) -> Fraction:
@@ -102,9 +103,7 @@ def one_step(dim: int, step: Number, covariance: Any = None) -> Construction:
     sigma = np.eye(d) if covariance is None else covariance_matrix("covariance", covariance)
     if len(sigma) != d:
         raise ValueError(f"covariance must have shape ({d}, {d}) for dim = {d}, got {sigma.shape}")
-    w_kq, w_pv = np.zeros((2, 1, d + 1, d + 1))
-    w_kq[0, :d, :d], w_pv[0, d, d] = np.linalg.inv(sigma), -float(step)
-    return Construction(w_kq, w_pv)
+    return layer(np.linalg.inv(sigma), -float(step))
 
 
 def _checked(dim: int, examples: int, noise_variance: Number) -> tuple[int, int, Fraction]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import finite_number, finite_reals, integer_at_least
+from ..core import finite_number, finite_reals, integer_at_least, square_matrix
 
 
 def unitary_loss(heads: Any, positions: Any) -> float:
@@ -181,9 +181,7 @@ def augmented_loss(dim: int, context: int) -> Fraction:
 
 
 def _checked(heads: Any, positions: Any) -> tuple[np.ndarray, np.ndarray]:
-    c, p = finite_reals("heads", heads), finite_reals("positions", positions)
-    if c.ndim != 2 or c.shape[0] != c.shape[1] or c.size == 0:
-        raise ValueError(f"heads must be C = BᵀA of shape (d, d), got {c.shape}")
+    c, p = square_matrix("heads", heads), finite_reals("positions", positions)
     if p.ndim != 1 or len(p) < 2:
         raise ValueError(
             f"positions must be the T ≥ 2 entries of one row of the positional matrix, got shape {p.shape}"

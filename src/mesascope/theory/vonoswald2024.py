@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import finite_number, finite_positive, finite_reals, integer_at_least
+from ..core import finite_number, finite_positive, finite_reals, integer_at_least, square_matrix
 from ..specs import Number
 from ._construction import Construction
 
@@ -47,7 +47,7 @@ def gradient_step(start: Any, step_size: Number) -> Construction:
 
     Source: vonoswald2024, Proposition 1.
     """
-    phi, eta = _square("start", start), float(finite_number("step_size", step_size))
+    phi, eta = square_matrix("start", start), float(finite_number("step_size", step_size))
     d = len(phi)
     w_kq, w_pv = np.zeros((2, 1, 3 * d, 3 * d))
     w_kq[0, 2 * d :, d : 2 * d] = np.eye(d)
@@ -68,7 +68,7 @@ def gradient_step_tokens(sequence: Any, start: Any) -> np.ndarray:
     Raises:
         TypeError, ValueError: arrays that are not real and finite, or do not fit.
     """
-    phi, s = _square("start", start), _sequence(sequence)
+    phi, s = square_matrix("start", start), _sequence(sequence)
     if s.shape[-1] != len(phi):
         raise ValueError(
             f"start must have shape (d, d) with the d = {s.shape[-1]} of the tokens, got {phi.shape}"
@@ -162,10 +162,3 @@ def _sequence(value: Any) -> np.ndarray:
     if sequence.ndim < 2 or sequence.shape[-1] == 0:
         raise ValueError(f"sequence must have shape (…, T, d), got {sequence.shape}")
     return sequence
-
-
-def _square(name: str, value: Any) -> np.ndarray:
-    matrix = finite_reals(name, value)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-        raise ValueError(f"{name} must have shape (d, d), got {matrix.shape}")
-    return matrix

@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core import covariance_matrix, finite_number, finite_positive, finite_reals, integer_at_least
+from ..core import (
+    covariance_matrix,
+    finite_number,
+    finite_positive,
+    finite_reals,
+    integer_at_least,
+    square_matrix,
+)
 from ..specs import Number
 from ._construction import Construction
 
@@ -30,7 +37,7 @@ def layer(matrix: Any, scalar: Number) -> Construction:
     Raises:
         TypeError, ValueError: `matrix` is not a square matrix of finite real numbers, `scalar` is not a finite number.
     """
-    u_matrix = _square("matrix", matrix)
+    u_matrix = square_matrix("matrix", matrix)
     dim = len(u_matrix)
     w_kq, w_pv = np.zeros((2, 1, dim + 1, dim + 1))
     w_kq[0, :dim, :dim], w_pv[0, dim, dim] = u_matrix, float(finite_number("scalar", scalar))
@@ -78,7 +85,7 @@ def reduced_flow(matrix: Any, scalar: Number, covariance: Any, examples: int) ->
 
     Source: zhang2024, Lemma 5.2, eq. (5.4); derived here.
     """
-    u_matrix, u = _square("matrix", matrix), float(finite_number("scalar", scalar))
+    u_matrix, u = square_matrix("matrix", matrix), float(finite_number("scalar", scalar))
     lam, g = covariance_matrix("covariance", covariance), gamma(covariance, examples)
     if u_matrix.shape != lam.shape:
         raise ValueError(f"matrix must have the shape {lam.shape} of the covariance, got {u_matrix.shape}")
@@ -112,7 +119,7 @@ def balanced(preconditioner: Any) -> tuple[np.ndarray, float]:
     Raises:
         TypeError, ValueError: `preconditioner` is not a square matrix of finite real numbers, or zero.
     """
-    a = _square("preconditioner", preconditioner)
+    a = square_matrix("preconditioner", preconditioner)
     scalar = float(np.linalg.norm(a)) ** 0.5
     if scalar == 0:
         raise ValueError("preconditioner must not be zero: u and U would both be 0")
@@ -137,7 +144,7 @@ def risk(preconditioner: Any, covariance: Any, examples: int) -> float:
 
     Source: derived here; at $A = \Gamma^{-1}$ it is `prediction_error`.
     """
-    a, lam = _square("preconditioner", preconditioner), covariance_matrix("covariance", covariance)
+    a, lam = square_matrix("preconditioner", preconditioner), covariance_matrix("covariance", covariance)
     if a.shape != lam.shape:
         raise ValueError(f"preconditioner must have the shape {lam.shape} of the covariance, got {a.shape}")
     second = gamma(lam, examples) @ lam
@@ -270,10 +277,3 @@ def random_covariance_factors(first: Number, second: Number, third: Number) -> t
 def _moments(first: Number, second: Number, third: Number) -> list[float]:
     given = (("first", first), ("second", second), ("third", third))
     return [float(finite_positive(name, value)) for name, value in given]
-
-
-def _square(name: str, value: Any) -> np.ndarray:
-    matrix = finite_reals(name, value)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
-    return matrix

@@ -16,9 +16,8 @@ def _copying(tokens, entries, sharpness, *, heads=1, carry=1.0):
     """Attention to the previous token, on tokens of data and one-hot positions; other heads are uniform."""
     width = entries + tokens
     position = np.eye(tokens, width, entries)
-    asked = (
-        np.sqrt(tokens) * sharpness * np.eye(tokens, k=1) @ position
-    )  # key position i answers to query i + 1
+    # key position i answers to query i + 1
+    asked = np.sqrt(tokens) * sharpness * np.eye(tokens, k=1) @ position
     nobody = np.zeros_like(position)
     return SoftmaxSelfAttention(
         w_k=np.stack([position] * heads),

@@ -127,9 +127,8 @@ def test_an_affine_layer_has_an_exact_surrogate(sequences, random_attention):
     through = replace_layer(model, (1, 2), linear_surrogate(model, (1, 2), sequences))
     assert len(through.network.layers) == 1
     read, wanted = _read(through, sequences), _read(model, sequences)
-    assert (
-        1e-3 < prediction_distance(wanted, read, sequences).pooled.value < 1
-    )  # attention is not linear in its token
+    # attention is not linear in its token
+    assert 1e-3 < prediction_distance(wanted, read, sequences).pooled.value < 1
 
 
 def test_complex_layers_have_surrogates_and_steps(random_attention):
@@ -142,9 +141,8 @@ def test_complex_layers_have_surrogates_and_steps(random_attention):
     surrogate = linear_surrogate(model, 1, problems)
     found = intervene(model, 1, {"linear": surrogate}, problems)
     assert np.iscomplexobj(surrogate.weights)
-    assert (
-        found.distance.value[1] < 1 < found.distance.value[3]
-    )  # nearer than nothing, which is nearer than another task
+    # nearer than nothing, which is nearer than another task
+    assert found.distance.value[1] < 1 < found.distance.value[3]
     assert closest_gradient_step(model, 1, problems).explained > 0
 
 

@@ -69,9 +69,8 @@ ALL = DIAGONAL | NOT_DIAGONAL
 
 def sequences(law, dim, horizon):
     """Every sequence of the quadrature, shape (n, T, d), and its probability."""
-    roots = np.exp(
-        2j * np.pi * np.arange(4 * horizon) / (4 * horizon)
-    )  # the loss has a lower degree in each λ
+    # the loss has a lower degree in each λ
+    roots = np.exp(2j * np.pi * np.arange(4 * horizon) / (4 * horizon))
     transitions = np.array(list(itertools.product(roots, repeat=dim)))
     powers = transitions[:, None, :] ** np.arange(horizon)[:, None]
     tokens, probabilities = [], []

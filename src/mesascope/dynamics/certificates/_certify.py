@@ -26,8 +26,8 @@ from ._question import Proved, Question, diagonal_places, diagonal_point
 from ._statement import statement
 
 _MAX_DIGITS = 1000
-_EXPLICIT_STEPS = 20_000  # enough wherever the landscape is not flat
-_COARSE = 1e-6  # along what is flat: what is proved does not depend on the way there
+_EXPLICIT_STEPS = 20_000  # enough for landscapes that are not flat
+_COARSE = 1e-6  # for flat landscapes: the proof does not depend on the path
 _GUARD_DIGITS = 3  # of the centre, beyond those of the radius
 _NEAR = Fraction(1, 10**6)  # flows stop much nearer to where they end
 

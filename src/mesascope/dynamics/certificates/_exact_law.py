@@ -1,4 +1,4 @@
-"""Certificates speak about numbers that were given exactly."""
+"""Certificates need parameters that are given exactly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WHOLE = 2**53  # floats below it that are integers are exactly what was written
 
 
 def require_exact(process: Any, task: Any) -> None:
-    """Refuse parameters that are floats: 0.1 is not one tenth, and the number that it is was hardly meant.
+    """Refuse parameters that are floats: 0.1 is not one tenth, but a number with 53 bits near it.
 
     Raises:
         TypeError: another process or task.

@@ -33,14 +33,14 @@ from ._decimals import above
 
 
 class NotProvedError(ValueError):
-    """A test that proves something did not pass: nothing is known then, neither that the statement holds nor that not.
+    """A proof failed, which says nothing about whether the statement holds.
 
     Attributes:
-        field: what of the centre or the ball it lies at: `"radius"`, `"w_kq"` or `"w_pv"`; None if at the loss.
+        field: the input that causes it: `"radius"`, `"w_kq"` or `"w_pv"`; None if it is the loss.
     """
 
-    def __init__(self, told: str, field: str | None = None) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
         self.field = field
 
 

@@ -63,14 +63,9 @@ class Question:
         return Slice(loss.over(arb), free, _independent(scalings))
 
     def theorem_product(self) -> Fraction | None:
-        """The a_j b_j of Theorem 4.1, or of Theorem 4.3 with the mask; None if neither speaks, or says 0."""
+        """The a_j b_j of Theorem 4.1, or of Theorem 4.3 with the mask; None if neither applies, or the product is 0."""
         try:
-            product = limit_product(
-                self.process,
-                self.task,
-                mask=self.mask,
-                normalizer=str(self.normalizer),
-            )
+            product = limit_product(self.process, self.task, mask=self.mask, normalizer=str(self.normalizer))
         except ValueError:
             return None
         return product if isinstance(product, Fraction) and product > 0 else None
@@ -145,7 +140,7 @@ def diagonal_point(product: Fraction, signs: Sequence[int]) -> tuple[Fraction, .
 
 
 def diagonal_places(dim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Where a_1 … a_d and b_1 … b_d stand in θ: the (x_{i−1}, x_t) block of W^KQ, the x_i block of W^PV."""
+    """The places of a_1 … a_d and b_1 … b_d in θ: the (x_{i−1}, x_t) block of W^KQ, the x_i block of W^PV."""
     width = 2 * dim
     a = tuple(width * (dim + j) + j for j in range(dim))
     b = tuple(4 * dim**2 + width * j + j for j in range(dim))

@@ -1,4 +1,4 @@
-"""The landscape of an objective: critical points, what they are, symmetries, what flows keep, where they stay."""
+"""The landscape of an objective: critical points and their kinds, symmetries, conserved quantities, invariant manifolds."""
 
 from ._conserved import ConservedQuantities as ConservedQuantities
 from ._conserved import conserved_quantities as conserved_quantities

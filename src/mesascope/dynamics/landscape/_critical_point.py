@@ -1,8 +1,7 @@
-"""From a guess, or a flow's end, to the critical point near it."""
+"""The critical point near a guess, such as the end of a flow."""
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any, Generic, TypeVar
 
 import equinox as eqx
@@ -14,6 +13,7 @@ from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine
 from mesascope.processes import NextToken
 
+from .._outcome import Ending
 from .._parameters import Mask
 from ._landscape import Landscape, landscape_of, zero_loss
 from ._newton import newton
@@ -22,38 +22,26 @@ Model = TypeVar("Model", bound=eqx.Module)
 _FLAT, _NEAR = 1e-3, 1e-3
 
 
-class Polishing(Enum):
+class Polishing(Ending):
     """How Newton's method ended; `message` says what it means and names the remedy."""
 
-    CONVERGED = "converged"
-    NOT_NEAR = "not near"
-    SLOW = "slow"
-    STEP_LIMIT = "step limit"
-    NOT_FINITE = "not finite"
-
-    @property
-    def message(self) -> str:
-        """One sentence, with the remedy where one is needed."""
-        return _MESSAGES[self]
-
-
-_MESSAGES = {
-    Polishing.CONVERGED: "the gradient vanishes to within the tolerance",
-    Polishing.NOT_NEAR: (
+    CONVERGED = "converged", "the gradient vanishes to within the tolerance"
+    NOT_NEAR = (
+        "not near",
         "the guess is not near a critical point: the size of the gradient has a minimum here that is not zero; "
-        "follow gradient_flow further before polishing, or start elsewhere"
-    ),
-    Polishing.SLOW: (
+        "follow gradient_flow further before polishing, or start elsewhere",
+    )
+    SLOW = (
+        "slow",
         "the gradient falls no further, but is above the tolerance: the critical point is degenerate or its weights are out "
-        "of balance; loosen tolerance, or start from matrices of about equal size"
-    ),
-    Polishing.STEP_LIMIT: "the step limit was reached first; raise max_steps or start nearer",
-    Polishing.NOT_FINITE: "the loss or its curvature is not finite here; start from smaller weights",
-}
+        "of balance; loosen tolerance, or start from matrices of about equal size",
+    )
+    STEP_LIMIT = "step limit", "the step limit was reached first; raise max_steps or start nearer"
+    NOT_FINITE = "not finite", "the loss or its curvature is not finite here; start from smaller weights"
 
 
 class CriticalPoint(eqx.Module, Generic[Model]):
-    """Where ∇L vanishes, and how near that is to the guess.
+    """A point where ∇L vanishes, and its distance from the guess.
 
     Attributes:
         model: the point.

@@ -1,4 +1,4 @@
-"""The critical points of an objective, as far as many starts find them."""
+"""The critical points of an objective that are found from many starts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class FoundPoint(eqx.Module, Generic[Model]):
 
 
 class CriticalPoints(eqx.Module, Generic[Model]):
-    """What many starts found.
+    """The critical points found from many starts.
 
     Attributes:
         points: distinct critical points, by rising loss, then index.
@@ -143,7 +143,7 @@ class _Search:
         return base + _NUDGE * self._size * self._rng.normal(size=base.shape)
 
     def add(self, guesses: np.ndarray) -> None:
-        """Go from every guess to a critical point, and add it."""
+        """Add the critical points to which the guesses lead."""
         placed = self._landscape.placed(jnp.asarray(guesses))
         indices = jnp.asarray(np.arange(len(guesses)) % self._indices)
         near = _follow(self._landscape, placed, indices, jnp.asarray(_RADIUS * self._size))
@@ -175,7 +175,7 @@ class _Search:
         return tuple(np.asarray(w) for w in self._landscape.rebuild(vector).heads())
 
     def points(self) -> tuple[FoundPoint[Any], ...]:
-        """What was found, by rising loss, then index."""
+        """The points found, by increasing loss, then index."""
         ordered = sorted(
             self._found, key=lambda one: (round(one[1].loss / float(self._unit), 8), one[1].index)
         )

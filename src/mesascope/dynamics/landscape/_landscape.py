@@ -1,4 +1,4 @@
-"""The objective as a function of the weights that may move: its gradient, its Hessian and its natural size.
+"""The objective as a function of the weights that are not masked: its gradient, its Hessian and its natural size.
 
 Everything is in the real coordinates of `real_vector`; masked coordinates keep their values.
 """

@@ -1,4 +1,4 @@
-"""Newton's method on ∇L = 0, damped where it has to be (Levenberg–Marquardt), from one or many guesses.
+"""Newton's method on ∇L = 0, damped where needed (Levenberg–Marquardt), from one or many guesses.
 
 With H = V Λ V*, a step is −V Λ/(Λ² + μ²) V*∇L. Every step tries a row of dampings μ and takes the one that makes ‖∇L‖ smallest;
 μ = 0, Newton's own step, is among them, so that the end is quadratic. Directions in which H vanishes get no step: the point
@@ -22,7 +22,7 @@ FLAT = 1e-7
 """Curvatures below this fraction of the largest one count as 0.
 
 Where a curvature vanishes, rounding (1e-15 in the gradient) leaves the place of the point uncertain by its square root, and
-curvatures change by as much over that distance: what is truly curved so little cannot be told from flat.
+curvatures change by as much over that distance: so small a curvature cannot be distinguished from 0.
 """
 _DAMPINGS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _LEAST_DECREASE, _ROUNDING, _TINY = 1e-3, 1e-16, 1e-300
@@ -55,7 +55,7 @@ def newton(landscape: Landscape, guesses: Array, unit: Array, max_steps: int) ->
 def residual(slopes: Array, curvatures: Array, unit: Array) -> Array:
     """√(Σ_i (v_i·∇L)²/|λ_i| / unit): the fall of the loss that a Newton step still promises, as a fraction of `unit`.
 
-    It does not depend on the scale of weights or data. Where λ_i vanishes, the largest curvature stands in.
+    It does not depend on the scale of weights or data. Where λ_i vanishes, the largest curvature is used instead.
 
     Args:
         slopes: ∇L in the basis of eigenvectors, shape (n,).

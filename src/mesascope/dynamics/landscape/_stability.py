@@ -1,4 +1,4 @@
-"""What a critical point is: its Hessian spectrum, without the symmetries; and how fast flows approach it."""
+"""The kind of a critical point, by the spectrum of its Hessian without symmetries, and the rate of flows that end there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Stability(eqx.Module, Generic[Model]):
 
     Attributes:
         kind: `"minimum"`, `"maximum"`, `"saddle"` or `"degenerate"`: where no curvature is negative but some vanishes that no
-            symmetry explains, second order cannot tell a minimum.
+            symmetry explains, the second order does not decide.
         index: number of negative curvatures.
         degenerate: number of vanishing curvatures that no continuous symmetry explains.
         symmetric: number of directions that the continuous symmetries span here.
@@ -69,12 +69,7 @@ class Stability(eqx.Module, Generic[Model]):
 
 
 def stability(
-    model: Model,
-    process: Any,
-    task: NextToken,
-    *,
-    engine: Engine | None = None,
-    mask: Mask | None = None,
+    model: Model, process: Any, task: NextToken, *, engine: Engine | None = None, mask: Mask | None = None
 ) -> Stability[Model]:
     """Classify a critical point by the exact Hessian: its index, what symmetries explain, rates and directions.
 

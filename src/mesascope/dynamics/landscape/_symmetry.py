@@ -99,7 +99,7 @@ def find_symmetries(landscape: Landscape, seed: int = 0) -> Symmetries:
 
 
 def _null_space(rows: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
-    """What is orthogonal to all rows (k, m) → (r, m), and how clear that is."""
+    """An orthonormal basis of the null space of rows, (k, m) → (r, m), and its separation."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     _, values, basis = np.linalg.svd(rows / np.where(lengths > 0, lengths, 1.0), full_matrices=False)
     relative = values / max(values[0], np.finfo(float).tiny)

@@ -82,7 +82,7 @@ def predict_nothing(loss: np.ndarray, loss_zero: np.ndarray) -> np.ndarray:
 
 
 def up_to_symmetry(heads: Heads, nothing: np.ndarray) -> np.ndarray:
-    """The number of every critical point when such are one that signs and an order of the coordinates turn into each other.
+    """The number of every critical point, the same for points that differ by signs and order of the coordinates only.
 
     Every number is the least of those that became one. Beyond d = 6, or 256 points, nothing is compared: NaN.
 
@@ -108,7 +108,7 @@ def up_to_symmetry(heads: Heads, nothing: np.ndarray) -> np.ndarray:
 
 
 def _turns(dim: int, signs: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """All orders of the coordinates, and the signs of one pattern; the first sign is free, for −1 changes nothing."""
+    """All orders of the coordinates, and one pattern of signs with the first +: −1 for all has no effect."""
     return np.array(list(permutations(range(dim)))), np.array([1.0, *signs])
 
 
@@ -131,7 +131,7 @@ def _turned(unit: Heads, one: int, point: int, turns: list[tuple[np.ndarray, np.
 
 
 def _entries(kq: np.ndarray, pv: np.ndarray) -> np.ndarray:
-    """Of two layers with ‖S‖ = 1, what signs and orders of coordinates leave as a set: a slice of S of the first head."""
+    """Entries of two layers with ‖S‖ = 1 that signs and orders only permute, up to sign: a slice of S of the first head."""
     size = np.linalg.norm(pv[:, 0], axis=(1, 2))[:, None, None]
     return np.concatenate([(kq[:, 0] * size).reshape(2, -1), (pv[:, 0] / size).reshape(2, -1)], 1)
 
@@ -158,7 +158,7 @@ def typical_ends(heads: Heads, nothing: np.ndarray, numbers: np.ndarray) -> tupl
 
 
 def _signs(kq: np.ndarray, pv: np.ndarray) -> str:
-    """Signs of the diagonal of W^PV, the first of them +, if the two diagonals of one head prevail; else nothing."""
+    """Signs of the diagonal of W^PV, the first of them +, if the two diagonals of one head dominate; else empty."""
     dim = pv.shape[-2]
     if len(pv) > 1:
         return ""

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import diffrax
-import jax
 
-from mesascope.core import Progress, finite_positive, integer_at_least, named_key
+from mesascope.core import Progress, in_this_precision, named_key
 from mesascope.objectives import Engine
 from mesascope.records import RecordError, folder_lock, remove_leftovers
 
@@ -58,7 +57,7 @@ def phase_diagram(
         make: from a value of each axis, in their order, and a random key to what is solved there. The key is
             `named_key(seed, "phase diagram")` at every point, so that neighbours start alike; for independent draws fold
             something in, as in `jax.random.fold_in(key, number)`.
-        axes: names and values of the two axes: numbers, or anything that can be told apart by its words (laws, normalizers).
+        axes: names and values of the two axes: numbers, or anything with distinct descriptions (laws, normalizers).
         seed: of the key.
         engine: how expectations are computed; `ExactMoments()` by default.
         until: flow time > 0, or `"steady-state"` (as in `gradient_flow`).
@@ -96,7 +95,8 @@ def phase_diagram(
     if not callable(make):
         raise TypeError(f"make: must be a function of a value of each axis and a random key, got {make!r}")
     grid = checked_axes(axes, NAMES)
-    how = _checked_settings(engine, until, mask, solver, rtol, tolerance, max_steps, fraction)
+    limit, solver = checked_until(until), checked_solver(solver, Rodas4())
+    how = Solving(engine, limit, mask, solver, rtol, tolerance, max_steps, fraction)
     points = build_rows(make, grid, named_key(seed, "phase diagram"))
     place = None if folder is None else Path(folder)
     if place is not None and place.is_file():
@@ -107,27 +107,6 @@ def phase_diagram(
         running = _Running(grid, points, how, seed, place, progress)
         running.solve(checked_workers(workers, len(points), os.cpu_count() or 1))
     return as_dataset(grid, running.rows, points, how, seed)
-
-
-def _checked_settings(
-    engine: Engine | None,
-    until: float | str,
-    mask: Mask | None,
-    solver: diffrax.AbstractSolver | None,
-    rtol: float,
-    tolerance: float,
-    max_steps: int,
-    fraction: float,
-) -> Solving:
-    limit, solver = checked_until(until), checked_solver(solver, Rodas4())
-    for name, value in (("rtol", rtol), ("tolerance", tolerance), ("fraction", fraction)):
-        finite_positive(name, value)
-    if fraction >= 1:
-        raise ValueError(
-            f"fraction: of the way must be below 1, got {fraction}; the end itself is reached at `time`"
-        )
-    integer_at_least("max_steps", max_steps, 1)
-    return Solving(engine, limit, mask, solver, rtol, tolerance, max_steps, fraction)
 
 
 class _Running:
@@ -149,14 +128,9 @@ class _Running:
         self._began = math.nan  # when the first row was done, for which a program was compiled
 
     def solve(self, workers: int) -> None:
-        """Solve what is missing, until all is there or an interruption."""
+        """Solve the missing rows, until all are solved or an interruption."""
         missing = iter([row for row in range(len(self._points)) if not self._read(row)])
-        wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # defined at run time
-
-        def run(row: int) -> None:
-            with jax.enable_x64(wide):  # a mode entered by `with` does not reach other threads
-                self._solve(row)
-
+        run = in_this_precision(self._solve)
         # A row is handed out when a worker is free, so that an interruption finds only those that are being solved: these
         # end, and are kept.
         with ThreadPoolExecutor(workers) as pool, suppress(KeyboardInterrupt):

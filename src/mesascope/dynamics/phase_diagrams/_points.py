@@ -77,7 +77,7 @@ def _axis(name: str, values: Any, taken: Sequence[str]) -> PhaseAxis:
 
 
 def label(value: Any) -> str:
-    """A value in words that are the same in every process."""
+    """The description of a value, the same in every process."""
     if hasattr(value, "describe"):
         return str(value.describe())
     return str(getattr(value, "__qualname__", value))
@@ -99,7 +99,7 @@ class PhasePoint(NamedTuple):
     test: Any = None
 
     def describe(self) -> str:
-        """All but the weights, in words that are the same in every process."""
+        """The description of everything but the weights, the same in every process."""
         judged = self.test if isinstance(self.test, tuple) else (self.test,)
         normalizer = f"{label(self.start.normalizer)} {self._normalizers(judged)}"
         kind = f"{type(self.start).__name__}(dim={self.start.dim}, normalizer={normalizer})"
@@ -125,7 +125,7 @@ def starts(points: Sequence[PhasePoint]) -> np.ndarray:
 
 @contextmanager
 def errors_at(place: str) -> Iterator[None]:
-    """Errors inside begin with the place in the diagram."""
+    """Begin errors of the block with the place in the diagram."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -200,6 +200,6 @@ def problem_of(point: PhasePoint, engine: Engine | None) -> Problem:
 
 
 def checked_workers(workers: int | None, rows: int, cores: int) -> int:
-    """How many rows are solved at a time."""
+    """The number of rows that are solved at the same time."""
     wanted = cores if workers is None else integer_at_least("workers", workers, 1)
     return max(1, min(wanted, rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine
 from mesascope.records import RecordError, canonical_json, difference, read_dataset, write_dataset
 
@@ -42,19 +43,21 @@ class Solving:
     max_steps: int
     fraction: float
 
+    def __post_init__(self) -> None:
+        for name in ("rtol", "tolerance", "fraction"):
+            finite_positive(name, getattr(self, name))
+        if self.fraction >= 1:
+            raise ValueError(
+                f"fraction: of the way must be below 1, got {self.fraction}; the end itself is reached at `time`"
+            )
+        integer_at_least("max_steps", self.max_steps, 1)
+
     def facts(self) -> dict[str, Any]:
-        """What decides every bit of a row, apart from its points."""
+        """What determines every bit of a row, except its points."""
         masks = jax.tree.leaves(eqx.filter(self.mask, eqx.is_inexact_array))
-        return {
-            "engine": repr(self.engine),
-            "until": self.until,
-            "mask": [np.asarray(mask).real for mask in masks] if masks else self.mask,
-            "solver": repr(self.solver),
-            "rtol": self.rtol,
-            "tolerance": self.tolerance,
-            "max_steps": self.max_steps,
-            "fraction": self.fraction,
-        }
+        mask = [np.asarray(mask).real for mask in masks] if masks else self.mask
+        words = {"engine": repr(self.engine), "solver": repr(self.solver), "mask": mask}
+        return {field.name: getattr(self, field.name) for field in fields(self)} | words
 
 
 def solve_row(points: Sequence[PhasePoint], places: Sequence[str], how: Solving) -> Row:

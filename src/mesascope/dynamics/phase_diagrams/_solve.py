@@ -154,7 +154,7 @@ def _solve(
 
 
 def _not_resolved(code: Array, loss: Array, steep: Array, zero: Array) -> Array:
-    """Whether weights are so large that the flow crawls, or that rounding hides what it ends at.
+    """Whether weights are so large that the flow hardly moves, or that rounding hides its end.
 
     Next to huge weights W any gradient is slow, though the loss changes by ‖∂L/∂W‖‖W‖ (`steep`) when W changes by its own size.
     No loss is negative. Along cW^PV the loss is Ac² − Bc + L(0) with A ≥ 0, and B = 2A at a critical point: none lies above
@@ -165,7 +165,7 @@ def _not_resolved(code: Array, loss: Array, steep: Array, zero: Array) -> Array:
 
 
 def _passes(times: Array, heights: Array, target: Array) -> Array:
-    """When a falling curve first is at `target`: between two points it is the quintic with their first two derivatives.
+    """The time at which a falling curve reaches `target`; between points it is the quintic with their two derivatives.
 
     Args:
         times: shape (n,).

@@ -45,7 +45,7 @@ _ATTRIBUTES: dict[str, tuple[str, str]] = {
     "end": ("weights at the end", "1"),
 }
 NAMES = (*_ATTRIBUTES, "name", "weight", "point")
-"""What no axis may be called."""
+"""Names that an axis may not have."""
 
 
 def as_dataset(
@@ -110,7 +110,7 @@ def _table(rows: dict[int, Row], shape: tuple[int, int]) -> dict[str, np.ndarray
 def _critical_points(
     ends: np.ndarray, ended: np.ndarray, nothing: np.ndarray, points: list[list[PhasePoint]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers and numbers up to symmetry over the grid, and a name for every number: layers of one shape together."""
+    """Numbers, and numbers up to symmetry, over the grid, with a name for each; layers of one shape are compared."""
     numbers, symmetric = np.full(ended.shape, np.nan), np.full(ended.shape, np.nan)
     kinds: dict[Any, list[tuple[int, int]]] = {}
     for row, column in np.argwhere(ended):
