@@ -90,6 +90,8 @@ class Finding:
 class Claim(Generic[S]):
     """One statement, its source, and how it is checked.
 
+    Texts that run over several lines are joined to one.
+
     Attributes:
         id: `paper/claim`.
         title: the claim in at most twelve words.
@@ -117,6 +119,10 @@ class Claim(Generic[S]):
     full_evidence: Evidence | None = None
     history: str = ""
     cost: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("title", "statement", "source", "criterion", "history"):
+            object.__setattr__(self, name, one_line(getattr(self, name)))
 
     def seed(self, preset: Preset) -> int | None:
         """The seed under a preset, None where nothing is sampled."""
@@ -159,6 +165,11 @@ class Difference:
         """Whether a claim's check under a preset departs from the paper in this."""
         named = not self.claims or claim.id.partition("/")[2] in self.claims
         return named and preset in self.presets and claim.evidence_of(preset).startswith("measured")
+
+
+def one_line(text: str) -> str:
+    """The text with a single space for every line break and the indentation after it."""
+    return " ".join(text.split())
 
 
 def presets(small: S, **full: Any) -> dict[Preset, S]:

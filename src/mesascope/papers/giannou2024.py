@@ -262,10 +262,8 @@ class _Law(_Conditions):
     tolerance: float = 2e-11
 
 
-_ROUNDING = (
-    "Layers and iteration give the same matrices, relative to the largest entry. The tolerance is rounding in double "
-    "precision: a step at most doubles what the one before left."
-)
+_ROUNDING = """Layers and iteration give the same matrices, relative to the largest entry. The tolerance is rounding in double
+    precision: a step at most doubles what the one before left."""
 
 CLAIMS = (
     Claim(
@@ -273,10 +271,8 @@ CLAIMS = (
         title="Two layers of linear attention carry out one Newton step",
         evidence="exact",
         origin="paper",
-        statement=(
-            "For every d two layers of linear attention of width 4d carry out the Newton step X ← X(2I − AX) for every d × d "
-            "matrix A."
-        ),
+        statement="""For every d two layers of linear attention of width 4d carry out the Newton step X ← X(2I − AX) for every d
+            × d matrix A.""",
         source="giannou2024, Lemma 4.1 (arXiv v1; two heads a layer); the weights used here, with one head, are our own",
         settings=presets(_Newton(layers_a_step=2)),
         check=_step,
@@ -287,14 +283,10 @@ CLAIMS = (
         title="One layer of linear attention carries out one Newton step",
         evidence="exact",
         origin="ours",
-        statement=(
-            "One layer of linear attention of width 3d carries out the Newton step X ← X(2I − AX) for every d × d matrix A, "
-            "also without symmetry."
-        ),
-        source=(
-            "giannou2024, proof of Theorem 4.2 (arXiv v1: one layer for symmetric A); one layer for every A, and its "
-            "weights, are derived here"
-        ),
+        statement="""One layer of linear attention of width 3d carries out the Newton step X ← X(2I − AX) for every d × d matrix
+            A, also without symmetry.""",
+        source="""giannou2024, proof of Theorem 4.2 (arXiv v1: one layer for symmetric A); one layer for every A, and its
+            weights, are derived here""",
         settings=presets(_Newton(layers_a_step=1)),
         check=_step,
         criterion=_ROUNDING,
@@ -304,55 +296,41 @@ CLAIMS = (
         title="k + 2 layers solve least squares by k Newton steps",
         evidence="exact",
         origin="ours",
-        statement=(
-            "With d tokens of workspace k + 2 layers of linear attention answer x_qᵀ X_k Σ y_i x_i with Newton's iterate "
-            "X_k, and for large k as least squares does."
-        ),
-        source=(
-            "giannou2024, Theorem 4.2 (arXiv v1: 3 + T layers, two heads, width 4d + 3, X_0 = ε AᵀA); k + 2 layers from αI, "
-            "and their weights, are derived here"
-        ),
+        statement="""With d tokens of workspace k + 2 layers of linear attention answer x_qᵀ X_k Σ y_i x_i with Newton's iterate
+            X_k, and for large k as least squares does.""",
+        source="""giannou2024, Theorem 4.2 (arXiv v1: 3 + T layers, two heads, width 4d + 3, X_0 = ε AᵀA); k + 2 layers from αI,
+            and their weights, are derived here""",
         settings=presets(_LeastSquares()),
         check=_least_squares,
-        criterion=(
-            "Layers, iteration and, after 30 steps, least squares give the same answers, relative to the largest one. The "
-            "tolerance is rounding in double precision; so many steps leave nothing of the error of Newton's iteration "
-            "either."
-        ),
+        criterion="""Layers, iteration and, after 30 steps, least squares give the same answers, relative to the largest one.
+            The tolerance is rounding in double precision; so many steps leave nothing of the error of Newton's iteration
+            either.""",
     ),
     Claim(
         id=f"{PAPER}/quadratic-convergence",
         title="Newton's layers grow like log κ, gradient steps like κ",
         evidence="exact",
         origin="paper",
-        statement=(
-            "To an error ε Newton's iteration takes a number of layers of the order log₂ κ + log₂ log(1/ε), where gradient "
-            "descent takes a number of steps of the order κ log(1/ε)."
-        ),
+        statement="""To an error ε Newton's iteration takes a number of layers of the order log₂ κ + log₂ log(1/ε), where
+            gradient descent takes a number of steps of the order κ log(1/ε).""",
         source="giannou2024, section 3.2.1 (arXiv v1); checked on positive definite matrices, with our layers",
         settings=presets(_Convergence()),
         check=_convergence,
-        criterion=(
-            "The layers counted differ from log₂ κ + log₂ ln(1/ε) by at most 1, since they are whole. The steps of descent "
-            "counted are κ ln(1/ε) to 2 % from κ = 32 on: −ln(1 − 1/κ) is 1/κ to 1/(2κ), which is 1.6 % there."
-        ),
+        criterion="""The layers counted differ from log₂ κ + log₂ ln(1/ε) by at most 1, since they are whole. The steps of
+            descent counted are κ ln(1/ε) to 2 % from κ = 32 on: −ln(1 − 1/κ) is 1/κ to 1/(2κ), which is 1.6 % there.""",
     ),
     Claim(
         id=f"{PAPER}/exact-law",
         title="The error after k Newton layers is (1 − 1/κ)^(2^k)",
         evidence="exact",
         origin="ours",
-        statement=(
-            "For positive definite matrices of condition number κ and the start I/λ_max the error after k layers is exactly "
-            "(1 − 1/κ)^(2^k), which also gives the number of layers needed."
-        ),
+        statement="""For positive definite matrices of condition number κ and the start I/λ_max the error after k layers is
+            exactly (1 − 1/κ)^(2^k), which also gives the number of layers needed.""",
         source="giannou2024, section 3.2.1 (arXiv v1: orders only, from αAᵀ); the law from I/λ_max is derived here",
         settings=presets(_Law()),
         check=_exact_law,
-        criterion=(
-            "Every step doubles the rounding of those before until the error is squared away, some 15 times for the largest "
-            "κ: 2¹⁵ · 2·10⁻¹⁶ = 7·10⁻¹², of which three times are allowed. The numbers of layers must be equal."
-        ),
+        criterion="""Every step doubles the rounding of those before until the error is squared away, some 15 times for the
+            largest κ: 2¹⁵ · 2·10⁻¹⁶ = 7·10⁻¹², of which three times are allowed. The numbers of layers must be equal.""",
     ),
 )
 

@@ -263,44 +263,32 @@ CLAIMS = (
         title="Augmented tokens: diagonal weights learn the best gradient step",
         evidence="exact",
         origin="paper",
-        statement=(
-            "With augmented tokens, commuting W and off-diagonal gradients masked, gradient flow ends at one step of "
-            "gradient descent from 0 on ½Σ‖x_{t+1} − W x_t‖², with step size 1/(T + d − 2)."
-        ),
-        source=(
-            f"sander2024, abstract (one step of gradient descent); tokens (0; s_t; s_{{t−1}}): authors' program {PROGRAM}, "
-            "augmented.py:246-253; the step size is derived here"
-        ),
+        statement="""With augmented tokens, commuting W and off-diagonal gradients masked, gradient flow ends at one step of
+            gradient descent from 0 on ½Σ‖x_{t+1} − W x_t‖², with step size 1/(T + d − 2).""",
+        source=f"""sander2024, abstract (one step of gradient descent); tokens (0; s_t; s_{{t−1}}): authors' program {PROGRAM},
+            augmented.py:246-253; the step size is derived here""",
         settings=presets(_Augmented(), contexts=(5, 20, 50)),
         check=_step,
-        criterion=(
-            "Gradient flow of the exact loss from diagonal blocks with entries between 0.05 and 0.15: loss and predictions "
-            "are those of the best step within 1e-5, since flows stop where the gradient is 1e-8 of its scale. The "
-            "construction itself: 1e-12, rounding of a few hundred products. The tokens start at (1, …, 1): without the "
-            "mask training leaves the diagonal, to the weights of `zheng2024/full-one-limit`."
-        ),
-        history=(
-            "Two claims before: that the flow ends at some step, and that this is the best one. Neither said that "
-            "off-diagonal gradients were masked."
-        ),
+        criterion="""Gradient flow of the exact loss from diagonal blocks with entries between 0.05 and 0.15: loss and
+            predictions are those of the best step within 1e-5, since flows stop where the gradient is 1e-8 of its scale. The
+            construction itself: 1e-12, rounding of a few hundred products. The tokens start at (1, …, 1): without the mask
+            training leaves the diagonal, to the weights of `zheng2024/full-one-limit`.""",
+        history="""Two claims before: that the flow ends at some step, and that this is the best one. Neither said that
+            off-diagonal gradients were masked.""",
     ),
     Claim(
         id=f"{PAPER}/without-commuting",
         title="Without commuting matrices a trained layer beats one gradient step",
         evidence="measured, another model",
-        statement=(
-            "For Haar orthogonal W a trained layer has up to a tenth less loss than the best step of gradient descent: it also "
-            "subtracts a multiple of Σ x_i x_iᵀ x_{t−1}."
-        ),
+        statement="""For Haar orthogonal W a trained layer has up to a tenth less loss than the best step of gradient descent:
+            it also subtracts a multiple of Σ x_i x_iᵀ x_{t−1}.""",
         source=f"found here; setting after sander2024, authors' program {PROGRAM}, augmented.py (Figure 5)",
         settings=presets(_WithoutCommuting(), dim=5, horizon=50, steps=5000, seeds=8),
         check=_without_commuting,
         origin="ours",
-        criterion=(
-            "95 % intervals over the seeds, each with its own test sequences, lie on their side of the bounds: loss between "
-            "0.9 and 1 of the best step's, more than nine tenths of the squared weights in the blocks of the step, "
-            "the other term negative. The best step is the vertex of a parabola through three losses."
-        ),
+        criterion="""95 % intervals over the seeds, each with its own test sequences, lie on their side of the bounds: loss
+            between 0.9 and 1 of the best step's, more than nine tenths of the squared weights in the blocks of the step, the
+            other term negative. The best step is the vertex of a parabola through three losses.""",
         history="Four seeds in the small preset before, 0 to 3; they are among the six.",
     ),
 )

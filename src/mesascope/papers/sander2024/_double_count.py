@@ -183,20 +183,14 @@ CLAIMS = (
         title="The authors' unitary loss counts one term twice",
         evidence="exact",
         origin="ours",
-        statement=(
-            "The authors' loss for independent eigenvalues counts p_{T−1}²‖C‖² twice, and their stored weights are those of "
-            "gradient descent on it, not on the right loss."
-        ),
-        source=(
-            f"found here; sander2024, authors' program {PROGRAM}, unitary.py:29-35 (the loss), :7-18 and :64-68 (start, rate, "
-            "steps), tensors/{A,B,P}_unitary.npy"
-        ),
+        statement="""The authors' loss for independent eigenvalues counts p_{T−1}²‖C‖² twice, and their stored weights are those
+            of gradient descent on it, not on the right loss.""",
+        source=f"""found here; sander2024, authors' program {PROGRAM}, unitary.py:29-35 (the loss), :7-18 and :64-68 (start,
+            rate, steps), tensors/{{A,B,P}}_unitary.npy""",
         settings=presets(_DoubleCount(), dim=4, contexts=(2, 3, 4, 6)),
         check=_double_count,
-        criterion=(
-            "Losses are finite sums over roots of unity: 1e-12 is rounding. The descent is repeated with the authors' start, "
-            "rate and 100 steps: 1e-5 allows for their single precision, and 1e-3 is a hundred times more. The start is "
-            "theirs where no loss reaches: there the stored positions still hold it."
-        ),
+        criterion="""Losses are finite sums over roots of unity: 1e-12 is rounding. The descent is repeated with the authors'
+            start, rate and 100 steps: 1e-5 allows for their single precision, and 1e-3 is a hundred times more. The start is
+            theirs where no loss reaches: there the stored positions still hold it.""",
     ),
 )

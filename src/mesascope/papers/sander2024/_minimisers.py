@@ -106,10 +106,8 @@ class _Fewer(_Unitary):
 
 
 _FULL: dict[str, Any] = {"dim": 10, "longest": LONGEST, "scale": 0.1}
-_REASON = (
-    "Flows of the exact loss stop where the gradient is 1e-8 of its scale; the flattest direction is 100 times flatter than "
-    "the steepest. Every one of eight random starts counts."
-)
+_REASON = """Flows of the exact loss stop where the gradient is 1e-8 of its scale; the flattest direction is 100 times flatter
+    than the steepest. Every one of eight random starts counts."""
 
 CLAIMS = (
     Claim(
@@ -117,31 +115,23 @@ CLAIMS = (
         title="The authors' loss for conjugate pairs is exact",
         evidence="exact",
         origin="authors' code",
-        statement=(
-            "For conjugate pairs of eigenvalues the population loss of diagonal heads with learned positions is the authors' "
-            "polynomial in C = BᵀA and the row p of positions."
-        ),
+        statement="""For conjugate pairs of eigenvalues the population loss of diagonal heads with learned positions is the
+            authors' polynomial in C = BᵀA and the row p of positions.""",
         source=f"sander2024, authors' program {PROGRAM}, orthogonal.py:25-31 (the same polynomial in other terms)",
         settings=presets(_RotationLoss(), rotation_dim=6, contexts=(2, 3, 4, 6)),
         check=_rotation_loss,
-        criterion=(
-            "At random weights against the mean loss of the layer over all roots of unity: both are finite sums, and only "
-            "rounding differs."
-        ),
+        criterion="""At random weights against the mean loss of the layer over all roots of unity: both are finite sums, and
+            only rounding differs.""",
     ),
     Claim(
         id=f"{PAPER}/unitary-minimiser",
         title="Independent eigenvalues: gradient flow finds the authors' minimiser",
         evidence="exact",
         origin="authors' code",
-        statement=(
-            "For independent eigenvalues gradient flow of d heads and all positions ends, from eight random starts, at loss 0, "
-            "with C = cI, c·p_T = 1 and all other positions 0."
-        ),
-        source=(
-            f"sander2024, authors' program {PROGRAM}, unitary.py (:7-18, :64-68) and tensors/{{A,B,P}}_unitary.npy; the "
-            "paper's proposition second-hand"
-        ),
+        statement="""For independent eigenvalues gradient flow of d heads and all positions ends, from eight random starts, at
+            loss 0, with C = cI, c·p_T = 1 and all other positions 0.""",
+        source=f"""sander2024, authors' program {PROGRAM}, unitary.py (:7-18, :64-68) and tensors/{{A,B,P}}_unitary.npy; the
+            paper's proposition second-hand""",
         settings=presets(_Unitary(), **_FULL),
         check=_unitary,
         criterion=_REASON,
@@ -152,10 +142,8 @@ CLAIMS = (
         title="Flows of H < d heads end at loss d − H",
         evidence="exact",
         origin="ours",
-        statement=(
-            "For independent eigenvalues gradient flow of H < d heads and all positions ends, from eight random starts, at the "
-            "loss d − H for every context length, the least that there is."
-        ),
+        statement="""For independent eigenvalues gradient flow of H < d heads and all positions ends, from eight random starts,
+            at the loss d − H for every context length, the least that there is.""",
         source="found and proved here; sander2024, authors' program has H = d = 10 (unitary.py:7, :16-17)",
         settings=presets(_Fewer(), **_FULL, fewer=(1, 4, 7)),
         check=_fewer,

@@ -170,10 +170,8 @@ _FULL: dict[str, Any] = {
     "scale": 0.1,
     "steps": 200_000,
 }
-_REASON = (
-    "Loss 0 is a loss below 1e-12; in the flattest direction, 1000 times flatter than the steepest, that is a distance "
-    "of 3e-5."
-)
+_REASON = """Loss 0 is a loss below 1e-12; in the flattest direction, 1000 times flatter than the steepest, that is a distance
+    of 3e-5."""
 _COST = "about 2 h"
 
 CLAIMS = (
@@ -182,14 +180,10 @@ CLAIMS = (
         title="Conjugate pairs: loss 0 is reached at the authors' minimiser",
         evidence="exact",
         origin="authors' code",
-        statement=(
-            "For conjugate pairs and d/2 ≤ H < d heads, gradient flow that reaches loss 0 has C = c·blockdiag(1_{2×2}), "
-            "c·p_T = 1, c·p_{T−1} = −1/2 and all other positions 0."
-        ),
-        source=(
-            f"sander2024, authors' program {PROGRAM}, orthogonal.py (:7-9, :63-71) and tensors/{{A,B,P}}_orthogonal.npy; the "
-            "paper's proposition second-hand"
-        ),
+        statement="""For conjugate pairs and d/2 ≤ H < d heads, gradient flow that reaches loss 0 has C = c·blockdiag(1_{2×2}),
+            c·p_T = 1, c·p_{T−1} = −1/2 and all other positions 0.""",
+        source=f"""sander2024, authors' program {PROGRAM}, orthogonal.py (:7-9, :63-71) and tensors/{{A,B,P}}_orthogonal.npy;
+            the paper's proposition second-hand""",
         settings=presets(_Ends(), **_FULL),
         check=_minimiser,
         criterion=f"{_REASON} Flows from six random starts, sixteen in the full preset.",
@@ -201,17 +195,14 @@ CLAIMS = (
         title="Conjugate pairs: d heads reach loss 0, fewer not always",
         evidence="exact",
         origin="ours",
-        statement=(
-            "With d heads each of the flows tried reaches loss 0 at some C = c(I + sJ), p_{T−1} = −s/((1 + s)c); with d/2 ≤ H "
-            "< d heads some do not."
-        ),
+        statement="""With d heads each of the flows tried reaches loss 0 at some C = c(I + sJ), p_{T−1} = −s/((1 + s)c); with
+            d/2 ≤ H < d heads some do not.""",
         source="found here; sander2024 (its minimiser is s = 1; the authors' program has H = 8, d = 10, one start)",
         settings=presets(_Ends(), **_FULL),
         check=_ways,
-        criterion=(
-            f"{_REASON} J exchanges partners. A flow that does not reach loss 0 has to be at rest above it, or to creep along "
-            "a valley in which |p_{T−1}| grows and the loss still falls; one that was stopped before either decides nothing."
-        ),
+        criterion=f"""{_REASON} J exchanges partners. A flow that does not reach loss 0 has to be at rest above it, or to creep
+            along a valley in which |p_{{T−1}}| grows and the loss still falls; one that was stopped before either decides
+            nothing.""",
         history="The family of minimisers with d heads was part of `rotation-minimiser` before.",
         cost=_COST,
     ),

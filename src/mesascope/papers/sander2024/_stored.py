@@ -122,20 +122,15 @@ CLAIMS = (
         title="The authors' stored weights lie on or near the minimisers",
         evidence="exact",
         origin="authors' code",
-        statement=(
-            "The stored weights have C = cI, c·p_T = 1 for independent eigenvalues, C = c·blockdiag(1_{2×2}), c·p_T = 1, "
-            "c·p_{T−1} = −1/2 for conjugate pairs, and 0 at all other positions."
-        ),
+        statement="""The stored weights have C = cI, c·p_T = 1 for independent eigenvalues, C = c·blockdiag(1_{2×2}), c·p_T = 1,
+            c·p_{T−1} = −1/2 for conjugate pairs, and 0 at all other positions.""",
         source=f"sander2024, authors' program {PROGRAM}, tensors/{{A,B,P}}_unitary.npy and tensors/{{A,B,P}}_orthogonal.npy",
         settings=presets(_Stored(), steps=200_000),
         check=_stored,
-        criterion=(
-            "All numbers come from the six files of the authors, for contexts of 2 to 20 tokens, in units of their c. 1e-6 is "
-            "rounding of sums in single precision. For conjugate pairs C and p_{T−1} may be 2e-3 off, twice what was seen: "
-            "descent had not come to its end there. What exceeds rounding is told as a difference."
-        ),
-        history=(
-            "Until the files were read in full, this claim compared five numbers of three decimals that others had printed."
-        ),
+        criterion="""All numbers come from the six files of the authors, for contexts of 2 to 20 tokens, in units of their c.
+            1e-6 is rounding of sums in single precision. For conjugate pairs C and p_{T−1} may be 2e-3 off, twice what was
+            seen: descent had not come to its end there. What exceeds rounding is told as a difference.""",
+        history="""Until the files were read in full, this claim compared five numbers of three decimals that others had
+            printed.""",
     ),
 )

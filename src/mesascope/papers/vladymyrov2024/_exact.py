@@ -301,10 +301,8 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/one-layer-row",
         title="The paper's row for one layer is a closed form",
-        statement=(
-            "For every σ_max, Table 1 lists for one trained layer of GD++ the exact loss above the oracle's of the best "
-            "single step of gradient descent."
-        ),
+        statement="""For every σ_max, Table 1 lists for one trained layer of GD++ the exact loss above the oracle's of the best
+            single step of gradient descent.""",
         source=f"{PAPER}, Table 1 (one layer, GD++); the closed form is derived here",
         origin="paper",
         evidence="exact",
@@ -317,68 +315,52 @@ CLAIMS = (
             )
         ),
         check=_row,
-        criterion=(
-            "Every one of eight entries of the table is within three of its standard errors and its rounding, 0.0005: it is a "
-            "mean over 100 000 drawn sequences. The standard errors, 0.6 to 1.1 % of the entry, are those of the loss minus "
-            "the oracle's on the same sequences, from 20 000 drawn here. By chance one of eight lies farther in 2 % of cases."
-        ),
-        history=(
-            "The tolerance was 1 % before, which came from our notes and not from the paper, and the columns 4 and 6 were "
-            "missing; at σ_max = 5 and 6 the table lies 1.1 % above the closed form. Then it was 1.2 % for all columns."
-        ),
+        criterion="""Every one of eight entries of the table is within three of its standard errors and its rounding, 0.0005: it
+            is a mean over 100 000 drawn sequences. The standard errors, 0.6 to 1.1 % of the entry, are those of the loss minus
+            the oracle's on the same sequences, from 20 000 drawn here. By chance one of eight lies farther in 2 % of cases.""",
+        history="""The tolerance was 1 % before, which came from our notes and not from the paper, and the columns 4 and 6 were
+            missing; at σ_max = 5 and 6 the table lies 1.1 % above the closed form. Then it was 1.2 % for all columns.""",
     ),
     Claim(
         id=f"{PAPER}/linear-models",
         title="Every layer keeps a linear model of the prompt",
-        statement=(
-            "Whatever its weights, a linear transformer keeps a linear model of the prompt behind every layer, with the "
-            "weights that the recursion of Lemma 4.3 gives."
-        ),
+        statement="""Whatever its weights, a linear transformer keeps a linear model of the prompt behind every layer, with the
+            weights that the recursion of Lemma 4.3 gives.""",
         source=f"{PAPER}, Theorem 4.1 and Lemma 4.3",
         origin="paper",
         evidence="exact",
         settings=presets(_LinearModels()),
         check=_linear_models,
-        criterion=(
-            "An identity: predictions of networks with random full matrices differ from those of the recursion's weights by "
-            "rounding of double precision only, relative to the largest prediction. Cases are d, N, layers, heads."
-        ),
+        criterion="""An identity: predictions of networks with random full matrices differ from those of the recursion's weights
+            by rounding of double precision only, relative to the largest prediction. Cases are d, N, layers, heads.""",
     ),
     Claim(
         id=f"{PAPER}/second-order",
         title="GD++ needs O(log κ + log log 1/ε) layers",
-        statement=(
-            "On noiseless prompts of condition number κ, GD++ with suitable parameters reaches the relative error ε within "
-            "O(log κ + log log 1/ε) layers."
-        ),
+        statement="""On noiseless prompts of condition number κ, GD++ with suitable parameters reaches the relative error ε
+            within O(log κ + log log 1/ε) layers.""",
         source=f"{PAPER}, Theorem 5.1; the parameters used here are derived here",
         origin="paper",
         evidence="exact",
         settings=presets(_SecondOrder()),
         check=_second_order,
-        criterion=(
-            "Errors lie below the bound that is derived for these parameters. A tenfold κ costs at most 2 layers more at every "
-            "ε, since a layer divides a large κ by nearly 27/4; each squaring of ε costs at most 1, since log log 1/ε then "
-            "grows by log 2 and a late layer squares the error."
-        ),
+        criterion="""Errors lie below the bound that is derived for these parameters. A tenfold κ costs at most 2 layers more at
+            every ε, since a layer divides a large κ by nearly 27/4; each squaring of ε costs at most 1, since log log 1/ε then
+            grows by log 2 and a late layer squares the error.""",
         history="Only κ was varied before, at ε = 1e-6.",
     ),
     Claim(
         id=f"{PAPER}/second-order-rate",
         title="GD++ divides the condition number by 27/4 a layer",
-        statement=(
-            "With the parameters derived here GD++ needs 1/log(27/4) layers per factor e of the condition number, where the "
-            "steps of gradient descent grow in proportion to it."
-        ),
+        statement="""With the parameters derived here GD++ needs 1/log(27/4) layers per factor e of the condition number, where
+            the steps of gradient descent grow in proportion to it.""",
         source=f"parameters and rate are derived here; {PAPER}, Theorem 5.1 has the order of growth",
         origin="ours",
         evidence="exact",
         settings=presets(_Rate()),
         check=_rate,
-        criterion=(
-            "Both powers are met to a twentieth. Numbers of layers are whole, so that a line through six of them is known to "
-            "that. Steps of descent vary with the share of the slowest directions in w*, over two decades of κ by less. "
-            "Layers and steps are counted on their errors."
-        ),
+        criterion="""Both powers are met to a twentieth. Numbers of layers are whole, so that a line through six of them is
+            known to that. Steps of descent vary with the share of the slowest directions in w*, over two decades of κ by less.
+            Layers and steps are counted on their errors.""",
     ),
 )

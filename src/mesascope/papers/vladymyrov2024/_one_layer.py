@@ -68,10 +68,8 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/one-layer-optimum",
         title="The best single layer is one step with one step size",
-        statement=(
-            "Under mixed noise the least loss that searches over all weights of one layer find is that of one step of "
-            "gradient descent with the same step size at all noise levels."
-        ),
+        statement="""Under mixed noise the least loss that searches over all weights of one layer find is that of one step of
+            gradient descent with the same step size at all noise levels.""",
         source=f"{PAPER}, Table 1 (one layer: GD++, DIAG and FULL agree within 0.001); searches and closed form are ours",
         origin="ours",
         evidence="exact",
@@ -79,11 +77,9 @@ CLAIMS = (
             _Search(), dim=10, examples=20, largest_noises=tuple(float(one) for one in range(8)), scale=0.1
         ),
         check=_searched,
-        criterion=(
-            "For every σ_max the best of twelve quasi-Newton searches on the exact loss, which at least three of them have to "
-            "reach, lies within 1e-6 of the closed form. Searches stop where no entry of the gradient is above 1e-6, and the "
-            "loss is quadratic there. Some starts end in a higher local minimum, as the list of all ends shows."
-        ),
+        criterion="""For every σ_max the best of twelve quasi-Newton searches on the exact loss, which at least three of them
+            have to reach, lies within 1e-6 of the closed form. Searches stop where no entry of the gradient is above 1e-6, and
+            the loss is quadratic there. Some starts end in a higher local minimum, as the list of all ends shows.""",
         history="Gradient flows from three starts were used before; two of them ended at the same loss.",
     ),
 )

@@ -138,20 +138,17 @@ class _BesideRidge(_Rows):
     rivals: tuple[str, ...] = ("constant", "adaptive", "tuned")
 
 
-_REASON = (
-    "The lowest loss of five seeds, as in the table, lies within a tenth of the table's with its 95 % interval over prompts. "
-    "Under another restriction of the heads, FULL, the paper's own losses of the same depth differ by up to 14 %; heads here "
-    f"are restricted less than the paper's. {REST}"
-)
+_REASON = f"""The lowest loss of five seeds, as in the table, lies within a tenth of the table's with its 95 % interval over
+    prompts. Under another restriction of the heads, FULL, the paper's own losses of the same depth differ by up to 14 %; heads
+    here are restricted less than the paper's. {REST}"""
 _HISTORY = "The mean of three seeds was compared before{}."
 
 CLAIMS = (
     Claim(
         id=f"{PAPER}/two-layers",
         title="Two trained layers have the table's loss at σ_max = 5",
-        statement=(
-            "The best of five trainings of two layers of diagonal heads has the losses above the oracle's that Table 1 lists."
-        ),
+        statement="""The best of five trainings of two layers of diagonal heads has the losses above the oracle's that Table 1
+            lists.""",
         source=f"{PAPER}, Table 1 (two layers, DIAG)",
         origin="paper",
         evidence="measured, another model",
@@ -171,9 +168,8 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/three-layers",
         title="Three trained layers have the table's loss at σ_max = 5",
-        statement=(
-            "The best of five trainings of three layers of diagonal heads has the losses above the oracle's that Table 1 lists."
-        ),
+        statement="""The best of five trainings of three layers of diagonal heads has the losses above the oracle's that Table 1
+            lists.""",
         source=f"{PAPER}, Table 1 (three layers, DIAG)",
         origin="paper",
         evidence="measured, another model",
@@ -193,24 +189,18 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/three-layers-beside-ridge",
         title="Two and three layers beat one penalty, not a noise estimate",
-        statement=(
-            "Under strong mixed noise two and three layers of diagonal heads come closer to the oracle than ridge regression "
-            "with one penalty, and less close than with the noise estimated, plain or tuned."
-        ),
+        statement="""Under strong mixed noise two and three layers of diagonal heads come closer to the oracle than ridge
+            regression with one penalty, and less close than with the noise estimated, plain or tuned.""",
         source=f"{PAPER}, Table 1 (σ_max = 5: DIAG of two and three layers, CONSTRR, ADARR, TUNEDRR)",
         origin="paper",
         evidence="measured, another model",
         settings=presets(_BesideRidge(), **{**FULL_SIZES, "steps": (50_000, 50_000)}),
         check=_beside_ridge,
-        criterion=(
-            "The 95 % intervals over five seeds of the differences on the same prompts must not reach 0. Against the estimates "
-            "the layers' loss is first lowered by the share that the second half of the training took off, in case it would "
-            "fall as much again."
-        ),
-        history=(
-            "Two claims, two-layers-beside-ridge and this one, asked before whether so few layers beat all three, which the "
-            "paper says only of deeper networks: by its table they do not. Three seeds were trained before."
-        ),
+        criterion="""The 95 % intervals over five seeds of the differences on the same prompts must not reach 0. Against the
+            estimates the layers' loss is first lowered by the share that the second half of the training took off, in case it
+            would fall as much again.""",
+        history="""Two claims, two-layers-beside-ridge and this one, asked before whether so few layers beat all three, which
+            the paper says only of deeper networks: by its table they do not. Three seeds were trained before.""",
         cost="about 2 h",
     ),
 )

@@ -81,33 +81,25 @@ CLAIMS = (
         title="Layers of linear attention are steps of gradient descent",
         evidence="exact",
         origin="paper",
-        statement=(
-            "L layers of linear attention with the weights of Proposition 1 answer every prompt as L steps of gradient "
-            "descent on the in-context least-squares problem do."
-        ),
+        statement="""L layers of linear attention with the weights of Proposition 1 answer every prompt as L steps of gradient
+            descent on the in-context least-squares problem do.""",
         source="vonoswald2023, Proposition 1 (section 2; construction in A.1)",
         settings=presets(_Cases()),
         check=_gradient_descent,
-        criterion=(
-            "An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of double "
-            "precision."
-        ),
+        criterion="""An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of
+            double precision.""",
     ),
     Claim(
         id=f"{PAPER}/gd-plus-plus",
         title="Layers that also change the inputs are steps of GD++",
         evidence="exact",
         origin="paper",
-        statement=(
-            "L layers that also write into the inputs answer every prompt as L steps of GD++ do, where inputs are "
-            "multiplied by I − γXXᵀ beside each gradient step."
-        ),
+        statement="""L layers that also write into the inputs answer every prompt as L steps of GD++ do, where inputs are
+            multiplied by I − γXXᵀ beside each gradient step.""",
         source="vonoswald2023, section 3 and A.10; their γ is not divided by N, ours is N times as large",
         settings=presets(_PlusPlus()),
         check=_plus_plus,
-        criterion=(
-            "An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of double "
-            "precision."
-        ),
+        criterion="""An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of
+            double precision.""",
     ),
 )

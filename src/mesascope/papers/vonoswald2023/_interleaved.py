@@ -306,11 +306,9 @@ _AUTHORS: dict[str, Any] = {
     "batch": 2048,
     "recorded": (500, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000),
 }
-_HISTORY = (
-    "Until the authors' program was read, another network was trained here: learned embedding and positions, two heads, "
-    "causal, Gaussian inputs, d = 2. Its loss was half of that of one step (0.52 [0.42, 0.62], seeds 5 to 9, after 0 to 4 "
-    "had been looked at); a claim that it is better than one step was dropped with it."
-)
+_HISTORY = """Until the authors' program was read, another network was trained here: learned embedding and positions, two heads,
+    causal, Gaussian inputs, d = 2. Its loss was half of that of one step (0.52 [0.42, 0.62], seeds 5 to 9, after 0 to 4 had
+    been looked at); a claim that it is better than one step was dropped with it."""
 
 CLAIMS = (
     Claim(
@@ -318,25 +316,17 @@ CLAIMS = (
         title="On separate tokens two layers have the loss of one step",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "Where inputs and labels are separate tokens, a trained softmax layer followed by a linear one has the loss of one "
-            "step of gradient descent."
-        ),
-        source=(
-            "vonoswald2023, section 4, Figure 5 (left); model and training: authors' notebook `normal_token_construct.ipynb`, "
-            "cell 4"
-        ),
+        statement="""Where inputs and labels are separate tokens, a trained softmax layer followed by a linear one has the loss
+            of one step of gradient descent.""",
+        source="""vonoswald2023, section 4, Figure 5 (left); model and training: authors' notebook
+            `normal_token_construct.ipynb`, cell 4""",
         settings=presets(_OneStep(), **_AUTHORS),
         check=_as_one_step,
-        criterion=(
-            "The 95 % interval over five seeds of the loss, on the same prompts, lies within 10 % of that of the best step "
-            "on both sides: as near as curves come in the paper's figure. A loss that still fell by more than a tenth in "
-            "the second half of the training and is too high decides nothing."
-        ),
-        history=(
-            f"{_HISTORY} Sizes and rate of the preset small were chosen on seeds 0 to 2. After 5000 steps of 128 prompts the "
-            "loss was 1.083 [1.065, 1.101] and the claim undecided; 6000 steps of 96 prompts gave the same."
-        ),
+        criterion="""The 95 % interval over five seeds of the loss, on the same prompts, lies within 10 % of that of the best
+            step on both sides: as near as curves come in the paper's figure. A loss that still fell by more than a tenth in the
+            second half of the training and is too high decides nothing.""",
+        history=f"""{_HISTORY} Sizes and rate of the preset small were chosen on seeds 0 to 2. After 5000 steps of 128 prompts
+            the loss was 1.083 [1.065, 1.101] and the claim undecided; 6000 steps of 96 prompts gave the same.""",
         cost="about 1 h",
     ),
     Claim(
@@ -344,17 +334,13 @@ CLAIMS = (
         title="On separate tokens the first layer takes up the next token",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "Where inputs and labels are separate tokens, tokens behind the first, softmax layer become sensitive to the next "
-            "token and, beside themselves, to no other."
-        ),
+        statement="""Where inputs and labels are separate tokens, tokens behind the first, softmax layer become sensitive to the
+            next token and, beside themselves, to no other.""",
         source="vonoswald2023, section 4, Figure 5 (right) and Proposition 3; measure: authors' program, `train.py:308-323`",
         settings=presets(_Copying(), **_AUTHORS),
         check=_copying,
-        criterion=(
-            "The 95 % interval over five seeds lies above 5: the norm of the mean gradient in the next token, over the mean of "
-            "those in all others but the token itself. It is near 1 before training; the threshold is ours."
-        ),
+        criterion="""The 95 % interval over five seeds lies above 5: the norm of the mean gradient in the next token, over the
+            mean of those in all others but the token itself. It is near 1 before training; the threshold is ours.""",
         history=f"{_HISTORY} What was measured then was attention to the token before.",
         cost="about 1 h",
     ),

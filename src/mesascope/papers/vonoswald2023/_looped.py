@@ -241,10 +241,8 @@ CLAIMS = (
         title="A layer applied twice learns GD++",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "One layer of linear attention, trained to be applied twice, is better than two equal steps of gradient "
-            "descent and has loss and sensitivities of the best two equal steps of GD++."
-        ),
+        statement="""One layer of linear attention, trained to be applied twice, is better than two equal steps of gradient
+            descent and has loss and sensitivities of the best two equal steps of GD++.""",
         source="vonoswald2023, section 3, Figure 3(a) (recurrent two layers)",
         settings=presets(
             _Looped(),
@@ -255,16 +253,12 @@ CLAIMS = (
             tolerance=0.02,
         ),
         check=_looped,
-        criterion=(
-            "The 95 % intervals over seeds, on the same prompts: the loss within 10 % (full: 2 %) of that of GD++, which "
-            "is what short training leaves while the two algorithms are 30 % apart; more than 20 % below gradient descent; "
-            "a cosine of ∂ŷ/∂x_q with GD++ above 0.99 and above that with gradient descent. All thresholds are ours. Both "
-            "rivals are the best of 6 random starts, of which at least three reach it."
-        ),
-        history=(
-            "Seeds 0 to 2 were looked at before there were five. With 256 instead of 512 prompts a step one seed of five "
-            "was still 20 % above GD++ at the end, and the claim undecided."
-        ),
+        criterion="""The 95 % intervals over seeds, on the same prompts: the loss within 10 % (full: 2 %) of that of GD++, which
+            is what short training leaves while the two algorithms are 30 % apart; more than 20 % below gradient descent; a
+            cosine of ∂ŷ/∂x_q with GD++ above 0.99 and above that with gradient descent. All thresholds are ours. Both rivals
+            are the best of 6 random starts, of which at least three reach it.""",
+        history="""Seeds 0 to 2 were looked at before there were five. With 256 instead of 512 prompts a step one seed of five
+            was still 20 % above GD++ at the end, and the claim undecided.""",
         cost="about 1 h",
     ),
     Claim(
@@ -272,17 +266,13 @@ CLAIMS = (
         title="The printed γ is the best γ of two GD++ steps",
         evidence="measured at the paper's setting",
         origin="paper",
-        statement=(
-            "The curvature correction γ that the paper reads off trained two-layer Transformers is that of the best two "
-            "equal steps of GD++."
-        ),
+        statement="""The curvature correction γ that the paper reads off trained two-layer Transformers is that of the best two
+            equal steps of GD++.""",
         source="vonoswald2023, A.10: 0.179, 0.099, 0.056 and 0.029 for N = 10, 25, 50 and 100",
         settings=presets(_Curvatures(printed={"10": 0.179, "25": 0.099, "50": 0.056, "100": 0.029})),
         check=_curvatures,
-        criterion=(
-            "Within 5 % for every N: the printed numbers are rounded to 2 %, and training leaves the rest where the loss "
-            "is flat. The best γ is found from 6 random starts, of which at least three reach it, on the spectra of 4000 "
-            "prompts."
-        ),
+        criterion="""Within 5 % for every N: the printed numbers are rounded to 2 %, and training leaves the rest where the loss
+            is flat. The best γ is found from 6 random starts, of which at least three reach it, on the spectra of 4000
+            prompts.""",
     ),
 )

@@ -224,17 +224,13 @@ CLAIMS = (
         title="A trained layer has the loss of one step",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "One trained layer of linear attention has the loss of one step of gradient descent with the best step size."
-        ),
+        statement="One trained layer of linear attention has the loss of one step of gradient descent with the best step size.",
         source="vonoswald2023, section 3, Figure 2 (outer left)",
         settings=presets(_Loss(), **PAPER_SIZES),
         check=_loss,
-        criterion=(
-            "The 95 % interval over seeds of the difference, on the same prompts, lies within 1 % of the step's loss: what "
-            "training leaves in weights that matter little, and nothing that shows in the paper's figure. A loss that is too "
-            "high and still fell by more than a tenth in the second half of the training decides nothing."
-        ),
+        criterion="""The 95 % interval over seeds of the difference, on the same prompts, lies within 1 % of the step's loss:
+            what training leaves in weights that matter little, and nothing that shows in the paper's figure. A loss that is too
+            high and still fell by more than a tenth in the second half of the training decides nothing.""",
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 15 min",
     ),
@@ -243,38 +239,28 @@ CLAIMS = (
         title="The authors' printed loss of one step is the closed form",
         evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "The loss 0.20468888 of one step that the authors' notebook holds, and drawn prompts, agree with the closed form "
-            "½s²(d − t₁²/t₂) derived here."
-        ),
-        source=(
-            "authors' notebook `normal_token_construct.ipynb`, cell 8, of vonoswald2023: a number in the source, drawn as "
-            "'GD 1 step'; that it comes from 10⁴ tasks is inferred from `train.py:477`"
-        ),
+        statement="""The loss 0.20468888 of one step that the authors' notebook holds, and drawn prompts, agree with the closed
+            form ½s²(d − t₁²/t₂) derived here.""",
+        source="""authors' notebook `normal_token_construct.ipynb`, cell 8, of vonoswald2023: a number in the source, drawn as
+            'GD 1 step'; that it comes from 10⁴ tasks is inferred from `train.py:477`""",
         settings=presets(_Printed()),
         check=_printed,
-        criterion=(
-            "Within 4 standard deviations of a mean over 10⁴ tasks, known to a ninth from 40 samples; the mean of all samples "
-            "within 4 of its standard errors. That the authors chose their step on the same tasks lowers their number by much "
-            "less than that."
-        ),
+        criterion="""Within 4 standard deviations of a mean over 10⁴ tasks, known to a ninth from 40 samples; the mean of all
+            samples within 4 of its standard errors. That the authors chose their step on the same tasks lowers their number by
+            much less than that.""",
     ),
     Claim(
         id=f"{PAPER}/sensitivities",
         title="A trained layer depends on the query as one step does",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "The sensitivity of a trained layer's answer to the query, ∂ŷ/∂x_q, has the direction and the size of that of "
-            "the best step of gradient descent."
-        ),
+        statement="""The sensitivity of a trained layer's answer to the query, ∂ŷ/∂x_q, has the direction and the size of that
+            of the best step of gradient descent.""",
         source="vonoswald2023, section 3, Figure 2 (center left)",
         settings=presets(_Sensitivities(), **PAPER_SIZES, tasks=10_000),
         check=_alignment,
-        criterion=(
-            "The 95 % intervals over seeds lie above 0.99 for the mean cosine and below 0.02 for the relative squared "
-            "distance. Both thresholds are ours; the paper's figure shows a cosine of 1 to the eye."
-        ),
+        criterion="""The 95 % intervals over seeds lie above 0.99 for the mean cosine and below 0.02 for the relative squared
+            distance. Both thresholds are ours; the paper's figure shows a cosine of 1 to the eye.""",
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 15 min",
     ),
@@ -283,17 +269,13 @@ CLAIMS = (
         title="Weights half way to the construction have its loss, too",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "The mean of trained and constructed weights, brought to one scale of W^KQ, has the loss of one step of gradient "
-            "descent, as both ends have."
-        ),
+        statement="""The mean of trained and constructed weights, brought to one scale of W^KQ, has the loss of one step of
+            gradient descent, as both ends have.""",
         source="vonoswald2023, section 3, Figure 2, A.3 (interpolation); authors' `constructed_token_setup.ipynb`, cell 7",
         settings=presets(_Loss(), **PAPER_SIZES),
         check=_interpolation,
-        criterion=(
-            "The 95 % intervals over seeds of both differences, on the same prompts, lie within 1 % of the step's loss, as for "
-            "trained-loss."
-        ),
+        criterion="""The 95 % intervals over seeds of both differences, on the same prompts, lie within 1 % of the step's loss,
+            as for trained-loss.""",
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 15 min",
     ),

@@ -110,14 +110,10 @@ CLAIMS = (
         title="The first softmax layer learns to look at the token before",
         evidence="measured, another model",
         origin="paper",
-        statement=(
-            "In a softmax Transformer that reads single tokens, training makes the first layer bind every token to the one "
-            "before it."
-        ),
-        source=(
-            "vonoswald2024, section 'Aggregate internal token representations develop through training', Figures 2A, 3A, "
-            "14, 16 and 17; authors' `run_sensitivity_experiments.ipynb`, cells 7 and 9"
-        ),
+        statement="""In a softmax Transformer that reads single tokens, training makes the first layer bind every token to the
+            one before it.""",
+        source="""vonoswald2024, section 'Aggregate internal token representations develop through training', Figures 2A, 3A,
+            14, 16 and 17; authors' `run_sensitivity_experiments.ipynb`, cells 7 and 9""",
         settings=presets(
             _Copying(),
             dim=10,
@@ -130,12 +126,10 @@ CLAIMS = (
             factor=4.0,
         ),
         check=_copying,
-        criterion=(
-            "For every seed the 95 % interval over sequences of the attention to the token before, of the head that looks "
-            "at it most, lies above twice (full: four times) what looking at all tokens alike would give. The factors are "
-            "ours: how sharp the head becomes differs much between seeds. A loss that still fell by more than a tenth in "
-            "the second half of the training is undecided."
-        ),
+        criterion="""For every seed the 95 % interval over sequences of the attention to the token before, of the head that
+            looks at it most, lies above twice (full: four times) what looking at all tokens alike would give. The factors are
+            ours: how sharp the head becomes differs much between seeds. A loss that still fell by more than a tenth in the
+            second half of the training is undecided.""",
         cost="about 15 h",
     ),
 )

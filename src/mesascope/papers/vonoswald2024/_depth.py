@@ -98,21 +98,16 @@ CLAIMS = (
         title="More linear layers are better, one mesa layer is best",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "The loss of trained layers of linear attention falls with their number, and that of one trained mesa layer is "
-            "lower than that of all of them."
-        ),
-        source=(
-            "vonoswald2024, Figure 4A, B and D; authors' stored losses `experiment_results/linear_seq_fully/"
-            "seqperf_results_constr_multi.pkl` and `mesa_test_loss.pkl` at commit c8c1e37"
-        ),
+        statement="""The loss of trained layers of linear attention falls with their number, and that of one trained mesa layer
+            is lower than that of all of them.""",
+        source="""vonoswald2024, Figure 4A, B and D; authors' stored losses
+            `experiment_results/linear_seq_fully/seqperf_results_constr_multi.pkl` and `mesa_test_loss.pkl` at commit
+            c8c1e37""",
         settings=presets(_Depth(), **PAPER_SIZES, layers=(1, 2, 4, 6)),
         check=_depth,
-        criterion=(
-            "The 95 % intervals over seeds of all differences lie below 0, on the same sequences: from one to two to four "
-            "(full: to six) linear layers, and from each of them to one mesa layer. A loss that still fell by more than a "
-            "tenth in the second half of the training is undecided."
-        ),
+        criterion="""The 95 % intervals over seeds of all differences lie below 0, on the same sequences: from one to two to
+            four (full: to six) linear layers, and from each of them to one mesa layer. A loss that still fell by more than a
+            tenth in the second half of the training is undecided.""",
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 20 h",
     ),

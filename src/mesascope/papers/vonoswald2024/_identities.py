@@ -201,10 +201,8 @@ CLAIMS = (
         title="One layer of linear attention is one gradient step",
         evidence="exact",
         origin="paper",
-        statement=(
-            "On tokens (Φ₀s_t, s_t, s_{t−1}) one layer of linear attention with the weights of Proposition 1 answers every "
-            "token by (Φ₀ − η∇L_t(Φ₀)) s_t, for any Φ₀."
-        ),
+        statement="""On tokens (Φ₀s_t, s_t, s_{t−1}) one layer of linear attention with the weights of Proposition 1 answers
+            every token by (Φ₀ − η∇L_t(Φ₀)) s_t, for any Φ₀.""",
         source="vonoswald2024, Proposition 1 (proof in Methods)",
         settings=presets(_GradientStep()),
         check=_gradient_step,
@@ -215,10 +213,8 @@ CLAIMS = (
         title="One mesa layer is ridge regression",
         evidence="exact",
         origin="paper",
-        statement=(
-            "With keys s_{i−1}, values s_i and queries s_t a mesa layer answers every token by ridge regression on the "
-            "tokens so far."
-        ),
+        statement="""With keys s_{i−1}, values s_i and queries s_t a mesa layer answers every token by ridge regression on the
+            tokens so far.""",
         source="vonoswald2024, equations (4) to (8)",
         settings=presets(_MesaLayer()),
         check=_mesa_layer,
@@ -233,27 +229,21 @@ CLAIMS = (
         source="vonoswald2024, after equation (6), where the factor is left out",
         settings=presets(_LinearLimit()),
         check=_linear_limit,
-        criterion=(
-            "The difference is below 10⁻⁴ of the answers at λ = 10⁻⁷ and falls in proportion to λ: its order lies within "
-            "0.05 of 1, for the next power of λ times the Gram matrix, some 10⁻² at the largest λ. The order was derived "
-            "here."
-        ),
+        criterion="""The difference is below 10⁻⁴ of the answers at λ = 10⁻⁷ and falls in proportion to λ: its order lies within
+            0.05 of 1, for the next power of λ times the Gram matrix, some 10⁻² at the largest λ. The order was derived
+            here.""",
     ),
     Claim(
         id=f"{PAPER}/proposition-2",
         title="Many layers of linear attention approach ridge regression",
         evidence="exact",
         origin="paper",
-        statement=(
-            "Stacked layers of linear attention compute a truncated Neumann series of (SSᵀ + I/λ)⁻¹ s_t and, with their "
-            "number, approach ridge regression."
-        ),
+        statement="""Stacked layers of linear attention compute a truncated Neumann series of (SSᵀ + I/λ)⁻¹ s_t and, with their
+            number, approach ridge regression.""",
         source="vonoswald2024, Proposition 2 (proof in Methods); our layers are equal and hold the ridge in tokens",
         settings=presets(_StackLimit()),
         check=_stack_limit,
-        criterion=(
-            f"{_ROUNDING}, from the series for every number of layers and from ridge regression after 5000, when e⁻⁴² of the "
-            "limit is left."
-        ),
+        criterion=f"""{_ROUNDING}, from the series for every number of layers and from ridge regression after 5000, when e⁻⁴² of
+            the limit is left.""",
     ),
 )

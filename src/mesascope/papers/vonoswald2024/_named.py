@@ -43,10 +43,8 @@ CLAIMS = (
         source="vonoswald2024, equations (4) to (8), where weights are set so; asked of `identify`",
         settings=presets(_Asked(), **PAPER_SIZES),
         check=_mesa,
-        criterion=(
-            "The name for both seeds. `identify` takes no learner farther than 1 % of the layer's answers for it; a loss "
-            "that still fell by more than a tenth in the second half of the training is undecided."
-        ),
+        criterion="""The name for both seeds. `identify` takes no learner farther than 1 % of the layer's answers for it; a loss
+            that still fell by more than a tenth in the second half of the training is undecided.""",
         cost="about 5 h",
     ),
 )

@@ -50,26 +50,18 @@ CLAIMS = (
         evidence="measured, reduced",
         full_evidence="measured at the paper's setting",
         origin="paper",
-        statement=(
-            "One trained layer of linear attention has the loss of the construction: one step of gradient descent with the "
-            "best step size."
-        ),
-        source=(
-            "vonoswald2024, Figure 4A and C, section on linear attention; authors' `run_construction_experiments.ipynb`, "
-            "cells 18, 19 and 26 at commit c8c1e37"
-        ),
+        statement="""One trained layer of linear attention has the loss of the construction: one step of gradient descent with
+            the best step size.""",
+        source="""vonoswald2024, Figure 4A and C, section on linear attention; authors' `run_construction_experiments.ipynb`,
+            cells 18, 19 and 26 at commit c8c1e37""",
         settings=presets(_OneLayer(), **AUTHORS_TRAINING),
         check=_as_constructed,
-        criterion=(
-            "The 95 % interval over five seeds of the difference, on the same sequences, lies within 2 % of the step's "
-            "loss: less than what shows in the paper's figure, and twice what the second block is worth there. As in the "
-            "authors' program the step begins at Φ₀ = 0; its size is a closed form on other sequences."
-        ),
-        history=(
-            "Before the authors' program was read the layer here divided by t − 1, at d = 4 and T = 20, with three seeds; "
-            "its loss was 3.8 % below the step's for Gaussian first tokens and 11 % for entries ±1, and the claim was "
-            "called refuted. The paper does not train that layer."
-        ),
+        criterion="""The 95 % interval over five seeds of the difference, on the same sequences, lies within 2 % of the step's
+            loss: less than what shows in the paper's figure, and twice what the second block is worth there. As in the authors'
+            program the step begins at Φ₀ = 0; its size is a closed form on other sequences.""",
+        history="""Before the authors' program was read the layer here divided by t − 1, at d = 4 and T = 20, with three seeds;
+            its loss was 3.8 % below the step's for Gaussian first tokens and 11 % for entries ±1, and the claim was called
+            refuted. The paper does not train that layer.""",
         cost="about 15 min",
     ),
 )

@@ -199,29 +199,21 @@ CLAIMS = (
         title="One linear layer uses a second block beside the gradient step",
         evidence="measured, reduced",
         origin="ours",
-        statement=(
-            "A negative multiple of s_i·s_{t−1}, beside the gradient step's s_{i−1}·s_t, lowers the loss of one linear "
-            "layer, whether attention sums or takes the mean, and trained layers have it."
-        ),
-        source=(
-            "found here; in agreement with vonoswald2024, caption of Figure 13 ('faint additional structure'), and with "
-            "the authors' twelve numbers for Figure 4A, which contain the block (`interpol_helpers.py:174-206`)"
-        ),
+        statement="""A negative multiple of s_i·s_{t−1}, beside the gradient step's s_{i−1}·s_t, lowers the loss of one linear
+            layer, whether attention sums or takes the mean, and trained layers have it.""",
+        source="""found here; in agreement with vonoswald2024, caption of Figure 13 ('faint additional structure'), and with the
+            authors' twelve numbers for Figure 4A, which contain the block (`interpol_helpers.py:174-206`)""",
         settings=presets(_SecondBlock(), **AUTHORS_TRAINING),
         check=_second_block,
-        criterion=(
-            "The best numbers are closed forms of moments. What the block takes off, on draws other than those it was "
-            "fitted to, is above 0 by 95 % intervals over draws in all four cases, for the sum and for the mean. Trained "
-            "layers, by 95 % intervals over seeds: a negative second number, a loss below the best step's and within 1 % "
-            "of the best pair's; all eight diagonal blocks together are worth 1.6 %. With the mean, `identify`, which has "
-            "no learner with the block, names none."
-        ),
-        history=(
-            "First found on layers that divide by t − 1, at d = 4: 11 % for entries ±1. A claim that the block is worth "
-            "more than 5 %, a threshold from there, failed on Gaussian first tokens (3.8 % [2.7, 4.9]) and was replaced by "
-            "this one. That `identify` names gradient descent for the layer was a claim of its own and failed, since it "
-            "asks for 1 % of the answers."
-        ),
+        criterion="""The best numbers are closed forms of moments. What the block takes off, on draws other than those it was
+            fitted to, is above 0 by 95 % intervals over draws in all four cases, for the sum and for the mean. Trained layers,
+            by 95 % intervals over seeds: a negative second number, a loss below the best step's and within 1 % of the best
+            pair's; all eight diagonal blocks together are worth 1.6 %. With the mean, `identify`, which has no learner with the
+            block, names none.""",
+        history="""First found on layers that divide by t − 1, at d = 4: 11 % for entries ±1. A claim that the block is worth
+            more than 5 %, a threshold from there, failed on Gaussian first tokens (3.8 % [2.7, 4.9]) and was replaced by this
+            one. That `identify` names gradient descent for the layer was a claim of its own and failed, since it asks for 1 %
+            of the answers.""",
         cost="about 20 min",
     ),
 )

@@ -315,27 +315,21 @@ CLAIMS = (
         title="Gradient flow of all weights is the paper's reduced flow",
         evidence="exact",
         origin="paper",
-        statement=(
-            "From the paper's start, gradient flow of all weights is at all times the flow of U and u in Lemma 5.2, other "
-            "entries stay 0, and it ends as Theorem 4.1 says."
-        ),
+        statement="""From the paper's start, gradient flow of all weights is at all times the flow of U and u in Lemma 5.2,
+            other entries stay 0, and it ends as Theorem 4.1 says.""",
         source="zhang2024, Lemma 5.2, eq. (5.4), and Theorem 4.1, eq. (4.1) (arXiv v3)",
         settings=presets(_Reduced(), eigenvalues=(2.0, 1.6, 1.3, 1.0, 0.8, 0.6, 0.4, 0.2), examples=40),
         check=_reduced,
-        criterion=(
-            "Both solvers keep local errors below 1e-9, and the flow stops where the gradient is 1e-9 of its scale: 1e-6 of "
-            "the largest entry. Rounding of the other entries grows no further than 1e-9."
-        ),
+        criterion="""Both solvers keep local errors below 1e-9, and the flow stops where the gradient is 1e-9 of its scale: 1e-6
+            of the largest entry. Rounding of the other entries grows no further than 1e-9.""",
     ),
     Claim(
         id=f"{PAPER}/limit",
         title="Gradient flow ends at the weights of Theorem 4.1",
         evidence="exact",
         origin="paper",
-        statement=(
-            "For every covariance and prompt length tried, gradient flow from the paper's start ends at the weights of Theorem "
-            "4.1, with the risk tr(Λ − Λ²Γ⁻¹)."
-        ),
+        statement="""For every covariance and prompt length tried, gradient flow from the paper's start ends at the weights of
+            Theorem 4.1, with the risk tr(Λ − Λ²Γ⁻¹).""",
         source="zhang2024, Theorem 4.1; the risk is Theorem 4.2, eq. (4.6), at M = N, averaged over w (arXiv v3)",
         settings=presets(
             _Limit(),
@@ -348,19 +342,15 @@ CLAIMS = (
         id=f"{PAPER}/other-starts",
         title="From random weights, flows can end in traps of rank one",
         evidence="exact",
-        statement=(
-            "From random weights all flows tried end at the risk of Theorem 4.1 or in a local minimum of rank one, risk "
-            "tr Λ − λ₁²/γ₁, that answers through the labels alone; both occur."
-        ),
+        statement="""From random weights all flows tried end at the risk of Theorem 4.1 or in a local minimum of rank one, risk
+            tr Λ − λ₁²/γ₁, that answers through the labels alone; both occur.""",
         source="found here; zhang2024, section 3.3, leaves starts other than Assumption 3.3 to future work",
         origin="ours",
         settings=presets(_OtherStarts(), starts=40),
         check=_other_starts,
-        criterion=(
-            "Eight starts, forty in the full preset, all entries N(0, 0.3²). Flows stop where the gradient is 1e-9 of its "
-            "scale, and the loss is quadratic there: 1e-6 for risks and for entries of uU, which vanish in a trap. It is a "
-            "minimum where the exact Hessian has no negative eigenvalue and symmetries explain all that vanish."
-        ),
+        criterion="""Eight starts, forty in the full preset, all entries N(0, 0.3²). Flows stop where the gradient is 1e-9 of
+            its scale, and the loss is quadratic there: 1e-6 for risks and for entries of uU, which vanish in a trap. It is a
+            minimum where the exact Hessian has no negative eigenvalue and symmetries explain all that vanish.""",
         history="That the trap is a local minimum was said and not checked before.",
     ),
 )

@@ -245,37 +245,29 @@ CLAIMS = (
         title="Random covariances: one preconditioner for all prompts",
         evidence="exact",
         origin="paper",
-        statement=(
-            "Where every prompt draws its own diagonal Λ, gradient flow ends at the weights of A = (E ΓΛ²)⁻¹ E Λ², for "
-            "Exponential(1) and two other laws of its entries."
-        ),
+        statement="""Where every prompt draws its own diagonal Λ, gradient flow ends at the weights of A = (E ΓΛ²)⁻¹ E Λ², for
+            Exponential(1) and two other laws of its entries.""",
         source="zhang2024, Theorem 4.5, eq. (4.12) (arXiv v3)",
         settings=presets(_Limit(), dim=4),
         check=_limit,
-        criterion=(
-            "Flows of the exact loss from the paper's start, with σ below the bound (4.11), stop where the gradient is 1e-9 of "
-            "its scale; the flattest direction is some 100 times flatter than the steepest. Besides the paper's example: "
-            "squares of Gaussian and of uniform numbers."
-        ),
+        criterion="""Flows of the exact loss from the paper's start, with σ below the bound (4.11), stop where the gradient is
+            1e-9 of its scale; the flattest direction is some 100 times flatter than the steepest. Besides the paper's example:
+            squares of Gaussian and of uniform numbers.""",
         history="Only squares of Gaussian and uniform numbers, and prompts of a million examples, before.",
     ),
     Claim(
         id=f"{PAPER}/random-covariance-factor",
         title="Random covariances: large queries get more than small ones",
         evidence="exact",
-        statement=(
-            "For entries of Λ from Exponential(1) the mean answer to a prompt's own query is Σ_j w_j x_j (1 + √2|x_j|)/6, its "
-            "best multiple of wᵀx is 2/3, and a third of the risk stays."
-        ),
+        statement="""For entries of Λ from Exponential(1) the mean answer to a prompt's own query is Σ_j w_j x_j (1 +
+            √2|x_j|)/6, its best multiple of wᵀx is 2/3, and a third of the risk stays.""",
         source="found here; zhang2024, section 4.3, example after eq. (4.13)",
         settings=presets(_Answers(), dim=4),
         check=_factor,
         origin="ours",
-        criterion=(
-            f"{_LONG} Best multiples and risks from exact losses; mean answers from all weights of the trained layer, with "
-            "E(Λ | x) by integration. For a query that does not depend on Λ the multiple has to be 1/3, the paper's. Two other "
-            "laws by their moments."
-        ),
+        criterion=f"""{_LONG} Best multiples and risks from exact losses; mean answers from all weights of the trained layer,
+            with E(Λ | x) by integration. For a query that does not depend on Λ the multiple has to be 1/3, the paper's. Two
+            other laws by their moments.""",
         history="Answers to queries of other prompts were sampled before, for squares of Gaussian and uniform numbers only.",
     ),
     Claim(
@@ -283,21 +275,15 @@ CLAIMS = (
         title="Random covariances: the mean answer is a third of the truth",
         evidence="exact",
         origin="paper",
-        statement=(
-            "For long prompts the mean answer is E(ŷ | x_q, w) = x_qᵀ(EΛ²)(EΛ³)⁻¹(EΛ)w, a third of wᵀx_q where the entries of "
-            "Λ are Exponential(1)."
-        ),
+        statement="""For long prompts the mean answer is E(ŷ | x_q, w) = x_qᵀ(EΛ²)(EΛ³)⁻¹(EΛ)w, a third of wᵀx_q where the
+            entries of Λ are Exponential(1).""",
         source="zhang2024, section 4.3, display after eq. (4.13) (arXiv v3, page 15)",
         settings=presets(_Answers(), dim=4),
         check=_reported,
-        criterion=(
-            f"{_LONG} The mean answer has to be 1/3 of wᵀx_q at every query tried, for queries that do not depend on Λ: the "
-            "display averages over Λ as if they did not. In the paper x_q ~ N(0, Λ) tells about Λ; what the mean is then, "
-            "from exact losses and by integration, is told as the difference (`random-covariance-factor`)."
-        ),
-        history=(
-            "Squares of Gaussian and uniform numbers before; the paper's law is Exponential(1). Read with the prompts' own "
-            "queries the claim was called contradicted; the text that was read leaves both readings open."
-        ),
+        criterion=f"""{_LONG} The mean answer has to be 1/3 of wᵀx_q at every query tried, for queries that do not depend on Λ:
+            the display averages over Λ as if they did not. In the paper x_q ~ N(0, Λ) tells about Λ; what the mean is then,
+            from exact losses and by integration, is told as the difference (`random-covariance-factor`).""",
+        history="""Squares of Gaussian and uniform numbers before; the paper's law is Exponential(1). Read with the prompts' own
+            queries the claim was called contradicted; the text that was read leaves both readings open.""",
     ),
 )

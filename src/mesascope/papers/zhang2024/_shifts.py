@@ -129,18 +129,14 @@ CLAIMS = (
         title="Risk on prompts of any length, with a floor of order 1/N²",
         evidence="exact",
         origin="paper",
-        statement=(
-            "The layer trained on prompts of N examples has on test prompts of M examples the risk of Theorem 4.2, which falls "
-            "with M to a floor of order 1/N²."
-        ),
+        statement="""The layer trained on prompts of N examples has on test prompts of M examples the risk of Theorem 4.2, which
+            falls with M to a floor of order 1/N².""",
         source="zhang2024, Theorem 4.2, eq. (4.6), averaged over w ~ N(0, I), and the text after it (arXiv v3)",
         settings=presets(_TestRisk(), eigenvalues=(2.0, 1.0, 0.4), lengths=60),
         check=_test_risk,
-        criterion=(
-            "Exact risks of the layer at the end of the flow, M from 1 to 10⁵. Flows stop where the gradient is 1e-9 of its "
-            "scale, with the preconditioner good to 10⁻⁸; at the floor of N = 1000 the square of what is 1/400 of it is left, "
-            "off by a thousand times as much: 1e-4. The order between N = 100 and 1000 nears 2 like 1/N: 0.1."
-        ),
+        criterion="""Exact risks of the layer at the end of the flow, M from 1 to 10⁵. Flows stop where the gradient is 1e-9 of
+            its scale, with the preconditioner good to 10⁻⁸; at the floor of N = 1000 the square of what is 1/400 of it is left,
+            off by a thousand times as much: 1e-4. The order between N = 100 and 1000 nears 2 like 1/N: 0.1.""",
         history="Theorem 4.2 was taken for a bound before; it is an equality. A formula of ours stood in its place.",
     ),
     Claim(
@@ -148,16 +144,12 @@ CLAIMS = (
         title="Covariates c times as large are answered c² times too large",
         evidence="exact",
         origin="paper",
-        statement=(
-            "On long prompts whose covariates are all c times as large as in training the trained layer answers c²·wᵀx_q "
-            "instead of wᵀx_q."
-        ),
+        statement="""On long prompts whose covariates are all c times as large as in training the trained layer answers c²·wᵀx_q
+            instead of wᵀx_q.""",
         source="zhang2024, section 4.2 (covariate shifts), after eq. (4.8) (arXiv v3)",
         settings=presets(_CovariateShift(), eigenvalues=(2.0, 1.0, 0.4)),
         check=_covariate_shift,
-        criterion=(
-            "The best multiple of wᵀx_q is c² and the squared correlation with it 1, from exact losses at a million examples "
-            "in training and test: finite prompts add terms of order tr Λ/(N λ_min), about 10⁻⁵ here."
-        ),
+        criterion="""The best multiple of wᵀx_q is c² and the squared correlation with it 1, from exact losses at a million
+            examples in training and test: finite prompts add terms of order tr Λ/(N λ_min), about 10⁻⁵ here.""",
     ),
 )

@@ -283,57 +283,42 @@ CLAIMS = (
         title="The loss is finite only with moments up to order 6",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "For Student tokens the population loss is finite exactly if the moments of orders 2, 4 and 6 exist, as "
-            "Assumption 4.1 asks."
-        ),
+        statement="""For Student tokens the population loss is finite exactly if the moments of orders 2, 4 and 6 exist, as
+            Assumption 4.1 asks.""",
         source="zheng2024, Assumption 4.1 and the rebuttal on moments (second-hand); the Student laws are chosen here",
         settings=presets(_Finite()),
         check=_moments,
-        criterion=(
-            "Tokens are cut off at 10⁴, 10⁶ and 10⁸, with moments from numerical integrals. Where df ≤ 6, the loss grows "
-            "at least as much with the second step as with the first, up to half, and the exact loss of the whole law is "
-            "refused. Where df > 6, it settles at the exact loss within 1e-6, a hundred times what extrapolating three "
-            "values leaves."
-        ),
-        history=(
-            "Before, the answers of the exact loss on six laws were compared with the moments that the same laws report: a "
-            "test of our predicate."
-        ),
+        criterion="""Tokens are cut off at 10⁴, 10⁶ and 10⁸, with moments from numerical integrals. Where df ≤ 6, the loss grows
+            at least as much with the second step as with the first, up to half, and the exact loss of the whole law is refused.
+            Where df > 6, it settles at the exact loss within 1e-6, a hundred times what extrapolating three values leaves.""",
+        history="""Before, the answers of the exact loss on six laws were compared with the moments that the same laws report: a
+            test of our predicate.""",
     ),
     Claim(
         id=f"{PAPER}/proposition-4.1",
         title="The trained layer predicts one fifth of a Gaussian token",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "On Gaussian tokens the trained layer does not recover the next token: the mean of ŷ_j/x_j tends to 1/5 as "
-            "training sequences grow."
-        ),
+        statement="""On Gaussian tokens the trained layer does not recover the next token: the mean of ŷ_j/x_j tends to 1/5 as
+            training sequences grow.""",
         source=f"zheng2024, Proposition 4.1 (second-hand); the line 1/5 in {PROGRAM}, plot.py:69",
         settings=presets(_ExpectedRatio()),
         check=_expected_ratio,
-        criterion=(
-            "At the ends of exact flows, the ratio comes nearer to 1/5 with every horizon; it is within 1e-5 at the longest, "
-            "where the deviation, which falls as log T/T, is about 2e-6. Flows agree with the closed form to 1e-8."
-        ),
+        criterion="""At the ends of exact flows, the ratio comes nearer to 1/5 with every horizon; it is within 1e-5 at the
+            longest, where the deviation, which falls as log T/T, is about 2e-6. Flows agree with the closed form to 1e-8.""",
     ),
     Claim(
         id=f"{PAPER}/ratio-by-context",
         title="More context does not change the ratio of prediction to truth",
         evidence="measured, reduced",
         origin="ours",
-        statement=(
-            "For the layer trained on Gaussian tokens, the mean of ŷ/x (near 1/5) and the regression of ŷ on x (near 3/5) "
-            "are the same at every context length."
-        ),
+        statement="""For the layer trained on Gaussian tokens, the mean of ŷ/x (near 1/5) and the regression of ŷ on x (near
+            3/5) are the same at every context length.""",
         source="zheng2024: found here, beside Proposition 4.1",
         settings=presets(_SampledRatio(), samples=200_000),
         check=_sampled_ratio,
-        criterion=(
-            "On drawn test sequences both are within 4 standard errors of their exact expectations, at six lengths: the "
-            "largest of twelve scores exceeds 4 once in a thousand runs."
-        ),
+        criterion="""On drawn test sequences both are within 4 standard errors of their exact expectations, at six lengths: the
+            largest of twelve scores exceeds 4 once in a thousand runs.""",
         history="Before, this claim was called figure-1b, though the paper's figure is over epochs.",
     ),
     Claim(
@@ -341,24 +326,17 @@ CLAIMS = (
         title="Data are recovered if and only if Assumption 4.2 holds",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "With growing context the risk of the trained layer tends to zero if the limit of its predictions returns "
-            "every token (Assumption 4.2), and else stays positive."
-        ),
-        source=(
-            "zheng2024, abstract (a moment condition is necessary and sufficient); Theorem 4.2 and Assumption 4.2 (second-hand)"
-        ),
+        statement="""With growing context the risk of the trained layer tends to zero if the limit of its predictions returns
+            every token (Assumption 4.2), and else stays positive.""",
+        source="""zheng2024, abstract (a moment condition is necessary and sufficient); Theorem 4.2 and Assumption 4.2
+            (second-hand)""",
         settings=presets(_Recovery()),
         check=_recovery,
-        criterion=(
-            "Whether a law satisfies the condition is read off a thousand drawn tokens, to rounding. With it, the exact risk "
-            "relative to E x² is below 1e-5 at T = 10⁷ and falls more than tenfold from 10⁵, as log T/T does, or is zero at "
-            "both. Without it, the risk is above 1e-5 and changes by less than a thousandth between the two."
-        ),
-        history=(
-            "Before, the claim compared the risk with our own formula, and our own predicate with that formula; this is "
-            "now the claim recovery-gap."
-        ),
+        criterion="""Whether a law satisfies the condition is read off a thousand drawn tokens, to rounding. With it, the exact
+            risk relative to E x² is below 1e-5 at T = 10⁷ and falls more than tenfold from 10⁵, as log T/T does, or is zero at
+            both. Without it, the risk is above 1e-5 and changes by less than a thousandth between the two.""",
+        history="""Before, the claim compared the risk with our own formula, and our own predicate with that formula; this is
+            now the claim recovery-gap.""",
     ),
     Claim(
         id=f"{PAPER}/example-4.1",
@@ -366,15 +344,11 @@ CLAIMS = (
         evidence="exact",
         origin="paper, second-hand",
         statement="On one-hot tokens ±c training ends at loss zero: the layer predicts the next token exactly.",
-        source=(
-            "zheng2024, Example 4.1 (second-hand) and Figure 1 (caption, second-hand); the law: "
-            f"{PROGRAM}, data/generate_data.py:8-11"
-        ),
+        source=f"""zheng2024, Example 4.1 (second-hand) and Figure 1 (caption, second-hand); the law: {PROGRAM},
+            data/generate_data.py:8-11""",
         settings=presets(_OneHot()),
         check=_one_hot,
-        criterion=(
-            "The loss at the end of the exact flow is below 1e-12 of that at the start: the rounding of the latter, and a "
-            "flow at rest to 1e-11 squared."
-        ),
+        criterion="""The loss at the end of the exact flow is below 1e-12 of that at the start: the rounding of the latter, and
+            a flow at rest to 1e-11 squared.""",
     ),
 )

@@ -241,10 +241,8 @@ CLAIMS = (
         title="Theorem 4.1's limit has no direction of descent, proved in five cases",
         evidence="proved",
         origin="ours",
-        statement=(
-            "Among all weights the limit of Theorem 4.1 is exactly critical without a direction of descent; up to scaling "
-            "it is isolated for Gaussian, Rademacher and uniform tokens, but not for one-hot ones."
-        ),
+        statement="""Among all weights the limit of Theorem 4.1 is exactly critical without a direction of descent; up to
+            scaling it is isolated for Gaussian, Rademacher and uniform tokens, but not for one-hot ones.""",
         source="zheng2024: proved here, beyond Theorem 4.1 (second-hand), which is about the flow from diagonal starts",
         settings=presets(
             _Theorem41(),
@@ -257,53 +255,41 @@ CLAIMS = (
             ),
         ),
         check=_theorem_41,
-        criterion=(
-            f"For five combinations of law, d and T: {_EXACT}. The scaling is (W^KQ, W^PV) → (s W^KQ, W^PV/s), and the "
-            "radius of the ball in which the point is alone is printed."
-        ),
+        criterion=f"""For five combinations of law, d and T: {_EXACT}. The scaling is (W^KQ, W^PV) → (s W^KQ, W^PV/s), and the
+            radius of the ball in which the point is alone is printed.""",
     ),
     Claim(
         id=f"{PAPER}/masked-limit-certified",
         title="The masked limit is not critical without the mask, proved",
         evidence="proved",
         origin="review",
-        statement=(
-            "For the full-one token the limit of Theorem 4.3 is exactly critical with the mask, and without it nowhere on "
-            "its curve ab = c*, whatever start led there."
-        ),
+        statement="""For the full-one token the limit of Theorem 4.3 is exactly critical with the mask, and without it nowhere
+            on its curve ab = c*, whatever start led there.""",
         source="zheng2024, Theorem 4.3, Proposition 4.2 and the rebuttal, for every initialization (all second-hand)",
         settings=presets(_MaskedLimit()),
         check=_masked_limit,
-        criterion=(
-            "The product of the largest entries of ∂L/∂W^KQ and ∂L/∂W^PV, the same on the whole curve, is a rational number "
-            f"above 1/100; {_EXACT}."
-        ),
+        criterion=f"""The product of the largest entries of ∂L/∂W^KQ and ∂L/∂W^PV, the same on the whole curve, is a rational
+            number above 1/100; {_EXACT}.""",
     ),
     Claim(
         id=f"{PAPER}/full-one-limit-certified",
         title="One critical point near the full-one end, proved",
         evidence="proved",
-        statement=(
-            "Near the end of unmasked training on the full-one token there is exactly one critical point with its a² − b², "
-            "a strict minimum but for the scaling."
-        ),
+        statement="""Near the end of unmasked training on the full-one token there is exactly one critical point with its a² −
+            b², a strict minimum but for the scaling.""",
         source="zheng2024: proved here, beside Proposition 4.2 (second-hand)",
         origin="ours",
         settings=presets(_FullOne()),
         check=_full_one,
-        criterion=(
-            "Newton's method leads from the end of the flow to a centre within whose 1e-40 the point lies, and it is alone "
-            f"in a larger ball that is printed; {_EXACT}."
-        ),
+        criterion=f"""Newton's method leads from the end of the flow to a centre within whose 1e-40 the point lies, and it is
+            alone in a larger ball that is printed; {_EXACT}.""",
     ),
     Claim(
         id=f"{PAPER}/signed-diagonals-certified",
         title="2^d sign patterns are minima of exactly equal loss, proved",
         evidence="proved",
-        statement=(
-            "On Gaussian tokens the diagonals a_j = ±c*, b_j = ±1, with equal signs in each coordinate, are strict minima "
-            "up to scaling with exactly equal losses, for all 2^d choices."
-        ),
+        statement="""On Gaussian tokens the diagonals a_j = ±c*, b_j = ±1, with equal signs in each coordinate, are strict
+            minima up to scaling with exactly equal losses, for all 2^d choices.""",
         source="zheng2024: found here",
         origin="ours",
         settings=presets(LawAndSizes(dim=3, horizon=20), dim=5, horizon=100),
@@ -314,18 +300,14 @@ CLAIMS = (
         id=f"{PAPER}/global-minimum",
         title="No known critical point lies below the limit of Theorem 4.1",
         evidence="exact",
-        statement=(
-            "On Gaussian tokens, points with k < d learned coordinates are saddles whose loss falls with k, and no other "
-            "loss is found at critical points from random starts."
-        ),
+        statement="""On Gaussian tokens, points with k < d learned coordinates are saddles whose loss falls with k, and no other
+            loss is found at critical points from random starts.""",
         source="zheng2024: asked here",
         origin="ours",
         settings=presets(_Gaps(), dim=3, starts=400),
         check=_gaps,
-        criterion=(
-            f"Gaps and saddles: {_EXACT}. Newton's method from 32 (small) or 400 (full) random starts finds minima and "
-            "saddles, at rest to 1e-11, where the loss is quadratic, so that losses are known to 1e-8; at least three "
-            "starts must reach the limit itself. This is a search, not a proof."
-        ),
+        criterion=f"""Gaps and saddles: {_EXACT}. Newton's method from 32 (small) or 400 (full) random starts finds minima and
+            saddles, at rest to 1e-11, where the loss is quadratic, so that losses are known to 1e-8; at least three starts must
+            reach the limit itself. This is a search, not a proof.""",
     ),
 )

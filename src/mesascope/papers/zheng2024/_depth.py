@@ -228,37 +228,29 @@ CLAIMS = (
         id=f"{PAPER}/several-layers",
         title="More layers lower the median error on Gaussian tokens",
         evidence="measured, another model",
-        statement=(
-            "On Gaussian tokens two and four trained layers of linear attention have a lower median error per sequence "
-            "than one, and four than two."
-        ),
+        statement="""On Gaussian tokens two and four trained layers of linear attention have a lower median error per sequence
+            than one, and four than two.""",
         source="zheng2024, reviews: two or more layers (second-hand)",
         settings=presets(
             _Layers(batch=64), dim=5, horizon=50, batch=128, steps=5000, seeds=5, sequences=50_000
         ),
         check=_several_layers,
-        criterion=(
-            "The 95 % intervals of medians, from order statistics of the test sequences, must not overlap from one to two "
-            "to four layers for any of three (small) or five (full) seeds. Shares of the worst hundredth of the "
-            "sequences are told with bootstrap intervals and decide nothing: the tails are too heavy. The one layer is the "
-            "exact end of its flow."
-        ),
+        criterion="""The 95 % intervals of medians, from order statistics of the test sequences, must not overlap from one to
+            two to four layers for any of three (small) or five (full) seeds. Shares of the worst hundredth of the sequences are
+            told with bootstrap intervals and decide nothing: the tails are too heavy. The one layer is the exact end of its
+            flow.""",
         origin="review",
     ),
     Claim(
         id=f"{PAPER}/softmax",
         title="A softmax transformer has at most a third of the linear error",
         evidence="measured, another model",
-        statement=(
-            "On Gaussian tokens two trained softmax layers end below a third of the mean error of one linear layer."
-        ),
+        statement="On Gaussian tokens two trained softmax layers end below a third of the mean error of one linear layer.",
         source="zheng2024, reviews: softmax attention (second-hand)",
         settings=presets(_Softmax(steps=600), dim=5, horizon=50, steps=5000, seeds=5, sequences=50_000),
         check=_softmax,
-        criterion=(
-            "For each of three (small) or five (full) seeds the 95 % interval of the mean over test sequences lies below a "
-            "third of the exact minimum of one linear layer. The third is a round bound of ours."
-        ),
+        criterion="""For each of three (small) or five (full) seeds the 95 % interval of the mean over test sequences lies below
+            a third of the exact minimum of one linear layer. The third is a round bound of ours.""",
         origin="review",
     ),
 )

@@ -316,15 +316,11 @@ _ONE_HOT: dict[str, Any] = {
 
 _FULL: dict[str, Any] = {"samples": 10_000, "sampled": (0.5, 1.0, 2.0), "sampled_starts": 3}
 
-_CRITERION = (
-    "At every epoch the exact curve lies within the 95 % interval of the curve of one more batch, computed from the batches "
-    "(small: five of {small} sequences, one scale and start; full: {full} of 10 000 as in the paper, all nine runs), or within "
-    "{line} of its mean, about the width of a plotted line."
-)
-_HISTORY = (
-    "Before, this claim had no curve of the authors beside it: it asked how near descent comes to its limit, with bounds that "
-    "were what the recursion itself gives."
-)
+_CRITERION = """At every epoch the exact curve lies within the 95 % interval of the curve of one more batch, computed from the
+    batches (small: five of {small} sequences, one scale and start; full: {full} of 10 000 as in the paper, all nine runs), or
+    within {line} of its mean, about the width of a plotted line."""
+_HISTORY = """Before, this claim had no curve of the authors beside it: it asked how near descent comes to its limit, with
+    bounds that were what the recursion itself gives."""
 
 CLAIMS = (
     Claim(
@@ -332,21 +328,15 @@ CLAIMS = (
         title="Exact descent agrees with numbers that the authors' program prints",
         evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "Exact descent gives, within the sampling error, the products ab that the authors' program prints after 4 and "
-            "8 epochs on Gaussian tokens."
-        ),
-        source=(
-            f"zheng2024, {PROGRAM}, main_train_ar.py:66-70 with --dim 5 --isotropic 1 --scale 1 --a 0.1 --b 0.1 --lr 1e-4 "
-            "(defaults T 100, m 10000, seed 1): its printed ab; no log is stored by the authors"
-        ),
+        statement="""Exact descent gives, within the sampling error, the products ab that the authors' program prints after 4
+            and 8 epochs on Gaussian tokens.""",
+        source=f"""zheng2024, {PROGRAM}, main_train_ar.py:66-70 with --dim 5 --isotropic 1 --scale 1 --a 0.1 --b 0.1 --lr 1e-4
+            (defaults T 100, m 10000, seed 1): its printed ab; no log is stored by the authors""",
         settings=presets(_Printed(), samples=10_000),
         check=_printed,
-        criterion=(
-            "The program's own 10 000 sequences, rebuilt from its random number generator, give the printed numbers to "
-            "their last digit. Exact descent is within 4 standard errors of such a sample; ten other samples know that "
-            "error to a quarter, so that 4 of them are at least 3."
-        ),
+        criterion="""The program's own 10 000 sequences, rebuilt from its random number generator, give the printed numbers to
+            their last digit. Exact descent is within 4 standard errors of such a sample; ten other samples know that error to a
+            quarter, so that 4 of them are at least 3.""",
         history="Before, the program's own draws were not rebuilt: only exact descent was compared with the two numbers.",
     ),
     Claim(
@@ -355,10 +345,8 @@ CLAIMS = (
         evidence="measured, reduced",
         full_evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "With the authors' rates and epochs on Gaussian tokens, the product ab and the loss along exact gradient "
-            "descent are those along descent on sampled batches, as Figure 1a plots it."
-        ),
+        statement="""With the authors' rates and epochs on Gaussian tokens, the product ab and the loss along exact gradient
+            descent are those along descent on sampled batches, as Figure 1a plots it.""",
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, plot.py:4-40, main_train_ar.py:66-70, 132-151",
         settings=presets(
             _Curves(**_GAUSSIAN, figure="figure-1a", loss_figure="gaussian-test-loss"),
@@ -381,10 +369,8 @@ CLAIMS = (
         evidence="measured, reduced",
         full_evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "Along descent on Gaussian tokens the mean of ŷ/x at the longest context of test sequences follows the exact "
-            "expectation ab·E x², which ends near 1/5."
-        ),
+        statement="""Along descent on Gaussian tokens the mean of ŷ/x at the longest context of test sequences follows the exact
+            expectation ab·E x², which ends near 1/5.""",
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, main_train_ar.py:76-80, plot.py:42-78",
         settings=presets(_Quotients(**_GAUSSIAN), **_FULL, of_the_program=1),
         check=_quotients,
@@ -399,10 +385,8 @@ CLAIMS = (
         evidence="measured, reduced",
         full_evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "With the authors' rates and epochs on one-hot tokens, the product ab and the test loss along exact gradient "
-            "descent are those along descent on sampled batches, as Figures 1c and 1d plot them."
-        ),
+        statement="""With the authors' rates and epochs on one-hot tokens, the product ab and the test loss along exact gradient
+            descent are those along descent on sampled batches, as Figures 1c and 1d plot them.""",
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, plot.py:80-154, main_train_ar.py:62, 66-70, 82-83",
         settings=presets(_Curves(**_ONE_HOT, figure="figure-1c", loss_figure="figure-1d"), **_FULL),
         check=_curves,

@@ -198,18 +198,14 @@ CLAIMS = (
         title="What the trained layer misses is E x² − (E x⁴)²/E x⁶",
         evidence="exact",
         origin="ours",
-        statement=(
-            "With endless context the risk of the trained layer per coordinate is E x² − (E x⁴)²/E x⁶, which is zero "
-            "exactly if |x_j| takes a single value besides 0."
-        ),
+        statement="""With endless context the risk of the trained layer per coordinate is E x² − (E x⁴)²/E x⁶, which is zero
+            exactly if |x_j| takes a single value besides 0.""",
         source="zheng2024: derived here; Assumption 4.2 (second-hand) is a limit along test sequences",
         settings=presets(_Gap()),
         check=_gap,
-        criterion=(
-            "For six laws the exact risk of the layer at T = 10⁷ is within 1e-5 of the formula, more than ten times nearer "
-            "than at 10⁵: the distance falls as log T/T, below 1e-6 for every law here. That risk is below 1e-5, and "
-            "the formula zero in rational numbers, for the two laws with one |x| besides 0 and no other."
-        ),
+        criterion="""For six laws the exact risk of the layer at T = 10⁷ is within 1e-5 of the formula, more than ten times
+            nearer than at 10⁵: the distance falls as log T/T, below 1e-6 for every law here. That risk is below 1e-5, and the
+            formula zero in rational numbers, for the two laws with one |x| besides 0 and no other.""",
         history="Before, this was part of theorem-4.2, which is the paper's.",
     ),
     Claim(
@@ -217,21 +213,15 @@ CLAIMS = (
         title="Assumption 4.1, as reported, lacks a moment of order six",
         evidence="exact",
         origin="ours",
-        statement=(
-            "For independent x_j ∈ {2, −1} with probabilities 1/3, 2/3 all that Assumption 4.1 sets to zero vanishes, but "
-            "E x_p³x_q³ = 4, and Theorem 4.1's limit is not critical."
-        ),
-        source=(
-            "zheng2024: found here; the wording of Assumption 4.1 (products with one coordinate to the first power have "
-            "mean zero) is second-hand"
-        ),
+        statement="""For independent x_j ∈ {2, −1} with probabilities 1/3, 2/3 all that Assumption 4.1 sets to zero vanishes,
+            but E x_p³x_q³ = 4, and Theorem 4.1's limit is not critical.""",
+        source="""zheng2024: found here; the wording of Assumption 4.1 (products with one coordinate to the first power have
+            mean zero) is second-hand""",
         settings=presets(_Skewed(dim=2, horizon=5)),
         check=_skewed,
-        criterion=(
-            "E x = 0, so all products with a coordinate to the first power vanish. Off the diagonal the gradient at a = 1, "
-            "b = the limit is above 0.1 in both matrices, and exact moments and enumeration of all tokens and roots of "
-            "unity agree on it to 1e-12, their rounding. Training from a0 = b0 = 0.1 ends at a loss lower by more than a "
-            "thousandth."
-        ),
+        criterion="""E x = 0, so all products with a coordinate to the first power vanish. Off the diagonal the gradient at a =
+            1, b = the limit is above 0.1 in both matrices, and exact moments and enumeration of all tokens and roots of unity
+            agree on it to 1e-12, their rounding. Training from a0 = b0 = 0.1 ends at a loss lower by more than a
+            thousandth.""",
     ),
 )

@@ -164,58 +164,43 @@ CLAIMS = (
         title="With masked gradients the full-one token trains to gradient descent",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "For the full-one token with off-diagonal gradients masked, gradient flow from diagonal starts ends at "
-            "ab = 1/(1 + (d−1)/(T−2) Σ 1/(t−1))."
-        ),
+        statement="""For the full-one token with off-diagonal gradients masked, gradient flow from diagonal starts ends at ab =
+            1/(1 + (d−1)/(T−2) Σ 1/(t−1)).""",
         source=f"zheng2024, Theorem 4.3 (second-hand); the mask: {PROGRAM}, main_train_ar.py:153-162",
         settings=presets(_Masked()),
         check=_masked,
-        criterion=(
-            "The products of all flows are within 1e-8 of the formula: a flow rests at 1e-11 of the curvature, in "
-            "landscapes with condition numbers up to a thousand."
-        ),
+        criterion="""The products of all flows are within 1e-8 of the formula: a flow rests at 1e-11 of the curvature, in
+            landscapes with condition numbers up to a thousand.""",
     ),
     Claim(
         id=f"{PAPER}/proposition-4.2",
         title="Without the mask that limit is no critical point",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "For the full-one token the weights where masked training ends are no critical point of the loss of all weights."
-        ),
-        source=(
-            "zheng2024, abstract (beyond the condition the layer is in general no gradient descent); Proposition 4.2 "
-            "(second-hand)"
-        ),
+        statement="""For the full-one token the weights where masked training ends are no critical point of the loss of all
+            weights.""",
+        source="""zheng2024, abstract (beyond the condition the layer is in general no gradient descent); Proposition 4.2
+            (second-hand)""",
         settings=presets(_NotCritical()),
         check=_not_critical,
-        criterion=(
-            "At the ends of masked flows from the program's three starts the gradient is larger than at a0 = b0 = 0.1, far "
-            "from rest. For every start it is proved in masked-limit-certified."
-        ),
-        history=(
-            "Before, this claim was about every initialization, which the rebuttal adds: that is now masked-limit-certified."
-        ),
+        criterion="""At the ends of masked flows from the program's three starts the gradient is larger than at a0 = b0 = 0.1,
+            far from rest. For every start it is proved in masked-limit-certified.""",
+        history="""Before, this claim was about every initialization, which the rebuttal adds: that is now
+            masked-limit-certified.""",
     ),
     Claim(
         id=f"{PAPER}/full-one-limit",
         title="Unmasked, the full-one token trains to preconditioned gradient descent",
         evidence="exact",
-        statement=(
-            "Unmasked training on the full-one token ends with both blocks of the form αI + β11ᵀ and all other weights "
-            "zero, at one loss for all starts, below the masked one."
-        ),
-        source=(
-            f"zheng2024, Figure 7 (heat-maps, caption second-hand) and {PROGRAM}, plot.py:156-177; the limit is derived here"
-        ),
+        statement="""Unmasked training on the full-one token ends with both blocks of the form αI + β11ᵀ and all other weights
+            zero, at one loss for all starts, below the masked one.""",
+        source=f"""zheng2024, Figure 7 (heat-maps, caption second-hand) and {PROGRAM}, plot.py:156-177; the limit is derived
+            here""",
         settings=presets(_Unmasked()),
         check=_unmasked,
         origin="ours",
-        criterion=(
-            "Deviations from the form, and of all losses from 38.17957874025589, are at most 1e-9: flows rest at 1e-11, "
-            "and the quoted loss, enclosed in full-one-limit-certified, has sixteen digits and is of second order in the "
-            "rest."
-        ),
+        criterion="""Deviations from the form, and of all losses from 38.17957874025589, are at most 1e-9: flows rest at 1e-11,
+            and the quoted loss, enclosed in full-one-limit-certified, has sixteen digits and is of second order in the
+            rest.""",
     ),
 )

@@ -104,21 +104,15 @@ CLAIMS = (
         id=f"{PAPER}/last-term-only",
         title="Training on the last term alone takes half a percent longer",
         evidence="exact",
-        statement=(
-            "At equal total weight, training on the last term only takes 1.0047 times as long, ends at Theorem 4.1 for its "
-            "weights, and has lower risk at the last context but higher risk on average."
-        ),
-        source=(
-            "zheng2024, reviews (paperhub.cn/paper/E2BYPreuU8, excerpt): the objection that a comparison with few-shot "
-            "learning compares two different tasks; the question in this form is second-hand"
-        ),
+        statement="""At equal total weight, training on the last term only takes 1.0047 times as long, ends at Theorem 4.1 for
+            its weights, and has lower risk at the last context but higher risk on average.""",
+        source="""zheng2024, reviews (paperhub.cn/paper/E2BYPreuU8, excerpt): the objection that a comparison with few-shot
+            learning compares two different tasks; the question in this form is second-hand""",
         settings=presets(_LastOnly()),
         check=_last_only,
-        criterion=(
-            "Times are those to 99 % of the own limit. The solver's path and the closed form of the flow, which shares no "
-            "code with the engine, give their ratio with 1e-6 between them, and it is 1.0047 to the last digit. Products "
-            "are within 1e-8 of Theorem 4.1, as there."
-        ),
+        criterion="""Times are those to 99 % of the own limit. The solver's path and the closed form of the flow, which shares
+            no code with the engine, give their ratio with 1e-6 between them, and it is 1.0047 to the last digit. Products are
+            within 1e-8 of Theorem 4.1, as there.""",
         history="Before, the ratio stood in the statement, and only the distance of flow and formula was checked, to 1e-3.",
         origin="review",
     ),

@@ -283,10 +283,8 @@ class _StandardStart(_Signs):
 
 _RANDOM_FULL: dict[str, Any] = {"scales": (0.01, 0.1, 0.5), "starts_per_scale": 5, "max_steps": 2_000_000}
 
-_FLOW_ERROR = (
-    "The flow rests at 1e-11 of the curvature, in landscapes with condition numbers up to a thousand, so its end is known "
-    "within 1e-8."
-)
+_FLOW_ERROR = """The flow rests at 1e-11 of the curvature, in landscapes with condition numbers up to a thousand, so its end is
+    known within 1e-8."""
 
 CLAIMS = (
     Claim(
@@ -294,29 +292,21 @@ CLAIMS = (
         title="Training ends at one gradient step of a known size",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "From diagonal starts, gradient flow on Gaussian, one-hot, Rademacher or uniform tokens ends at diagonal weights "
-            "with ab = κ1/(κ2 + κ3/(T−2) Σ 1/(t−1))."
-        ),
-        source=(
-            "zheng2024, Theorem 4.1 (second-hand; the abstract says that one step of gradient descent emerges). Starts and the "
-            "Gaussian and one-hot cases: authors' program ML-GSAI/MesaOpt-AR-Transformer@1e0a19d, plot.py:6-18, 82-94"
-        ),
+        statement="""From diagonal starts, gradient flow on Gaussian, one-hot, Rademacher or uniform tokens ends at diagonal
+            weights with ab = κ1/(κ2 + κ3/(T−2) Σ 1/(t−1)).""",
+        source="""zheng2024, Theorem 4.1 (second-hand; the abstract says that one step of gradient descent emerges). Starts and
+            the Gaussian and one-hot cases: authors' program ML-GSAI/MesaOpt-AR-Transformer@1e0a19d, plot.py:6-18, 82-94""",
         settings=presets(_Limit(laws=("gaussian", "one-hot", "rademacher", "uniform"))),
         check=_limit,
-        criterion=(
-            "For every law the relative error of all products and the size of all other weights are at most 1e-8. "
-            f"{_FLOW_ERROR}"
-        ),
+        criterion=f"""For every law the relative error of all products and the size of all other weights are at most 1e-8.
+            {_FLOW_ERROR}""",
     ),
     Claim(
         id=f"{PAPER}/small-contexts",
         title="Theorem 4.1 also holds for sequences of 3 or 10 tokens",
         evidence="exact",
-        statement=(
-            "On Gaussian sequences of only 3 or 10 tokens, gradient flow from diagonal starts still ends at the product of "
-            "Theorem 4.1."
-        ),
+        statement="""On Gaussian sequences of only 3 or 10 tokens, gradient flow from diagonal starts still ends at the product
+            of Theorem 4.1.""",
         source="zheng2024, rebuttal on small contexts (second-hand: the rebuttal was not found)",
         origin="review",
         settings=presets(_Limit(laws=("gaussian",), cases=((5, 3, 1.0), (5, 10, 1.0)))),
@@ -332,82 +322,63 @@ CLAIMS = (
         source="zheng2024, proof of Theorem 4.1 (second-hand)",
         settings=presets(_Paths(starts=((0.1, 0.3), (0.5, 1.5), (2.0, 1.0)), tolerance=1e-9)),
         check=_conserved,
-        criterion=(
-            "The largest drift, relative to a0² + b0², is at most 1e-9: the solver keeps 1e-12 per step, over up to some "
-            "hundred steps that change a and b."
-        ),
+        criterion="""The largest drift, relative to a0² + b0², is at most 1e-9: the solver keeps 1e-12 per step, over up to some
+            hundred steps that change a and b.""",
     ),
     Claim(
         id=f"{PAPER}/trajectory",
         title="The whole training path has a closed form",
         evidence="exact",
-        statement=(
-            "From diagonal starts on Gaussian tokens the whole path of a and b along gradient flow is an elementary "
-            "function of time, and all other weights stay zero."
-        ),
+        statement="""From diagonal starts on Gaussian tokens the whole path of a and b along gradient flow is an elementary
+            function of time, and all other weights stay zero.""",
         source="zheng2024: derived here; the proof of Theorem 4.1 (second-hand) has the two equations that it solves",
         origin="ours",
         settings=presets(_Paths(tolerance=1e-7)),
         check=_trajectory,
-        criterion=(
-            "The largest error of a and b, relative to their largest value, and all other weights are at most 1e-7: the solver "
-            "keeps 1e-12 per step, and errors grow by the instability of the origin on the way out."
-        ),
+        criterion="""The largest error of a and b, relative to their largest value, and all other weights are at most 1e-7: the
+            solver keeps 1e-12 per step, and errors grow by the instability of the origin on the way out.""",
     ),
     Claim(
         id=f"{PAPER}/one-product",
         title="Different starts end at different weights with one product",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "On Gaussian tokens, training from diagonal starts with different a0² − b0² ends at different a and b, but at one "
-            "product ab."
-        ),
+        statement="""On Gaussian tokens, training from diagonal starts with different a0² − b0² ends at different a and b, but
+            at one product ab.""",
         source="zheng2024, Theorem 4.1 and rebuttal on initialization (second-hand); starts chosen here",
         settings=presets(
             _OneProduct(starts=((0.1, 0.1), (0.5, 1.5), (1.5, 0.5), (2.0, 3.0)), tolerance=1e-8)
         ),
         check=_one_product,
-        criterion=(
-            f"The products spread by at most 1e-8, and any two a differ by at least 0.01, a million times that. {_FLOW_ERROR}"
-        ),
+        criterion=f"""The products spread by at most 1e-8, and any two a differ by at least 0.01, a million times that.
+            {_FLOW_ERROR}""",
     ),
     Claim(
         id=f"{PAPER}/standard-initialization",
         title="Standard initialization keeps structure and loss of diagonal starts",
         evidence="exact",
-        statement=(
-            "From random Gaussian values of all weights, training on Gaussian tokens ends at weights on the two diagonals "
-            "alone, and at the loss of diagonal starts."
-        ),
-        source=(
-            "zheng2024, Figure 5 (caption, second-hand, as reproduced in deep-diver/neurips2024, "
-            "content/posters/E2BYPreuU8/index.md)"
-        ),
+        statement="""From random Gaussian values of all weights, training on Gaussian tokens ends at weights on the two
+            diagonals alone, and at the loss of diagonal starts.""",
+        source="""zheng2024, Figure 5 (caption, second-hand, as reproduced in deep-diver/neurips2024,
+            content/posters/E2BYPreuU8/index.md)""",
         origin="paper, second-hand",
         settings=presets(_StandardStart(), **_RANDOM_FULL),
         check=_standard_start,
-        criterion=(
-            "Losses agree within 1e-8, and all other weights are at most 1e-5: a flow at rest to 1e-10 of the largest "
-            "curvature leaves so much in directions whose curvature is 1e-5 of the largest, which the other weights have. "
-            "The paper's scales of the weights are not stated where we could read."
-        ),
+        criterion="""Losses agree within 1e-8, and all other weights are at most 1e-5: a flow at rest to 1e-10 of the largest
+            curvature leaves so much in directions whose curvature is 1e-5 of the largest, which the other weights have. The
+            paper's scales of the weights are not stated where we could read.""",
     ),
     Claim(
         id=f"{PAPER}/random-starts",
         title="Random starts end at one product with random signs",
         evidence="exact",
-        statement=(
-            "From random Gaussian values of all weights, training on Gaussian tokens ends with the product of Theorem 4.1 "
-            "in every coordinate, while the sign of a_j and b_j differs between coordinates."
-        ),
+        statement="""From random Gaussian values of all weights, training on Gaussian tokens ends with the product of Theorem
+            4.1 in every coordinate, while the sign of a_j and b_j differs between coordinates.""",
         source="zheng2024: found here, beside Figure 5 (standard initialization)",
         origin="ours",
         settings=presets(_Signs(), **_RANDOM_FULL),
         check=_signs,
-        criterion=(
-            "All products are within 1e-8: they lie in steep directions, where a flow at rest to 1e-10 of the largest "
-            "curvature knows them so well. At least one of the ends has coordinates of both signs."
-        ),
+        criterion="""All products are within 1e-8: they lie in steep directions, where a flow at rest to 1e-10 of the largest
+            curvature knows them so well. At least one of the ends has coordinates of both signs.""",
     ),
 )
