@@ -22,8 +22,8 @@ PAPER = "giannou2024"
 
 def _repeated(layers: Construction, times: int) -> Construction:
     """The same layers again and again; weights of a single layer have no axis for layers yet."""
-    w_kq, w_pv = (weights if weights.ndim == 4 else weights[None] for weights in layers)
-    return Construction(np.concatenate([w_kq] * times), np.concatenate([w_pv] * times))
+    stacked = (weights if weights.ndim == 4 else weights[None] for weights in layers)
+    return Construction(*(np.concatenate([weights] * times) for weights in stacked))
 
 
 def _matrices(dim: int, count: int, seed: int) -> np.ndarray:
@@ -64,9 +64,8 @@ def _least_squares(settings: _LeastSquares) -> Finding:
     errors: dict[str, float] = {}
     for dim, examples in settings.cases:
         key = named_key(settings.seed, "prompts", str(dim), str(examples))
-        x, y = (
-            np.asarray(a) for a in LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts)
-        )
+        prompts = LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts)
+        x, y = (np.asarray(part) for part in prompts)
         start = 1 / float(np.max(np.sum(x[:, :-1] ** 2, (1, 2))))
         tokens = theory.least_squares_tokens(x, y[:, :-1], start)
         gram = np.einsum("bni,bnj->bij", x[:, :-1], x[:, :-1])
@@ -123,15 +122,11 @@ def _convergence(settings: _Convergence) -> Finding:
     conditions, goal = np.asarray(settings.conditions, float), settings.error
     errors = [_left(settings, condition) for condition in conditions]
     counted = np.array([_needed(left, goal) for left in errors])
-    descent = np.array(
-        [
-            _descended(_with_condition(settings.dim, condition, settings.seed), goal, settings.most_steps)
-            for condition in conditions
-        ]
-    )
+    matrices = (_with_condition(settings.dim, condition, settings.seed) for condition in conditions)
+    descent = np.array([_descended(matrix, goal, settings.most_steps) for matrix in matrices])
     logarithms = np.log2(conditions) + np.log2(np.log(1 / goal))
     from_logarithms = float(np.abs(counted - logarithms).max())
-    # ln(1 − 1/κ) ≈ −1/κ: the steps are ln(1/ε) κ, but for what κ of some ten or less rounds
+    # ln(1 − 1/κ) ≈ −1/κ: the steps are ln(1/ε) κ, except for κ of about ten or less
     large = conditions >= settings.proportional_from
     proportional = float(np.abs(descent[large] / conditions[large] / np.log(1 / goal) - 1).max())
     parts = {
@@ -168,10 +163,8 @@ def _exact_law(settings: _Law) -> Finding:
     """The error after every layer, and the number of layers until it is small, against their closed forms."""
     layers, goal = np.arange(1, settings.layers + 1), settings.error
     errors = [_left(settings, condition) for condition in settings.conditions]
-    gaps = [
-        float(np.abs(left - _law(condition, layers)).max())
-        for condition, left in zip(settings.conditions, errors, strict=True)
-    ]
+    pairs = zip(settings.conditions, errors, strict=True)
+    gaps = [float(np.abs(left - _law(condition, layers)).max()) for condition, left in pairs]
     counted = [_needed(left, goal) for left in errors]
     needed = [theory.newton_steps_needed(condition, goal) for condition in settings.conditions]
     parts = {
@@ -211,7 +204,7 @@ def _figure(
                 traces=tuple(curves),
             ),
             Panel(
-                title=f"Until the error is {settings.error:g}",
+                title=f"Until the error is {goal:g}",
                 xlabel="condition number κ",
                 ylabel="layers or steps",
                 xscale="log",
