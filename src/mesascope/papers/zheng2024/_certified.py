@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from itertools import product as signs_of
@@ -37,14 +36,14 @@ def _question(law: str, dim: int, horizon: int, **mask: Any) -> Question:
     return Question(DiagonalUnitary(LAWS[law](1), dim), NextToken(horizon), "t-1", **mask)
 
 
-def _near(question: Question, point: Sequence[Fraction], digits: int) -> Certificate:
-    """The certificate of the critical point near rational weights.
+def _near(question: Question, point: Any, digits: int) -> Certificate:
+    """The certificate of the critical point near these weights.
 
     Raises:
         UnsettledError: nothing is proved.
     """
     try:
-        return certify_near(question, np.array([float(entry) for entry in point]), digits)
+        return certify_near(question, np.array(point, float), digits)
     except NotProvedError as error:
         raise UnsettledError(f"not proved: {error}") from None
 
@@ -64,16 +63,9 @@ def _theorem_41(settings: _Theorem41) -> Finding:
             return Finding({"exactly_critical": where}, expected, None, "not met", parts=parts)
         proved = _near(question, point, settings.digits).proved
         minima = minima and proved.inertia.negative == 0 and proved.theorem == product
-        cases.append(
-            {
-                "law": law,
-                "dim": dim,
-                "horizon": horizon,
-                "product": str(product),
-                "hessian": proved.inertia._asdict(),
-                "alone_within": None if proved.unique_within is None else str(proved.unique_within),
-            }
-        )
+        case = {"law": law, "dim": dim, "horizon": horizon, "product": str(product)}
+        alone = None if proved.unique_within is None else str(proved.unique_within)
+        cases.append({**case, "hessian": proved.inertia._asdict(), "alone_within": alone})
     isolated = [case["hessian"]["zero"] == 1 for case in cases if case["alone_within"]]
     measured = {"exactly_critical": len(cases), "isolated": len(isolated)}
     expected = {"exactly_critical": len(cases), "isolated": settings.isolated}
@@ -92,17 +84,14 @@ def _masked_limit(settings: _MaskedLimit) -> Finding:
     s and ∂L/∂W^PV multiplied. The product of their largest entries is the same everywhere on the curve, and not 0.
     """
     dim, horizon = settings.dim, settings.horizon
-    masked, free = (
-        _question("full-one", dim, horizon, mask="off-diagonal"),
-        _question("full-one", dim, horizon),
-    )
+    free = _question("full-one", dim, horizon)
+    masked = _question("full-one", dim, horizon, mask="off-diagonal")
     product = Fraction(theory.masked_full_one_limit(dim, free.task))
     point = diagonal_point(product, [1] * dim)
     critical = not any(exact_gradient(masked, point))
     slope = exact_gradient(free, point)
     cut = 4 * dim**2
-    sizes = [max(map(abs, part)) for part in (slope[:cut], slope[cut:])]
-    least = sizes[0] * sizes[1]
+    least = max(map(abs, slope[:cut])) * max(map(abs, slope[cut:]))
     parts = {
         "critical with the mask": verdict_if(critical),
         "nowhere without": verdict_if(least > Fraction(settings.threshold)),
@@ -116,9 +105,7 @@ def _full_one(settings: _FullOne) -> Finding:
     """The end of the unmasked flow, enclosed."""
     question = _question("full-one", settings.dim, settings.horizon)
     flow = diagonal_run(question.process, question.task, settings.start)
-    point = [
-        Fraction(float(x)) for x in np.concatenate([np.ravel(flow.model.w_kq), np.ravel(flow.model.w_pv)])
-    ]
+    point = np.concatenate([np.ravel(flow.model.w_kq), np.ravel(flow.model.w_pv)])
     proved = _near(question, point, settings.digits).proved
     (low, high), size = proved.products[0], 6 * settings.dim**2
     holds = proved.unique_within is not None and proved.inertia == Inertia(size - 1, 0, 1)
@@ -153,7 +140,7 @@ def _signed(settings: LawAndSizes) -> Finding:
 
 
 def _gaps(settings: _Gaps) -> Finding:
-    """The limit's loss below that of every other critical point: exactly where some coordinates are learned, else as found."""
+    """The limit's loss against that of other critical points: exact for learned coordinates, else found by a search."""
     dim, law = settings.dim, settings.law
     question = _question(law, dim, settings.horizon)
     cases = []
@@ -167,21 +154,22 @@ def _gaps(settings: _Gaps) -> Finding:
         except NotProvedError as error:
             return Finding(str(error), "critical for every number of learned coordinates", None, "not met")
         cases.append((proved.loss[0], proved.inertia))
-    losses = [loss for loss, _ in cases]
+    losses, inertias = zip(*cases, strict=True)
     gaps = [one - other for one, other in pairwise(losses)]
-    saddles = all(inertia.negative > 0 for _, inertia in cases[:-1])
+    saddles = all(inertia.negative > 0 for inertia in inertias[:-1])
     lowest, found = float(losses[-1]), _found_losses(question, settings)
     reached = sum(count for loss, count in found if abs(loss / lowest - 1) <= settings.tolerance)
     others = [
         loss
         for loss, _ in found
-        if not min(abs(loss / float(one) - 1) for one in losses) <= settings.tolerance  # NaN is another
+        if not min(abs(loss / float(one) - 1) for one in losses)
+        <= settings.tolerance  # NaN counts as another
     ]
     if reached < REACHED and not others:
         raise UnsettledError(f"{reached} of {settings.starts} searches reach the limit; {REACHED} have to")
     parts = {
         "the loss falls with every learned coordinate": verdict_if(min(gaps) > 0),
-        "only the limit is no saddle": verdict_if(saddles and cases[-1][1].negative == 0),
+        "only the limit is no saddle": verdict_if(saddles and inertias[-1].negative == 0),
         "no other loss is found": verdict_if(not others),
     }
     return Finding.of_parts(
@@ -191,7 +179,7 @@ def _gaps(settings: _Gaps) -> Finding:
         parts,
         {
             "loss_by_learned_coordinates": [str(loss) for loss in losses],
-            "hessian": [inertia._asdict() for _, inertia in cases],
+            "hessian": [inertia._asdict() for inertia in inertias],
             "losses_found": [loss for loss, _ in found],
             "found_by": [count for _, count in found],
         },
