@@ -8,10 +8,11 @@ import numpy as np
 from mesascope.core import named_key
 from mesascope.models import LinearAttentionStack, Looped, MesaLayer
 from mesascope.processes import Gaussian, OrthogonalAR
-from mesascope.records import Figure, Line, Panel
+from mesascope.records import Figure, Line
 from mesascope.theory import vonoswald2024 as theory
 
 from .._claim import Claim, Finding, Settings, presets, within
+from .._figures import one_panel
 from .._identity import identity, relative_error
 from .._prompts import construction_stack
 from ._common import PAPER, drawn
@@ -139,20 +140,14 @@ def _stack_limit(settings: _StackLimit) -> Finding:
 def _figure(settings: _StackLimit, left: list[float], bounds: list[float]) -> Figure:
     layers = np.asarray(settings.layers)
     shown = np.asarray(left) > 1e-12  # what lies below is rounding
-    return Figure(
-        title="Layers of linear attention approach ridge regression",
-        panels=(
-            Panel(
-                title=f"d = {settings.dim}, T = {settings.horizon}, λ = {settings.regularization:g}",
-                xlabel="layers",
-                ylabel="relative distance from ridge regression",
-                yscale="log",
-                traces=(
-                    Line(x=layers[shown], y=np.asarray(left)[shown], label="network"),
-                    Line(x=layers[shown], y=np.asarray(bounds)[shown], label="$(1 − ηµ)^L$", series="theory"),
-                ),
-            ),
-        ),
+    return one_panel(
+        "Layers of linear attention approach ridge regression",
+        f"d = {settings.dim}, T = {settings.horizon}, λ = {settings.regularization:g}",
+        Line(x=layers[shown], y=np.asarray(left)[shown], label="network"),
+        Line(x=layers[shown], y=np.asarray(bounds)[shown], label="$(1 − ηµ)^L$", series="theory"),
+        xlabel="layers",
+        ylabel="relative distance from ridge regression",
+        yscale="log",
         caption="µ: the smallest eigenvalue of all ridge problems, η the inverse of the largest.",
     )
 
