@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.learners import GradientDescent, GradientDescentPlusPlus, Learner, predictions, prompt_examples
+from mesascope.learners import GradientDescent, GradientDescentPlusPlus, predictions, prompt_examples
 from mesascope.processes import LinearRegression
-from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
 
 from .._claim import Claim, Finding, Settings, presets
@@ -39,21 +38,15 @@ def _plus_plus(settings: _PlusPlus) -> Finding:
 
 
 def _compared(settings: _Cases, construct: Any, learner: Any) -> Finding:
-    errors = {
-        f"d = {dim}, N = {examples}, {layers} layers": _error(
-            construct(dim, layers), learner(layers), dim, examples, settings
-        )
-        for dim, examples, layers in settings.cases
-    }
+    """The largest differences of their predictions, in units of the largest prediction."""
+    errors = {}
+    for dim, examples, layers in settings.cases:
+        key = named_key(settings.seed, "identity", str(dim), str(examples))
+        x, y = LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts)
+        wanted = np.asarray(predictions(learner(layers), *prompt_examples(x, y)))[:, -1, 0]
+        answers = construction_model(construct(dim, layers))(x, y[:, :-1])
+        errors[f"d = {dim}, N = {examples}, {layers} layers"] = relative_error(answers, wanted)
     return identity(errors, settings.tolerance)
-
-
-def _error(construction: Construction, learner: Learner, dim: int, examples: int, settings: _Cases) -> float:
-    """The largest difference of their predictions, in units of the largest prediction."""
-    key = named_key(settings.seed, "identity", str(dim), str(examples))
-    x, y = LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts)
-    answers = np.asarray(predictions(learner, *prompt_examples(x, y)))[:, -1, 0]
-    return relative_error(np.asarray(construction_model(construction)(x, y[:, :-1])), answers)
 
 
 class _Cases(Settings):

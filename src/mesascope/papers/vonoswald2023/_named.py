@@ -21,7 +21,7 @@ def _named(settings: _Named) -> Finding:
     every = _asked(settings, learners)
     best = best_step_size(settings)
     sizes = [float(one.entry(_NAME).hyperparameters["step_size"]) / best for one in plain]
-    # what a matrix fits is what training leaves beside the step: that, and not the loss, has to be at rest
+    # a matrix fits what training leaves beside the step: this, and not the loss, must have stopped falling
     falling = fall(
         *(distances_from_the_step(models, settings) for models in (half_way(settings), at_the_end(settings)))
     )
