@@ -14,11 +14,11 @@ from jax import Array
 from mesascope.core import named_key
 from mesascope.models import DiagonalSelfAttention, LinearAttentionStack, PromptModel
 from mesascope.processes import FewShot, LinearRegression, NoiseRange
-from mesascope.records import Decision, Figure, Panel, Trace
+from mesascope.records import Decision, Figure, Trace
 from mesascope.theory import vladymyrov2024 as theory
 
 from .._claim import Claim, Finding, presets
-from .._figures import curve
+from .._figures import curve, one_panel
 from .._intervals import above, below, mean_interval
 from .._prompts import GD_PLUS_PLUS, prompt_model
 from .._recorded import Trainings, recorded_trainings
@@ -77,25 +77,18 @@ def data(settings: Training) -> tuple[LinearRegression, FewShot]:
     return LinearRegression(dim, prior=np.eye(dim) / unit**2, noise=noise), FewShot(settings.examples)
 
 
-def _start(dim: int, layers: int, pairs: Any, scale: float, key: Array) -> PromptModel:
-    stack = LinearAttentionStack(
-        DiagonalSelfAttention.gaussian((dim, 1), scale, key=one, pairs=pairs, context="examples")
-        for one in jax.random.split(key, layers)
-    )
-    return prompt_model(stack)
+def _start(settings: Training, pairs: Any, key: Array) -> PromptModel:
+    kind = partial(DiagonalSelfAttention.gaussian, (settings.dim, 1), settings.scale)
+    keys = jax.random.split(key, settings.layers)
+    return prompt_model(LinearAttentionStack(kind(key=k, pairs=pairs, context="examples") for k in keys))
 
 
 @shared(Training)
 def trained(settings: Training, heads: str) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one model per seed of layers with diagonal heads, of the kind `heads` in `PAIRS`."""
-    return recorded_trainings(
-        partial(_start, settings.dim, settings.layers, PAIRS[heads], settings.scale),
-        *data(settings),
-        halves(settings.steps),
-        settings,
-        warmup=settings.steps // 10,
-        clip=1.0,
-    )
+    start, steps = partial(_start, settings, PAIRS[heads]), settings.steps
+    warmup = steps // 10
+    return recorded_trainings(start, *data(settings), halves(steps), settings, warmup=warmup, clip=1.0)
 
 
 def drawn(settings: Judging, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -117,8 +110,7 @@ def test_prompts(settings: Judging, seed: int) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _levels(settings: Judging) -> np.ndarray:
-    count = settings.levels
-    return (np.arange(count) + 0.5) / count * settings.largest_noise
+    return (np.arange(settings.levels) + 0.5) / settings.levels * settings.largest_noise
 
 
 def answers(model: PromptModel, x: np.ndarray, y: np.ndarray, settings: Training) -> np.ndarray:
@@ -238,10 +230,8 @@ def _better(found: Profiles, rivals: Sequence[str]) -> dict[str, Decision]:
     """Rival → whether the diagonal heads lose less, by the interval of the difference on the same prompts."""
     means = found.means()
     return {
-        _NAMES[name]: unless_falling(
-            above(mean_interval(means[name] - means["diagonal"])[1], 0.0), found.falling
-        )
-        for name in rivals
+        _NAMES[name]: unless_falling(above(mean_interval(margin)[1], 0.0), found.falling)
+        for name, margin in ((name, means[name] - means["diagonal"]) for name in rivals)
     }
 
 
@@ -282,16 +272,13 @@ def _figure(settings: Judging, profiles: dict[str, np.ndarray]) -> Figure:
             continue
         named = f"{label}, {settings.layers} layers" if name in PAIRS else label
         traces += curve(levels, profiles[name], named, series, f"{label}, all seeds")
-    panel = Panel(
-        title=f"d = {settings.dim}, N = {settings.examples}, $\\sigma$ uniform up to {settings.largest_noise:g}",
+    return one_panel(
+        "Linear transformers under mixed noise",
+        f"d = {settings.dim}, N = {settings.examples}, $\\sigma$ uniform up to {settings.largest_noise:g}",
+        *traces,
         xlabel="noise level $\\sigma$ of the prompt",
         ylabel="loss above the oracle's",
         yscale="log",
-        traces=tuple(traces),
-    )
-    return Figure(
-        title="Linear transformers under mixed noise",
-        panels=(panel,),
         caption="Lines: median over the seeds; bands: all seeds. The oracle is ridge regression that knows σ.",
     )
 

@@ -19,8 +19,7 @@ def _gd_plus_plus(settings: _Asked) -> Finding:
     """Layers whose heads read no labels."""
     found = _asked(settings, "gd++")
     falling = judged(settings, "gd++").falling
-    names = identified_as(_NAME, *found)
-    return _finding(found, _NAME, {"name": unless_falling(names, falling)}, falling)
+    return _finding(found, _NAME, {"name": unless_falling(identified_as(_NAME, *found), falling)}, falling)
 
 
 def _diagonal(settings: _Asked) -> Finding:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mesascope.records import Decision, Figure, Panel, Points
+from mesascope.records import Decision, Figure, Points
 
 from .._claim import Claim, Finding, all_of, presets
+from .._figures import one_panel
 from .._intervals import above, below, mean_interval
 from .._runs import Seeds
 from .._still_falling import loss_between
@@ -21,21 +22,21 @@ def _row(settings: _Row) -> Finding:
     """Trained layers with diagonal heads for every σ_max: the best seed's loss above the oracle's over the table's."""
     table, tolerance = settings.table, settings.tolerance
     found = {name: judged(Judging.of(settings, largest_noise=float(name)), "diagonal") for name in table}
-    chosen = {name: int(np.argmin(one.losses)) for name, one in found.items()}
-    ratios = {name: one.intervals[chosen[name]] / table[name] for name, one in found.items()}
+    best = {name: float(one.losses.min()) for name, one in found.items()}
+    ratios = {name: one.intervals[np.argmin(one.losses)] / table[name] for name, one in found.items()}
     parts = {
         f"σ_max = {name}": loss_between(ends, 1 - tolerance, 1 + tolerance, found[name].falling)
         for name, ends in ratios.items()
     }
     return Finding(
-        {name: float(one.losses.min()) for name, one in found.items()},
+        best,
         dict(table),
         tolerance,
         all_of(*parts.values()),
         {
             "over_the_table": {
-                name: {"best": float(one.losses.min()) / table[name], "interval_95": ratios[name].tolist()}
-                for name, one in found.items()
+                name: {"best": best[name] / table[name], "interval_95": ratios[name].tolist()}
+                for name in found
             },
             "each_seed": {name: one.losses.tolist() for name, one in found.items()},
             "fall_of_the_loss_in_the_second_half": {name: one.falling for name, one in found.items()},
@@ -54,7 +55,7 @@ def _beside_ridge(settings: _BesideRidge) -> Finding:
     for layers, steps in zip(settings.layers, settings.steps, strict=True):
         found = profiles(Rivals.of(settings, layers=layers, steps=steps))
         means, name = found.means(), f"{layers} layers"
-        # were they trained as long again, they would fall by less
+        # trained for as long again the loss would not fall by more than this share
         later = means["diagonal"] * (1 - max(found.falling, 0.0))
         ends = {
             "constant": mean_interval(means["constant"] - means["diagonal"]),
@@ -88,29 +89,18 @@ def _beside_ridge(settings: _BesideRidge) -> Finding:
 
 def _figure(settings: _Row, found: dict[str, Judged]) -> Figure:
     table = settings.table
-    return Figure(
-        title=f"Trained layers with diagonal heads, {settings.layers} of them",
-        panels=(
-            Panel(
-                title=f"d = {settings.dim}, N = {settings.examples}",
-                xlabel="$\\sigma_{max}$",
-                ylabel="loss above the oracle's",
-                traces=(
-                    Points(
-                        x=[float(s) for s in table],
-                        y=list(table.values()),
-                        label="the paper's table",
-                        series=0,
-                    ),
-                    Points(
-                        x=[float(s) for s, one in found.items() for _ in one.losses],
-                        y=[loss for one in found.values() for loss in one.losses],
-                        label="trained here, all seeds",
-                        series=1,
-                    ),
-                ),
-            ),
+    return one_panel(
+        f"Trained layers with diagonal heads, {settings.layers} of them",
+        f"d = {settings.dim}, N = {settings.examples}",
+        Points(x=[float(s) for s in table], y=list(table.values()), label="the paper's table", series=0),
+        Points(
+            x=[float(s) for s, one in found.items() for _ in one.losses],
+            y=[loss for one in found.values() for loss in one.losses],
+            label="trained here, all seeds",
+            series=1,
         ),
+        xlabel="$\\sigma_{max}$",
+        ylabel="loss above the oracle's",
     )
 
 
