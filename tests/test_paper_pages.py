@@ -231,7 +231,7 @@ def test_records_figures_and_numbers_are_taken_over_from_runs(tmp_path, monkeypa
     drawn.parent.mkdir(parents=True)
     Image.effect_noise((40, 30), 50).save(drawn)
     monkeypatch.setattr(writer, "FOLDER", tmp_path)
-    monkeypatch.setattr("mesascope.papers._shipped.SHIPPED", shipped)
+    monkeypatch.setattr("mesascope.papers._earlier.SHIPPED", shipped)
     RunDirectory(shipped / "small").write_claim(record.model_copy(update={"id": "zheng2024/gone"}))
     with pytest.raises(SystemExit, match="nowhere: holds no records"):
         writer.main(["nowhere"])

@@ -12,7 +12,6 @@ from mesascope.papers._claim import presets
 from mesascope.papers._progress import checkpoint_every, current_work
 from mesascope.papers._prompts import layer_weights
 from mesascope.papers._recorded import recorded_models
-from mesascope.papers._runs import trained_models
 from mesascope.processes import FewShot, LinearRegression
 
 STEPS = 400
@@ -25,7 +24,7 @@ def _trained(settings):
     def make(key):
         return prompt_linear_transformer(2, layers=1, key=key)
 
-    one = trained_models(make, process, task, [1], steps=STEPS, **common)
+    one = recorded_models(make, process, task, [1], [STEPS], **common)[STEPS]
     two = recorded_models(make, process, task, [2, 3], [STEPS // 2, STEPS], **common)
     weights = [layer_weights(model) for model in (*one, *two[STEPS // 2], *two[STEPS])]
     return Finding([np.stack(pair[0]).sum() for pair in weights], None, None, "met")
@@ -78,8 +77,8 @@ def test_outside_of_reproduce_nothing_is_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("steps", "multiple_of", "every"),
-    [(2000, None, 100), (20_000, 10_000, 1000), (4000, 2000, 200), (7, None, 1), (30, 15, 1), (40, 17, 1)],
+    ("steps", "unit", "every"),
+    [(2000, 2000, 100), (20_000, 10_000, 1000), (4000, 2000, 200), (7, 7, 1), (30, 15, 1), (40, 17, 1)],
 )
-def test_checkpoints_come_twenty_times_or_more_and_at_all_that_are_recorded(steps, multiple_of, every):
-    assert checkpoint_every(steps, multiple_of) == every
+def test_checkpoints_come_twenty_times_or_more_and_at_all_that_are_recorded(steps, unit, every):
+    assert checkpoint_every(steps, unit) == every

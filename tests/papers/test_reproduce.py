@@ -104,8 +104,7 @@ def test_a_check_that_fails_is_recorded_and_not_reused(claims_are, tmp_path):
 
 def test_a_claim_whose_files_are_torn_is_checked_again(claims_are, tmp_path):
     figure = Figure(
-        title="t",
-        panels=(Panel(title="p", xlabel="x", ylabel="y", traces=(Rule(value=1.0, label="one"),)),),
+        title="t", panels=(Panel(title="p", xlabel="x", ylabel="y", traces=(Rule(value=1.0, label="one"),)),)
     )
     claims_are(_claim("one", lambda settings: Finding(1, 1, 0, "met", figures={"drawn": figure})))
     run = RunDirectory(reproduce(out=tmp_path).folder)

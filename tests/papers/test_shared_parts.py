@@ -1,4 +1,4 @@
-"""What papers share: results computed once, identities, curves over seeds, models on their way."""
+"""What papers share: results computed once, texts, findings of errors, figures, models at several steps."""
 
 from dataclasses import FrozenInstanceError
 
@@ -8,12 +8,13 @@ import pytest
 
 from mesascope.dynamics import Optimizer, train_many
 from mesascope.models import prompt_linear_transformer
-from mesascope.papers._claim import Settings, presets
-from mesascope.papers._figures import curve
+from mesascope.papers._claim import Finding, Settings, one_line, presets
+from mesascope.papers._figures import curve, one_panel
 from mesascope.papers._identity import identity, relative_error
 from mesascope.papers._recorded import recorded_models
 from mesascope.papers._shared import shared
 from mesascope.processes import FewShot, LinearRegression
+from mesascope.records import Rule
 
 
 class _Cases(Settings):
@@ -81,6 +82,28 @@ def test_an_identity_is_as_good_as_its_worst_case():
     assert identity({"one": 0.0, "two": 2e-12}, 1e-12).decision == "not met"
     for errors in ({"one": 0.0, "two": np.nan}, {"one": np.nan, "two": 0.0}):
         assert identity(errors, 1e-12).decision == "not met"
+
+
+def test_every_error_is_a_part_of_its_own():
+    found = Finding.of_errors({"one": 1e-13, "two": -2e-12}, 1e-12, {"cases": 2})
+    assert (found.expected, found.details) == ({"one": 0.0, "two": 0.0}, {"cases": 2})
+    assert (found.parts, found.decision) == ({"one": "met", "two": "not met"}, "not met")
+
+
+def test_texts_over_several_lines_are_joined():
+    assert (
+        one_line("""A statement
+        of two lines.""")
+        == "A statement of two lines."
+    )
+
+
+def test_a_figure_of_one_panel():
+    traces = [Rule(value=1.0, label="one"), Rule(value=2.0, label="two")]
+    found = one_panel("figure", "panel", *traces, xlabel="x", ylabel="y", xscale="log", caption="below")
+    (panel,) = found.panels
+    assert (found.title, found.caption, panel.title, panel.xlabel) == ("figure", "below", "panel", "x")
+    assert (panel.xscale, panel.yscale, [*panel.traces]) == ("log", "linear", traces)
 
 
 def test_errors_are_relative_to_the_largest_entry():

@@ -72,6 +72,17 @@ class Finding:
     difference: str = ""
 
     @classmethod
+    def of_error(cls, error: float, tolerance: float, *rest: Any, **others: Any) -> Self:
+        """The finding that something is 0, by its error; the other arguments begin with `details`."""
+        return cls(error, 0.0, tolerance, within(error, tolerance), *rest, **others)
+
+    @classmethod
+    def of_errors(cls, errors: Mapping[str, float], tolerance: float, *rest: Any, **others: Any) -> Self:
+        """The finding that several things are 0, each of them a part; the other arguments begin with `details`."""
+        parts = {name: within(abs(error), tolerance) for name, error in errors.items()}
+        return cls.of_parts(errors, dict.fromkeys(errors, 0.0), tolerance, parts, *rest, **others)
+
+    @classmethod
     def of_parts(
         cls,
         measured: Any,
@@ -90,10 +101,12 @@ class Finding:
 class Claim(Generic[S]):
     """One statement, its source, and how it is checked.
 
+    Texts that run over several lines are joined to one.
+
     Attributes:
         id: `paper/claim`.
         title: the claim in at most twelve words.
-        statement: one sentence of at most 35 words that can be true or false. Sizes stand in `settings`.
+        statement: one sentence of at most 35 words that can be true or false. Sizes are in `settings`.
         source: bib key, and the number of the theorem, equation or figure, or file and line of the authors' program.
         origin: who says it; see `mesascope.records.Origin`.
         evidence: what the small preset's outcome rests on; see `mesascope.records.Evidence`.
@@ -117,6 +130,10 @@ class Claim(Generic[S]):
     full_evidence: Evidence | None = None
     history: str = ""
     cost: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("title", "statement", "source", "criterion", "history"):
+            object.__setattr__(self, name, one_line(getattr(self, name)))
 
     def seed(self, preset: Preset) -> int | None:
         """The seed under a preset, None where nothing is sampled."""
@@ -161,6 +178,11 @@ class Difference:
         return named and preset in self.presets and claim.evidence_of(preset).startswith("measured")
 
 
+def one_line(text: str) -> str:
+    """The text with a single space for every line break and the indentation after it."""
+    return " ".join(text.split())
+
+
 def presets(small: S, **full: Any) -> dict[Preset, S]:
     """Settings of the small preset, and of the full one where some differ."""
     return {"small": small, "full": replace(small, **full)}
@@ -188,4 +210,4 @@ def within(error: float, tolerance: float) -> Decision:
 
 
 class UnsettledError(RuntimeError):
-    """A computation that a claim rests on did not finish: nothing is decided."""
+    """A computation that a claim depends on did not finish: nothing is decided."""

@@ -6,7 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from mesascope.records import Band, Line
+from mesascope.records import Band, Figure, Line, Panel, Trace
+
+
+def one_panel(title: str, panel: str, *traces: Trace, caption: str = "", **axes: Any) -> Figure:
+    """A figure with a single panel.
+
+    Args:
+        title: of the figure.
+        panel: title of the panel.
+        *traces: at least one.
+        caption: of the figure.
+        **axes: `xlabel`, `ylabel`, `xscale` and `yscale` of the panel.
+    """
+    return Figure(title=title, panels=(Panel(title=panel, traces=traces, **axes),), caption=caption)
 
 
 def curve(x: Any, values: Any, label: str, series: int, band: str | None = None) -> tuple[Band, Line]:

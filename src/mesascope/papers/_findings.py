@@ -1,8 +1,10 @@
-"""What was found here that the papers do not say: told once, for the page of the documentation and for the lab."""
+"""What was found here that the papers do not say: written once for the page of the documentation and for the lab."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from ._claim import one_line
 
 
 @dataclass(frozen=True)
@@ -21,17 +23,18 @@ class Insight:
     formula: str
     figure: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", one_line(self.text))
+
 
 INSIGHTS = (
     Insight(
         "zheng2024/recovery-gap",
-        (
-            "A trained layer of linear attention takes one step of gradient descent with one step size for all sequences. One "
-            "step size is right only if all tokens that are not 0 have the same size. With ever more context its risk per "
-            "coordinate therefore tends to a number that the law of the first token fixes: it is 0 exactly when |x| takes one "
-            "value besides 0, and 0.4 of the variance for Gaussian tokens. The paper's Assumption 4.2 is thus a property of "
-            "the law and not of the training."
-        ),
+        """A trained layer of linear attention takes one step of gradient descent with one step size for all sequences. One step
+            size is right only if all tokens that are not 0 have the same size. With ever more context its risk per coordinate
+            therefore tends to a number that the law of the first token fixes: it is 0 exactly when |x| takes one value besides
+            0, and 0.4 of the variance for Gaussian tokens. The paper's Assumption 4.2 is thus a property of the law and not of
+            the training.""",
         (
             r"\lim_{T, t \to \infty} \mathrm{E}\,(\hat y_j - x_j)^2 = \mathrm{E} x^2 - \frac{(\mathrm{E} "
             r"x^4)^2}{\mathrm{E} x^6}"
@@ -40,23 +43,19 @@ INSIGHTS = (
     ),
     Insight(
         "zheng2024/skewed-tokens",
-        (
-            "Assumption 4.1 asks that products of coordinates with a factor to the first power have mean zero. That is"
-            " known second-hand. It is not enough: for independent tokens 2 and −1 with probabilities 1/3 and 2/3 all"
-            " these means vanish, but cubes of two coordinates have a mean of 4. The gradient then does not vanish off"
-            " the diagonal, training leaves the diagonal, and it ends below the loss of Theorem 4.1's limit."
-        ),
+        """Assumption 4.1 asks that products of coordinates with a factor to the first power have mean zero. That is known
+            second-hand. It is not enough: for independent tokens 2 and −1 with probabilities 1/3 and 2/3 all these means
+            vanish, but cubes of two coordinates have a mean of 4. The gradient then does not vanish off the diagonal, training
+            leaves the diagonal, and it ends below the loss of Theorem 4.1's limit.""",
         r"\mathrm{E} x_p = 0, \qquad \mathrm{E} x_p^3 x_r^3 = (\mathrm{E} x^3)^2 = 4 \neq 0",
         "skewed-tokens",
     ),
     Insight(
         "zheng2024/random-starts",
-        (
-            "From random weights training ends at the paper's product with random signs: at one of 2^d points of exactly the "
-            "same loss, of which the paper's limit is one. In every coordinate both weights may change their sign together: "
-            "the loss depends on a_j², b_j² and a_j b_j only. `zheng2024/signed-diagonals-certified` proves that these are "
-            "minima, by exact arithmetic."
-        ),
+        """From random weights training ends at the paper's product with random signs: at one of 2^d points of exactly the same
+            loss, of which the paper's limit is one. In every coordinate both weights may change their sign together: the loss
+            depends on a_j², b_j² and a_j b_j only. `zheng2024/signed-diagonals-certified` proves that these are minima, by
+            exact arithmetic.""",
         (
             r"L\bigl(s_1 a_1, s_1 b_1, \ldots, s_d a_d, s_d b_d\bigr) = L(a_1, b_1, \ldots, a_d, b_d), \qquad s_j = \pm"
             r" 1"
@@ -65,11 +64,9 @@ INSIGHTS = (
     ),
     Insight(
         "zheng2024/trajectory",
-        (
-            "From equal diagonal weights the whole training path is an elementary function, not only its end: a² − b² "
-            "stays what it was, and the square of a + b is a ratio of exponentials with one rate. Nothing has to be "
-            "integrated to know where training is at any time."
-        ),
+        """From equal diagonal weights the whole training path is an elementary function, not only its end: a² − b² stays what
+            it was, and the square of a + b is a ratio of exponentials with one rate. Nothing has to be integrated to know where
+            training is at any time.""",
         (
             r"\delta = a^2 - b^2, \qquad z = (a + b)^2, \qquad "
             r"z' = -\tfrac{\alpha}{2} (z - z_+)(z - z_-), \qquad "
@@ -79,41 +76,33 @@ INSIGHTS = (
     ),
     Insight(
         "zhang2024/other-starts",
-        (
-            "The theorem on linear regression needs its start. From random entries in all weights a part of the flows "
-            "ends elsewhere, at a local minimum of higher risk: the layer then learns a matrix of rank one, answers "
-            "along one direction, and no small change of the weights lowers the risk."
-        ),
+        """The theorem on linear regression needs its start. From random entries in all weights a part of the flows ends
+            elsewhere, at a local minimum of higher risk: the layer then learns a matrix of rank one, answers along one
+            direction, and no small change of the weights lowers the risk.""",
         r"\hat y = x_q^\top u v^\top \, \tfrac{1}{N} \sum_i x_i y_i",
         "other-starts",
     ),
     Insight(
         "gatmiry2024/minimizer-is-not-symmetric",
-        (
-            "One matrix, looped three times and fitted to regression prompts, is reported to be close to the inverse "
-            "covariance. With whitened inputs the best matrix is not symmetric: an antisymmetric part lowers the loss by "
-            "a tenth, because its complex eigenvalues act as different step sizes would."
-        ),
+        """One matrix, looped three times and fitted to regression prompts, is reported to be close to the inverse covariance.
+            With whitened inputs the best matrix is not symmetric: an antisymmetric part lowers the loss by a tenth, because its
+            complex eigenvalues act as different step sizes would.""",
         r"A \approx a I + K, \qquad K^\top = -K, \qquad \text{eigenvalues } a \pm i s",
         "minimizer-is-not-symmetric",
     ),
     Insight(
         "gatmiry2024/extra-loops-turn",
-        (
-            "More loops than the layer was fitted for lower the loss at first. The exact mean over prompts then turns: for "
-            "the best multiple of the inverse covariance a few prompts with a large eigenvalue of the Gram matrix diverge "
-            "and take the mean with them, while the loss of the median prompt keeps falling."
-        ),
+        """More loops than the layer was fitted for lower the loss at first. The exact mean over prompts then turns: for the
+            best multiple of the inverse covariance a few prompts with a large eigenvalue of the Gram matrix diverge and take
+            the mean with them, while the loss of the median prompt keeps falling.""",
         r"\mathrm{E} \sum_k (1 - a s_k)^{2L} \to \infty \quad (L \to \infty) \qquad \text{for every } a > 0",
         "extra-loops",
     ),
     Insight(
         "vonoswald2024/second-block",
-        (
-            "Trained on sequences one layer of linear attention is one step of gradient descent and a little more. Besides the "
-            "products s_{i−1}·s_t of the construction it uses a negative multiple of s_i·s_{t−1}. This lowers the loss, for "
-            "the paper's sums and more so for means. The layer that the authors store has it, too."
-        ),
+        """Trained on sequences one layer of linear attention is one step of gradient descent and a little more. Besides the
+            products s_{i−1}·s_t of the construction it uses a negative multiple of s_i·s_{t−1}. This lowers the loss, for the
+            paper's sums and more so for means. The layer that the authors store has it, too.""",
         (
             r"\hat s_{t+1} = \sum_{i \le t} \bigl(\eta\, s_{i-1}^\top s_t - \zeta\, s_i^\top s_{t-1}\bigr)\, s_i, "
             r"\qquad \zeta > 0"
@@ -122,11 +111,9 @@ INSIGHTS = (
     ),
     Insight(
         "sander2024/double-count",
-        (
-            "For independent eigenvalues the loss of the authors' program counts one term twice. Descent on that loss "
-            "gives the weights that they store to the last digits of single precision; descent on the right loss does "
-            "not. Both losses have the same minimisers, so that no statement of the paper depends on it."
-        ),
+        """For independent eigenvalues the loss of the authors' program counts one term twice. Descent on that loss gives the
+            weights that they store to the last digits of single precision; descent on the right loss does not. Both losses have
+            the same minimisers, so that no statement of the paper depends on it.""",
         r"L_{\text{program}} - L = p_{T-1}^2\, \lVert C \rVert_F^2",
         "double-count",
     ),

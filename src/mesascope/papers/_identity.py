@@ -9,7 +9,7 @@ import numpy as np
 
 from mesascope.records import Figure
 
-from ._claim import Finding, within
+from ._claim import Finding
 
 
 def relative_error(found: Any, expected: Any) -> float:
@@ -35,6 +35,4 @@ def identity(
         **details: what else belongs to the errors.
     """
     worst = float(np.max(np.abs(list(errors.values()))))
-    return Finding(
-        worst, 0.0, tolerance, within(worst, tolerance), {"errors": dict(errors), **details}, figures or {}
-    )
+    return Finding.of_error(worst, tolerance, {"errors": dict(errors), **details}, figures or {})

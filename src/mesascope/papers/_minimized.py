@@ -37,7 +37,7 @@ class Best(NamedTuple):
     values: tuple[float, ...]
 
 
-REACHED = 3  # starts that have to end at the best value, so that it is no chance find
+REACHED = 3  # starts that have to end at the best value, so that it is not found by chance
 
 
 def best_of(search: Callable[[Any], Minimum], starts: Iterable[Any], nearness: float) -> Best:
@@ -58,7 +58,7 @@ def best_of(search: Callable[[Any], Minimum], starts: Iterable[Any], nearness: f
     count = 0
     for start in starts:
         count += 1
-        with suppress(UnsettledError):  # a search without an end reaches nothing
+        with suppress(UnsettledError):  # an unfinished search reaches nothing
             found.append(search(start))
     found.sort(key=lambda one: one.value)
     values = tuple(one.value for one in found)
@@ -79,8 +79,8 @@ def minimized(
 ) -> Minimum:
     """The local minimum that quasi-Newton descent finds.
 
-    It is judged by the gradient where it stops and not by what it says of itself: where rounding hides further progress it
-    reports a failure.
+    It is judged by the gradient where it stops and not by the status that it reports: where rounding hides further progress
+    this is a failure.
 
     Args:
         function: from a point to its value and its gradient.

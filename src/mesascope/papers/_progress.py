@@ -1,4 +1,4 @@
-"""Trainings inside a claim: whom they tell how far they are, and where they keep checkpoints to go on from."""
+"""Trainings inside a claim: where they report progress, and where they keep checkpoints to resume from."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Work:
     """One check of a claim that is under way.
 
     Attributes:
-        tell: called with a line on how far it is, from the thread of a training.
-        folder: what its trainings keep until the claim is done; None where it is too small to be worth it.
+        tell: called with a line of progress, from the thread of a training.
+        folder: where its trainings keep checkpoints until the claim is done; None where these are not worth it.
     """
 
     tell: Callable[[str], None]
@@ -42,22 +42,22 @@ class Work:
         return self.folder / digest.hexdigest()[:16]
 
     def report(self, seed: int, now: Progress) -> None:
-        """Tell of a training as `train_many` does."""
+        """Report the progress of a training, as the callback of `train_many`."""
         self.tell(f"seed {seed}: {now.describe()}")
 
 
-_ALONE = Work(lambda line: None, None)
-_WORK: ContextVar[Work] = ContextVar("work", default=_ALONE)  # it is frozen
+_SILENT = Work(lambda line: None, None)
+_WORK: ContextVar[Work] = ContextVar("work", default=_SILENT)  # it is frozen
 
 
 def current_work() -> Work:
-    """The check that is under way; one that tells nobody and keeps nothing outside of `reproduce`."""
+    """The check that is under way; outside of `reproduce` one that reports and keeps nothing."""
     return _WORK.get()
 
 
 @contextmanager
 def working(tell: Callable[[str], None], folder: Path | None) -> Iterator[None]:
-    """Inside, trainings tell how far they are and keep checkpoints in the folder, if there is one."""
+    """Inside, trainings report their progress and keep checkpoints in the folder, if there is one."""
     token = _WORK.set(Work(tell, folder))
     try:
         yield
@@ -65,8 +65,7 @@ def working(tell: Callable[[str], None], folder: Path | None) -> Iterator[None]:
         _WORK.reset(token)
 
 
-def checkpoint_every(steps: int, multiple_of: int | None = None) -> int:
-    """Steps between two checkpoints of a training that is kept: about a twentieth of all, and a divisor of `multiple_of`."""
-    unit = multiple_of or steps
+def checkpoint_every(steps: int, unit: int) -> int:
+    """Steps between two checkpoints of a training that is kept: about a twentieth of all, and a divisor of `unit`."""
     fine = (parts for parts in range(1, unit) if unit % parts == 0 and unit * _CHECKPOINTS <= parts * steps)
     return unit // next(fine, unit)

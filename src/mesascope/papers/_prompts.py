@@ -29,7 +29,7 @@ from mesascope.theory import Construction
 GD_PLUS_PLUS = ((0, 0), (1, 0))
 """Couplings of diagonal heads for GD++: inputs write into inputs and labels, labels are not read."""
 
-_AT_ONCE = 2000  # prompts whose streams are in memory at the same time
+_BATCH = 2000  # samples whose streams are in memory at the same time
 
 
 def construction_stack(
@@ -72,12 +72,17 @@ def fresh_losses(
     Differences of models on the same prompts vary much less than their losses.
     """
     prompts = process.sample(named_key(seed, "test prompts"), task_length(task), count)
-    return {name: np.asarray(_losses(model, prompts, task), float) for name, model in models.items()}
+    return {name: losses_in_batches(model, prompts, task) for name, model in models.items()}
+
+
+def losses_in_batches(model: Any, samples: Any, task: Any) -> np.ndarray:
+    """`sample_losses` of prompts or sequences, in batches: the streams of all of them would fill gigabytes."""
+    return np.asarray(_losses(model, samples, task), float)
 
 
 @eqx.filter_jit
-def _losses(model: Any, prompts: Any, task: FewShot) -> Array:
-    def one(prompt: Any) -> Array:
-        return sample_losses(model, jax.tree.map(lambda a: a[None], prompt), task)[0]
+def _losses(model: Any, samples: Any, task: Any) -> Array:
+    def one(sample: Any) -> Array:
+        return sample_losses(model, jax.tree.map(lambda a: a[None], sample), task)[0]
 
-    return jax.lax.map(one, prompts, batch_size=_AT_ONCE)
+    return jax.lax.map(one, samples, batch_size=_BATCH)

@@ -1,4 +1,4 @@
-"""Models on their way through one training."""
+"""Models at several steps of one training."""
 
 from __future__ import annotations
 
@@ -36,16 +36,9 @@ def recorded_trainings(
     Raises:
         KeyboardInterrupt, UnsettledError: as `require_finished`.
     """
-    return recorded_models(
-        make,
-        process,
-        task,
-        seeds_of(settings),
-        recorded,
-        optimizer=Optimizer("adam", settings.rate, "cosine", **optimizer),
-        batch=settings.batch,
-        held_out=2,
-    )
+    adam, seeds = Optimizer("adam", settings.rate, "cosine", **optimizer), seeds_of(settings)
+    rest: dict[str, Any] = {"optimizer": adam, "batch": settings.batch, "held_out": 2}
+    return recorded_models(make, process, task, seeds, recorded, **rest)
 
 
 def recorded_models(

@@ -61,7 +61,7 @@ def _nearest(wrong: str, known: tuple[str, ...] | list[str]) -> str:
 
 
 def _of_that_name(wanted: str) -> str:
-    """A claim that is called like this, its paper left out."""
+    """A hint at the claim of this name, which was given without its paper."""
     names = {claim.id.partition("/")[2]: claim.id for claim in claims()}
     close = get_close_matches(wanted.lower(), names, 1, 0.8)
     return f" (did you mean {names[close[0]]!r}?)" if close else ""

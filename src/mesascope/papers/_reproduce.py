@@ -16,16 +16,16 @@ from mesascope.core import forget_programs, require_x64
 from mesascope.records import NO_FINGERPRINT, ClaimRecord, RunDirectory, fingerprint, provenance
 
 from ._claim import PRESETS, Claim, Finding, Preset, UnsettledError
+from ._earlier import why_stale
 from ._progress import working
 from ._registry import claims
-from ._stale import why_stale
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a watcher of `reproduce` is told: a claim starts, goes on, is done, or is reused from an earlier run.
+    """What `reproduce` reports: a claim starts, makes progress, is done, or is reused from an earlier run.
 
-    `stale` says why an existing record is not reused; `progress`, how far a training inside it is.
+    `stale` says why an existing record is not reused; `progress` is that of a training inside it.
     """
 
     kind: Literal["start", "progress", "done", "reused"]
@@ -73,14 +73,14 @@ def reproduce(
 
     Every finished claim is on disk before the next one starts. Interrupt and call again: claims that were finished with
     the same settings by the same code are reused, and with the full preset a training inside an unfinished claim goes on from
-    its last checkpoint. The record of a check that ended in an error goes to `failed` in the run
-    directory and takes the place of no other.
+    its last checkpoint. The record of a check that ended in an error goes to `failed` in the run directory and replaces no
+    other.
 
     Args:
         *selection: papers or claim ids; every claim of every paper by default.
         preset: `"small"` (minutes on a laptop) or `"full"` (the papers' own sizes, as far as a claim says so).
-        out: folder in which the run directory has the preset's name, so that records of one preset never meet those of the
-            other; by default `results/<selection>` below the current folder.
+        out: folder in which the run directory has the preset's name, so that records of the two presets stay separate; by
+            default `results/<selection>` below the current folder.
         watch: called at the start and end of every claim, and while its models are trained, then from other threads.
         rerun: check everything again.
 
@@ -97,36 +97,36 @@ def reproduce(
         )
     folder = Path(out) if out is not None else Path("results") / _label(selection)
     run = RunDirectory.create(folder / preset)
-    tell = watch or (lambda event: None)
+    report = watch or (lambda event: None)
     records: list[ClaimRecord] = []
     stale: dict[str, str] = {}
     for index, claim in enumerate(chosen):
         mark = fingerprint(claim.id, claim.settings[preset].as_table(), preset)
         record = None if rerun else run.reusable_claim(claim.id, mark)
         if record is not None:
-            tell(Event("reused", claim, index, len(chosen), record))
+            report(Event("reused", claim, index, len(chosen), record))
         else:
             why = why_stale(run, claim.id, claim.settings[preset], rerun)
             started = Event("start", claim, index, len(chosen), None, why)
-            tell(started)
+            report(started)
             checkpoints = _checkpoint_folder(run, preset, mark)
-            with working(partial(_tell_progress, tell, started), checkpoints):
+            with working(partial(_report_progress, report, started), checkpoints):
                 record = _check(claim, preset, run, mark)
             if checkpoints and not record.failed:
                 shutil.rmtree(checkpoints, ignore_errors=True)
             forget_programs()  # a hundred claims compile more than a process may keep
             stale |= {claim.id: why} if why else {}
-            tell(Event("done", claim, index, len(chosen), record, why))
+            report(Event("done", claim, index, len(chosen), record, why))
         records.append(record)
     return Reproduction(tuple(records), run.path, stale)
 
 
-def _tell_progress(tell: Callable[[Event], None], started: Event, line: str) -> None:
-    tell(replace(started, kind="progress", progress=line))
+def _report_progress(report: Callable[[Event], None], started: Event, line: str) -> None:
+    report(replace(started, kind="progress", progress=line))
 
 
 def _checkpoint_folder(run: RunDirectory, preset: Preset, mark: str) -> Path | None:
-    """Where trainings of a claim keep checkpoints until it is done; small ones are sooner done again."""
+    """Where trainings of a claim keep checkpoints until it is done; small ones are quickly repeated."""
     return run.path / "unfinished" / mark[:16] if preset == "full" else None
 
 
@@ -134,9 +134,9 @@ def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimR
     begin = time.perf_counter()
     try:
         finding = claim.check(claim.settings[preset])
-    except UnsettledError as error:  # whenever it is computed again
+    except UnsettledError as error:  # it would end so again
         finding = _undecided(error)
-    except Exception as error:  # one failing check must not take the others with it; its record says why
+    except Exception as error:  # one failing check must not stop the others; its record says why
         finding, mark = _undecided(error), NO_FINGERPRINT
         run = RunDirectory(run.path / "failed")  # what was found before stays
     return _stored(claim, preset, finding, time.perf_counter() - begin, run, mark)
@@ -150,7 +150,7 @@ def _undecided(error: Exception) -> Finding:
 def _stored(
     claim: Claim, preset: Preset, finding: Finding, seconds: float, run: RunDirectory, mark: str
 ) -> ClaimRecord:
-    """Write what was found: figures and data, then the record that names them; an earlier failure is over."""
+    """Write figures and data, then the record that names them, and remove that of an earlier failure."""
     paper = claim.id.partition("/")[0]
     files = [run.write_figure(f"{paper}/{name}", figure) for name, figure in finding.figures.items()]
     files += [run.write_data(f"{paper}/{name}", data) for name, data in finding.data.items()]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import equinox as eqx
-from jax import Array
 
-from mesascope.dynamics import Descent, Flow, Outcome, Training, train_many
+from mesascope.dynamics import Descent, Flow, Outcome, Training
 
 from ._claim import Settings, UnsettledError
-from ._progress import checkpoint_every, current_work
 
 Model = TypeVar("Model", bound=eqx.Module)
 Run = TypeVar("Run", bound="Flow[Any] | Descent[Any] | Training[Any]")
@@ -41,19 +38,3 @@ class Seeds(Settings):
 def seeds_of(settings: Seeds) -> list[int]:
     """The seeds of a claim's models."""
     return list(range(settings.seed, settings.seed + settings.seeds))
-
-
-def trained_models(
-    make: Callable[[Array], Model], process: Any, task: Any, seeds: list[int], **settings: Any
-) -> list[Model]:
-    """One trained model per seed; `settings` are those of `train_many`.
-
-    Raises:
-        KeyboardInterrupt, UnsettledError: as `require_finished`.
-    """
-    work = current_work()
-    folder = work.training(make, process, task, sorted(settings), seeds=seeds)
-    if folder is not None:
-        settings["checkpoint_every"] = checkpoint_every(settings["steps"])
-    runs = train_many(make, process, task, seeds, checkpoint=folder, progress=work.report, **settings)
-    return [require_finished(run).model for run in runs]

@@ -1,4 +1,4 @@
-"""Trainings that had not come to rest: a loss that stayed too high refutes nothing while it still falls."""
+"""Trainings that had not converged: a loss that is too high refutes nothing while it still falls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._claim import all_of
 from ._intervals import above, below
 
 LARGEST_FALL = 0.1
-"""Share of the loss that the second half of a training may take off if what is left is to refute a claim."""
+"""Largest share of the loss that the second half of a training may take off where the rest refutes a claim."""
 
 
 def halves(steps: int) -> list[int]:
@@ -34,10 +34,10 @@ def fall(middle: Any, end: Any) -> float:
 
 
 def unless_falling(decision: Decision, share: float) -> Decision:
-    """The verdict on trained models, but inconclusive where it would refute by a loss that still fell by more than a tenth.
+    """The decision on trained models, but undecided where a loss that still fell by more than a tenth would refute.
 
-    It is for parts of claims that more training could only make truer. A loss that lies below what is claimed
-    refutes in any case: it falls further away.
+    It is for parts of claims that more training can only support. A loss below what is claimed refutes in any case:
+    it falls further away.
 
     Args:
         decision: by the models at the end.

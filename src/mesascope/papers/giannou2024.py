@@ -22,8 +22,8 @@ PAPER = "giannou2024"
 
 def _repeated(layers: Construction, times: int) -> Construction:
     """The same layers again and again; weights of a single layer have no axis for layers yet."""
-    w_kq, w_pv = (weights if weights.ndim == 4 else weights[None] for weights in layers)
-    return Construction(np.concatenate([w_kq] * times), np.concatenate([w_pv] * times))
+    stacked = (weights if weights.ndim == 4 else weights[None] for weights in layers)
+    return Construction(*(np.concatenate([weights] * times) for weights in stacked))
 
 
 def _matrices(dim: int, count: int, seed: int) -> np.ndarray:
@@ -64,9 +64,8 @@ def _least_squares(settings: _LeastSquares) -> Finding:
     errors: dict[str, float] = {}
     for dim, examples in settings.cases:
         key = named_key(settings.seed, "prompts", str(dim), str(examples))
-        x, y = (
-            np.asarray(a) for a in LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts)
-        )
+        prompts = LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts)
+        x, y = (np.asarray(part) for part in prompts)
         start = 1 / float(np.max(np.sum(x[:, :-1] ** 2, (1, 2))))
         tokens = theory.least_squares_tokens(x, y[:, :-1], start)
         gram = np.einsum("bni,bnj->bij", x[:, :-1], x[:, :-1])
@@ -123,15 +122,11 @@ def _convergence(settings: _Convergence) -> Finding:
     conditions, goal = np.asarray(settings.conditions, float), settings.error
     errors = [_left(settings, condition) for condition in conditions]
     counted = np.array([_needed(left, goal) for left in errors])
-    descent = np.array(
-        [
-            _descended(_with_condition(settings.dim, condition, settings.seed), goal, settings.most_steps)
-            for condition in conditions
-        ]
-    )
+    matrices = (_with_condition(settings.dim, condition, settings.seed) for condition in conditions)
+    descent = np.array([_descended(matrix, goal, settings.most_steps) for matrix in matrices])
     logarithms = np.log2(conditions) + np.log2(np.log(1 / goal))
     from_logarithms = float(np.abs(counted - logarithms).max())
-    # ln(1 − 1/κ) ≈ −1/κ: the steps are ln(1/ε) κ, but for what κ of some ten or less rounds
+    # ln(1 − 1/κ) ≈ −1/κ: the steps are ln(1/ε) κ, except for κ of about ten or less
     large = conditions >= settings.proportional_from
     proportional = float(np.abs(descent[large] / conditions[large] / np.log(1 / goal) - 1).max())
     parts = {
@@ -168,10 +163,8 @@ def _exact_law(settings: _Law) -> Finding:
     """The error after every layer, and the number of layers until it is small, against their closed forms."""
     layers, goal = np.arange(1, settings.layers + 1), settings.error
     errors = [_left(settings, condition) for condition in settings.conditions]
-    gaps = [
-        float(np.abs(left - _law(condition, layers)).max())
-        for condition, left in zip(settings.conditions, errors, strict=True)
-    ]
+    pairs = zip(settings.conditions, errors, strict=True)
+    gaps = [float(np.abs(left - _law(condition, layers)).max()) for condition, left in pairs]
     counted = [_needed(left, goal) for left in errors]
     needed = [theory.newton_steps_needed(condition, goal) for condition in settings.conditions]
     parts = {
@@ -211,7 +204,7 @@ def _figure(
                 traces=tuple(curves),
             ),
             Panel(
-                title=f"Until the error is {settings.error:g}",
+                title=f"Until the error is {goal:g}",
                 xlabel="condition number κ",
                 ylabel="layers or steps",
                 xscale="log",
@@ -262,10 +255,8 @@ class _Law(_Conditions):
     tolerance: float = 2e-11
 
 
-_ROUNDING = (
-    "Layers and iteration give the same matrices, relative to the largest entry. The tolerance is rounding in double "
-    "precision: a step at most doubles what the one before left."
-)
+_ROUNDING = """Layers and iteration give the same matrices, relative to the largest entry. The tolerance is rounding in double
+    precision: a step at most doubles what the one before left."""
 
 CLAIMS = (
     Claim(
@@ -273,10 +264,8 @@ CLAIMS = (
         title="Two layers of linear attention carry out one Newton step",
         evidence="exact",
         origin="paper",
-        statement=(
-            "For every d two layers of linear attention of width 4d carry out the Newton step X ← X(2I − AX) for every d × d "
-            "matrix A."
-        ),
+        statement="""For every d two layers of linear attention of width 4d carry out the Newton step X ← X(2I − AX) for every d
+            × d matrix A.""",
         source="giannou2024, Lemma 4.1 (arXiv v1; two heads a layer); the weights used here, with one head, are our own",
         settings=presets(_Newton(layers_a_step=2)),
         check=_step,
@@ -287,14 +276,10 @@ CLAIMS = (
         title="One layer of linear attention carries out one Newton step",
         evidence="exact",
         origin="ours",
-        statement=(
-            "One layer of linear attention of width 3d carries out the Newton step X ← X(2I − AX) for every d × d matrix A, "
-            "also without symmetry."
-        ),
-        source=(
-            "giannou2024, proof of Theorem 4.2 (arXiv v1: one layer for symmetric A); one layer for every A, and its "
-            "weights, are derived here"
-        ),
+        statement="""One layer of linear attention of width 3d carries out the Newton step X ← X(2I − AX) for every d × d matrix
+            A, also without symmetry.""",
+        source="""giannou2024, proof of Theorem 4.2 (arXiv v1: one layer for symmetric A); one layer for every A, and its
+            weights, are derived here""",
         settings=presets(_Newton(layers_a_step=1)),
         check=_step,
         criterion=_ROUNDING,
@@ -304,55 +289,41 @@ CLAIMS = (
         title="k + 2 layers solve least squares by k Newton steps",
         evidence="exact",
         origin="ours",
-        statement=(
-            "With d tokens of workspace k + 2 layers of linear attention answer x_qᵀ X_k Σ y_i x_i with Newton's iterate "
-            "X_k, and for large k as least squares does."
-        ),
-        source=(
-            "giannou2024, Theorem 4.2 (arXiv v1: 3 + T layers, two heads, width 4d + 3, X_0 = ε AᵀA); k + 2 layers from αI, "
-            "and their weights, are derived here"
-        ),
+        statement="""With d tokens of workspace k + 2 layers of linear attention answer x_qᵀ X_k Σ y_i x_i with Newton's iterate
+            X_k, and for large k as least squares does.""",
+        source="""giannou2024, Theorem 4.2 (arXiv v1: 3 + T layers, two heads, width 4d + 3, X_0 = ε AᵀA); k + 2 layers from αI,
+            and their weights, are derived here""",
         settings=presets(_LeastSquares()),
         check=_least_squares,
-        criterion=(
-            "Layers, iteration and, after 30 steps, least squares give the same answers, relative to the largest one. The "
-            "tolerance is rounding in double precision; so many steps leave nothing of the error of Newton's iteration "
-            "either."
-        ),
+        criterion="""Layers, iteration and, after 30 steps, least squares give the same answers, relative to the largest one.
+            The tolerance is rounding in double precision; so many steps leave nothing of the error of Newton's iteration
+            either.""",
     ),
     Claim(
         id=f"{PAPER}/quadratic-convergence",
         title="Newton's layers grow like log κ, gradient steps like κ",
         evidence="exact",
         origin="paper",
-        statement=(
-            "To an error ε Newton's iteration takes a number of layers of the order log₂ κ + log₂ log(1/ε), where gradient "
-            "descent takes a number of steps of the order κ log(1/ε)."
-        ),
+        statement="""To an error ε Newton's iteration takes a number of layers of the order log₂ κ + log₂ log(1/ε), where
+            gradient descent takes a number of steps of the order κ log(1/ε).""",
         source="giannou2024, section 3.2.1 (arXiv v1); checked on positive definite matrices, with our layers",
         settings=presets(_Convergence()),
         check=_convergence,
-        criterion=(
-            "The layers counted differ from log₂ κ + log₂ ln(1/ε) by at most 1, since they are whole. The steps of descent "
-            "counted are κ ln(1/ε) to 2 % from κ = 32 on: −ln(1 − 1/κ) is 1/κ to 1/(2κ), which is 1.6 % there."
-        ),
+        criterion="""The layers counted differ from log₂ κ + log₂ ln(1/ε) by at most 1, since they are whole. The steps of
+            descent counted are κ ln(1/ε) to 2 % from κ = 32 on: −ln(1 − 1/κ) is 1/κ to 1/(2κ), which is 1.6 % there.""",
     ),
     Claim(
         id=f"{PAPER}/exact-law",
         title="The error after k Newton layers is (1 − 1/κ)^(2^k)",
         evidence="exact",
         origin="ours",
-        statement=(
-            "For positive definite matrices of condition number κ and the start I/λ_max the error after k layers is exactly "
-            "(1 − 1/κ)^(2^k), which also gives the number of layers needed."
-        ),
+        statement="""For positive definite matrices of condition number κ and the start I/λ_max the error after k layers is
+            exactly (1 − 1/κ)^(2^k), which also gives the number of layers needed.""",
         source="giannou2024, section 3.2.1 (arXiv v1: orders only, from αAᵀ); the law from I/λ_max is derived here",
         settings=presets(_Law()),
         check=_exact_law,
-        criterion=(
-            "Every step doubles the rounding of those before until the error is squared away, some 15 times for the largest "
-            "κ: 2¹⁵ · 2·10⁻¹⁶ = 7·10⁻¹², of which three times are allowed. The numbers of layers must be equal."
-        ),
+        criterion="""Every step doubles the rounding of those before until the error is squared away, some 15 times for the
+            largest κ: 2¹⁵ · 2·10⁻¹⁶ = 7·10⁻¹², of which three times are allowed. The numbers of layers must be equal.""",
     ),
 )
 

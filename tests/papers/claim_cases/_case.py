@@ -64,6 +64,13 @@ def scaled(module: Any, name: str, factor: float) -> World:
     return break_it
 
 
+def with_models(right: Callable[..., Any], change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """What the function `right` of settings returns, models by number of steps, each changed: `change(model, settings)`."""
+    return lambda settings: {
+        steps: [change(model, settings) for model in models] for steps, models in right(settings).items()
+    }
+
+
 def at_rest(module: Any, name: str, world: World) -> World:
     """The same wrong world, where the loss fell no longer: `module.name` says so, and nothing excuses the models."""
 

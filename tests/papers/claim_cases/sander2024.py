@@ -23,7 +23,7 @@ def counted_twice(patch):
 
 def counted_once(patch):
     """The authors' loss has the term once."""
-    patch.setattr(_double_count, "_programmed", theory.unitary_polynomial)
+    patch.setattr(_double_count.WithTheTermTwice, "loss", _double_count.IndependentEigenvalues.loss)
 
 
 def other_start(patch):
@@ -157,10 +157,7 @@ CASES = {
         traced=False,
     ),
     "sander2024/rotation-minimiser": Case(
-        TURNING,
-        off_by("rotation_minimiser", -2),
-        (heads_off_by("rotation_minimiser", 1.001),),
-        traced=False,
+        TURNING, off_by("rotation_minimiser", -2), (heads_off_by("rotation_minimiser", 1.001),), traced=False
     ),
     "sander2024/rotation-ends": Case(
         TURNING, one_head_more, (off_by("rotation_minimiser", -2),), traced=False

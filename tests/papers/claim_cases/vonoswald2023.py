@@ -7,6 +7,7 @@ import numpy as np
 
 from mesascope.papers._prompts import construction_model
 from mesascope.papers.vonoswald2023 import (
+    _common,
     _constructions,
     _interleaved,
     _layers,
@@ -17,7 +18,7 @@ from mesascope.papers.vonoswald2023 import (
 from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
 
-from . import Case, at_rest, scaled
+from . import Case, at_rest, scaled, with_models
 
 SMALL = {"cases": [[2, 4, 2]], "prompts": 4}
 TRAINED = {"dim": 3, "examples": 5, "recorded": [200, 400], "batch": 256, "prompts": 10_000}
@@ -90,41 +91,35 @@ def one_step(patch):
 
 def _layers_of_one_step(settings, part):
     """The construction, with this part of the best step."""
-    step = part * _interleaved.best_step_size(settings)
+    step = part * _common.best_step_size(settings)
     return construction_model(theory.gradient_descent(settings.dim, [step]))
 
 
 def keys_for_queries(patch):
-    """The first layers of the trained networks ask with what were keys, and are asked by what were queries."""
-    right = _interleaved.trained
+    """Keys and queries of the first layers of the trained networks are exchanged."""
 
-    def exchanged(settings):
-        return {
-            steps: [
-                eqx.tree_at(
-                    lambda m: (m.network.layers[0].layer.w_k, m.network.layers[0].layer.w_q),
-                    model,
-                    (model.network.layers[0].layer.w_q, model.network.layers[0].layer.w_k),
-                )
-                for model in models
-            ]
-            for steps, models in right(settings).items()
-        }
+    def exchanged(model, settings):
+        first = model.network.layers[0].layer
+        return eqx.tree_at(
+            lambda m: (m.network.layers[0].layer.w_k, m.network.layers[0].layer.w_q),
+            model,
+            (first.w_q, first.w_k),
+        )
 
-    patch.setattr(_interleaved, "trained", exchanged)
+    patch.setattr(_interleaved, "trained", with_models(_interleaved.trained, exchanged))
 
 
 def scaled_curvature(factor):
     """A world in which the best curvature is so many times what it is."""
 
     def break_it(patch):
-        right = _looped._best_plus_plus
+        right = _looped._searched
 
-        def changed(eigenvalues, settings):
-            best = right(eigenvalues, settings)
+        def changed(*args):
+            best = right(*args)
             return best._replace(curvature=factor * best.curvature)
 
-        patch.setattr(_looped, "_best_plus_plus", changed)
+        patch.setattr(_looped, "_searched", changed)
 
     return break_it
 
@@ -158,7 +153,7 @@ CASES = {
         SMALL, scaled(_constructions, "predictions", 1 + 1e-10), traced=False
     ),
     "vonoswald2023/gd-plus-plus": Case(SMALL, curved(1 + 1e-9), traced=False),
-    "vonoswald2023/trained-loss": Case(TRAINED, scaled(_layers, "best_step_size", 1.15), traced=False),
+    "vonoswald2023/trained-loss": Case(TRAINED, scaled(_common, "best_step_size", 1.15), traced=False),
     "vonoswald2023/printed-loss": Case(
         {"samples": 40},
         scaled(_one_layer, "best_loss", 1.1),
@@ -166,7 +161,7 @@ CASES = {
         traced=False,
     ),
     "vonoswald2023/sensitivities": Case(
-        {**TRAINED, "tasks": 400}, scaled(_layers, "best_step_size", 1.2), traced=False
+        {**TRAINED, "tasks": 400}, scaled(_common, "best_step_size", 1.2), traced=False
     ),
     "vonoswald2023/interpolated-weights": Case(TRAINED, without_one_scale, traced=False),
     "vonoswald2023/named": Case(

@@ -3,20 +3,10 @@
 import equinox as eqx
 import numpy as np
 
-from mesascope.papers.vonoswald2024 import (
-    _blocks,
-    _copying,
-    _depth,
-    _identities,
-    _layer,
-    _models,
-    _named,
-    _one_layer,
-    _second_block,
-)
+from mesascope.papers.vonoswald2024 import _blocks, _copying, _depth, _identities, _layer, _one_layer
 from mesascope.theory import vonoswald2024 as theory
 
-from . import Case, at_rest, writes_more
+from . import Case, at_rest, with_models, writes_more
 
 SMALL = {"cases": [[2, 6]], "sequences": 2}
 TRAINED = {"steps": 400, "sequences": 1000}
@@ -42,7 +32,7 @@ def other_ridge_tokens(patch):
 
 def _in_every_module(patch, name, value):
     """Replace a function of the trained layer wherever it is imported."""
-    for module in (_blocks, _layer, _one_layer, _second_block):
+    for module in (_blocks, _layer, _one_layer):
         if hasattr(module, name):
             patch.setattr(module, name, value)
 
@@ -79,61 +69,43 @@ def other_sign(patch):
 
 def without_the_block(patch):
     """The trained layers do not weigh s_i·s_{t−1}."""
-    right = _layer.trained_layers
 
-    def changed(settings):
-        return {
-            steps: [_without(model, settings.dim) for model in models]
-            for steps, models in right(settings).items()
-        }
+    def without(model, settings):
+        keep = slice(2 * settings.dim, None)
+        return eqx.tree_at(
+            lambda m: m.network.layers[0].w_q, model, replace_fn=lambda w: w.at[:, :, keep].set(0.0)
+        )
 
-    _in_every_module(patch, "trained_layers", changed)
-
-
-def _without(model, dim):
-    """Queries do not read the token before."""
-    return eqx.tree_at(
-        lambda m: m.network.layers[0].w_q, model, replace_fn=lambda w: w.at[:, :, 2 * dim :].set(0.0)
-    )
+    _in_every_module(patch, "trained_layers", with_models(_layer.trained_layers, without))
 
 
 def less_ridge(patch):
     """Trained mesa layers are asked with 3 % of the λ that they were trained with."""
-    _changed(patch, _depth, lambda layer: layer.log_regularization, lambda log: log + np.log(0.03))
+    _changed(patch, lambda layer: layer.log_regularization, lambda log: log + np.log(0.03))
 
 
 def distorted_queries(patch):
     """Trained mesa layers attend to one coordinate of the query 30 % more."""
-    _changed(patch, _named, lambda layer: layer.w_q, lambda w: w.at[:, 0].multiply(1.3))
+    _changed(patch, lambda layer: layer.w_q, lambda w: w.at[:, 0].multiply(1.3))
 
 
-def _changed(patch, module, where, change):
-    """Mesa layers with other weights, as this module sees them."""
+def _changed(patch, where, change):
+    """Mesa layers with other weights."""
 
-    def changed(settings):
-        return [
-            eqx.tree_at(lambda m: where(m.network.layers[0]), model, replace_fn=change)
-            for model in _models.mesa_layers(settings)
-        ]
+    def changed(model, settings):
+        return eqx.tree_at(lambda m: where(m.network.layers[0]), model, replace_fn=change)
 
-    patch.setattr(module, "mesa_layers", changed)
+    patch.setattr(_depth, "mesa_layers", with_models(_depth.mesa_layers, changed))
 
 
 def exchanged_positions(patch):
     """The trained networks are asked with the positions of every two neighbours exchanged."""
-    right = _copying._trained
 
-    def exchanged(settings):
+    def exchanged(model, settings):
         order = np.arange(settings.horizon) ^ 1
-        return {
-            steps: [
-                eqx.tree_at(lambda m: m.embedding.positions.table, model, replace_fn=lambda t: t[order])
-                for model in models
-            ]
-            for steps, models in right(settings).items()
-        }
+        return eqx.tree_at(lambda m: m.embedding.positions.table, model, replace_fn=lambda t: t[order])
 
-    patch.setattr(_copying, "_trained", exchanged)
+    patch.setattr(_copying, "_trained", with_models(_copying._trained, exchanged))
 
 
 CASES = {
@@ -153,11 +125,11 @@ CASES = {
         traced=False,
     ),
     "vonoswald2024/depth-and-mesa-layer": Case(
-        {**TRAINED, "layers": [1, 2]}, at_rest(_depth, "fall_of_mesa_layers", less_ridge), traced=False
+        {**TRAINED, "layers": [1, 2]}, at_rest(_depth, "fall_of_errors", less_ridge), traced=False
     ),
     "vonoswald2024/mesa-layer-named": Case(
         {**ASKED, "learners": ["least-squares", "ridge"]},
-        at_rest(_named, "fall_of_mesa_layers", distorted_queries),
+        at_rest(_depth, "fall_of_errors", distorted_queries),
         traced=False,
     ),
     "vonoswald2024/copying": Case(

@@ -106,9 +106,5 @@ CASES = {
         ),
         traced=False,
     ),
-    "zhang2024/random-covariance-as-reported": Case(
-        {"dim": 1},
-        other_factors(1.001, 1.0),
-        traced=False,
-    ),
+    "zhang2024/random-covariance-as-reported": Case({"dim": 1}, other_factors(1.001, 1.0), traced=False),
 }

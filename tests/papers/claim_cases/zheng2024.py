@@ -15,7 +15,6 @@ from mesascope.papers.zheng2024 import (
     _descent,
     _found_here,
     _full_one,
-    _other_weights,
     _reviews,
     _theorem_41,
 )
@@ -128,14 +127,9 @@ def larger_products(patch):
     scaled(_capability.theory, "limit_product", Fraction(101, 100))(patch)
 
 
-def recovers_always(patch):
-    """Every law is taken to satisfy the condition of recovery."""
-    patch.setattr(_capability, "_recovers", lambda law, settings: True)
-
-
-def recovers_never(patch):
-    """No law is."""
-    patch.setattr(_capability, "_recovers", lambda law, settings: False)
+def recovers(always):
+    """A world in which every law is taken to satisfy the condition of recovery, or none is."""
+    return lambda patch: patch.setattr(_capability, "_recovers", lambda law, settings: always)
 
 
 def larger_sixth_moments(patch):
@@ -174,7 +168,7 @@ def lost_searches(patch):
 
 def other_best_normalizer(patch):
     """The best normalizer is shifted by a hundredth too much."""
-    scaled(_other_weights.theory, "best_normalizer_shift", Fraction(101, 100))(patch)
+    scaled(_reviews.theory, "best_normalizer_shift", Fraction(101, 100))(patch)
 
 
 def later_times(patch):
@@ -197,7 +191,7 @@ def later_times(patch):
 def larger_limits(patch):
     """Theory has products and losses that are a hundredth larger."""
     for formula in ("limit_product", "limit_loss"):
-        scaled(_other_weights.theory, formula, 1.01)(patch)
+        scaled(_reviews.theory, formula, 1.01)(patch)
 
 
 def larger_rational_limits(patch):
@@ -228,7 +222,7 @@ def another_landscape(patch):
 
 def depth_without_use(patch):
     """Every trained model is one layer at its optimum."""
-    patch.setattr(_depth, "_trained", lambda make, settings, rate: [_depth._optimum(settings)])
+    patch.setattr(_depth, "_trained", lambda make, settings: [_depth._optimum(settings)])
 
 
 def depth_that_hurts(patch):
@@ -264,7 +258,7 @@ CASES = {
         {"dim": 2, "horizon": 10, "context_lengths": [2, 9]}, larger_predictions, traced=False
     ),
     "zheng2024/theorem-4.2": Case(
-        {"dim": 2}, larger_products, (recovers_always, recovers_never), traced=False
+        {"dim": 2}, larger_products, (recovers(True), recovers(False)), traced=False
     ),
     "zheng2024/recovery-gap": Case({"dim": 2}, larger_cross_term, (larger_sixth_moments,), traced=False),
     "zheng2024/skewed-tokens": Case({}, symmetric_tokens, (other_engines,), traced=False),
@@ -280,17 +274,11 @@ CASES = {
         {"samples": 250, "replicas": 6}, longer_steps(1.05), (other_draws,), traced=False
     ),
     "zheng2024/figure-1a": Case(
-        {**CURVES, "schedules": [[1.0, 0.002, 70]]},
-        larger_cross_term,
-        (longer_steps(1.2),),
-        traced=False,
+        {**CURVES, "schedules": [[1.0, 0.002, 70]]}, larger_cross_term, (longer_steps(1.2),), traced=False
     ),
     "zheng2024/figure-1b": Case({**CURVES, "schedules": [[1.0, 0.002, 70]]}, longer_steps(1.2), traced=False),
     "zheng2024/figure-1c": Case(
-        {**CURVES, "schedules": [[1.0, 0.016, 70]]},
-        larger_cross_term,
-        (longer_steps(1.05),),
-        traced=False,
+        {**CURVES, "schedules": [[1.0, 0.016, 70]]}, larger_cross_term, (longer_steps(1.05),), traced=False
     ),
     "zheng2024/last-term-only": Case({}, larger_cross_term, (later_times,), traced=False),
     "zheng2024/theorem-4.1-certified": Case(

@@ -9,16 +9,18 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Flow, Optimizer, gradient_flow
+from mesascope.dynamics import Flow, gradient_flow
 from mesascope.models import LinearAttention, LinearAttentionModel, SequenceModel, linear_transformer
 from mesascope.objectives import sample_losses
 from mesascope.processes import Constant, DiagonalUnitary, Gaussian, NextToken, OrthogonalAR
-from mesascope.records import Figure, Line, Panel, Points, Rule
+from mesascope.records import Figure, Line, Points, Rule
 from mesascope.theory import sander2024 as theory
 
 from .._claim import Claim, Finding, Settings, presets, within
+from .._figures import one_panel
 from .._intervals import above, below, between, mean_interval
-from .._runs import Seeds, require_finished, seeds_of, trained_models
+from .._recorded import Trainings, recorded_trainings
+from .._runs import require_finished, seeds_of
 from .._shared import shared
 from ._authors import PROGRAM
 from ._ends import PAPER
@@ -72,17 +74,14 @@ def _flows(settings: _Flows) -> dict[int, Flow[LinearAttention]]:
     """Of the diagonal blocks of the construction, by context length."""
     process = DiagonalUnitary(Constant(1.0), settings.dim)
     dim, size = settings.dim, settings.start
-    # coordinates with starts of their own: from equal ones they would stay equal
+    # every coordinate starts elsewhere: equal ones would stay equal
     sizes = np.random.default_rng(settings.seed).uniform(size / 2, 3 * size / 2, (2, dim))
     w_kq, w_pv = np.zeros((2 * dim, 2 * dim)), np.zeros((dim, 2 * dim))
     w_kq[dim:, :dim], w_pv[:, :dim] = np.diag(sizes[0]), np.diag(sizes[1])
     start = LinearAttention(w_kq, w_pv, "1")
+    rest: dict[str, Any] = {"mask": "off-diagonal", "rtol": 1e-8, "tolerance": 1e-8}
     return {
-        context: require_finished(
-            gradient_flow(
-                start, process, NextToken.last(context + 1), mask="off-diagonal", rtol=1e-8, tolerance=1e-8
-            )
-        )
+        context: require_finished(gradient_flow(start, process, NextToken.last(context + 1), **rest))
         for context in settings.contexts
     }
 
@@ -97,24 +96,18 @@ def _steps_figure(dim: int, steps: dict[int, list[float]]) -> Figure:
     contexts = np.array(sorted(steps))
     grid = np.arange(2, contexts.max() + 2)
     best = [float(theory.augmented_step(dim, int(context))) for context in grid]
-    return Figure(
-        title="One step of gradient descent on augmented tokens",
-        panels=(
-            Panel(
-                title=f"independent eigenvalues, d = {dim}",
-                xlabel="context length $T$",
-                ylabel="step size $\\eta$",
-                traces=(
-                    Line(x=grid, y=best, label="$1/(T + d - 2)$", series="theory"),
-                    Points(
-                        x=np.repeat(contexts, dim),
-                        y=np.concatenate([steps[int(c)] for c in contexts]),
-                        label="end of the flow",
-                        series=0,
-                    ),
-                ),
-            ),
+    return one_panel(
+        "One step of gradient descent on augmented tokens",
+        f"independent eigenvalues, d = {dim}",
+        Line(x=grid, y=best, label="$1/(T + d - 2)$", series="theory"),
+        Points(
+            x=np.repeat(contexts, dim),
+            y=np.concatenate([steps[int(c)] for c in contexts]),
+            label="end of the flow",
+            series=0,
         ),
+        xlabel="context length $T$",
+        ylabel="step size $\\eta$",
         caption="One point per coordinate: entries of the two blocks that make the step, multiplied.",
     )
 
@@ -166,7 +159,7 @@ def _process(dim: int) -> OrthogonalAR:
     return OrthogonalAR(Gaussian(dim**-0.5), dim)
 
 
-class _Training(Seeds):
+class _Training(Trainings):
     dim: int = 4
     horizon: int = 10
     scale: float = 0.1
@@ -179,16 +172,12 @@ class _Training(Seeds):
 @shared(_Training)
 def _trained(settings: _Training) -> list[SequenceModel]:
     """One trained layer a seed."""
-    return trained_models(
-        lambda key: linear_transformer(settings.dim, 1, scale=settings.scale, key=key),
-        _process(settings.dim),
-        NextToken(settings.horizon),
-        seeds_of(settings),
-        optimizer=Optimizer("adam", settings.rate, "cosine", warmup=20, clip=1.0),
-        steps=settings.steps,
-        batch=settings.batch,
-        held_out=2,
-    )
+    process, task, steps = _process(settings.dim), NextToken(settings.horizon), settings.steps
+
+    def start(key: Array) -> SequenceModel:
+        return linear_transformer(settings.dim, 1, scale=settings.scale, key=key)
+
+    return recorded_trainings(start, process, task, [steps], settings, warmup=20, clip=1.0)[steps]
 
 
 class _Step(NamedTuple):
@@ -229,19 +218,13 @@ def _share(model: SequenceModel, dim: int) -> tuple[float, float]:
 
 
 def _ratio_figure(settings: _WithoutCommuting, ratios: list[float]) -> Figure:
-    return Figure(
-        title="One trained layer, matrices that do not commute",
-        panels=(
-            Panel(
-                title=f"Haar orthogonal, d = {settings.dim}, T = {settings.horizon}",
-                xlabel="seed",
-                ylabel="loss / loss of the best step",
-                traces=(
-                    Points(x=np.arange(len(ratios)), y=ratios, label="trained layer", series=0),
-                    Rule(value=1.0, label="one step of gradient descent"),
-                ),
-            ),
-        ),
+    return one_panel(
+        "One trained layer, matrices that do not commute",
+        f"Haar orthogonal, d = {settings.dim}, T = {settings.horizon}",
+        Points(x=np.arange(len(ratios)), y=ratios, label="trained layer", series=0),
+        Rule(value=1.0, label="one step of gradient descent"),
+        xlabel="seed",
+        ylabel="loss / loss of the best step",
     )
 
 
@@ -263,44 +246,32 @@ CLAIMS = (
         title="Augmented tokens: diagonal weights learn the best gradient step",
         evidence="exact",
         origin="paper",
-        statement=(
-            "With augmented tokens, commuting W and off-diagonal gradients masked, gradient flow ends at one step of "
-            "gradient descent from 0 on ½Σ‖x_{t+1} − W x_t‖², with step size 1/(T + d − 2)."
-        ),
-        source=(
-            f"sander2024, abstract (one step of gradient descent); tokens (0; s_t; s_{{t−1}}): authors' program {PROGRAM}, "
-            "augmented.py:246-253; the step size is derived here"
-        ),
+        statement="""With augmented tokens, commuting W and off-diagonal gradients masked, gradient flow ends at one step of
+            gradient descent from 0 on ½Σ‖x_{t+1} − W x_t‖², with step size 1/(T + d − 2).""",
+        source=f"""sander2024, abstract (one step of gradient descent); tokens (0; s_t; s_{{t−1}}): authors' program {PROGRAM},
+            augmented.py:246-253; the step size is derived here""",
         settings=presets(_Augmented(), contexts=(5, 20, 50)),
         check=_step,
-        criterion=(
-            "Gradient flow of the exact loss from diagonal blocks with entries between 0.05 and 0.15: loss and predictions "
-            "are those of the best step within 1e-5, since flows stop where the gradient is 1e-8 of its scale. The "
-            "construction itself: 1e-12, rounding of a few hundred products. The tokens start at (1, …, 1): without the "
-            "mask training leaves the diagonal, to the weights of `zheng2024/full-one-limit`."
-        ),
-        history=(
-            "Two claims before: that the flow ends at some step, and that this is the best one. Neither said that "
-            "off-diagonal gradients were masked."
-        ),
+        criterion="""Gradient flow of the exact loss from diagonal blocks with entries between 0.05 and 0.15: loss and
+            predictions are those of the best step within 1e-5, since flows stop where the gradient is 1e-8 of its scale. The
+            construction itself: 1e-12, rounding of a few hundred products. The tokens start at (1, …, 1): without the mask
+            training leaves the diagonal, to the weights of `zheng2024/full-one-limit`.""",
+        history="""Two claims before: that the flow ends at some step, and that this is the best one. Neither said that
+            off-diagonal gradients were masked.""",
     ),
     Claim(
         id=f"{PAPER}/without-commuting",
         title="Without commuting matrices a trained layer beats one gradient step",
         evidence="measured, another model",
-        statement=(
-            "For Haar orthogonal W a trained layer has up to a tenth less loss than the best step of gradient descent: it also "
-            "subtracts a multiple of Σ x_i x_iᵀ x_{t−1}."
-        ),
+        statement="""For Haar orthogonal W a trained layer has up to a tenth less loss than the best step of gradient descent:
+            it also subtracts a multiple of Σ x_i x_iᵀ x_{t−1}.""",
         source=f"found here; setting after sander2024, authors' program {PROGRAM}, augmented.py (Figure 5)",
         settings=presets(_WithoutCommuting(), dim=5, horizon=50, steps=5000, seeds=8),
         check=_without_commuting,
         origin="ours",
-        criterion=(
-            "95 % intervals over the seeds, each with its own test sequences, lie on their side of the bounds: loss between "
-            "0.9 and 1 of the best step's, more than nine tenths of the squared weights in the blocks of the step, "
-            "the other term negative. The best step is the vertex of a parabola through three losses."
-        ),
+        criterion="""95 % intervals over the seeds, each with its own test sequences, lie on their side of the bounds: loss
+            between 0.9 and 1 of the best step's, more than nine tenths of the squared weights in the blocks of the step, the
+            other term negative. The best step is the vertex of a parabola through three losses.""",
         history="Four seeds in the small preset before, 0 to 3; they are among the six.",
     ),
 )

@@ -12,13 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import Estimate
+from mesascope.core import Estimate, named_key
 from mesascope.dynamics import Flow, gradient_flow
 from mesascope.models import Normalizer
 from mesascope.objectives import Engine, Objective, sample_losses
 from mesascope.processes import Constant, DiagonalUnitary, NextToken, SequenceProcess
 from mesascope.specs import Dim, component
 from mesascope.theory import sander2024 as theory
+
+from .._claim import Settings
 
 
 @component
@@ -130,31 +132,20 @@ class DiagonalHeads(eqx.Module):
         """C = BᵀA, shape (d, d)."""
         return np.asarray(self.b.T @ self.a)
 
+    def scale(self) -> float:
+        """The mean c of the diagonal of C."""
+        heads = self.product()
+        return float(np.trace(heads)) / len(heads)
+
     def row(self, context: int) -> np.ndarray:
         """p_1 … p_t of the context length t."""
         return np.asarray(self.positions[context - 1, :context])
 
 
-class EverySequence(Objective):
-    """The mean loss of given sequences."""
-
-    tokens: Array
-    task: NextToken = eqx.field(static=True)
-
-    def __call__(self, model: Any) -> Estimate:
-        """Exact, if the sequences are all that occur."""
-        value = jnp.mean(sample_losses(model, self.tokens, self.task))
-        return Estimate(value, jnp.zeros_like(value))
-
-
-class EveryAngle(Engine):
-    """Population losses on `Eigencoordinates` as sums over roots of unity; for few eigenvalues and short sequences."""
-
-    def objective(
-        self, process: Eigencoordinates, task: NextToken, normalizer: Normalizer = "t-1"
-    ) -> EverySequence:
-        """The objective of this process and task; the layer has no normalizer."""
-        return EverySequence(process.every(task.horizon), task)
+def loss_over_angles(layer: DiagonalHeads, process: Eigencoordinates, context: int) -> float:
+    """E‖x̂ − x‖² at one context length as a sum over roots of unity; for few eigenvalues and short sequences."""
+    horizon = context + 1
+    return 2 * float(jnp.mean(sample_losses(layer, process.every(horizon), NextToken.last(horizon))))
 
 
 class ClosedForms(Objective):
@@ -172,9 +163,9 @@ class ClosedForms(Objective):
 
 
 class ByClosedForm(Engine):
-    """Population losses on `Eigencoordinates` by the formulas that are compared with `EveryAngle`.
+    """Population losses on `Eigencoordinates` by the formulas.
 
-    `sander2024/rotation-loss` and `sander2024/double-count` do so.
+    `sander2024/rotation-loss` and `sander2024/double-count` compare these with `loss_over_angles`.
     """
 
     def objective(
@@ -184,18 +175,32 @@ class ByClosedForm(Engine):
         return ClosedForms(process, task.horizon - 1)
 
 
-def flow_of_heads(
-    process: Eigencoordinates, heads: int, longest: int, scale: float, key: Array, steps: int
-) -> Flow[DiagonalHeads]:
-    """The gradient flow of the exact loss on contexts of 2 … `longest` tokens, from random heads and positions."""
-    start = DiagonalHeads.gaussian(process.dim, heads, longest, scale, key=key)
-    return gradient_flow(
-        start,
-        process,
-        NextToken(longest + 1),
-        engine=ByClosedForm(),
-        rtol=1e-8,
-        tolerance=1e-8,
-        saves=64,
-        max_steps=steps,
-    )
+class Starts(Settings):
+    """Sizes, and the random heads and positions at which flows start."""
+
+    dim: int = 3
+    longest: int = 5
+    starts: int = 8
+    scale: float = 0.3
+    steps: int = 20_000
+    seed: int = 0
+
+
+def flows_of_heads(process: Eigencoordinates, heads: int, settings: Starts) -> list[Flow[DiagonalHeads]]:
+    """Gradient flows of the exact loss on contexts of 2 … `longest` tokens, from all starts."""
+    longest, flows = settings.longest, []
+    for number in range(settings.starts):
+        key = named_key(settings.seed, "start", f"{heads} heads, {number}")
+        flows.append(
+            gradient_flow(
+                DiagonalHeads.gaussian(process.dim, heads, longest, settings.scale, key=key),
+                process,
+                NextToken(longest + 1),
+                engine=ByClosedForm(),
+                rtol=1e-8,
+                tolerance=1e-8,
+                saves=64,
+                max_steps=settings.steps,
+            )
+        )
+    return flows

@@ -6,16 +6,22 @@ from typing import Any
 
 from mesascope.core import named_key
 from mesascope.dynamics import Flow
-from mesascope.processes import NextToken
 from mesascope.theory import sander2024 as theory
 
-from .._claim import Claim, Finding, Settings, presets, within
+from .._claim import Claim, Finding, Settings, presets
 from .._identity import identity
 from .._runs import require_finished
 from .._shared import shared
 from ._authors import LONGEST, PROGRAM
-from ._bare_tokens import ConjugatePairs, DiagonalHeads, EveryAngle, IndependentEigenvalues, flow_of_heads
-from ._ends import PAPER, distance, loss_at_the_end, picture, start_key
+from ._bare_tokens import (
+    ConjugatePairs,
+    DiagonalHeads,
+    IndependentEigenvalues,
+    Starts,
+    flows_of_heads,
+    loss_over_angles,
+)
+from ._ends import PAPER, errors_of, largest, loss_at_the_end, picture
 
 
 def _rotation_loss(settings: _RotationLoss) -> Finding:
@@ -25,10 +31,8 @@ def _rotation_loss(settings: _RotationLoss) -> Finding:
     for context in settings.contexts:
         key = named_key(settings.seed, "rotations", str(context))
         layer = DiagonalHeads.gaussian(process.dim, settings.heads, context, 1.0, key=key)
-        measured = 2 * float(EveryAngle().objective(process, NextToken.last(context + 1))(layer).value)
-        errors[f"T = {context}"] = abs(
-            theory.rotation_loss(layer.product(), layer.row(context)) / measured - 1
-        )
+        formula = theory.rotation_loss(layer.product(), layer.row(context))
+        errors[f"T = {context}"] = abs(formula / loss_over_angles(layer, process, context) - 1)
     return identity(errors, settings.tolerance)
 
 
@@ -36,17 +40,12 @@ def _unitary(settings: _Unitary) -> Finding:
     """Flows of d heads end at C = cI, p_T = 1/c."""
     dim, longest = settings.dim, settings.longest
     flows = _flows(settings, dim)
-    scales, errors = zip(*(distance(flow.model, 0.0) for flow in flows), strict=True)
     losses = [loss_at_the_end(flow, longest) for flow in flows]
-    measured = {**{name: max(error[name] for error in errors) for name in errors[0]}, "loss": max(losses)}
-    parts = {name: within(abs(error), settings.tolerance) for name, error in measured.items()}
-    return Finding.of_parts(
-        measured,
-        dict.fromkeys(measured, 0.0),
+    return Finding.of_errors(
+        {**largest([errors_of(flow.model) for flow in flows]), "loss": max(losses)},
         settings.tolerance,
-        parts,
         {
-            "c": list(scales),
+            "c": [flow.model.scale() for flow in flows],
             "losses": losses,
             "meaning": "largest errors of all starts; losses are E‖x̂ − x‖² per context length",
         },
@@ -68,25 +67,11 @@ def _fewer(settings: _Fewer) -> Finding:
     return identity(errors, settings.tolerance, loss_by_heads=losses, meaning="E‖x̂ − x‖² per context length")
 
 
-class _Flows(Settings):
-    dim: int = 3
-    longest: int = 5
-    starts: int = 8
-    scale: float = 0.3
-    steps: int = 20_000
-    seed: int = 0
-
-
-@shared(_Flows)
-def _flows(settings: _Flows, heads: int) -> list[Flow[DiagonalHeads]]:
+@shared(Starts)
+def _flows(settings: Starts, heads: int) -> list[Flow[DiagonalHeads]]:
     """Flows from all starts."""
-    process, longest = IndependentEigenvalues(settings.dim), settings.longest
-
-    def flow(number: int) -> Flow[DiagonalHeads]:
-        key = start_key(settings.seed, f"{heads} heads, {number}")
-        return require_finished(flow_of_heads(process, heads, longest, settings.scale, key, settings.steps))
-
-    return [flow(number) for number in range(settings.starts)]
+    flows = flows_of_heads(IndependentEigenvalues(settings.dim), heads, settings)
+    return [require_finished(flow) for flow in flows]
 
 
 class _RotationLoss(Settings):
@@ -97,7 +82,7 @@ class _RotationLoss(Settings):
     tolerance: float = 1e-12
 
 
-class _Unitary(_Flows):
+class _Unitary(Starts):
     tolerance: float = 1e-5
 
 
@@ -106,10 +91,8 @@ class _Fewer(_Unitary):
 
 
 _FULL: dict[str, Any] = {"dim": 10, "longest": LONGEST, "scale": 0.1}
-_REASON = (
-    "Flows of the exact loss stop where the gradient is 1e-8 of its scale; the flattest direction is 100 times flatter than "
-    "the steepest. Every one of eight random starts counts."
-)
+_REASON = """Flows of the exact loss stop where the gradient is 1e-8 of its scale; the flattest direction is 100 times flatter
+    than the steepest. Every one of eight random starts counts."""
 
 CLAIMS = (
     Claim(
@@ -117,31 +100,23 @@ CLAIMS = (
         title="The authors' loss for conjugate pairs is exact",
         evidence="exact",
         origin="authors' code",
-        statement=(
-            "For conjugate pairs of eigenvalues the population loss of diagonal heads with learned positions is the authors' "
-            "polynomial in C = BᵀA and the row p of positions."
-        ),
+        statement="""For conjugate pairs of eigenvalues the population loss of diagonal heads with learned positions is the
+            authors' polynomial in C = BᵀA and the row p of positions.""",
         source=f"sander2024, authors' program {PROGRAM}, orthogonal.py:25-31 (the same polynomial in other terms)",
         settings=presets(_RotationLoss(), rotation_dim=6, contexts=(2, 3, 4, 6)),
         check=_rotation_loss,
-        criterion=(
-            "At random weights against the mean loss of the layer over all roots of unity: both are finite sums, and only "
-            "rounding differs."
-        ),
+        criterion="""At random weights against the mean loss of the layer over all roots of unity: both are finite sums, and
+            only rounding differs.""",
     ),
     Claim(
         id=f"{PAPER}/unitary-minimiser",
         title="Independent eigenvalues: gradient flow finds the authors' minimiser",
         evidence="exact",
         origin="authors' code",
-        statement=(
-            "For independent eigenvalues gradient flow of d heads and all positions ends, from eight random starts, at loss 0, "
-            "with C = cI, c·p_T = 1 and all other positions 0."
-        ),
-        source=(
-            f"sander2024, authors' program {PROGRAM}, unitary.py (:7-18, :64-68) and tensors/{{A,B,P}}_unitary.npy; the "
-            "paper's proposition second-hand"
-        ),
+        statement="""For independent eigenvalues gradient flow of d heads and all positions ends, from eight random starts, at
+            loss 0, with C = cI, c·p_T = 1 and all other positions 0.""",
+        source=f"""sander2024, authors' program {PROGRAM}, unitary.py (:7-18, :64-68) and tensors/{{A,B,P}}_unitary.npy; the
+            paper's proposition second-hand""",
         settings=presets(_Unitary(), **_FULL),
         check=_unitary,
         criterion=_REASON,
@@ -152,10 +127,8 @@ CLAIMS = (
         title="Flows of H < d heads end at loss d − H",
         evidence="exact",
         origin="ours",
-        statement=(
-            "For independent eigenvalues gradient flow of H < d heads and all positions ends, from eight random starts, at the "
-            "loss d − H for every context length, the least that there is."
-        ),
+        statement="""For independent eigenvalues gradient flow of H < d heads and all positions ends, from eight random starts,
+            at the loss d − H for every context length, the least that there is.""",
         source="found and proved here; sander2024, authors' program has H = d = 10 (unitary.py:7, :16-17)",
         settings=presets(_Fewer(), **_FULL, fewer=(1, 4, 7)),
         check=_fewer,

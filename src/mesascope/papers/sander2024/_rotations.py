@@ -10,11 +10,11 @@ import numpy as np
 from mesascope.dynamics import Flow
 from mesascope.records import Decision
 
-from .._claim import Claim, Finding, Settings, UnsettledError, presets, verdict_if, within
+from .._claim import Claim, Finding, UnsettledError, presets, verdict_if, within
 from .._shared import shared
 from ._authors import DIM, LONGEST, PROGRAM
-from ._bare_tokens import ConjugatePairs, DiagonalHeads, flow_of_heads
-from ._ends import PAPER, distance, loss_at_the_end, picture, start_key, swap
+from ._bare_tokens import ConjugatePairs, DiagonalHeads, Starts, flows_of_heads
+from ._ends import PAPER, errors_of, largest, loss_at_the_end, picture, swap
 
 _AT_REST = 1e-9  # relative fall of the loss over the second half of the saved points
 
@@ -29,14 +29,12 @@ class _End(NamedTuple):
     before: float
 
 
-class _Flows(Settings):
+class _Flows(Starts):
     dim: int = 4
     longest: int = 4
     heads: int = 3
     starts: int = 6
-    scale: float = 0.3
     steps: int = 40_000
-    seed: int = 0
 
 
 class _Ends(_Flows):
@@ -47,16 +45,8 @@ class _Ends(_Flows):
 @shared(_Flows)
 def _flows(settings: _Flows) -> dict[str, list[Flow[DiagonalHeads]]]:
     """The flows of all starts, with fewer heads than coordinates and with as many."""
-    process, longest = ConjugatePairs(settings.dim), settings.longest
-
-    def flow(heads: int, number: int) -> Flow[DiagonalHeads]:
-        key = start_key(settings.seed, f"{heads} heads, {number}")
-        return flow_of_heads(process, heads, longest, settings.scale, key, settings.steps)
-
-    return {
-        name: [flow(heads, number) for number in range(settings.starts)]
-        for name, heads in (("fewer_heads", settings.heads), ("all_heads", settings.dim))
-    }
+    process, counts = ConjugatePairs(settings.dim), {"fewer_heads": settings.heads, "all_heads": settings.dim}
+    return {name: flows_of_heads(process, heads, settings) for name, heads in counts.items()}
 
 
 def _ends(settings: _Ends) -> dict[str, list[_End]]:
@@ -88,8 +78,7 @@ def _kind(flow: Flow[DiagonalHeads], loss: float, zero: float) -> str:
 
 def _before(layer: DiagonalHeads) -> float:
     """|c p_{T−1}| of the longest context."""
-    heads = layer.product()
-    return abs(float(np.trace(heads)) / len(heads) * layer.row(len(layer.positions))[-2])
+    return abs(layer.scale() * layer.row(len(layer.positions))[-2])
 
 
 def _minimiser(settings: _Ends) -> Finding:
@@ -98,30 +87,17 @@ def _minimiser(settings: _Ends) -> Finding:
     reached = [end for end in found if end.kind == "loss 0"]
     if not reached:
         raise UnsettledError("no flow reached loss 0; take more starts or another seed")
-    worst = _errors(reached, [1.0] * len(reached))
-    parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
-    return Finding.of_parts(
-        worst,
-        dict.fromkeys(worst, 0.0),
+    title = f"Conjugate pairs, {settings.heads} heads"
+    return Finding.of_errors(
+        largest([errors_of(end.layer, 1.0) for end in reached]),
         settings.tolerance,
-        parts,
         {
             "flows_that_reach_loss_0": len(reached),
             "flows": len(found),
             "meaning": "largest errors of C/c, c·p_T, c·p_{T−1} and of all other positions where loss 0 is reached",
         },
-        {
-            "rotations": picture(
-                f"Conjugate pairs, {settings.heads} heads", reached[0].layer, settings.longest
-            )
-        },
+        {"rotations": picture(title, reached[0].layer, settings.longest)},
     )
-
-
-def _errors(ends: list[_End], swaps: list[float]) -> dict[str, float]:
-    """Largest distances from the minimisers with these s."""
-    errors = [distance(end.layer, s)[1] for end, s in zip(ends, swaps, strict=True)]
-    return {name: max(error[name] for error in errors) for name in errors[0]}
 
 
 def _ways(settings: _Ends) -> Finding:
@@ -131,8 +107,8 @@ def _ways(settings: _Ends) -> Finding:
     counts: dict[str, Any] = {
         name: {kind: found.count(kind) for kind in sorted(set(found))} for name, found in kinds.items()
     }
-    at_zero = [end for end in ends["all_heads"] if end.kind == "loss 0"]
-    worst = max(_errors(at_zero, [end.swap for end in at_zero]).values()) if at_zero else np.nan
+    at_zero = [errors_of(end.layer, end.swap) for end in ends["all_heads"] if end.kind == "loss 0"]
+    worst = max(largest(at_zero).values()) if at_zero else np.nan
     parts: dict[str, Decision] = {
         "d heads reach loss 0": _known(kinds["all_heads"], set(kinds["all_heads"]) == {"loss 0"}),
         "d heads end in the family": within(worst, settings.tolerance),
@@ -170,10 +146,8 @@ _FULL: dict[str, Any] = {
     "scale": 0.1,
     "steps": 200_000,
 }
-_REASON = (
-    "Loss 0 is a loss below 1e-12; in the flattest direction, 1000 times flatter than the steepest, that is a distance "
-    "of 3e-5."
-)
+_REASON = """Loss 0 is a loss below 1e-12; in the flattest direction, 1000 times flatter than the steepest, that is a distance
+    of 3e-5."""
 _COST = "about 2 h"
 
 CLAIMS = (
@@ -182,14 +156,10 @@ CLAIMS = (
         title="Conjugate pairs: loss 0 is reached at the authors' minimiser",
         evidence="exact",
         origin="authors' code",
-        statement=(
-            "For conjugate pairs and d/2 ≤ H < d heads, gradient flow that reaches loss 0 has C = c·blockdiag(1_{2×2}), "
-            "c·p_T = 1, c·p_{T−1} = −1/2 and all other positions 0."
-        ),
-        source=(
-            f"sander2024, authors' program {PROGRAM}, orthogonal.py (:7-9, :63-71) and tensors/{{A,B,P}}_orthogonal.npy; the "
-            "paper's proposition second-hand"
-        ),
+        statement="""For conjugate pairs and d/2 ≤ H < d heads, gradient flow that reaches loss 0 has C = c·blockdiag(1_{2×2}),
+            c·p_T = 1, c·p_{T−1} = −1/2 and all other positions 0.""",
+        source=f"""sander2024, authors' program {PROGRAM}, orthogonal.py (:7-9, :63-71) and tensors/{{A,B,P}}_orthogonal.npy;
+            the paper's proposition second-hand""",
         settings=presets(_Ends(), **_FULL),
         check=_minimiser,
         criterion=f"{_REASON} Flows from six random starts, sixteen in the full preset.",
@@ -201,17 +171,14 @@ CLAIMS = (
         title="Conjugate pairs: d heads reach loss 0, fewer not always",
         evidence="exact",
         origin="ours",
-        statement=(
-            "With d heads each of the flows tried reaches loss 0 at some C = c(I + sJ), p_{T−1} = −s/((1 + s)c); with d/2 ≤ H "
-            "< d heads some do not."
-        ),
+        statement="""With d heads each of the flows tried reaches loss 0 at some C = c(I + sJ), p_{T−1} = −s/((1 + s)c); with
+            d/2 ≤ H < d heads some do not.""",
         source="found here; sander2024 (its minimiser is s = 1; the authors' program has H = 8, d = 10, one start)",
         settings=presets(_Ends(), **_FULL),
         check=_ways,
-        criterion=(
-            f"{_REASON} J exchanges partners. A flow that does not reach loss 0 has to be at rest above it, or to creep along "
-            "a valley in which |p_{T−1}| grows and the loss still falls; one that was stopped before either decides nothing."
-        ),
+        criterion=f"""{_REASON} J exchanges partners. A flow that does not reach loss 0 has to be at rest above it, or to creep
+            along a valley in which |p_{{T−1}}| grows and the loss still falls; one that was stopped before either decides
+            nothing.""",
         history="The family of minimisers with d heads was part of `rotation-minimiser` before.",
         cost=_COST,
     ),

@@ -6,26 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from mesascope.theory import sander2024 as theory
-
 from .._claim import Claim, Finding, Settings, presets, within
 from .._runs import require_finished
 from ._authors import LONGEST, PROGRAM, authors_descent, stored_weights
 from ._bare_tokens import ConjugatePairs, DiagonalHeads, IndependentEigenvalues
-from ._ends import PAPER, distance, errors_of_positions, exact_loss, picture
+from ._ends import PAPER, errors_of, exact_loss, picture
 
 
 def _stored(settings: _Stored) -> Finding:
     """Heads and positions in units of their own c, and the loss that they leave."""
     unitary, pairs = stored_weights("unitary"), stored_weights("orthogonal")
     rounding, unfinished = settings.rounding, settings.unfinished
-    rows = {
-        "unitary": _row(unitary, theory.unitary_minimiser),
-        "pairs": _row(pairs, theory.rotation_minimiser),
-    }
-    rows["unitary"]["loss"] = exact_loss(unitary, IndependentEigenvalues(unitary.a.shape[1]), LONGEST)
-    rows["pairs"]["loss"] = exact_loss(pairs, ConjugatePairs(pairs.a.shape[1]), LONGEST)
-    exact, near = rows["unitary"], rows["pairs"]
+    exact, near = errors_of(unitary), errors_of(pairs, 1.0)
+    exact["loss"] = exact_loss(unitary, IndependentEigenvalues(unitary.a.shape[1]), LONGEST)
+    near["loss"] = exact_loss(pairs, ConjugatePairs(pairs.a.shape[1]), LONGEST)
+    rows = {"unitary": exact, "pairs": near}
     off_by = max(near["error_of_C"], near["error_of_c_p_T-1"])
     parts = {
         "independent eigenvalues: heads": within(exact["error_of_C"], rounding),
@@ -44,13 +39,14 @@ def _stored(settings: _Stored) -> Finding:
     )
     if more["loss"] < near["loss"]:
         difference += f", which {settings.steps} further steps lower to {_short(more['loss'])}"
+    title = "The authors' stored weights, conjugate pairs"
     return Finding.of_parts(
         rows,
         {name: dict.fromkeys(row, 0.0) for name, row in rows.items()},
         rounding,
         parts,
         {
-            "c": {"unitary": _scale(unitary), "pairs": _scale(pairs)},
+            "c": {"unitary": unitary.scale(), "pairs": pairs.scale()},
             "p_T": {"unitary": unitary.row(LONGEST)[-1], "pairs": pairs.row(LONGEST)[-1]},
             "p_T-1": {"unitary": unitary.row(LONGEST)[-2], "pairs": pairs.row(LONGEST)[-2]},
             "largest_entry_outside_the_blocks": _outside(pairs),
@@ -61,29 +57,9 @@ def _stored(settings: _Stored) -> Finding:
             "descent_for_pairs_goes_on": more,
             "meaning": "largest errors of C/c and c·p over contexts of 2 to 20 tokens; loss: E‖x̂ − x‖² per context length",
         },
-        {
-            "stored": picture(
-                "The authors' stored weights, conjugate pairs", pairs, LONGEST, "As they are stored."
-            )
-        },
+        {"stored": picture(title, pairs, LONGEST, "As they are stored.")},
         difference=f"{difference}." if off_by > rounding else "",
     )
-
-
-def _row(layer: DiagonalHeads, minimiser: Any) -> dict[str, float]:
-    """How far heads and positions are from those of the minimiser with the same c."""
-    dim = layer.a.shape[1]
-    heads, _ = minimiser(dim, 2)
-    return {
-        "error_of_C": float(np.abs(layer.product() / _scale(layer) - heads).max()),
-        **errors_of_positions(layer, lambda context: minimiser(dim, context)[1]),
-    }
-
-
-def _scale(layer: DiagonalHeads) -> float:
-    """The c, mean of the diagonal of C."""
-    heads = layer.product()
-    return float(np.trace(heads)) / len(heads)
 
 
 def _short(number: float) -> str:
@@ -92,7 +68,7 @@ def _short(number: float) -> str:
 
 def _outside(layer: DiagonalHeads) -> float:
     """Largest entry of C/c outside the blocks of partners."""
-    heads = layer.product() / _scale(layer)
+    heads = layer.product() / layer.scale()
     index = np.arange(len(heads))
     heads[index, index] = heads[index, index ^ 1] = 0
     return float(np.abs(heads).max())
@@ -104,7 +80,7 @@ def _further(layer: DiagonalHeads, rate: float, steps: int) -> dict[str, Any]:
     end = require_finished(authors_descent(layer, process, rate, steps)).model
     return {
         "further_steps": steps,
-        "error_of_C": distance(end, 1.0)[1]["error_of_C"],
+        "error_of_C": errors_of(end, 1.0)["error_of_C"],
         "loss": exact_loss(end, process, LONGEST),
     }
 
@@ -122,20 +98,15 @@ CLAIMS = (
         title="The authors' stored weights lie on or near the minimisers",
         evidence="exact",
         origin="authors' code",
-        statement=(
-            "The stored weights have C = cI, c·p_T = 1 for independent eigenvalues, C = c·blockdiag(1_{2×2}), c·p_T = 1, "
-            "c·p_{T−1} = −1/2 for conjugate pairs, and 0 at all other positions."
-        ),
+        statement="""The stored weights have C = cI, c·p_T = 1 for independent eigenvalues, C = c·blockdiag(1_{2×2}), c·p_T = 1,
+            c·p_{T−1} = −1/2 for conjugate pairs, and 0 at all other positions.""",
         source=f"sander2024, authors' program {PROGRAM}, tensors/{{A,B,P}}_unitary.npy and tensors/{{A,B,P}}_orthogonal.npy",
         settings=presets(_Stored(), steps=200_000),
         check=_stored,
-        criterion=(
-            "All numbers come from the six files of the authors, for contexts of 2 to 20 tokens, in units of their c. 1e-6 is "
-            "rounding of sums in single precision. For conjugate pairs C and p_{T−1} may be 2e-3 off, twice what was seen: "
-            "descent had not come to its end there. What exceeds rounding is told as a difference."
-        ),
-        history=(
-            "Until the files were read in full, this claim compared five numbers of three decimals that others had printed."
-        ),
+        criterion="""All numbers come from the six files of the authors, for contexts of 2 to 20 tokens, in units of their c.
+            1e-6 is rounding of sums in single precision. For conjugate pairs C and p_{T−1} may be 2e-3 off, twice what was
+            seen: descent had not come to its end there. What exceeds rounding is told as a difference.""",
+        history="""Until the files were read in full, this claim compared five numbers of three decimals that others had
+            printed.""",
     ),
 )

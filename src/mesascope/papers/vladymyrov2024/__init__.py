@@ -4,7 +4,6 @@ from ._differences import DIFFERENCES as DIFFERENCES
 from ._exact import CLAIMS as _EXACT
 from ._mixed_noise import CLAIMS as _MIXED_NOISE
 from ._named import CLAIMS as _NAMED
-from ._one_layer import CLAIMS as _ONE_LAYER
 from ._rows import CLAIMS as _ROWS
 
-CLAIMS = (*_EXACT, *_ONE_LAYER, *_ROWS, *_MIXED_NOISE, *_NAMED)
+CLAIMS = (*_EXACT, *_ROWS, *_MIXED_NOISE, *_NAMED)

@@ -14,11 +14,11 @@ from jax import Array
 from mesascope.core import named_key
 from mesascope.models import DiagonalSelfAttention, LinearAttentionStack, PromptModel
 from mesascope.processes import FewShot, LinearRegression, NoiseRange
-from mesascope.records import Decision, Figure, Panel, Trace
+from mesascope.records import Decision, Figure, Trace
 from mesascope.theory import vladymyrov2024 as theory
 
 from .._claim import Claim, Finding, presets
-from .._figures import curve
+from .._figures import curve, one_panel
 from .._intervals import above, below, mean_interval
 from .._prompts import GD_PLUS_PLUS, prompt_model
 from .._recorded import Trainings, recorded_trainings
@@ -77,25 +77,18 @@ def data(settings: Training) -> tuple[LinearRegression, FewShot]:
     return LinearRegression(dim, prior=np.eye(dim) / unit**2, noise=noise), FewShot(settings.examples)
 
 
-def _start(dim: int, layers: int, pairs: Any, scale: float, key: Array) -> PromptModel:
-    stack = LinearAttentionStack(
-        DiagonalSelfAttention.gaussian((dim, 1), scale, key=one, pairs=pairs, context="examples")
-        for one in jax.random.split(key, layers)
-    )
-    return prompt_model(stack)
+def _start(settings: Training, pairs: Any, key: Array) -> PromptModel:
+    kind = partial(DiagonalSelfAttention.gaussian, (settings.dim, 1), settings.scale)
+    keys = jax.random.split(key, settings.layers)
+    return prompt_model(LinearAttentionStack(kind(key=k, pairs=pairs, context="examples") for k in keys))
 
 
 @shared(Training)
 def trained(settings: Training, heads: str) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one model per seed of layers with diagonal heads, of the kind `heads` in `PAIRS`."""
-    return recorded_trainings(
-        partial(_start, settings.dim, settings.layers, PAIRS[heads], settings.scale),
-        *data(settings),
-        halves(settings.steps),
-        settings,
-        warmup=settings.steps // 10,
-        clip=1.0,
-    )
+    start, steps = partial(_start, settings, PAIRS[heads]), settings.steps
+    warmup = steps // 10
+    return recorded_trainings(start, *data(settings), halves(steps), settings, warmup=warmup, clip=1.0)
 
 
 def drawn(settings: Judging, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -117,8 +110,7 @@ def test_prompts(settings: Judging, seed: int) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _levels(settings: Judging) -> np.ndarray:
-    count = settings.levels
-    return (np.arange(count) + 0.5) / count * settings.largest_noise
+    return (np.arange(settings.levels) + 0.5) / settings.levels * settings.largest_noise
 
 
 def answers(model: PromptModel, x: np.ndarray, y: np.ndarray, settings: Training) -> np.ndarray:
@@ -238,10 +230,8 @@ def _better(found: Profiles, rivals: Sequence[str]) -> dict[str, Decision]:
     """Rival → whether the diagonal heads lose less, by the interval of the difference on the same prompts."""
     means = found.means()
     return {
-        _NAMES[name]: unless_falling(
-            above(mean_interval(means[name] - means["diagonal"])[1], 0.0), found.falling
-        )
-        for name in rivals
+        _NAMES[name]: unless_falling(above(mean_interval(margin)[1], 0.0), found.falling)
+        for name, margin in ((name, means[name] - means["diagonal"]) for name in rivals)
     }
 
 
@@ -282,16 +272,13 @@ def _figure(settings: Judging, profiles: dict[str, np.ndarray]) -> Figure:
             continue
         named = f"{label}, {settings.layers} layers" if name in PAIRS else label
         traces += curve(levels, profiles[name], named, series, f"{label}, all seeds")
-    panel = Panel(
-        title=f"d = {settings.dim}, N = {settings.examples}, $\\sigma$ uniform up to {settings.largest_noise:g}",
+    return one_panel(
+        "Linear transformers under mixed noise",
+        f"d = {settings.dim}, N = {settings.examples}, $\\sigma$ uniform up to {settings.largest_noise:g}",
+        *traces,
         xlabel="noise level $\\sigma$ of the prompt",
         ylabel="loss above the oracle's",
         yscale="log",
-        traces=tuple(traces),
-    )
-    return Figure(
-        title="Linear transformers under mixed noise",
-        panels=(panel,),
         caption="Lines: median over the seeds; bands: all seeds. The oracle is ridge regression that knows σ.",
     )
 
@@ -308,19 +295,15 @@ FULL_SIZES: dict[str, Any] = {
     "batch": 2048,
     "prompts": 200_000,
 }
-REST = (
-    "A loss above the oracle's that still fell by more than a tenth in the second half of the training leaves undecided what "
-    "it does not meet."
-)
+REST = """A loss above the oracle's that still fell by more than a tenth in the second half of the training leaves undecided
+    what it does not meet."""
 
 CLAIMS = (
     Claim(
         id=f"{PAPER}/mixed-noise",
         title="Five layers or more match ridge regression with tuned noise estimates",
-        statement=(
-            "Under mixed noise five or more layers of diagonal heads come as close to the oracle as ridge regression with a "
-            "tuned noise estimate, and closer than with the plain estimate or one penalty."
-        ),
+        statement="""Under mixed noise five or more layers of diagonal heads come as close to the oracle as ridge regression
+            with a tuned noise estimate, and closer than with the plain estimate or one penalty.""",
         source=f"{PAPER}, section 6 (uniform noise variance), figure 2 and Table 1 (five layers and more, TUNEDRR)",
         origin="paper",
         evidence="measured, another model",
@@ -328,35 +311,27 @@ CLAIMS = (
             _Tuned(layers=5, rate=0.05, rivals=("constant", "adaptive", "tuned")), **FULL_SIZES, layers=6
         ),
         check=_tuned_rival,
-        criterion=(
-            "The 95 % interval over five seeds of the loss above the oracle's, over that of the tuned estimate on the same "
-            "prompts, ends at 1.05 or below: at σ_max = 5 the paper's table has 0.051 of five layers beside 0.049, and calls "
-            "it a match. Against the others the interval of the difference must not reach 0. The estimate is tuned by a factor "
-            f"and a threshold on prompts of its own. {REST}"
-        ),
-        history=(
-            "Four layers, three seeds and a loss below the tuned estimate's were asked for before. By the paper's own table "
-            "four layers stay above it (0.059 beside 0.049). With five layers one of the five trainings diverged at the rates "
-            "0.1 (600 steps) and 0.03 (600 and 1200 steps)."
-        ),
+        criterion=f"""The 95 % interval over five seeds of the loss above the oracle's, over that of the tuned estimate on the
+            same prompts, ends at 1.05 or below: at σ_max = 5 the paper's table has 0.051 of five layers beside 0.049, and calls
+            it a match. Against the others the interval of the difference must not reach 0. The estimate is tuned by a factor
+            and a threshold on prompts of its own. {REST}""",
+        history="""Four layers, three seeds and a loss below the tuned estimate's were asked for before. By the paper's own
+            table four layers stay above it (0.059 beside 0.049). With five layers one of the five trainings diverged at the
+            rates 0.1 (600 steps) and 0.03 (600 and 1200 steps).""",
         cost="about 20 h",
     ),
     Claim(
         id=f"{PAPER}/untuned-rivals",
         title="Four layers beat GD++ and ridge regression that is not tuned",
-        statement=(
-            "Under mixed noise four layers of diagonal heads come closer to the oracle than one layer, than GD++ of four "
-            "layers and than ridge regression with one penalty or with the plain noise estimate."
-        ),
+        statement="""Under mixed noise four layers of diagonal heads come closer to the oracle than one layer, than GD++ of four
+            layers and than ridge regression with one penalty or with the plain noise estimate.""",
         source=f"{PAPER}, section 6 (uniform noise variance) and Table 1 (four layers)",
         origin="paper",
         evidence="measured, another model",
         settings=presets(Rivals(rivals=("gd++", "constant", "adaptive")), **FULL_SIZES),
         check=_untuned_rivals,
-        criterion=(
-            "The 95 % intervals over five seeds of the differences of losses on the same prompts must not reach 0, and that of "
-            f"the loss must lie below one layer's, which is a closed form. {REST}"
-        ),
+        criterion=f"""The 95 % intervals over five seeds of the differences of losses on the same prompts must not reach 0, and
+            that of the loss must lie below one layer's, which is a closed form. {REST}""",
         history="Three seeds were trained before.",
         cost="about 25 h",
     ),

@@ -19,8 +19,7 @@ def _gd_plus_plus(settings: _Asked) -> Finding:
     """Layers whose heads read no labels."""
     found = _asked(settings, "gd++")
     falling = judged(settings, "gd++").falling
-    names = identified_as(_NAME, *found)
-    return _finding(found, _NAME, {"name": unless_falling(names, falling)}, falling)
+    return _finding(found, _NAME, {"name": unless_falling(identified_as(_NAME, *found), falling)}, falling)
 
 
 def _diagonal(settings: _Asked) -> Finding:
@@ -68,20 +67,16 @@ class _Asked(Judging, Asking):
     tasks: int = 400
 
 
-_REASON = (
-    "Asked are the first three of the five layers, in the full preset all five. `identify` calls a learner what the layers do "
-    "if it lies within a hundredth of their squared answers, and takes another one for farther only where 95 % intervals over "
-    "tasks say so."
-)
+_REASON = """Asked are the first three of the five layers, in the full preset all five. `identify` calls a learner what the
+    layers do if it lies within a hundredth of their squared answers, and takes another one for farther only where 95 %
+    intervals over tasks say so."""
 
 CLAIMS = (
     Claim(
         id=f"{PAPER}/gd-plus-plus-named",
         title="Layers of GD++ trained under mixed noise are named GD++",
-        statement=(
-            "Of nine learners `identify` names GD++ with one step size and one curvature for layers of GD++ trained under "
-            "mixed noise, for every seed, and not ridge regression with the best penalty."
-        ),
+        statement="""Of nine learners `identify` names GD++ with one step size and one curvature for layers of GD++ trained
+            under mixed noise, for every seed, and not ridge regression with the best penalty.""",
         source=f"{PAPER}, section 5.1 (GD++: q_y = 0); that it has a name is asked here",
         origin="ours",
         evidence="measured, reduced",
@@ -94,19 +89,15 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/diagonal-heads-nameless",
         title="Trained diagonal heads run none of nine known algorithms",
-        statement=(
-            "Layers of diagonal heads trained under mixed noise are none of nine learners with the same numbers for all "
-            "prompts, for every seed, and come closer to the oracle than GD++ of the same depth."
-        ),
+        statement="""Layers of diagonal heads trained under mixed noise are none of nine learners with the same numbers for all
+            prompts, for every seed, and come closer to the oracle than GD++ of the same depth.""",
         source=f"{PAPER}, sections 5.2 and 5.3 (heads that read labels adapt to the noise); asking for a name is ours",
         origin="ours",
         evidence="measured, another model",
         settings=presets(_Asked(), **FULL_SIZES, asked=5),
         check=_diagonal,
-        criterion=(
-            f"{_REASON} The layers are closer to the oracle where the 95 % interval over five seeds of the difference, on the "
-            f"same prompts, does not reach 0. {REST}"
-        ),
+        criterion=f"""{_REASON} The layers are closer to the oracle where the 95 % interval over five seeds of the difference,
+            on the same prompts, does not reach 0. {REST}""",
         history="Three seeds were trained before.",
         cost="about 25 h",
     ),

@@ -12,7 +12,7 @@ Penalties = Callable[["Examples"], np.ndarray]
 
 
 class Examples(NamedTuple):
-    """Prompts with known noise, seen through the eigenvectors of their Gram matrices.
+    """Prompts with known noise, in the eigenvectors of their Gram matrices.
 
     Attributes:
         values: eigenvalues of Σ_i x_i x_iᵀ, shape (prompts, d).

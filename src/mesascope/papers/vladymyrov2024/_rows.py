@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mesascope.records import Decision, Figure, Panel, Points
+from mesascope.records import Decision, Figure, Points
 
 from .._claim import Claim, Finding, all_of, presets
+from .._figures import one_panel
 from .._intervals import above, below, mean_interval
 from .._runs import Seeds
 from .._still_falling import loss_between
@@ -21,21 +22,21 @@ def _row(settings: _Row) -> Finding:
     """Trained layers with diagonal heads for every σ_max: the best seed's loss above the oracle's over the table's."""
     table, tolerance = settings.table, settings.tolerance
     found = {name: judged(Judging.of(settings, largest_noise=float(name)), "diagonal") for name in table}
-    chosen = {name: int(np.argmin(one.losses)) for name, one in found.items()}
-    ratios = {name: one.intervals[chosen[name]] / table[name] for name, one in found.items()}
+    best = {name: float(one.losses.min()) for name, one in found.items()}
+    ratios = {name: one.intervals[np.argmin(one.losses)] / table[name] for name, one in found.items()}
     parts = {
         f"σ_max = {name}": loss_between(ends, 1 - tolerance, 1 + tolerance, found[name].falling)
         for name, ends in ratios.items()
     }
     return Finding(
-        {name: float(one.losses.min()) for name, one in found.items()},
+        best,
         dict(table),
         tolerance,
         all_of(*parts.values()),
         {
             "over_the_table": {
-                name: {"best": float(one.losses.min()) / table[name], "interval_95": ratios[name].tolist()}
-                for name, one in found.items()
+                name: {"best": best[name] / table[name], "interval_95": ratios[name].tolist()}
+                for name in found
             },
             "each_seed": {name: one.losses.tolist() for name, one in found.items()},
             "fall_of_the_loss_in_the_second_half": {name: one.falling for name, one in found.items()},
@@ -54,7 +55,7 @@ def _beside_ridge(settings: _BesideRidge) -> Finding:
     for layers, steps in zip(settings.layers, settings.steps, strict=True):
         found = profiles(Rivals.of(settings, layers=layers, steps=steps))
         means, name = found.means(), f"{layers} layers"
-        # were they trained as long again, they would fall by less
+        # trained for as long again the loss would not fall by more than this share
         later = means["diagonal"] * (1 - max(found.falling, 0.0))
         ends = {
             "constant": mean_interval(means["constant"] - means["diagonal"]),
@@ -88,29 +89,18 @@ def _beside_ridge(settings: _BesideRidge) -> Finding:
 
 def _figure(settings: _Row, found: dict[str, Judged]) -> Figure:
     table = settings.table
-    return Figure(
-        title=f"Trained layers with diagonal heads, {settings.layers} of them",
-        panels=(
-            Panel(
-                title=f"d = {settings.dim}, N = {settings.examples}",
-                xlabel="$\\sigma_{max}$",
-                ylabel="loss above the oracle's",
-                traces=(
-                    Points(
-                        x=[float(s) for s in table],
-                        y=list(table.values()),
-                        label="the paper's table",
-                        series=0,
-                    ),
-                    Points(
-                        x=[float(s) for s, one in found.items() for _ in one.losses],
-                        y=[loss for one in found.values() for loss in one.losses],
-                        label="trained here, all seeds",
-                        series=1,
-                    ),
-                ),
-            ),
+    return one_panel(
+        f"Trained layers with diagonal heads, {settings.layers} of them",
+        f"d = {settings.dim}, N = {settings.examples}",
+        Points(x=[float(s) for s in table], y=list(table.values()), label="the paper's table", series=0),
+        Points(
+            x=[float(s) for s, one in found.items() for _ in one.losses],
+            y=[loss for one in found.values() for loss in one.losses],
+            label="trained here, all seeds",
+            series=1,
         ),
+        xlabel="$\\sigma_{max}$",
+        ylabel="loss above the oracle's",
     )
 
 
@@ -138,20 +128,17 @@ class _BesideRidge(_Rows):
     rivals: tuple[str, ...] = ("constant", "adaptive", "tuned")
 
 
-_REASON = (
-    "The lowest loss of five seeds, as in the table, lies within a tenth of the table's with its 95 % interval over prompts. "
-    "Under another restriction of the heads, FULL, the paper's own losses of the same depth differ by up to 14 %; heads here "
-    f"are restricted less than the paper's. {REST}"
-)
+_REASON = f"""The lowest loss of five seeds, as in the table, lies within a tenth of the table's with its 95 % interval over
+    prompts. Under another restriction of the heads, FULL, the paper's own losses of the same depth differ by up to 14 %; heads
+    here are restricted less than the paper's. {REST}"""
 _HISTORY = "The mean of three seeds was compared before{}."
 
 CLAIMS = (
     Claim(
         id=f"{PAPER}/two-layers",
         title="Two trained layers have the table's loss at σ_max = 5",
-        statement=(
-            "The best of five trainings of two layers of diagonal heads has the losses above the oracle's that Table 1 lists."
-        ),
+        statement="""The best of five trainings of two layers of diagonal heads has the losses above the oracle's that Table 1
+            lists.""",
         source=f"{PAPER}, Table 1 (two layers, DIAG)",
         origin="paper",
         evidence="measured, another model",
@@ -171,9 +158,8 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/three-layers",
         title="Three trained layers have the table's loss at σ_max = 5",
-        statement=(
-            "The best of five trainings of three layers of diagonal heads has the losses above the oracle's that Table 1 lists."
-        ),
+        statement="""The best of five trainings of three layers of diagonal heads has the losses above the oracle's that Table 1
+            lists.""",
         source=f"{PAPER}, Table 1 (three layers, DIAG)",
         origin="paper",
         evidence="measured, another model",
@@ -193,24 +179,18 @@ CLAIMS = (
     Claim(
         id=f"{PAPER}/three-layers-beside-ridge",
         title="Two and three layers beat one penalty, not a noise estimate",
-        statement=(
-            "Under strong mixed noise two and three layers of diagonal heads come closer to the oracle than ridge regression "
-            "with one penalty, and less close than with the noise estimated, plain or tuned."
-        ),
+        statement="""Under strong mixed noise two and three layers of diagonal heads come closer to the oracle than ridge
+            regression with one penalty, and less close than with the noise estimated, plain or tuned.""",
         source=f"{PAPER}, Table 1 (σ_max = 5: DIAG of two and three layers, CONSTRR, ADARR, TUNEDRR)",
         origin="paper",
         evidence="measured, another model",
         settings=presets(_BesideRidge(), **{**FULL_SIZES, "steps": (50_000, 50_000)}),
         check=_beside_ridge,
-        criterion=(
-            "The 95 % intervals over five seeds of the differences on the same prompts must not reach 0. Against the estimates "
-            "the layers' loss is first lowered by the share that the second half of the training took off, in case it would "
-            "fall as much again."
-        ),
-        history=(
-            "Two claims, two-layers-beside-ridge and this one, asked before whether so few layers beat all three, which the "
-            "paper says only of deeper networks: by its table they do not. Three seeds were trained before."
-        ),
+        criterion="""The 95 % intervals over five seeds of the differences on the same prompts must not reach 0. Against the
+            estimates the layers' loss is first lowered by the share that the second half of the training took off, in case it
+            would fall as much again.""",
+        history="""Two claims, two-layers-beside-ridge and this one, asked before whether so few layers beat all three, which
+            the paper says only of deeper networks: by its table they do not. Three seeds were trained before.""",
         cost="about 2 h",
     ),
 )

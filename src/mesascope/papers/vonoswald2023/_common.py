@@ -14,6 +14,7 @@ from mesascope.processes import FewShot, LinearRegression, Uniform
 from mesascope.theory import vonoswald2023 as theory
 
 from .._claim import Settings
+from .._prompts import construction_model
 
 PAPER = "vonoswald2023"
 
@@ -44,6 +45,11 @@ def best_step_size(settings: Data) -> float:
 def best_loss(settings: Data) -> float:
     """Its loss ½E(ŷ − y)², in closed form."""
     return float(theory.best_one_step_loss(settings.dim, settings.examples, **_law(settings)))
+
+
+def best_step(settings: Data) -> PromptModel:
+    """The layer that is one step of gradient descent, with the best step size."""
+    return construction_model(theory.gradient_descent(settings.dim, [best_step_size(settings)]))
 
 
 @eqx.filter_jit

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.learners import GradientDescent, GradientDescentPlusPlus, Learner, predictions, prompt_examples
+from mesascope.learners import GradientDescent, GradientDescentPlusPlus, predictions, prompt_examples
 from mesascope.processes import LinearRegression
-from mesascope.theory import Construction
 from mesascope.theory import vonoswald2023 as theory
 
 from .._claim import Claim, Finding, Settings, presets
@@ -39,21 +38,15 @@ def _plus_plus(settings: _PlusPlus) -> Finding:
 
 
 def _compared(settings: _Cases, construct: Any, learner: Any) -> Finding:
-    errors = {
-        f"d = {dim}, N = {examples}, {layers} layers": _error(
-            construct(dim, layers), learner(layers), dim, examples, settings
-        )
-        for dim, examples, layers in settings.cases
-    }
+    """The largest differences of their predictions, in units of the largest prediction."""
+    errors = {}
+    for dim, examples, layers in settings.cases:
+        key = named_key(settings.seed, "identity", str(dim), str(examples))
+        x, y = LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts)
+        wanted = np.asarray(predictions(learner(layers), *prompt_examples(x, y)))[:, -1, 0]
+        answers = construction_model(construct(dim, layers))(x, y[:, :-1])
+        errors[f"d = {dim}, N = {examples}, {layers} layers"] = relative_error(answers, wanted)
     return identity(errors, settings.tolerance)
-
-
-def _error(construction: Construction, learner: Learner, dim: int, examples: int, settings: _Cases) -> float:
-    """The largest difference of their predictions, in units of the largest prediction."""
-    key = named_key(settings.seed, "identity", str(dim), str(examples))
-    x, y = LinearRegression(dim, noise=0.5).sample(key, examples, settings.prompts)
-    answers = np.asarray(predictions(learner, *prompt_examples(x, y)))[:, -1, 0]
-    return relative_error(np.asarray(construction_model(construction)(x, y[:, :-1])), answers)
 
 
 class _Cases(Settings):
@@ -81,33 +74,25 @@ CLAIMS = (
         title="Layers of linear attention are steps of gradient descent",
         evidence="exact",
         origin="paper",
-        statement=(
-            "L layers of linear attention with the weights of Proposition 1 answer every prompt as L steps of gradient "
-            "descent on the in-context least-squares problem do."
-        ),
+        statement="""L layers of linear attention with the weights of Proposition 1 answer every prompt as L steps of gradient
+            descent on the in-context least-squares problem do.""",
         source="vonoswald2023, Proposition 1 (section 2; construction in A.1)",
         settings=presets(_Cases()),
         check=_gradient_descent,
-        criterion=(
-            "An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of double "
-            "precision."
-        ),
+        criterion="""An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of
+            double precision.""",
     ),
     Claim(
         id=f"{PAPER}/gd-plus-plus",
         title="Layers that also change the inputs are steps of GD++",
         evidence="exact",
         origin="paper",
-        statement=(
-            "L layers that also write into the inputs answer every prompt as L steps of GD++ do, where inputs are "
-            "multiplied by I − γXXᵀ beside each gradient step."
-        ),
+        statement="""L layers that also write into the inputs answer every prompt as L steps of GD++ do, where inputs are
+            multiplied by I − γXXᵀ beside each gradient step.""",
         source="vonoswald2023, section 3 and A.10; their γ is not divided by N, ours is N times as large",
         settings=presets(_PlusPlus()),
         check=_plus_plus,
-        criterion=(
-            "An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of double "
-            "precision."
-        ),
+        criterion="""An identity: the largest difference, relative to the largest answer, is within 10⁻¹², for the rounding of
+            double precision.""",
     ),
 )

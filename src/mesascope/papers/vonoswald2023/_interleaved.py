@@ -25,17 +25,15 @@ from mesascope.models import (
 )
 from mesascope.processes import Prompts
 from mesascope.records import Figure, Panel, Rule
-from mesascope.theory import vonoswald2023 as theory
 
 from .._claim import Claim, Finding, presets
 from .._figures import curve
 from .._intervals import above, mean_interval
-from .._prompts import construction_model
 from .._recorded import recorded_models
 from .._runs import Seeds, seeds_of
 from .._shared import shared
 from .._still_falling import fall, loss_between, unless_falling
-from ._common import PAPER, Data, best_loss, best_step_size, data
+from ._common import PAPER, Data, best_loss, best_step, data
 
 if TYPE_CHECKING:
     import optax
@@ -121,61 +119,44 @@ def _optimizer(rate: float, cosine_over: int) -> optax.GradientTransformation:
 @shared(_Training)
 def trained(settings: _Training) -> dict[int, list[PromptModel]]:
     """Number of training steps → one transformer per seed; the claims about it share the training."""
-    process, task = data(settings)
-    last = settings.recorded[-1]
-    return recorded_models(
-        partial(_start, settings),
-        process,
-        task,
-        seeds_of(settings),
-        settings.recorded,
-        optimizer=_optimizer(settings.rate, last if settings.schedule == "cosine" else 0),
-        batch=settings.batch,
-        held_out=2,
-    )
-
-
-def _prompts(settings: _Judged) -> list[Prompts]:
-    """Prompts to ask each transformer, of its own: the intervals over seeds are those of prompts, too."""
-    process, _ = data(settings)
-    return [
-        process.sample(named_key(seed, "interleaved"), settings.examples, settings.tasks)
-        for seed in seeds_of(settings)
-    ]
+    optimizer = _optimizer(settings.rate, settings.recorded[-1] if settings.schedule == "cosine" else 0)
+    rest: dict[str, Any] = {"optimizer": optimizer, "batch": settings.batch, "held_out": 2}
+    seeds, recorded = seeds_of(settings), settings.recorded
+    return recorded_models(partial(_start, settings), *data(settings), seeds, recorded, **rest)
 
 
 _Measure = Callable[[PromptModel, Prompts, _Judged], float]
 
 
 def _measured(settings: _Judged, *measures: _Measure) -> list[np.ndarray]:
-    """Numbers of every transformer at every recorded step, each of shape (recorded, seeds)."""
-    prompts = _prompts(settings)
-    return [
-        np.array(
-            [
-                [measure(model, drawn, settings) for model, drawn in zip(models, prompts, strict=True)]
-                for models in trained(settings).values()
-            ]
-        )
-        for measure in measures
-    ]
+    """Numbers of every transformer at every recorded step, each of shape (recorded, seeds).
+
+    Each transformer is asked prompts of its own: the intervals over seeds are those of prompts, too.
+    """
+    process, _ = data(settings)
+    keys = [named_key(seed, "interleaved") for seed in seeds_of(settings)]
+    prompts = [process.sample(key, settings.examples, settings.tasks) for key in keys]
+    pairs = [list(zip(models, prompts, strict=True)) for models in trained(settings).values()]
+    return [np.array([[measure(*pair, settings) for pair in each] for each in pairs]) for measure in measures]
 
 
 def _loss(model: PromptModel, drawn: Prompts, settings: _Judged) -> float:
     """In units of that of the best single step, by the difference on the same prompts."""
-    made, one, wanted = _answer(model, drawn), _step(drawn, settings), drawn.y[:, -1]
+    made, one, wanted = _answer(model, drawn), _answer(best_step(settings), drawn), drawn.y[:, -1]
     above_one = float(np.mean((made - wanted) ** 2 - (one - wanted) ** 2)) / 2
     return above_one / best_loss(settings) + 1
 
 
 def _correlation(model: PromptModel, drawn: Prompts, settings: _Judged) -> float:
     """Of the answers with those of the best step."""
-    return float(np.corrcoef(_answer(model, drawn), _step(drawn, settings))[0, 1])
+    return float(np.corrcoef(_answer(model, drawn), _answer(best_step(settings), drawn))[0, 1])
 
 
 def _copied(model: PromptModel, drawn: Prompts, settings: _Judged) -> float:
     """How much more the first layer's tokens depend on the next token than on all others but themselves."""
-    x, y = (np.asarray(part)[: settings.tasks // 10] for part in drawn)  # one number of many tokens
+    x, y = (
+        np.asarray(part)[: settings.tasks // 10] for part in drawn
+    )  # a tenth of them is enough for a mean over tokens
     sizes = np.asarray(_sensitivities(model, x, y[:, :-1]))
     rows = np.arange(len(sizes) - 2)  # as the authors: every token whose next one is not the query
     following = sizes[rows, rows + 1]
@@ -193,12 +174,6 @@ def _sensitivities(model: PromptModel, x: Any, y: Any) -> Array:
 
     gradients = jax.vmap(jax.jacrev(summed))(embedding.tokens(x, y))  # type: ignore[attr-defined]
     return jnp.linalg.norm(gradients.mean(0), axis=-1)
-
-
-def _step(drawn: Prompts, settings: Data) -> np.ndarray:
-    """What the best single step answers."""
-    step = construction_model(theory.gradient_descent(settings.dim, [best_step_size(settings)]))
-    return _answer(step, drawn)
 
 
 def _answer(model: PromptModel, drawn: Prompts) -> np.ndarray:
@@ -229,10 +204,8 @@ def _as_one_step(settings: _OneStep) -> Finding:
             "each_seed": losses.tolist(),
             "correlations_with_one_step": correlations[-1].tolist(),
             "fall_of_the_loss_in_the_second_half": falling,
-            "meaning": (
-                "losses beside the step's on the same prompts, others for every seed, in units of the closed form of its loss; "
-                "by step, one entry per seed"
-            ),
+            "meaning": "losses beside the step's on the same prompts, others for every seed, in units of the closed form of "
+            "its loss; by step, one entry per seed",
         },
     )
 
@@ -252,10 +225,8 @@ def _copying(settings: _Copying) -> Finding:
             "steps": settings.recorded,
             "each_seed": ratios.tolist(),
             "fall_of_the_loss_in_the_second_half": falling,
-            "meaning": (
-                "norms of the mean gradients of a token behind the first layer: in the next token over the mean of all "
-                "others but the token itself; geometric mean over seeds; by step, one entry per seed"
-            ),
+            "meaning": "norms of the mean gradients of a token behind the first layer: in the next token over the mean of all "
+            "others but the token itself; geometric mean over seeds; by step, one entry per seed",
         },
         {"interleaved": _figure(losses, ratios, settings)},
     )
@@ -306,11 +277,9 @@ _AUTHORS: dict[str, Any] = {
     "batch": 2048,
     "recorded": (500, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000),
 }
-_HISTORY = (
-    "Until the authors' program was read, another network was trained here: learned embedding and positions, two heads, "
-    "causal, Gaussian inputs, d = 2. Its loss was half of that of one step (0.52 [0.42, 0.62], seeds 5 to 9, after 0 to 4 "
-    "had been looked at); a claim that it is better than one step was dropped with it."
-)
+_HISTORY = """Until the authors' program was read, another network was trained here: learned embedding and positions, two heads,
+    causal, Gaussian inputs, d = 2. Its loss was half of that of one step (0.52 [0.42, 0.62], seeds 5 to 9, after 0 to 4 had
+    been looked at); a claim that it is better than one step was dropped with it."""
 
 CLAIMS = (
     Claim(
@@ -318,25 +287,17 @@ CLAIMS = (
         title="On separate tokens two layers have the loss of one step",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "Where inputs and labels are separate tokens, a trained softmax layer followed by a linear one has the loss of one "
-            "step of gradient descent."
-        ),
-        source=(
-            "vonoswald2023, section 4, Figure 5 (left); model and training: authors' notebook `normal_token_construct.ipynb`, "
-            "cell 4"
-        ),
+        statement="""Where inputs and labels are separate tokens, a trained softmax layer followed by a linear one has the loss
+            of one step of gradient descent.""",
+        source="""vonoswald2023, section 4, Figure 5 (left); model and training: authors' notebook
+            `normal_token_construct.ipynb`, cell 4""",
         settings=presets(_OneStep(), **_AUTHORS),
         check=_as_one_step,
-        criterion=(
-            "The 95 % interval over five seeds of the loss, on the same prompts, lies within 10 % of that of the best step "
-            "on both sides: as near as curves come in the paper's figure. A loss that still fell by more than a tenth in "
-            "the second half of the training and is too high decides nothing."
-        ),
-        history=(
-            f"{_HISTORY} Sizes and rate of the preset small were chosen on seeds 0 to 2. After 5000 steps of 128 prompts the "
-            "loss was 1.083 [1.065, 1.101] and the claim undecided; 6000 steps of 96 prompts gave the same."
-        ),
+        criterion="""The 95 % interval over five seeds of the loss, on the same prompts, lies within 10 % of that of the best
+            step on both sides: as near as curves come in the paper's figure. A loss that still fell by more than a tenth in the
+            second half of the training and is too high decides nothing.""",
+        history=f"""{_HISTORY} Sizes and rate of the preset small were chosen on seeds 0 to 2. After 5000 steps of 128 prompts
+            the loss was 1.083 [1.065, 1.101] and the claim undecided; 6000 steps of 96 prompts gave the same.""",
         cost="about 1 h",
     ),
     Claim(
@@ -344,17 +305,13 @@ CLAIMS = (
         title="On separate tokens the first layer takes up the next token",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "Where inputs and labels are separate tokens, tokens behind the first, softmax layer become sensitive to the next "
-            "token and, beside themselves, to no other."
-        ),
+        statement="""Where inputs and labels are separate tokens, tokens behind the first, softmax layer become sensitive to the
+            next token and, beside themselves, to no other.""",
         source="vonoswald2023, section 4, Figure 5 (right) and Proposition 3; measure: authors' program, `train.py:308-323`",
         settings=presets(_Copying(), **_AUTHORS),
         check=_copying,
-        criterion=(
-            "The 95 % interval over five seeds lies above 5: the norm of the mean gradient in the next token, over the mean of "
-            "those in all others but the token itself. It is near 1 before training; the threshold is ours."
-        ),
+        criterion="""The 95 % interval over five seeds lies above 5: the norm of the mean gradient in the next token, over the
+            mean of those in all others but the token itself. It is near 1 before training; the threshold is ours.""",
         history=f"{_HISTORY} What was measured then was attention to the token before.",
         cost="about 1 h",
     ),

@@ -11,14 +11,13 @@ from jax import Array
 
 from mesascope.core import named_key
 from mesascope.models import PromptModel, prompt_linear_transformer
-from mesascope.theory import vonoswald2023 as theory
 
-from .._prompts import construction_model, fresh_losses
+from .._prompts import fresh_losses
 from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
 from .._still_falling import fall
-from ._common import Data, best_loss, best_step_size, data
+from ._common import Data, best_loss, best_step, data
 
 
 class Training(Data, Trainings):
@@ -47,10 +46,8 @@ PAPER_SIZES: dict[str, Any] = {
 @shared(Training)
 def trained_layers(settings: Training) -> dict[int, list[PromptModel]]:
     """Number of training steps → one layer of linear attention per seed."""
-    process, task = data(settings)
-    return recorded_trainings(
-        partial(_start, settings.dim), process, task, settings.recorded, settings, clip=1.0
-    )
+    start = partial(_start, settings.dim)
+    return recorded_trainings(start, *data(settings), settings.recorded, settings, clip=1.0)
 
 
 def at_the_end(settings: Training) -> list[PromptModel]:
@@ -76,28 +73,20 @@ def _start(dim: int, key: Array) -> PromptModel:
     return prompt_linear_transformer(dim, 1, key=key)
 
 
-def best_step(settings: Data) -> PromptModel:
-    """The layer that is one step of gradient descent, with the best step size."""
-    return construction_model(theory.gradient_descent(settings.dim, [best_step_size(settings)]))
-
-
 def distances_from_the_step(models: list[PromptModel], settings: Judged) -> list[float]:
     """E(ŷ − ŷ_step)² of the answers of every model, on prompts of its own."""
     process, _ = data(settings)
     step, found = best_step(settings), []
     for seed, model in zip(seeds_of(settings), models, strict=True):
-        key = named_key(seed, "test prompts")
-        x, y = process.sample(key, settings.examples, settings.prompts)
+        x, y = process.sample(named_key(seed, "test prompts"), settings.examples, settings.prompts)
         found.append(float(jnp.mean((model(x, y[:, :-1]) - step(x, y[:, :-1])) ** 2)))
     return found
 
 
 def loss_above_the_step(models: list[PromptModel], settings: Judged) -> list[float]:
     """(L(model) − L(step))/L* of every model on prompts of its own."""
-    process, task = data(settings)
-    best, above = best_loss(settings), []
-    for number, model in enumerate(models):
-        pair = {"model": model, "step": best_step(settings)}
-        found = fresh_losses(pair, process, task, settings.prompts, settings.seed + number)
-        above.append(float(np.mean(found["model"] - found["step"])) / best)
+    step, above = best_step(settings), []
+    for seed, model in zip(seeds_of(settings), models, strict=True):
+        found = fresh_losses({"model": model, "step": step}, *data(settings), settings.prompts, seed)
+        above.append(float(np.mean(found["model"] - found["step"])) / best_loss(settings))
     return above

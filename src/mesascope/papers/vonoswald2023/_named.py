@@ -21,7 +21,7 @@ def _named(settings: _Named) -> Finding:
     every = _asked(settings, learners)
     best = best_step_size(settings)
     sizes = [float(one.entry(_NAME).hyperparameters["step_size"]) / best for one in plain]
-    # what a matrix fits is what training leaves beside the step: that, and not the loss, has to be at rest
+    # a matrix fits what training leaves beside the step: this, and not the loss, must have stopped falling
     falling = fall(
         *(distances_from_the_step(models, settings) for models in (half_way(settings), at_the_end(settings)))
     )
@@ -75,32 +75,24 @@ CLAIMS = (
         title="`identify` names one step of gradient descent for a trained layer",
         evidence="measured, reduced",
         origin="ours",
-        statement=(
-            "Asked which algorithm a trained layer of linear attention runs, `identify` names one step of gradient descent "
-            "of the best size, also where steps with any preconditioner are among its learners."
-        ),
-        source=(
-            "vonoswald2023, section 3, asked of `identify`; the paper itself says that the underlying algorithm could be "
-            "another"
-        ),
+        statement="""Asked which algorithm a trained layer of linear attention runs, `identify` names one step of gradient
+            descent of the best size, also where steps with any preconditioner are among its learners.""",
+        source="""vonoswald2023, section 3, asked of `identify`; the paper itself says that the underlying algorithm could be
+            another""",
         settings=presets(
             _Named(rate=0.01, batch=2048, recorded=(1000, 2000), seeds=2),
             **{**PAPER_SIZES, "seeds": 5},
             asked=5,
         ),
         check=_named,
-        criterion=(
-            "The name for every seed, and the step size to 2 %: where the step is best, 2 % of it are 0.04 % of the loss. "
-            "`identify` calls a learner nearer only where 95 % intervals over tasks say so, and takes a preconditioner "
-            "within 1 % of a multiple of the identity for no other learner. Where the squared distance from the step's "
-            "answers still fell by more than a tenth in the second half of the training, a preconditioner in its place "
-            "decides nothing."
-        ),
-        history=(
-            "After 1000 steps of 512 prompts a preconditioner, with d² numbers fitted to the answers, was preferred while "
-            "the loss still fell; training was then made eight times as long. Asked with 500 instead of 1000 tasks, one of "
-            "the two seeds still got the preconditioner, and the claim was undecided."
-        ),
+        criterion="""The name for every seed, and the step size to 2 %: where the step is best, 2 % of it are 0.04 % of the
+            loss. `identify` calls a learner nearer only where 95 % intervals over tasks say so, and takes a preconditioner
+            within 1 % of a multiple of the identity for no other learner. Where the squared distance from the step's answers
+            still fell by more than a tenth in the second half of the training, a preconditioner in its place decides
+            nothing.""",
+        history="""After 1000 steps of 512 prompts a preconditioner, with d² numbers fitted to the answers, was preferred while
+            the loss still fell; training was then made eight times as long. Asked with 500 instead of 1000 tasks, one of the
+            two seeds still got the preconditioner, and the claim was undecided.""",
         cost="about 20 min",
     ),
 )

@@ -18,16 +18,8 @@ from .._intervals import above, below, mean_interval
 from .._prompts import construction_model, fresh_losses, layer_weights
 from .._runs import seeds_of
 from .._still_falling import loss_between, unless_falling
-from ._common import PAPER, Data, best_loss, best_step_size, data, query_sensitivities
-from ._layers import (
-    PAPER_SIZES,
-    Judged,
-    at_the_end,
-    best_step,
-    fall_of_the_loss,
-    loss_above_the_step,
-    trained_layers,
-)
+from ._common import PAPER, Data, best_loss, best_step, best_step_size, data, query_sensitivities
+from ._layers import PAPER_SIZES, Judged, at_the_end, fall_of_the_loss, loss_above_the_step, trained_layers
 
 
 def _loss(settings: _Loss) -> Finding:
@@ -54,14 +46,11 @@ def _printed(settings: _Printed) -> Finding:
     """The number in the authors' notebook, and samples of the same size, beside the closed form."""
     process, task = data(settings)
     model, exact = best_step(settings), best_loss(settings)
-    means = np.array(
-        [
-            fresh_losses({"step": model}, process, task, settings.tasks, settings.seed + number)[
-                "step"
-            ].mean()
-            for number in range(settings.samples)
-        ]
+    samples = (
+        fresh_losses({"step": model}, process, task, settings.tasks, settings.seed + number)
+        for number in range(settings.samples)
     )
+    means = np.array([sample["step"].mean() for sample in samples])
     spread = float(means.std(ddof=1))
     z = (settings.printed - exact) / spread
     z_of_samples = (float(means.mean()) - exact) / (spread / settings.samples**0.5)
@@ -99,9 +88,8 @@ def _alignment(settings: _Sensitivities) -> Finding:
         cosines.append([float(sensitivity_cosine(*pair).value) for pair in pairs])
         distances.append([float(sensitivity_distance(*pair).value) for pair in pairs])
     falling = fall_of_the_loss(settings)
-    (cosine, cosine_interval), (distance, distance_interval) = (
-        mean_interval(values[-1]) for values in (cosines, distances)
-    )
+    cosine, cosine_interval = mean_interval(cosines[-1])
+    distance, distance_interval = mean_interval(distances[-1])
     parts = {
         "direction": unless_falling(above(cosine_interval, settings.cosine), falling),
         "direction and size": unless_falling(below(distance_interval, settings.distance), falling),
@@ -125,12 +113,10 @@ def _alignment(settings: _Sensitivities) -> Finding:
 
 
 def _figure(settings: _Sensitivities, losses: Any, cosines: Any, distances: Any) -> Figure:
-    steps = settings.recorded
-    shown = {
-        "loss": curve(steps, np.transpose(losses), "trained layer", 0),
-        "cosine": curve(steps, np.transpose(cosines), "trained layer", 0),
-        "distance": curve(steps, np.transpose(distances), "trained layer", 0),
-    }
+    loss, cosine, distance = (
+        curve(settings.recorded, np.transpose(values), "trained layer", 0)
+        for values in (losses, cosines, distances)
+    )
     axes: dict[str, Any] = {"xlabel": "training step", "xscale": "log"}
     rule = Rule(value=1.0, label="one step of GD")
     return Figure(
@@ -139,20 +125,17 @@ def _figure(settings: _Sensitivities, losses: Any, cosines: Any, distances: Any)
             Panel(
                 title=f"Loss, d = {settings.dim}, N = {settings.examples}",
                 ylabel="loss / loss of the best step",
-                traces=(*shown["loss"], rule),
+                traces=(*loss, rule),
                 **axes,
             ),
             Panel(
-                title="Cosine of $∂ŷ/∂x_q$ with the step's",
-                ylabel="cosine",
-                traces=(*shown["cosine"], rule),
-                **axes,
+                title="Cosine of $∂ŷ/∂x_q$ with the step's", ylabel="cosine", traces=(*cosine, rule), **axes
             ),
             Panel(
                 title="Distance of $∂ŷ/∂x_q$",
                 ylabel="$E|J − J_{GD}|^2 / E|J|^2$",
                 yscale="log",
-                traces=shown["distance"],
+                traces=distance,
                 **axes,
             ),
         ),
@@ -171,8 +154,8 @@ def _interpolation(settings: _Loss) -> Finding:
     (trained, trained_interval), (halved, halved_interval) = mean_interval(ends), mean_interval(middle)
     tolerance, falling = settings.tolerance, fall_of_the_loss(settings)
     parts = {
-        name: loss_between(ends_of, -tolerance, tolerance, falling)
-        for name, ends_of in (("half way", halved_interval), ("trained", trained_interval))
+        "half way": loss_between(halved_interval, -tolerance, tolerance, falling),
+        "trained": loss_between(trained_interval, -tolerance, tolerance, falling),
     }
     return Finding.of_parts(
         {"half_way_above_the_step": halved, "trained_above_the_step": trained},
@@ -224,17 +207,13 @@ CLAIMS = (
         title="A trained layer has the loss of one step",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "One trained layer of linear attention has the loss of one step of gradient descent with the best step size."
-        ),
+        statement="One trained layer of linear attention has the loss of one step of gradient descent with the best step size.",
         source="vonoswald2023, section 3, Figure 2 (outer left)",
         settings=presets(_Loss(), **PAPER_SIZES),
         check=_loss,
-        criterion=(
-            "The 95 % interval over seeds of the difference, on the same prompts, lies within 1 % of the step's loss: what "
-            "training leaves in weights that matter little, and nothing that shows in the paper's figure. A loss that is too "
-            "high and still fell by more than a tenth in the second half of the training decides nothing."
-        ),
+        criterion="""The 95 % interval over seeds of the difference, on the same prompts, lies within 1 % of the step's loss:
+            what training leaves in weights that matter little, and nothing that shows in the paper's figure. A loss that is too
+            high and still fell by more than a tenth in the second half of the training decides nothing.""",
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 15 min",
     ),
@@ -243,38 +222,28 @@ CLAIMS = (
         title="The authors' printed loss of one step is the closed form",
         evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "The loss 0.20468888 of one step that the authors' notebook holds, and drawn prompts, agree with the closed form "
-            "½s²(d − t₁²/t₂) derived here."
-        ),
-        source=(
-            "authors' notebook `normal_token_construct.ipynb`, cell 8, of vonoswald2023: a number in the source, drawn as "
-            "'GD 1 step'; that it comes from 10⁴ tasks is inferred from `train.py:477`"
-        ),
+        statement="""The loss 0.20468888 of one step that the authors' notebook holds, and drawn prompts, agree with the closed
+            form ½s²(d − t₁²/t₂) derived here.""",
+        source="""authors' notebook `normal_token_construct.ipynb`, cell 8, of vonoswald2023: a number in the source, drawn as
+            'GD 1 step'; that it comes from 10⁴ tasks is inferred from `train.py:477`""",
         settings=presets(_Printed()),
         check=_printed,
-        criterion=(
-            "Within 4 standard deviations of a mean over 10⁴ tasks, known to a ninth from 40 samples; the mean of all samples "
-            "within 4 of its standard errors. That the authors chose their step on the same tasks lowers their number by much "
-            "less than that."
-        ),
+        criterion="""Within 4 standard deviations of a mean over 10⁴ tasks, known to a ninth from 40 samples; the mean of all
+            samples within 4 of its standard errors. That the authors chose their step on the same tasks lowers their number by
+            much less than that.""",
     ),
     Claim(
         id=f"{PAPER}/sensitivities",
         title="A trained layer depends on the query as one step does",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "The sensitivity of a trained layer's answer to the query, ∂ŷ/∂x_q, has the direction and the size of that of "
-            "the best step of gradient descent."
-        ),
+        statement="""The sensitivity of a trained layer's answer to the query, ∂ŷ/∂x_q, has the direction and the size of that
+            of the best step of gradient descent.""",
         source="vonoswald2023, section 3, Figure 2 (center left)",
         settings=presets(_Sensitivities(), **PAPER_SIZES, tasks=10_000),
         check=_alignment,
-        criterion=(
-            "The 95 % intervals over seeds lie above 0.99 for the mean cosine and below 0.02 for the relative squared "
-            "distance. Both thresholds are ours; the paper's figure shows a cosine of 1 to the eye."
-        ),
+        criterion="""The 95 % intervals over seeds lie above 0.99 for the mean cosine and below 0.02 for the relative squared
+            distance. Both thresholds are ours; the paper's figure shows a cosine of 1 to the eye.""",
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 15 min",
     ),
@@ -283,17 +252,13 @@ CLAIMS = (
         title="Weights half way to the construction have its loss, too",
         evidence="measured, reduced",
         origin="paper",
-        statement=(
-            "The mean of trained and constructed weights, brought to one scale of W^KQ, has the loss of one step of gradient "
-            "descent, as both ends have."
-        ),
+        statement="""The mean of trained and constructed weights, brought to one scale of W^KQ, has the loss of one step of
+            gradient descent, as both ends have.""",
         source="vonoswald2023, section 3, Figure 2, A.3 (interpolation); authors' `constructed_token_setup.ipynb`, cell 7",
         settings=presets(_Loss(), **PAPER_SIZES),
         check=_interpolation,
-        criterion=(
-            "The 95 % intervals over seeds of both differences, on the same prompts, lie within 1 % of the step's loss, as for "
-            "trained-loss."
-        ),
+        criterion="""The 95 % intervals over seeds of both differences, on the same prompts, lie within 1 % of the step's loss,
+            as for trained-loss.""",
         history="Seeds 0 to 2 were looked at before there were five.",
         cost="about 15 min",
     ),

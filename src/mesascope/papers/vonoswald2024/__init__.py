@@ -4,8 +4,6 @@ from ._copying import CLAIMS as _COPYING
 from ._depth import CLAIMS as _DEPTH
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._identities import CLAIMS as _IDENTITIES
-from ._named import CLAIMS as _NAMED
 from ._one_layer import CLAIMS as _ONE_LAYER
-from ._second_block import CLAIMS as _SECOND_BLOCK
 
-CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_SECOND_BLOCK, *_DEPTH, *_NAMED, *_COPYING)
+CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_DEPTH, *_COPYING)

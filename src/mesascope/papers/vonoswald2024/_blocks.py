@@ -59,12 +59,12 @@ class Fits(Drawn):
 
 
 class Layer(LayerTraining, Fits):
-    """A trained layer beside what moments say."""
+    """A trained layer, compared with the fits."""
 
 
 @shared(Fits)
 def fits(settings: Fits) -> dict[str, Any]:
-    """The best numbers on the first half of the draws, what more than the step is worth on the others, and every draw's own.
+    """The best numbers on the first half of the draws, the value of more than the step on the others, and every draw's own.
 
     Returns:
         `step`, `pair` and `started`: shape (5,). `gains` and `started_gains`: 1 less the ratio of the losses, one per draw.
@@ -91,15 +91,11 @@ def beside(settings: Layer, names: Iterable[str] = ("step", "pair")) -> dict[str
     rivals = {
         name: block_layer(settings.dim, settings.normalizer, *map(float, found[name][:2])) for name in names
     }
-    over: dict[str, list[list[float]]] = {name: [] for name in rivals}
     tests = [sequences(settings, named_key(seed, "test sequences")) for seed in seeds_of(settings)]
-    for models in trained_layers(settings).values():
-        losses = [errors_by_length(model, t).mean() for model, t in zip(models, tests, strict=True)]
-        for name, rival in rivals.items():
-            over[name].append(
-                [
-                    float(loss / errors_by_length(rival, t).mean()) - 1
-                    for loss, t in zip(losses, tests, strict=True)
-                ]
-            )
-    return over
+
+    def losses(models: Iterable[Any]) -> np.ndarray:
+        return np.array([errors_by_length(one, t).mean() for one, t in zip(models, tests, strict=True)])
+
+    made = [losses(models) for models in trained_layers(settings).values()]
+    own = {name: losses([rival] * len(tests)) for name, rival in rivals.items()}
+    return {name: [(each / wanted - 1).tolist() for each in made] for name, wanted in own.items()}

@@ -1,7 +1,8 @@
-"""What the claims of vonoswald2024 share: sequences, and losses by context length."""
+"""What the claims of vonoswald2024 share: sequences, trainings on them, and losses by context length."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -10,10 +11,13 @@ import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
+from mesascope.models import SequenceModel
 from mesascope.processes import Gaussian, NextToken, OrthogonalAR, Rademacher, Uniform
 
 from .._claim import Settings
-from .._runs import Seeds
+from .._recorded import Trainings, recorded_trainings
+from .._runs import Seeds, seeds_of
+from .._still_falling import fall, halves
 
 PAPER = "vonoswald2024"
 LAWS = {"gaussian": Gaussian(1.0), "rademacher": Rademacher(1.0), "uniform": Uniform(1.0)}
@@ -48,15 +52,45 @@ def fresh_sequences(settings: Tested, seed: int) -> Array:
     return drawn(process, named_key(seed, "test sequences"), task.horizon, settings.sequences)
 
 
+class Training(Sequences, Trainings):
+    """How networks are trained."""
+
+    rate: float = 0.01
+    batch: int = 64
+    steps: int = 600
+
+
+PAPER_SIZES: dict[str, Any] = {"dim": 10, "horizon": 50, "batch": 256, "steps": 20_000, "rate": 0.003}
+
+
+def trained(make: Callable[[Array], SequenceModel], settings: Training) -> dict[int, list[SequenceModel]]:
+    """Half of the steps and all → one model per seed."""
+    process, task = data(settings)
+    return recorded_trainings(make, process, task, halves(settings.steps), settings, warmup=100, clip=1.0)
+
+
 @eqx.filter_jit
 def drawn(process: OrthogonalAR, key: Array, horizon: int, sequences: int) -> Array:
-    """What `process.sample` gives; its loop is compiled once, and not anew with every call."""
+    """What `process.sample` gives; its loop is compiled once, and not with every call."""
     return process.sample(key, horizon, sequences)
 
 
 def errors_by_length(model: Any, tokens: Array) -> np.ndarray:
     """‖ŷ_t − s_{t+1}‖²/d of every sequence for t = 2 … T − 1, shape (sequences, T − 2)."""
     return np.asarray(_errors(model, tokens), float)
+
+
+def errors_of_seeds(models: Sequence[SequenceModel], settings: Tested) -> np.ndarray:
+    """Mean of `errors_by_length` of every seed's model on sequences of its own, shape (seeds, T − 2)."""
+    pairs = zip(models, seeds_of(settings), strict=True)
+    return np.array(
+        [errors_by_length(model, fresh_sequences(settings, seed)).mean(0) for model, seed in pairs]
+    )
+
+
+def fall_of_errors(recorded: dict[int, list[SequenceModel]], settings: Tested) -> float:
+    """`fall` of the mean squared error of models half way and at the end, seed by seed on the same sequences."""
+    return fall(*(errors_of_seeds(models, settings) for models in recorded.values()))
 
 
 @eqx.filter_jit

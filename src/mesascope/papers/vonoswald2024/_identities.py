@@ -8,10 +8,11 @@ import numpy as np
 from mesascope.core import named_key
 from mesascope.models import LinearAttentionStack, Looped, MesaLayer
 from mesascope.processes import Gaussian, OrthogonalAR
-from mesascope.records import Figure, Line, Panel
+from mesascope.records import Figure, Line
 from mesascope.theory import vonoswald2024 as theory
 
 from .._claim import Claim, Finding, Settings, presets, within
+from .._figures import one_panel
 from .._identity import identity, relative_error
 from .._prompts import construction_stack
 from ._common import PAPER, drawn
@@ -139,20 +140,14 @@ def _stack_limit(settings: _StackLimit) -> Finding:
 def _figure(settings: _StackLimit, left: list[float], bounds: list[float]) -> Figure:
     layers = np.asarray(settings.layers)
     shown = np.asarray(left) > 1e-12  # what lies below is rounding
-    return Figure(
-        title="Layers of linear attention approach ridge regression",
-        panels=(
-            Panel(
-                title=f"d = {settings.dim}, T = {settings.horizon}, λ = {settings.regularization:g}",
-                xlabel="layers",
-                ylabel="relative distance from ridge regression",
-                yscale="log",
-                traces=(
-                    Line(x=layers[shown], y=np.asarray(left)[shown], label="network"),
-                    Line(x=layers[shown], y=np.asarray(bounds)[shown], label="$(1 − ηµ)^L$", series="theory"),
-                ),
-            ),
-        ),
+    return one_panel(
+        "Layers of linear attention approach ridge regression",
+        f"d = {settings.dim}, T = {settings.horizon}, λ = {settings.regularization:g}",
+        Line(x=layers[shown], y=np.asarray(left)[shown], label="network"),
+        Line(x=layers[shown], y=np.asarray(bounds)[shown], label="$(1 − ηµ)^L$", series="theory"),
+        xlabel="layers",
+        ylabel="relative distance from ridge regression",
+        yscale="log",
         caption="µ: the smallest eigenvalue of all ridge problems, η the inverse of the largest.",
     )
 
@@ -201,10 +196,8 @@ CLAIMS = (
         title="One layer of linear attention is one gradient step",
         evidence="exact",
         origin="paper",
-        statement=(
-            "On tokens (Φ₀s_t, s_t, s_{t−1}) one layer of linear attention with the weights of Proposition 1 answers every "
-            "token by (Φ₀ − η∇L_t(Φ₀)) s_t, for any Φ₀."
-        ),
+        statement="""On tokens (Φ₀s_t, s_t, s_{t−1}) one layer of linear attention with the weights of Proposition 1 answers
+            every token by (Φ₀ − η∇L_t(Φ₀)) s_t, for any Φ₀.""",
         source="vonoswald2024, Proposition 1 (proof in Methods)",
         settings=presets(_GradientStep()),
         check=_gradient_step,
@@ -215,10 +208,8 @@ CLAIMS = (
         title="One mesa layer is ridge regression",
         evidence="exact",
         origin="paper",
-        statement=(
-            "With keys s_{i−1}, values s_i and queries s_t a mesa layer answers every token by ridge regression on the "
-            "tokens so far."
-        ),
+        statement="""With keys s_{i−1}, values s_i and queries s_t a mesa layer answers every token by ridge regression on the
+            tokens so far.""",
         source="vonoswald2024, equations (4) to (8)",
         settings=presets(_MesaLayer()),
         check=_mesa_layer,
@@ -233,27 +224,21 @@ CLAIMS = (
         source="vonoswald2024, after equation (6), where the factor is left out",
         settings=presets(_LinearLimit()),
         check=_linear_limit,
-        criterion=(
-            "The difference is below 10⁻⁴ of the answers at λ = 10⁻⁷ and falls in proportion to λ: its order lies within "
-            "0.05 of 1, for the next power of λ times the Gram matrix, some 10⁻² at the largest λ. The order was derived "
-            "here."
-        ),
+        criterion="""The difference is below 10⁻⁴ of the answers at λ = 10⁻⁷ and falls in proportion to λ: its order lies within
+            0.05 of 1, for the next power of λ times the Gram matrix, some 10⁻² at the largest λ. The order was derived
+            here.""",
     ),
     Claim(
         id=f"{PAPER}/proposition-2",
         title="Many layers of linear attention approach ridge regression",
         evidence="exact",
         origin="paper",
-        statement=(
-            "Stacked layers of linear attention compute a truncated Neumann series of (SSᵀ + I/λ)⁻¹ s_t and, with their "
-            "number, approach ridge regression."
-        ),
+        statement="""Stacked layers of linear attention compute a truncated Neumann series of (SSᵀ + I/λ)⁻¹ s_t and, with their
+            number, approach ridge regression.""",
         source="vonoswald2024, Proposition 2 (proof in Methods); our layers are equal and hold the ridge in tokens",
         settings=presets(_StackLimit()),
         check=_stack_limit,
-        criterion=(
-            f"{_ROUNDING}, from the series for every number of layers and from ridge regression after 5000, when e⁻⁴² of the "
-            "limit is left."
-        ),
+        criterion=f"""{_ROUNDING}, from the series for every number of layers and from ridge regression after 5000, when e⁻⁴² of
+            the limit is left.""",
     ),
 )

@@ -88,6 +88,7 @@ def layer_data(settings: LayerData) -> tuple[OrthogonalAR, NextToken]:
 
 
 def sequences(settings: Drawn, key: Any) -> Array:
+    """Sequences of `layer_data`, as many as are drawn at once."""
     process, task = layer_data(settings)
     return drawn(process, key, task.horizon, settings.sequences)
 
@@ -95,15 +96,8 @@ def sequences(settings: Drawn, key: Any) -> Array:
 def _start(settings: LayerTraining, key: Array) -> SequenceModel:
     """The authors' layer: heads with W_K, W_Q, W_V and P of their own."""
     dim, size = settings.dim, settings.key_size
-    layer = FactoredLinearSelfAttention.gaussian(
-        3 * dim,
-        settings.heads,
-        settings.scale,
-        key=key,
-        key_size=size,
-        value_size=size,
-        normalizer=settings.normalizer,
-    )
+    sizes: dict[str, Any] = {"key_size": size, "value_size": size, "normalizer": settings.normalizer}
+    layer = FactoredLinearSelfAttention.gaussian(3 * dim, settings.heads, settings.scale, key=key, **sizes)
     return SequenceModel(PairedTokens(dim), LinearAttentionStack([layer]), Clipped(dim))
 
 
@@ -121,19 +115,11 @@ def _optimizer(rate: float, decay: float, cosine_over: int) -> optax.GradientTra
 @shared(LayerTraining)
 def trained_layers(settings: LayerTraining) -> dict[int, list[SequenceModel]]:
     """Half of the steps and all → one layer per seed."""
-    process, task = layer_data(settings)
-    return recorded_models(
-        partial(_start, settings),
-        process,
-        task,
-        seeds_of(settings),
-        halves(settings.steps),
-        optimizer=_optimizer(
-            settings.rate, settings.decay, settings.steps if settings.schedule == "cosine" else 0
-        ),
-        batch=settings.batch,
-        held_out=2,
-    )
+    cosine_over = settings.steps if settings.schedule == "cosine" else 0
+    optimizer = _optimizer(settings.rate, settings.decay, cosine_over)
+    rest: dict[str, Any] = {"optimizer": optimizer, "batch": settings.batch, "held_out": 2}
+    seeds, recorded = seeds_of(settings), halves(settings.steps)
+    return recorded_models(partial(_start, settings), *layer_data(settings), seeds, recorded, **rest)
 
 
 def numbers_of(model: SequenceModel) -> tuple[float, float]:

@@ -16,10 +16,13 @@ from mesascope.theory import Construction
 from mesascope.theory import zhang2024 as theory
 
 from .._claim import Claim, Finding, Settings, presets, verdict_if, within
+from .._figures import one_panel
+from .._identity import relative_error
 from ._layer import (
     PAPER,
     Trained,
     covariance,
+    distance,
     exact_risk,
     flow_of,
     model_of,
@@ -38,16 +41,15 @@ def _reduced(settings: _Reduced) -> Finding:
     flow = flow_of(start, LinearRegression(dim, None, lam), examples)
     w_kq, w_pv = weights_of(flow.trajectory)
     u_matrix, scalar = _solved(start, lam, examples, flow.times)
-    sizes = np.abs(u_matrix).max(), np.abs(scalar).max()
-    errors = {
-        "U": float(np.abs(w_kq[:, :dim, :dim] - u_matrix).max() / sizes[0]),
-        "u": float(np.abs(w_pv[:, dim, dim] - scalar).max() / sizes[1]),
-    }
     others = _others(w_kq, w_pv)
     tolerance = settings.tolerance
     limit_matrix, limit_scalar = theory.flow_limit(lam, examples)
-    errors["limit_of_U"] = float(np.abs(w_kq[-1, :dim, :dim] - limit_matrix).max() / sizes[0])
-    errors["limit_of_u"] = float(abs(w_pv[-1, dim, dim] / limit_scalar - 1))
+    errors = {
+        "U": relative_error(w_kq[:, :dim, :dim], u_matrix),
+        "u": relative_error(w_pv[:, dim, dim], scalar),
+        "limit_of_U": float(np.abs(w_kq[-1, :dim, :dim] - limit_matrix).max() / np.abs(u_matrix).max()),
+        "limit_of_u": float(abs(w_pv[-1, dim, dim] / limit_scalar - 1)),
+    }
     parts = {
         "the reduced flow at all times": within(max(errors["U"], errors["u"]), tolerance),
         "other entries stay 0": within(others, settings.zero),
@@ -55,7 +57,7 @@ def _reduced(settings: _Reduced) -> Finding:
     }
     return Finding.of_parts(
         {**errors, "other_entries": others},
-        {**dict.fromkeys(errors, 0.0), "other_entries": 0.0},
+        dict.fromkeys((*errors, "other_entries"), 0.0),
         tolerance,
         parts,
         {"time": flow.time, "limit_u": limit_scalar, "condition": _condition(settings, lam)},
@@ -98,36 +100,17 @@ def _flow_figure(flow: Any, lam: np.ndarray, examples: int, reduced: Any) -> Fig
         theory.risk(scalar * matrix.T, lam, examples) / np.trace(lam)
         for matrix, scalar in zip(*reduced, strict=True)
     ]
-    later = slice(1, None)
-    return Figure(
-        title="Gradient flow of one layer on linear regression",
-        panels=(
-            Panel(
-                title=f"d = {len(lam)}, N = {examples}",
-                xlabel="time",
-                xscale="log",
-                ylabel="$E(\\hat y - y)^2$ / tr Λ",
-                traces=(
-                    Line(
-                        x=flow.times[later],
-                        y=2 * flow.loss[later] / np.trace(lam),
-                        label="all weights of the layer",
-                        series=0,
-                    ),
-                    Line(
-                        x=flow.times[later],
-                        y=risks[later],
-                        label="reduced flow of (U, u)",
-                        series=1,
-                        style="dashed",
-                    ),
-                    Rule(
-                        value=end / np.trace(lam),
-                        label="$\\mathrm{tr}(\\Lambda - \\Lambda^2\\Gamma^{-1}) / \\mathrm{tr}\\,\\Lambda$",
-                    ),
-                ),
-            ),
-        ),
+    times, loss = flow.times[1:], 2 * flow.loss[1:] / np.trace(lam)
+    limit = "$\\mathrm{tr}(\\Lambda - \\Lambda^2\\Gamma^{-1}) / \\mathrm{tr}\\,\\Lambda$"
+    return one_panel(
+        "Gradient flow of one layer on linear regression",
+        f"d = {len(lam)}, N = {examples}",
+        Line(x=times, y=loss, label="all weights of the layer", series=0),
+        Line(x=times, y=risks[1:], label="reduced flow of (U, u)", series=1, style="dashed"),
+        Rule(value=end / np.trace(lam), label=limit),
+        xlabel="time",
+        xscale="log",
+        ylabel="$E(\\hat y - y)^2$ / tr Λ",
     )
 
 
@@ -138,23 +121,13 @@ def _limit(settings: _Limit) -> Finding:
         lam = covariance(eigenvalues, number)
         process = LinearRegression(len(lam), None, lam)
         end = trained(Trained(eigenvalues=eigenvalues, examples=examples, scale=settings.scale, seed=number))
-        w_kq, w_pv = weights_of(end)
         matrix, scalar = theory.flow_limit(lam, examples)
-        wanted = theory.layer(matrix, scalar)
-        gap = max(np.abs(w_kq - wanted.w_kq[0]).max(), np.abs(w_pv - wanted.w_pv[0]).max())
-        errors["weights"].append(float(gap) / scalar)
+        errors["weights"].append(distance(end, theory.layer(matrix, scalar)) / scalar)
         inverse = np.linalg.inv(theory.gamma(lam, examples))
         closed_form = float(np.trace(lam - lam @ lam @ inverse))  # (4.6) at M = N, averaged over w
         errors["risk"].append(abs(exact_risk(end, process, examples) / closed_form - 1))
     worst = {name: max(found) for name, found in errors.items()}
-    parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
-    return Finding.of_parts(
-        worst,
-        dict.fromkeys(worst, 0.0),
-        settings.tolerance,
-        parts,
-        {"errors": errors, "cases": settings.cases},
-    )
+    return Finding.of_errors(worst, settings.tolerance, {"errors": errors, "cases": settings.cases})
 
 
 class _Ending(NamedTuple):
@@ -173,28 +146,23 @@ def _other_starts(settings: _OtherStarts) -> Finding:
     best, trap = _risks(lam, examples)
     ends = []
     for number in range(settings.starts):
-        start = _random_start(len(lam), settings.scale, settings.seed, number)
-        flow = flow_of(start, process, examples)
+        flow = flow_of(_random_start(len(lam), settings, number), process, examples)
         risk = 2 * float(flow.loss[-1])
         ends.append(_Ending(flow, risk, abs(risk - trap) < abs(risk - best)))
     gaps = [abs(end.risk / (trap if end.trapped else best) - 1) for end in ends]
     trapped = [end for end in ends if end.trapped]
     points = [critical_point(end.flow.model, process, task).model for end in trapped]
     kinds = [stability(point, process, task).kind for point in points]
-    left = [float(abs(preconditioner_of(end.flow.model)).max()) for end in trapped]
+    left = max((float(abs(preconditioner_of(end.flow.model)).max()) for end in trapped), default=np.nan)
     counts = {"global": len(ends) - len(trapped), "rank one": len(trapped)}
     parts: dict[str, Decision] = {
         "every flow ends at one of two risks": within(max(gaps), settings.tolerance),
         "both occur": verdict_if(min(counts.values()) > 0),
         "the upper one is a local minimum": verdict_if(set(kinds) == {"minimum"}),
-        "it answers through the labels alone": within(max(left, default=np.nan), settings.unused),
+        "it answers through the labels alone": within(left, settings.unused),
     }
     return Finding.of_parts(
-        {
-            "largest_error_of_the_risk": max(gaps),
-            **counts,
-            "largest_entry_of_uU_in_traps": max(left, default=np.nan),
-        },
+        {"largest_error_of_the_risk": max(gaps), **counts, "largest_entry_of_uU_in_traps": left},
         {
             "largest_error_of_the_risk": 0.0,
             "global": "at least one",
@@ -228,50 +196,37 @@ def _starts_figure(settings: _OtherStarts, lam: np.ndarray, ends: list[_Ending])
     lengths = np.unique(np.geomspace(1, 1000, 40).astype(int))
     curves = np.array([_risks(lam, int(n)) for n in lengths]) / total
     names = ("ends at the risk of Theorem 4.1", "ends in a trap of rank one")
+    axes: dict[str, Any] = {"xscale": "log", "ylabel": "$E(\\hat y - y)^2$ / tr Λ"}
+    paths = (
+        Line(
+            x=end.flow.times[1:],
+            y=2 * end.flow.loss[1:] / total,
+            label=names[end.trapped],
+            series=int(end.trapped),
+            style="dashed" if end.trapped else "solid",
+        )
+        for end in ends
+    )
+    risks = [end.risk / total for end in ends]
+    cost = "trap: $1 - \\lambda_1^2 / (\\gamma_1 \\mathrm{tr} \\Lambda)$"
     return Figure(
         title="Gradient flows from random weights",
         panels=(
             Panel(
                 title=f"{len(ends)} starts, d = {len(lam)}, N = {examples}",
                 xlabel="time",
-                xscale="log",
-                ylabel="$E(\\hat y - y)^2$ / tr Λ",
-                traces=(
-                    *(
-                        Line(
-                            x=end.flow.times[1:],
-                            y=2 * end.flow.loss[1:] / total,
-                            label=names[end.trapped],
-                            series=int(end.trapped),
-                            style="dashed" if end.trapped else "solid",
-                        )
-                        for end in ends
-                    ),
-                    Rule(value=best / total, label="theory"),
-                    Rule(value=trap / total, label="theory"),
-                ),
+                traces=(*paths, *(Rule(value=risk / total, label="theory") for risk in (best, trap))),
+                **axes,
             ),
             Panel(
                 title="what a trap costs",
                 xlabel="examples in the prompt $N$",
-                xscale="log",
-                ylabel="$E(\\hat y - y)^2$ / tr Λ",
                 traces=(
                     Line(x=lengths, y=curves[:, 0], label="Theorem 4.1", series=0, style="solid"),
-                    Line(
-                        x=lengths,
-                        y=curves[:, 1],
-                        label="trap: $1 - \\lambda_1^2 / (\\gamma_1 \\mathrm{tr} \\Lambda)$",
-                        series=1,
-                        style="dashed",
-                    ),
-                    Points(
-                        x=[examples] * len(ends),
-                        y=[end.risk / total for end in ends],
-                        label="ends of the flows",
-                        series="theory",
-                    ),
+                    Line(x=lengths, y=curves[:, 1], label=cost, series=1, style="dashed"),
+                    Points(x=[examples] * len(ends), y=risks, label="ends of the flows", series="theory"),
                 ),
+                **axes,
             ),
         ),
         caption=(
@@ -281,10 +236,9 @@ def _starts_figure(settings: _OtherStarts, lam: np.ndarray, ends: list[_Ending])
     )
 
 
-def _random_start(dim: int, scale: float, seed: int, number: int) -> Any:
-    layer = LinearSelfAttention.gaussian(
-        dim + 1, 1, scale, key=named_key(seed, "start", str(number)), context="all"
-    )
+def _random_start(dim: int, settings: _OtherStarts, number: int) -> Any:
+    key = named_key(settings.seed, "start", str(number))
+    layer = LinearSelfAttention.gaussian(dim + 1, 1, settings.scale, key=key, context="all")
     return model_of(Construction(np.asarray(layer.w_kq), np.asarray(layer.w_pv)))
 
 
@@ -315,27 +269,21 @@ CLAIMS = (
         title="Gradient flow of all weights is the paper's reduced flow",
         evidence="exact",
         origin="paper",
-        statement=(
-            "From the paper's start, gradient flow of all weights is at all times the flow of U and u in Lemma 5.2, other "
-            "entries stay 0, and it ends as Theorem 4.1 says."
-        ),
+        statement="""From the paper's start, gradient flow of all weights is at all times the flow of U and u in Lemma 5.2,
+            other entries stay 0, and it ends as Theorem 4.1 says.""",
         source="zhang2024, Lemma 5.2, eq. (5.4), and Theorem 4.1, eq. (4.1) (arXiv v3)",
         settings=presets(_Reduced(), eigenvalues=(2.0, 1.6, 1.3, 1.0, 0.8, 0.6, 0.4, 0.2), examples=40),
         check=_reduced,
-        criterion=(
-            "Both solvers keep local errors below 1e-9, and the flow stops where the gradient is 1e-9 of its scale: 1e-6 of "
-            "the largest entry. Rounding of the other entries grows no further than 1e-9."
-        ),
+        criterion="""Both solvers keep local errors below 1e-9, and the flow stops where the gradient is 1e-9 of its scale: 1e-6
+            of the largest entry. Rounding of the other entries grows no further than 1e-9.""",
     ),
     Claim(
         id=f"{PAPER}/limit",
         title="Gradient flow ends at the weights of Theorem 4.1",
         evidence="exact",
         origin="paper",
-        statement=(
-            "For every covariance and prompt length tried, gradient flow from the paper's start ends at the weights of Theorem "
-            "4.1, with the risk tr(Λ − Λ²Γ⁻¹)."
-        ),
+        statement="""For every covariance and prompt length tried, gradient flow from the paper's start ends at the weights of
+            Theorem 4.1, with the risk tr(Λ − Λ²Γ⁻¹).""",
         source="zhang2024, Theorem 4.1; the risk is Theorem 4.2, eq. (4.6), at M = N, averaged over w (arXiv v3)",
         settings=presets(
             _Limit(),
@@ -348,19 +296,15 @@ CLAIMS = (
         id=f"{PAPER}/other-starts",
         title="From random weights, flows can end in traps of rank one",
         evidence="exact",
-        statement=(
-            "From random weights all flows tried end at the risk of Theorem 4.1 or in a local minimum of rank one, risk "
-            "tr Λ − λ₁²/γ₁, that answers through the labels alone; both occur."
-        ),
+        statement="""From random weights all flows tried end at the risk of Theorem 4.1 or in a local minimum of rank one, risk
+            tr Λ − λ₁²/γ₁, that answers through the labels alone; both occur.""",
         source="found here; zhang2024, section 3.3, leaves starts other than Assumption 3.3 to future work",
         origin="ours",
         settings=presets(_OtherStarts(), starts=40),
         check=_other_starts,
-        criterion=(
-            "Eight starts, forty in the full preset, all entries N(0, 0.3²). Flows stop where the gradient is 1e-9 of its "
-            "scale, and the loss is quadratic there: 1e-6 for risks and for entries of uU, which vanish in a trap. It is a "
-            "minimum where the exact Hessian has no negative eigenvalue and symmetries explain all that vanish."
-        ),
+        criterion="""Eight starts, forty in the full preset, all entries N(0, 0.3²). Flows stop where the gradient is 1e-9 of
+            its scale, and the loss is quadratic there: 1e-6 for risks and for entries of uU, which vanish in a trap. It is a
+            minimum where the exact Hessian has no negative eigenvalue and symmetries explain all that vanish.""",
         history="That the trap is a local minimum was said and not checked before.",
     ),
 )

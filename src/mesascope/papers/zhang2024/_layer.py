@@ -1,4 +1,4 @@
-"""The paper's layer, its data and its start, in this library's parts."""
+"""The paper's layer, its data and its start, as parts of this library."""
 
 from __future__ import annotations
 
@@ -44,10 +44,8 @@ def flow_of(
     start: PromptModel, process: Any, examples: int, solver: AbstractSolver | None = None
 ) -> Flow[PromptModel]:
     """The gradient flow of the exact population loss."""
-    task = FewShot(examples)
-    return require_finished(
-        gradient_flow(start, process, task, solver=solver, rtol=1e-9, tolerance=1e-9, saves=256)
-    )
+    rest: dict[str, Any] = {"solver": solver, "rtol": 1e-9, "tolerance": 1e-9, "saves": 256}
+    return require_finished(gradient_flow(start, process, FewShot(examples), **rest))
 
 
 class Inputs(Settings):
@@ -79,6 +77,12 @@ def weights_of(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:
     """W^KQ and W^PV, shape (…, d + 1, d + 1), of one model or of a trajectory."""
     layer: Any = model.network.layers[0]  # type: ignore[attr-defined]  # a LinearAttentionStack
     return np.asarray(layer.w_kq)[..., 0, :, :], np.asarray(layer.w_pv)[..., 0, :, :]
+
+
+def distance(model: PromptModel, construction: Construction) -> float:
+    """Largest difference of an entry of the weights from those of a construction."""
+    gaps = (found - wanted[0] for found, wanted in zip(weights_of(model), construction, strict=True))
+    return float(np.max([np.abs(gap).max() for gap in gaps]))
 
 
 def preconditioner_of(model: PromptModel) -> np.ndarray:

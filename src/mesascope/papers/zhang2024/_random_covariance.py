@@ -1,4 +1,4 @@
-"""Prompts with covariances of their own: where the flow ends, what it leaves, and what its answers are on average."""
+"""Prompts with covariances of their own: the end of the flow, its risk, and the mean answers of the layer there."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from scipy.integrate import quad
 
 from mesascope.models import PromptModel
 from mesascope.processes import Gaussian, Law, LinearRegression, Moments, RandomDiagonal, Uniform
-from mesascope.records import Figure, Line, Panel, Points
+from mesascope.records import Figure, Line, Points
 from mesascope.theory import zhang2024 as theory
 
 from .._claim import Claim, Finding, Settings, presets, within
+from .._figures import one_panel
 from .._identity import identity
 from .._shared import shared
-from ._layer import PAPER, exact_risk, factors, flow_of, preconditioner_of, small_start, weights_of
+from ._layer import PAPER, distance, exact_risk, factors, flow_of, preconditioner_of, small_start, weights_of
 
 _SPREADS: dict[str, Law] = {
     "exponential": Moments((1, 0, 1, 0, 2, 0, 6)),  # z² ~ Exponential(1): E z^2k = k!
@@ -64,10 +65,8 @@ def _limit(settings: _Limit) -> Finding:
         for name, (model, _, moments) in _ends(_Flows.of(settings, examples=examples)).items():
             step = theory.random_covariance_step(*moments, dim, examples)
             wanted = theory.layer(*theory.balanced(step * np.eye(dim)))
-            w_kq, w_pv = weights_of(model)
-            gap = max(np.abs(w_kq - wanted.w_kq[0]).max(), np.abs(w_pv - wanted.w_pv[0]).max())
             case = f"{name}, N = {examples}"
-            errors[case] = float(gap / np.abs(wanted.w_pv).max())
+            errors[case] = distance(model, wanted) / float(np.abs(wanted.w_pv).max())
             rows[case] = {
                 "diagonal_of_A": np.diag(preconditioner_of(model)).tolist(),
                 "closed_form": step,
@@ -120,7 +119,7 @@ def _queries(settings: _Answers) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _factor(settings: _Answers) -> Finding:
-    """Mean answers for queries with the prompt's covariance and with another, and the risk that stays."""
+    """Mean answers for queries with the prompt's covariance and with another, and the remaining risk."""
     examples, tolerance = settings.examples, settings.tolerance
     errors: dict[str, dict[str, float]] = {
         name: {} for name in ("risk", "other_queries", "own_queries", "best_multiple")
@@ -170,28 +169,17 @@ def _figure(layer: PromptModel, settings: _Answers) -> Figure:
     first = np.eye(dim)[0]
     grid = np.linspace(-3, 3, 121)
     places = np.linspace(-3, 3, 13)
-    places = places[places != 0]  # no query without a coordinate has a multiple
+    places = places[places != 0]  # the multiple of 0 is not defined
     found = [_mean_answer(layer, first, x * first, _given(x * first), examples) for x in places]
-    return Figure(
-        title="Mean answer of the layer trained on random covariances",
-        panels=(
-            Panel(
-                title=f"$\\Lambda_{{jj}} \\sim$ Exponential(1), $d$ = {dim}, $w$ = (1, 0, …)",
-                xlabel="first coordinate $x$ of the query, others 0",
-                ylabel="mean answer",
-                traces=(
-                    Line(x=grid, y=grid, label="truth $x$", series="theory", style="dotted"),
-                    Line(x=grid, y=grid / 3, label="$x/3$: a query that does not depend on Λ", series=1),
-                    Line(
-                        x=grid,
-                        y=grid * _share(grid),
-                        label="$x(1 + \\sqrt{2}|x|)/6$: a query of the prompt",
-                        series=0,
-                    ),
-                    Points(x=places, y=found, label="trained layer, queries of the prompt", series=0),
-                ),
-            ),
-        ),
+    return one_panel(
+        "Mean answer of the layer trained on random covariances",
+        f"$\\Lambda_{{jj}} \\sim$ Exponential(1), $d$ = {dim}, $w$ = (1, 0, …)",
+        Line(x=grid, y=grid, label="truth $x$", series="theory", style="dotted"),
+        Line(x=grid, y=grid / 3, label="$x/3$: a query that does not depend on Λ", series=1),
+        Line(x=grid, y=grid * _share(grid), label="$x(1 + \\sqrt{2}|x|)/6$: a query of the prompt", series=0),
+        Points(x=places, y=found, label="trained layer, queries of the prompt", series=0),
+        xlabel="first coordinate $x$ of the query, others 0",
+        ylabel="mean answer",
         caption="A large coordinate of a prompt's own query tells that its variance is large, and the answer grows with both.",
     )
 
@@ -245,37 +233,29 @@ CLAIMS = (
         title="Random covariances: one preconditioner for all prompts",
         evidence="exact",
         origin="paper",
-        statement=(
-            "Where every prompt draws its own diagonal Λ, gradient flow ends at the weights of A = (E ΓΛ²)⁻¹ E Λ², for "
-            "Exponential(1) and two other laws of its entries."
-        ),
+        statement="""Where every prompt draws its own diagonal Λ, gradient flow ends at the weights of A = (E ΓΛ²)⁻¹ E Λ², for
+            Exponential(1) and two other laws of its entries.""",
         source="zhang2024, Theorem 4.5, eq. (4.12) (arXiv v3)",
         settings=presets(_Limit(), dim=4),
         check=_limit,
-        criterion=(
-            "Flows of the exact loss from the paper's start, with σ below the bound (4.11), stop where the gradient is 1e-9 of "
-            "its scale; the flattest direction is some 100 times flatter than the steepest. Besides the paper's example: "
-            "squares of Gaussian and of uniform numbers."
-        ),
+        criterion="""Flows of the exact loss from the paper's start, with σ below the bound (4.11), stop where the gradient is
+            1e-9 of its scale; the flattest direction is some 100 times flatter than the steepest. Besides the paper's example:
+            squares of Gaussian and of uniform numbers.""",
         history="Only squares of Gaussian and uniform numbers, and prompts of a million examples, before.",
     ),
     Claim(
         id=f"{PAPER}/random-covariance-factor",
         title="Random covariances: large queries get more than small ones",
         evidence="exact",
-        statement=(
-            "For entries of Λ from Exponential(1) the mean answer to a prompt's own query is Σ_j w_j x_j (1 + √2|x_j|)/6, its "
-            "best multiple of wᵀx is 2/3, and a third of the risk stays."
-        ),
+        statement="""For entries of Λ from Exponential(1) the mean answer to a prompt's own query is Σ_j w_j x_j (1 +
+            √2|x_j|)/6, its best multiple of wᵀx is 2/3, and a third of the risk stays.""",
         source="found here; zhang2024, section 4.3, example after eq. (4.13)",
         settings=presets(_Answers(), dim=4),
         check=_factor,
         origin="ours",
-        criterion=(
-            f"{_LONG} Best multiples and risks from exact losses; mean answers from all weights of the trained layer, with "
-            "E(Λ | x) by integration. For a query that does not depend on Λ the multiple has to be 1/3, the paper's. Two other "
-            "laws by their moments."
-        ),
+        criterion=f"""{_LONG} Best multiples and risks from exact losses; mean answers from all weights of the trained layer,
+            with E(Λ | x) by integration. For a query that does not depend on Λ the multiple has to be 1/3, the paper's. Two
+            other laws by their moments.""",
         history="Answers to queries of other prompts were sampled before, for squares of Gaussian and uniform numbers only.",
     ),
     Claim(
@@ -283,21 +263,15 @@ CLAIMS = (
         title="Random covariances: the mean answer is a third of the truth",
         evidence="exact",
         origin="paper",
-        statement=(
-            "For long prompts the mean answer is E(ŷ | x_q, w) = x_qᵀ(EΛ²)(EΛ³)⁻¹(EΛ)w, a third of wᵀx_q where the entries of "
-            "Λ are Exponential(1)."
-        ),
+        statement="""For long prompts the mean answer is E(ŷ | x_q, w) = x_qᵀ(EΛ²)(EΛ³)⁻¹(EΛ)w, a third of wᵀx_q where the
+            entries of Λ are Exponential(1).""",
         source="zhang2024, section 4.3, display after eq. (4.13) (arXiv v3, page 15)",
         settings=presets(_Answers(), dim=4),
         check=_reported,
-        criterion=(
-            f"{_LONG} The mean answer has to be 1/3 of wᵀx_q at every query tried, for queries that do not depend on Λ: the "
-            "display averages over Λ as if they did not. In the paper x_q ~ N(0, Λ) tells about Λ; what the mean is then, "
-            "from exact losses and by integration, is told as the difference (`random-covariance-factor`)."
-        ),
-        history=(
-            "Squares of Gaussian and uniform numbers before; the paper's law is Exponential(1). Read with the prompts' own "
-            "queries the claim was called contradicted; the text that was read leaves both readings open."
-        ),
+        criterion=f"""{_LONG} The mean answer has to be 1/3 of wᵀx_q at every query tried, for queries that do not depend on Λ:
+            the display averages over Λ as if they did not. In the paper x_q ~ N(0, Λ) tells about Λ; what the mean is then,
+            from exact losses and by integration, is told as the difference (`random-covariance-factor`).""",
+        history="""Squares of Gaussian and uniform numbers before; the paper's law is Exponential(1). Read with the prompts' own
+            queries the claim was called contradicted; the text that was read leaves both readings open.""",
     ),
 )

@@ -1,14 +1,15 @@
-"""What the trained layer does on prompts it was not trained on: longer ones, and inputs of another size."""
+"""The trained layer on prompts of other kinds: longer ones, and inputs of another size."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mesascope.processes import Gaussian, LinearRegression
-from mesascope.records import Figure, Line, Panel, Rule, Trace
+from mesascope.records import Figure, Line, Rule, Trace
 from mesascope.theory import zhang2024 as theory
 
 from .._claim import Claim, Finding, presets, within
+from .._figures import one_panel
 from ._layer import PAPER, Inputs, Trained, covariance, exact_risk, factors, trained
 
 
@@ -28,10 +29,10 @@ def _test_risk(settings: _TestRisk) -> Finding:
         far = exact_risk(layer, process, 10**15)
         floors.append(far)
         far_errors.append(abs(far / theory.risk_floor(lam, examples) - 1))
-        curves.append(
-            Line(x=lengths, y=measured / np.trace(lam), label=f"trained on N = {examples}", series=series)
-        )
+        label = f"trained on N = {examples}"
+        curves.append(Line(x=lengths, y=measured / np.trace(lam), label=label, series=series))
         ends.append(Rule(value=far / np.trace(lam), label="$M \\to \\infty$", series=series))
+    title = f"d = {len(lam)}"
     orders = -np.diff(np.log(floors)) / np.diff(np.log(settings.examples))
     parts = {
         "the risk at every length": within(max(errors), settings.tolerance),
@@ -44,21 +45,19 @@ def _test_risk(settings: _TestRisk) -> Finding:
         settings.tolerance,
         parts,
         {"floors": floors, "orders": [float(order) for order in orders]},
-        {
-            "test-risk": Figure(
-                title="Risk on prompts of another length",
-                panels=(
-                    Panel(
-                        title=f"d = {len(lam)}",
-                        xlabel="examples in the test prompt $M$",
-                        ylabel="$E(\\hat y - y)^2$ / tr Λ",
-                        xscale="log",
-                        yscale="log",
-                        traces=(*curves, *ends),
-                    ),
-                ),
-            )
-        },
+        {"test-risk": _figure("Risk on prompts of another length", title, curves + ends, "$ / tr Λ")},
+    )
+
+
+def _figure(title: str, panel: str, traces: list[Trace], unit: str) -> Figure:
+    return one_panel(
+        title,
+        panel,
+        *traces,
+        xlabel="examples in the test prompt $M$",
+        ylabel=f"$E(\\hat y - y)^2{unit}",
+        xscale="log",
+        yscale="log",
     )
 
 
@@ -78,8 +77,10 @@ def _covariate_shift(settings: _CovariateShift) -> Finding:
         lengths = np.unique(np.geomspace(1, 10**4, 25).astype(int))
         risks = [exact_risk(layer, process, int(m)) / (c**2 * np.trace(lam)) for m in lengths]
         curves.append(Line(x=lengths, y=risks, label=f"$c$ = {c:g}", series=series))
-        if c != 1:  # 0 has no place on a logarithmic axis
+        if c != 1:  # a logarithmic axis has no 0
             ends.append(Rule(value=(c**2 - 1) ** 2, label="$(c^2 - 1)^2$", series=series))
+    where = f"d = {len(lam)}, trained on long prompts"
+    figure = _figure("Inputs c times as large as in training", where, curves + ends, " / E y^2$")
     errors = {"factor": max(off), "correlation": max(correlations)}
     parts = {name: within(error, settings.tolerance) for name, error in errors.items()}
     return Finding.of_parts(
@@ -92,21 +93,7 @@ def _covariate_shift(settings: _CovariateShift) -> Finding:
             "largest_errors": errors,
             "meaning": "errors of the factor relative to c², and one minus the squared correlation",
         },
-        {
-            "covariate-shift": Figure(
-                title="Inputs c times as large as in training",
-                panels=(
-                    Panel(
-                        title=f"d = {len(lam)}, trained on long prompts",
-                        xlabel="examples in the test prompt $M$",
-                        ylabel="$E(\\hat y - y)^2 / E y^2$",
-                        xscale="log",
-                        yscale="log",
-                        traces=(*curves, *ends),
-                    ),
-                ),
-            )
-        },
+        {"covariate-shift": figure},
     )
 
 
@@ -129,18 +116,14 @@ CLAIMS = (
         title="Risk on prompts of any length, with a floor of order 1/N²",
         evidence="exact",
         origin="paper",
-        statement=(
-            "The layer trained on prompts of N examples has on test prompts of M examples the risk of Theorem 4.2, which falls "
-            "with M to a floor of order 1/N²."
-        ),
+        statement="""The layer trained on prompts of N examples has on test prompts of M examples the risk of Theorem 4.2, which
+            falls with M to a floor of order 1/N².""",
         source="zhang2024, Theorem 4.2, eq. (4.6), averaged over w ~ N(0, I), and the text after it (arXiv v3)",
         settings=presets(_TestRisk(), eigenvalues=(2.0, 1.0, 0.4), lengths=60),
         check=_test_risk,
-        criterion=(
-            "Exact risks of the layer at the end of the flow, M from 1 to 10⁵. Flows stop where the gradient is 1e-9 of its "
-            "scale, with the preconditioner good to 10⁻⁸; at the floor of N = 1000 the square of what is 1/400 of it is left, "
-            "off by a thousand times as much: 1e-4. The order between N = 100 and 1000 nears 2 like 1/N: 0.1."
-        ),
+        criterion="""Exact risks of the layer at the end of the flow, M from 1 to 10⁵. Flows stop where the gradient is 1e-9 of
+            its scale, with the preconditioner good to 10⁻⁸; at the floor of N = 1000 the square of what is 1/400 of it is left,
+            off by a thousand times as much: 1e-4. The order between N = 100 and 1000 nears 2 like 1/N: 0.1.""",
         history="Theorem 4.2 was taken for a bound before; it is an equality. A formula of ours stood in its place.",
     ),
     Claim(
@@ -148,16 +131,12 @@ CLAIMS = (
         title="Covariates c times as large are answered c² times too large",
         evidence="exact",
         origin="paper",
-        statement=(
-            "On long prompts whose covariates are all c times as large as in training the trained layer answers c²·wᵀx_q "
-            "instead of wᵀx_q."
-        ),
+        statement="""On long prompts whose covariates are all c times as large as in training the trained layer answers c²·wᵀx_q
+            instead of wᵀx_q.""",
         source="zhang2024, section 4.2 (covariate shifts), after eq. (4.8) (arXiv v3)",
         settings=presets(_CovariateShift(), eigenvalues=(2.0, 1.0, 0.4)),
         check=_covariate_shift,
-        criterion=(
-            "The best multiple of wᵀx_q is c² and the squared correlation with it 1, from exact losses at a million examples "
-            "in training and test: finite prompts add terms of order tr Λ/(N λ_min), about 10⁻⁵ here."
-        ),
+        criterion="""The best multiple of wᵀx_q is c² and the squared correlation with it 1, from exact losses at a million
+            examples in training and test: finite prompts add terms of order tr Λ/(N λ_min), about 10⁻⁵ here.""",
     ),
 )

@@ -23,11 +23,12 @@ from mesascope.processes import (
     Sparse,
     StudentT,
 )
-from mesascope.records import Decision, Figure, Line, Panel, Points, Rule
+from mesascope.records import Decision, Line, Points, Rule
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
-from ._common import PAPER, PROGRAM, VARIED_LAWS, Sizes, diagonal_run
+from .._figures import one_panel
+from ._common import PAPER, PROGRAM, VARIED_LAWS, Sizes, diagonal_run, trained_risk
 
 
 def _expected_ratio(settings: _ExpectedRatio) -> Finding:
@@ -59,13 +60,11 @@ def _expected_ratio(settings: _ExpectedRatio) -> Finding:
 
 def _sampled_ratio(settings: _SampledRatio) -> Finding:
     """Mean quotient and regression coefficient of predictions on test sequences, against the exact expectations."""
-    process, task = (DiagonalUnitary(Gaussian(settings.scale), settings.dim), NextToken(settings.horizon))
+    process, task = DiagonalUnitary(Gaussian(settings.scale), settings.dim), NextToken(settings.horizon)
     model = diagonal_run(process, task, (0.1, 0.1)).model
     product = float(model.products()[0])
     lengths = settings.context_lengths
     chunk = 2000
-    blocks = -(-settings.samples // chunk)
-    sums: list[np.ndarray] = []
 
     @jax.jit
     def block(key: Any) -> jax.Array:
@@ -76,9 +75,8 @@ def _sampled_ratio(settings: _SampledRatio) -> Finding:
         overlap = jnp.real(predicted * truth.conj()).mean(-1)
         return jnp.stack([quotient, overlap, (jnp.abs(truth) ** 2).mean(-1)])
 
-    for i in range(blocks):
-        sums.append(np.asarray(block(named_key(settings.seed, PAPER, "ratio", str(i)))))
-    quotient, overlap, square = np.concatenate(sums, 1)
+    keys = (named_key(settings.seed, PAPER, "ratio", str(i)) for i in range(-(-settings.samples // chunk)))
+    quotient, overlap, square = np.concatenate([np.asarray(block(key)) for key in keys], 1)
     mean, error = quotient.mean(0), quotient.std(0, ddof=1) / np.sqrt(len(quotient))
     exact = float(theory.expected_ratio(process, product))
     slope = overlap.mean(0) / square.mean(0)
@@ -86,36 +84,18 @@ def _sampled_ratio(settings: _SampledRatio) -> Finding:
     slope_exact = float(theory.correlation_ratio(process, product))
     scores = np.concatenate([(mean - exact) / error, (slope - slope_exact) / slope_error])
     worst = float(np.abs(scores).max())
-    figure = Figure(
-        title="How much of the next token the trained layer predicts",
-        panels=(
-            Panel(
-                title=f"Gaussian tokens, d = {process.dim}, T = {task.horizon}",
-                xlabel="context length $t$ of the test sequence",
-                ylabel="ratio of prediction to truth",
-                xscale="log",
-                traces=(
-                    Points(
-                        x=lengths, y=mean, yerr=2 * error, label=r"mean of $\hat y_j/x_j$, ±2 s.e.", series=0
-                    ),
-                    Line(x=lengths, y=[exact] * len(lengths), label=r"exact $E[\hat y_j/x_j]$", series=0),
-                    Points(
-                        x=lengths,
-                        y=slope,
-                        yerr=2 * slope_error,
-                        label=r"$E[\hat y \bar x]/E|x|^2$, ±2 s.e.",
-                        series=1,
-                    ),
-                    Line(
-                        x=lengths,
-                        y=[slope_exact] * len(lengths),
-                        label=r"exact $E[\hat y \bar x]/E|x|^2$",
-                        series=1,
-                    ),
-                    Rule(value=0.2, label="1/5, Proposition 4.1"),
-                ),
-            ),
-        ),
+    regression = r"$E[\hat y \bar x]/E|x|^2$"
+    figure = one_panel(
+        "How much of the next token the trained layer predicts",
+        f"Gaussian tokens, d = {process.dim}, T = {task.horizon}",
+        Points(x=lengths, y=mean, yerr=2 * error, label=r"mean of $\hat y_j/x_j$, ±2 s.e.", series=0),
+        Line(x=lengths, y=[exact] * len(lengths), label=r"exact $E[\hat y_j/x_j]$", series=0),
+        Points(x=lengths, y=slope, yerr=2 * slope_error, label=f"{regression}, ±2 s.e.", series=1),
+        Line(x=lengths, y=[slope_exact] * len(lengths), label=f"exact {regression}", series=1),
+        Rule(value=0.2, label="1/5, Proposition 4.1"),
+        xlabel="context length $t$ of the test sequence",
+        ylabel="ratio of prediction to truth",
+        xscale="log",
     )
     details = {
         "context_lengths": lengths,
@@ -127,8 +107,7 @@ def _sampled_ratio(settings: _SampledRatio) -> Finding:
         "exact_regression": slope_exact,
         "meaning": "measured is the largest |z| over both ratios and all context lengths",
     }
-    decision = within(worst, settings.tolerance)
-    return Finding(worst, 0.0, settings.tolerance, decision, details, {"ratio-by-context": figure})
+    return Finding.of_error(worst, settings.tolerance, details, {"ratio-by-context": figure})
 
 
 def _recovers(law: Law, settings: _Recovery) -> bool:
@@ -152,12 +131,7 @@ def _recovery(settings: _Recovery) -> Finding:
     for name, law in VARIED_LAWS.items():
         process = DiagonalUnitary(law, dim)
         variance = float(law.moment(2, dim))
-        risks = []
-        for horizon in settings.horizons:
-            product = float(theory.limit_product(process, NextToken(horizon)))
-            model = LinearAttention.diagonal(dim, 1.0, product)
-            risks.append(2 * float(population_loss(model, process, NextToken.last(horizon))) / dim / variance)
-        short, long = risks
+        short, long = risks = [trained_risk(process, horizon) / variance for horizon in settings.horizons]
         recovers = _recovers(law, settings)
         if recovers:
             falls = short > 10 * long or short <= settings.rounding  # zero at every horizon
@@ -177,8 +151,7 @@ def _recovery(settings: _Recovery) -> Finding:
         "laws_with_it": [one["law"] for one in cases if one["recovers"]],
     }
     expected = {"largest_risk_with_the_condition": 0.0, "least_risk_without_it": "> 0"}
-    tolerance = settings.tolerance
-    return Finding.of_parts(measured, expected, tolerance, parts, {"cases": cases})
+    return Finding.of_parts(measured, expected, settings.tolerance, parts, {"cases": cases})
 
 
 def _moments(settings: _Finite) -> Finding:
@@ -228,15 +201,13 @@ def _cut(df: float, at: float) -> Moments:
 
 def _one_hot(settings: _OneHot) -> Finding:
     """The population loss of the flow's end on one-hot tokens, against zero, in units of the loss at the start."""
-    worst, cases = 0.0, []
+    cases: list[dict[str, float]] = []
     for scale in settings.scales:
         process, task = DiagonalUnitary(Sparse(scale), settings.dim), NextToken(settings.horizon)
         flow = diagonal_run(process, task, (0.1, 0.1))
-        left = abs(float(flow.loss[-1])) / float(flow.loss[0])
-        worst = max(worst, left)
-        cases.append({"scale": scale, "relative_loss": left})
-    tolerance = settings.tolerance
-    return Finding(worst, 0.0, tolerance, within(worst, tolerance), {"cases": cases})
+        cases.append({"scale": scale, "relative_loss": abs(float(flow.loss[-1])) / float(flow.loss[0])})
+    worst = max(case["relative_loss"] for case in cases)
+    return Finding.of_error(worst, settings.tolerance, {"cases": cases})
 
 
 class _Finite(Sizes):
@@ -283,57 +254,42 @@ CLAIMS = (
         title="The loss is finite only with moments up to order 6",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "For Student tokens the population loss is finite exactly if the moments of orders 2, 4 and 6 exist, as "
-            "Assumption 4.1 asks."
-        ),
+        statement="""For Student tokens the population loss is finite exactly if the moments of orders 2, 4 and 6 exist, as
+            Assumption 4.1 asks.""",
         source="zheng2024, Assumption 4.1 and the rebuttal on moments (second-hand); the Student laws are chosen here",
         settings=presets(_Finite()),
         check=_moments,
-        criterion=(
-            "Tokens are cut off at 10⁴, 10⁶ and 10⁸, with moments from numerical integrals. Where df ≤ 6, the loss grows "
-            "at least as much with the second step as with the first, up to half, and the exact loss of the whole law is "
-            "refused. Where df > 6, it settles at the exact loss within 1e-6, a hundred times what extrapolating three "
-            "values leaves."
-        ),
-        history=(
-            "Before, the answers of the exact loss on six laws were compared with the moments that the same laws report: a "
-            "test of our predicate."
-        ),
+        criterion="""Tokens are cut off at 10⁴, 10⁶ and 10⁸, with moments from numerical integrals. Where df ≤ 6, the loss grows
+            at least as much with the second step as with the first, up to half, and the exact loss of the whole law is refused.
+            Where df > 6, it settles at the exact loss within 1e-6, a hundred times what extrapolating three values leaves.""",
+        history="""Before, the answers of the exact loss on six laws were compared with the moments that the same laws report: a
+            test of our predicate.""",
     ),
     Claim(
         id=f"{PAPER}/proposition-4.1",
         title="The trained layer predicts one fifth of a Gaussian token",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "On Gaussian tokens the trained layer does not recover the next token: the mean of ŷ_j/x_j tends to 1/5 as "
-            "training sequences grow."
-        ),
+        statement="""On Gaussian tokens the trained layer does not recover the next token: the mean of ŷ_j/x_j tends to 1/5 as
+            training sequences grow.""",
         source=f"zheng2024, Proposition 4.1 (second-hand); the line 1/5 in {PROGRAM}, plot.py:69",
         settings=presets(_ExpectedRatio()),
         check=_expected_ratio,
-        criterion=(
-            "At the ends of exact flows, the ratio comes nearer to 1/5 with every horizon; it is within 1e-5 at the longest, "
-            "where the deviation, which falls as log T/T, is about 2e-6. Flows agree with the closed form to 1e-8."
-        ),
+        criterion="""At the ends of exact flows, the ratio comes nearer to 1/5 with every horizon; it is within 1e-5 at the
+            longest, where the deviation, which falls as log T/T, is about 2e-6. Flows agree with the closed form to 1e-8.""",
     ),
     Claim(
         id=f"{PAPER}/ratio-by-context",
         title="More context does not change the ratio of prediction to truth",
         evidence="measured, reduced",
         origin="ours",
-        statement=(
-            "For the layer trained on Gaussian tokens, the mean of ŷ/x (near 1/5) and the regression of ŷ on x (near 3/5) "
-            "are the same at every context length."
-        ),
+        statement="""For the layer trained on Gaussian tokens, the mean of ŷ/x (near 1/5) and the regression of ŷ on x (near
+            3/5) are the same at every context length.""",
         source="zheng2024: found here, beside Proposition 4.1",
         settings=presets(_SampledRatio(), samples=200_000),
         check=_sampled_ratio,
-        criterion=(
-            "On drawn test sequences both are within 4 standard errors of their exact expectations, at six lengths: the "
-            "largest of twelve scores exceeds 4 once in a thousand runs."
-        ),
+        criterion="""On drawn test sequences both are within 4 standard errors of their exact expectations, at six lengths: the
+            largest of twelve scores exceeds 4 once in a thousand runs.""",
         history="Before, this claim was called figure-1b, though the paper's figure is over epochs.",
     ),
     Claim(
@@ -341,24 +297,17 @@ CLAIMS = (
         title="Data are recovered if and only if Assumption 4.2 holds",
         evidence="exact",
         origin="paper, second-hand",
-        statement=(
-            "With growing context the risk of the trained layer tends to zero if the limit of its predictions returns "
-            "every token (Assumption 4.2), and else stays positive."
-        ),
-        source=(
-            "zheng2024, abstract (a moment condition is necessary and sufficient); Theorem 4.2 and Assumption 4.2 (second-hand)"
-        ),
+        statement="""With growing context the risk of the trained layer tends to zero if the limit of its predictions returns
+            every token (Assumption 4.2), and else stays positive.""",
+        source="""zheng2024, abstract (a moment condition is necessary and sufficient); Theorem 4.2 and Assumption 4.2
+            (second-hand)""",
         settings=presets(_Recovery()),
         check=_recovery,
-        criterion=(
-            "Whether a law satisfies the condition is read off a thousand drawn tokens, to rounding. With it, the exact risk "
-            "relative to E x² is below 1e-5 at T = 10⁷ and falls more than tenfold from 10⁵, as log T/T does, or is zero at "
-            "both. Without it, the risk is above 1e-5 and changes by less than a thousandth between the two."
-        ),
-        history=(
-            "Before, the claim compared the risk with our own formula, and our own predicate with that formula; this is "
-            "now the claim recovery-gap."
-        ),
+        criterion="""Whether a law satisfies the condition is read off a thousand drawn tokens, to rounding. With it, the exact
+            risk relative to E x² is below 1e-5 at T = 10⁷ and falls more than tenfold from 10⁵, as log T/T does, or is zero at
+            both. Without it, the risk is above 1e-5 and changes by less than a thousandth between the two.""",
+        history="""Before, the claim compared the risk with our own formula, and our own predicate with that formula; this is
+            now the claim recovery-gap.""",
     ),
     Claim(
         id=f"{PAPER}/example-4.1",
@@ -366,15 +315,11 @@ CLAIMS = (
         evidence="exact",
         origin="paper, second-hand",
         statement="On one-hot tokens ±c training ends at loss zero: the layer predicts the next token exactly.",
-        source=(
-            "zheng2024, Example 4.1 (second-hand) and Figure 1 (caption, second-hand); the law: "
-            f"{PROGRAM}, data/generate_data.py:8-11"
-        ),
+        source=f"""zheng2024, Example 4.1 (second-hand) and Figure 1 (caption, second-hand); the law: {PROGRAM},
+            data/generate_data.py:8-11""",
         settings=presets(_OneHot()),
         check=_one_hot,
-        criterion=(
-            "The loss at the end of the exact flow is below 1e-12 of that at the start: the rounding of the latter, and a "
-            "flow at rest to 1e-11 squared."
-        ),
+        criterion="""The loss at the end of the exact flow is below 1e-12 of that at the start: the rounding of the latter, and
+            a flow at rest to 1e-11 squared.""",
     ),
 )

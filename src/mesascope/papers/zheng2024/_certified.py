@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from itertools import product as signs_of
@@ -37,14 +36,14 @@ def _question(law: str, dim: int, horizon: int, **mask: Any) -> Question:
     return Question(DiagonalUnitary(LAWS[law](1), dim), NextToken(horizon), "t-1", **mask)
 
 
-def _near(question: Question, point: Sequence[Fraction], digits: int) -> Certificate:
-    """The certificate of the critical point near rational weights.
+def _near(question: Question, point: Any, digits: int) -> Certificate:
+    """The certificate of the critical point near these weights.
 
     Raises:
         UnsettledError: nothing is proved.
     """
     try:
-        return certify_near(question, np.array([float(entry) for entry in point]), digits)
+        return certify_near(question, np.array(point, float), digits)
     except NotProvedError as error:
         raise UnsettledError(f"not proved: {error}") from None
 
@@ -64,16 +63,9 @@ def _theorem_41(settings: _Theorem41) -> Finding:
             return Finding({"exactly_critical": where}, expected, None, "not met", parts=parts)
         proved = _near(question, point, settings.digits).proved
         minima = minima and proved.inertia.negative == 0 and proved.theorem == product
-        cases.append(
-            {
-                "law": law,
-                "dim": dim,
-                "horizon": horizon,
-                "product": str(product),
-                "hessian": proved.inertia._asdict(),
-                "alone_within": None if proved.unique_within is None else str(proved.unique_within),
-            }
-        )
+        case = {"law": law, "dim": dim, "horizon": horizon, "product": str(product)}
+        alone = None if proved.unique_within is None else str(proved.unique_within)
+        cases.append({**case, "hessian": proved.inertia._asdict(), "alone_within": alone})
     isolated = [case["hessian"]["zero"] == 1 for case in cases if case["alone_within"]]
     measured = {"exactly_critical": len(cases), "isolated": len(isolated)}
     expected = {"exactly_critical": len(cases), "isolated": settings.isolated}
@@ -92,17 +84,14 @@ def _masked_limit(settings: _MaskedLimit) -> Finding:
     s and ∂L/∂W^PV multiplied. The product of their largest entries is the same everywhere on the curve, and not 0.
     """
     dim, horizon = settings.dim, settings.horizon
-    masked, free = (
-        _question("full-one", dim, horizon, mask="off-diagonal"),
-        _question("full-one", dim, horizon),
-    )
+    free = _question("full-one", dim, horizon)
+    masked = _question("full-one", dim, horizon, mask="off-diagonal")
     product = Fraction(theory.masked_full_one_limit(dim, free.task))
     point = diagonal_point(product, [1] * dim)
     critical = not any(exact_gradient(masked, point))
     slope = exact_gradient(free, point)
     cut = 4 * dim**2
-    sizes = [max(map(abs, part)) for part in (slope[:cut], slope[cut:])]
-    least = sizes[0] * sizes[1]
+    least = max(map(abs, slope[:cut])) * max(map(abs, slope[cut:]))
     parts = {
         "critical with the mask": verdict_if(critical),
         "nowhere without": verdict_if(least > Fraction(settings.threshold)),
@@ -116,9 +105,7 @@ def _full_one(settings: _FullOne) -> Finding:
     """The end of the unmasked flow, enclosed."""
     question = _question("full-one", settings.dim, settings.horizon)
     flow = diagonal_run(question.process, question.task, settings.start)
-    point = [
-        Fraction(float(x)) for x in np.concatenate([np.ravel(flow.model.w_kq), np.ravel(flow.model.w_pv)])
-    ]
+    point = np.concatenate([np.ravel(flow.model.w_kq), np.ravel(flow.model.w_pv)])
     proved = _near(question, point, settings.digits).proved
     (low, high), size = proved.products[0], 6 * settings.dim**2
     holds = proved.unique_within is not None and proved.inertia == Inertia(size - 1, 0, 1)
@@ -153,7 +140,7 @@ def _signed(settings: LawAndSizes) -> Finding:
 
 
 def _gaps(settings: _Gaps) -> Finding:
-    """The limit's loss below that of every other critical point: exactly where some coordinates are learned, else as found."""
+    """The limit's loss against that of other critical points: exact for learned coordinates, else found by a search."""
     dim, law = settings.dim, settings.law
     question = _question(law, dim, settings.horizon)
     cases = []
@@ -167,21 +154,22 @@ def _gaps(settings: _Gaps) -> Finding:
         except NotProvedError as error:
             return Finding(str(error), "critical for every number of learned coordinates", None, "not met")
         cases.append((proved.loss[0], proved.inertia))
-    losses = [loss for loss, _ in cases]
+    losses, inertias = zip(*cases, strict=True)
     gaps = [one - other for one, other in pairwise(losses)]
-    saddles = all(inertia.negative > 0 for _, inertia in cases[:-1])
+    saddles = all(inertia.negative > 0 for inertia in inertias[:-1])
     lowest, found = float(losses[-1]), _found_losses(question, settings)
     reached = sum(count for loss, count in found if abs(loss / lowest - 1) <= settings.tolerance)
     others = [
         loss
         for loss, _ in found
-        if not min(abs(loss / float(one) - 1) for one in losses) <= settings.tolerance  # NaN is another
+        if not min(abs(loss / float(one) - 1) for one in losses)
+        <= settings.tolerance  # NaN counts as another
     ]
     if reached < REACHED and not others:
         raise UnsettledError(f"{reached} of {settings.starts} searches reach the limit; {REACHED} have to")
     parts = {
         "the loss falls with every learned coordinate": verdict_if(min(gaps) > 0),
-        "only the limit is no saddle": verdict_if(saddles and cases[-1][1].negative == 0),
+        "only the limit is no saddle": verdict_if(saddles and inertias[-1].negative == 0),
         "no other loss is found": verdict_if(not others),
     }
     return Finding.of_parts(
@@ -191,7 +179,7 @@ def _gaps(settings: _Gaps) -> Finding:
         parts,
         {
             "loss_by_learned_coordinates": [str(loss) for loss in losses],
-            "hessian": [inertia._asdict() for _, inertia in cases],
+            "hessian": [inertia._asdict() for inertia in inertias],
             "losses_found": [loss for loss, _ in found],
             "found_by": [count for _, count in found],
         },
@@ -241,10 +229,8 @@ CLAIMS = (
         title="Theorem 4.1's limit has no direction of descent, proved in five cases",
         evidence="proved",
         origin="ours",
-        statement=(
-            "Among all weights the limit of Theorem 4.1 is exactly critical without a direction of descent; up to scaling "
-            "it is isolated for Gaussian, Rademacher and uniform tokens, but not for one-hot ones."
-        ),
+        statement="""Among all weights the limit of Theorem 4.1 is exactly critical without a direction of descent; up to
+            scaling it is isolated for Gaussian, Rademacher and uniform tokens, but not for one-hot ones.""",
         source="zheng2024: proved here, beyond Theorem 4.1 (second-hand), which is about the flow from diagonal starts",
         settings=presets(
             _Theorem41(),
@@ -257,53 +243,41 @@ CLAIMS = (
             ),
         ),
         check=_theorem_41,
-        criterion=(
-            f"For five combinations of law, d and T: {_EXACT}. The scaling is (W^KQ, W^PV) → (s W^KQ, W^PV/s), and the "
-            "radius of the ball in which the point is alone is printed."
-        ),
+        criterion=f"""For five combinations of law, d and T: {_EXACT}. The scaling is (W^KQ, W^PV) → (s W^KQ, W^PV/s), and the
+            radius of the ball in which the point is alone is printed.""",
     ),
     Claim(
         id=f"{PAPER}/masked-limit-certified",
         title="The masked limit is not critical without the mask, proved",
         evidence="proved",
         origin="review",
-        statement=(
-            "For the full-one token the limit of Theorem 4.3 is exactly critical with the mask, and without it nowhere on "
-            "its curve ab = c*, whatever start led there."
-        ),
+        statement="""For the full-one token the limit of Theorem 4.3 is exactly critical with the mask, and without it nowhere
+            on its curve ab = c*, whatever start led there.""",
         source="zheng2024, Theorem 4.3, Proposition 4.2 and the rebuttal, for every initialization (all second-hand)",
         settings=presets(_MaskedLimit()),
         check=_masked_limit,
-        criterion=(
-            "The product of the largest entries of ∂L/∂W^KQ and ∂L/∂W^PV, the same on the whole curve, is a rational number "
-            f"above 1/100; {_EXACT}."
-        ),
+        criterion=f"""The product of the largest entries of ∂L/∂W^KQ and ∂L/∂W^PV, the same on the whole curve, is a rational
+            number above 1/100; {_EXACT}.""",
     ),
     Claim(
         id=f"{PAPER}/full-one-limit-certified",
         title="One critical point near the full-one end, proved",
         evidence="proved",
-        statement=(
-            "Near the end of unmasked training on the full-one token there is exactly one critical point with its a² − b², "
-            "a strict minimum but for the scaling."
-        ),
+        statement="""Near the end of unmasked training on the full-one token there is exactly one critical point with its a² −
+            b², a strict minimum but for the scaling.""",
         source="zheng2024: proved here, beside Proposition 4.2 (second-hand)",
         origin="ours",
         settings=presets(_FullOne()),
         check=_full_one,
-        criterion=(
-            "Newton's method leads from the end of the flow to a centre within whose 1e-40 the point lies, and it is alone "
-            f"in a larger ball that is printed; {_EXACT}."
-        ),
+        criterion=f"""Newton's method leads from the end of the flow to a centre within whose 1e-40 the point lies, and it is
+            alone in a larger ball that is printed; {_EXACT}.""",
     ),
     Claim(
         id=f"{PAPER}/signed-diagonals-certified",
         title="2^d sign patterns are minima of exactly equal loss, proved",
         evidence="proved",
-        statement=(
-            "On Gaussian tokens the diagonals a_j = ±c*, b_j = ±1, with equal signs in each coordinate, are strict minima "
-            "up to scaling with exactly equal losses, for all 2^d choices."
-        ),
+        statement="""On Gaussian tokens the diagonals a_j = ±c*, b_j = ±1, with equal signs in each coordinate, are strict
+            minima up to scaling with exactly equal losses, for all 2^d choices.""",
         source="zheng2024: found here",
         origin="ours",
         settings=presets(LawAndSizes(dim=3, horizon=20), dim=5, horizon=100),
@@ -314,18 +288,14 @@ CLAIMS = (
         id=f"{PAPER}/global-minimum",
         title="No known critical point lies below the limit of Theorem 4.1",
         evidence="exact",
-        statement=(
-            "On Gaussian tokens, points with k < d learned coordinates are saddles whose loss falls with k, and no other "
-            "loss is found at critical points from random starts."
-        ),
+        statement="""On Gaussian tokens, points with k < d learned coordinates are saddles whose loss falls with k, and no other
+            loss is found at critical points from random starts.""",
         source="zheng2024: asked here",
         origin="ours",
         settings=presets(_Gaps(), dim=3, starts=400),
         check=_gaps,
-        criterion=(
-            f"Gaps and saddles: {_EXACT}. Newton's method from 32 (small) or 400 (full) random starts finds minima and "
-            "saddles, at rest to 1e-11, where the loss is quadratic, so that losses are known to 1e-8; at least three "
-            "starts must reach the limit itself. This is a search, not a proof."
-        ),
+        criterion=f"""Gaps and saddles: {_EXACT}. Newton's method from 32 (small) or 400 (full) random starts finds minima and
+            saddles, at rest to 1e-11, where the loss is quadratic, so that losses are known to 1e-8; at least three starts must
+            reach the limit itself. This is a search, not a proof.""",
     ),
 )

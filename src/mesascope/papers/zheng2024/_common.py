@@ -1,14 +1,15 @@
-"""What the claims of this paper share: laws by name, diagonal flows, and how far weights are from a diagonal."""
+"""What the claims of this paper share: laws by name, diagonal flows, and measures of their ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mesascope.dynamics import Flow, gradient_flow
 from mesascope.models import LinearAttention
+from mesascope.objectives import population_loss
 from mesascope.processes import (
     Constant,
     DiagonalUnitary,
@@ -20,6 +21,7 @@ from mesascope.processes import (
     StudentT,
     Uniform,
 )
+from mesascope.theory import zheng2024 as theory
 
 from .._claim import Settings
 from .._runs import require_finished
@@ -72,6 +74,31 @@ def diagonal_run(
     return require_finished(
         gradient_flow(LinearAttention.diagonal(process.dim, *start), process, task, **settings)
     )
+
+
+def start_label(start: tuple[float, float]) -> str:
+    """A diagonal start in the legend of a figure."""
+    return f"$a_0={start[0]:g},\\ b_0={start[1]:g}$"
+
+
+def product_error(model: LinearAttention, expected: float) -> float:
+    """Largest relative error of the products a_j b_j."""
+    return float(np.max(np.abs(np.asarray(model.products()) / expected - 1)))
+
+
+def stacked_weights(models: Sequence[LinearAttention], name: str) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """The weights of several models as data, along a dimension of this name."""
+    return {
+        "w_kq": ((name, "row", "column"), np.stack([np.asarray(model.w_kq) for model in models])),
+        "w_pv": ((name, "output", "column"), np.stack([np.asarray(model.w_pv) for model in models])),
+    }
+
+
+def trained_risk(process: DiagonalUnitary, horizon: int) -> float:
+    """Exact mean squared error per coordinate at the longest context of a layer that was trained to this horizon."""
+    product = float(theory.limit_product(process, NextToken(horizon)))
+    model = LinearAttention.diagonal(process.dim, 1.0, product)
+    return 2 * float(population_loss(model, process, NextToken.last(horizon))) / process.dim
 
 
 def diagonals(model: LinearAttention) -> tuple[np.ndarray, np.ndarray]:

@@ -7,60 +7,41 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.dynamics import Optimizer
 from mesascope.models import LinearAttention, SequenceModel, linear_transformer, transformer
-from mesascope.objectives import sample_losses
 from mesascope.processes import DiagonalUnitary, Gaussian, NextToken
-from mesascope.records import Band, Decision, Figure, Line, Panel, Rule, Trace
+from mesascope.records import Decision, Figure, Rule, Trace
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, all_of, presets
+from .._figures import curve, one_panel
 from .._intervals import below, mean_interval
-from .._runs import Seeds, seeds_of, trained_models
+from .._prompts import losses_in_batches
+from .._recorded import Trainings, recorded_trainings
 from ._common import PAPER
 
 _LEVELS = np.linspace(0.01, 0.999, 100)
 _NORMAL_95 = 1.96
+_REPLICAS = 400  # of the bootstrap
 
 
 def _data(settings: _Training) -> tuple[DiagonalUnitary, NextToken]:
     return DiagonalUnitary(Gaussian(1.0), settings.dim), NextToken(settings.horizon)
 
 
-def _trained(make: Callable[[Array], SequenceModel], settings: _Training, rate: float) -> list[SequenceModel]:
-    process, task = _data(settings)
-    seeds = seeds_of(settings)
-    optimizer = Optimizer("adam", rate, "cosine", warmup=100, clip=1.0)
-    return trained_models(
-        make,
-        process,
-        task,
-        seeds,
-        optimizer=optimizer,
-        steps=settings.steps,
-        batch=settings.batch,
-        held_out=2,
-    )
+def _trained(make: Callable[[Array], SequenceModel], settings: _Training) -> list[SequenceModel]:
+    steps = settings.steps
+    return recorded_trainings(make, *_data(settings), [steps], settings, warmup=100, clip=1.0)[steps]
 
 
 def _errors(model: Any, settings: _Training) -> np.ndarray:
     """Squared error per coordinate and context length of every test sequence, in units of E x_j²: sorted."""
     process, task = _data(settings)
     tokens = process.sample(named_key(settings.seed, "test"), task.horizon, settings.sequences)
-    losses = _losses(model, tokens, task)
-    return np.sort(np.asarray(losses, float)) * 2 / (process.dim * float(task.total_weight))
-
-
-@eqx.filter_jit
-def _losses(model: Any, tokens: Array, task: NextToken) -> Array:
-    """The loss of every sequence, a thousand at a time: attention between all tokens of all of them would fill gigabytes."""
-    return jax.lax.map(lambda one: sample_losses(model, one[None], task)[0], tokens, batch_size=1000)
+    return np.sort(losses_in_batches(model, tokens, task)) * 2 / (process.dim * float(task.total_weight))
 
 
 def _median(ordered: np.ndarray) -> tuple[float, list[float]]:
@@ -68,9 +49,6 @@ def _median(ordered: np.ndarray) -> tuple[float, list[float]]:
     half, spread = len(ordered) / 2, _NORMAL_95 * len(ordered) ** 0.5 / 2
     low, high = int(np.floor(half - spread)), int(np.ceil(half + spread))
     return float(np.median(ordered)), [float(ordered[low]), float(ordered[high])]
-
-
-_REPLICAS = 400  # of the bootstrap
 
 
 def _worst_share(ordered: np.ndarray) -> tuple[float, list[float]]:
@@ -92,39 +70,33 @@ def _optimum(settings: _Training) -> LinearAttention:
 
 
 def _several_layers(settings: _Layers) -> Finding:
-    """Median errors of one, two and four layers, and who makes up the mean."""
+    """Median errors of one, two and four layers, and the share of the worst sequences in the mean."""
     errors = {"1 layer": [_errors(_optimum(settings), settings)]}
     for layers in (2, 4):
         make = partial(_linear, settings.dim, layers, settings.scale)
-        models = _trained(make, settings, settings.rate)
+        models = _trained(make, settings)
         errors[f"{layers} layers"] = [_errors(model, settings) for model in models]
     medians = {name: [_median(ordered) for ordered in found] for name, found in errors.items()}
     shares = {name: [_worst_share(ordered) for ordered in found] for name, found in errors.items()}
-    names = list(errors)
-    falls = [
-        _falls([i for _, i in medians[fewer]], [i for _, i in medians[more]])
-        for fewer, more in pairwise(names)
-    ]
+    (medians_of, median_ends), (shares_of, share_ends) = _split(medians), _split(shares)
     return Finding(
-        {
-            "median_error": {name: [center for center, _ in found] for name, found in medians.items()},
-            "share_of_worst_hundredth": {
-                name: [share for share, _ in found] for name, found in shares.items()
-            },
-        },
+        {"median_error": medians_of, "share_of_worst_hundredth": shares_of},
         "medians fall from one to two to four layers",
         None,
-        all_of(*falls),
+        all_of(*(_falls(*pair) for pair in pairwise(median_ends.values()))),
         {
-            "intervals_95": {
-                what: {name: [interval for _, interval in found] for name, found in every.items()}
-                for what, every in (("medians", medians), ("shares", shares))
-            },
+            "intervals_95": {"medians": median_ends, "shares": share_ends},
             "meaning": "one entry per seed; errors are per coordinate and context length, in units of E x_j²",
             "means": {name: [mean_interval(ordered) for ordered in found] for name, found in errors.items()},
         },
         {"several-layers": _quantiles("Linear attention with several layers", errors, settings)},
     )
+
+
+def _split(found: dict[str, list[tuple[float, list[float]]]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Values and intervals of every seed, by name."""
+    values = {name: [value for value, _ in each] for name, each in found.items()}
+    return values, {name: [interval for _, interval in each] for name, each in found.items()}
 
 
 def _falls(before: list[list[float]], after: list[list[float]]) -> Decision:
@@ -148,7 +120,7 @@ def _softmax(settings: _Softmax) -> Finding:
             process.dim, settings.width, 2, settings.heads, task.horizon, key=key, complex_tokens=True
         )
 
-    errors = [_errors(model, settings) for model in _trained(make, settings, settings.rate)]
+    errors = [_errors(model, settings) for model in _trained(make, settings)]
     means = [mean_interval(ordered) for ordered in errors]
     linear = _errors(_optimum(settings), settings)
     shares, linear_share = [_worst_share(ordered) for ordered in errors], _worst_share(linear)
@@ -175,34 +147,22 @@ def _quantiles(title: str, errors: dict[str, list[np.ndarray]], settings: _Train
     """The error that a fraction of the sequences stays below."""
     traces: list[Trace] = []
     for series, (name, found) in enumerate(errors.items()):
-        curves = np.array([np.quantile(ordered, _LEVELS) for ordered in found])
-        if len(found) > 1:
-            traces.append(
-                Band(
-                    x=_LEVELS,
-                    low=curves.min(0),
-                    high=curves.max(0),
-                    label=f"{name}, all seeds",
-                    series=series,
-                )
-            )
-        traces.append(Line(x=_LEVELS, y=np.median(curves, 0), label=name, series=series))
-    return Figure(
-        title=title,
-        panels=(
-            Panel(
-                title=f"Gaussian law, d = {settings.dim}, T = {settings.horizon}",
-                xlabel="fraction of the test sequences",
-                ylabel="largest squared error among them / $E\\,x_j^2$",
-                yscale="log",
-                traces=(*traces, Rule(value=1.0, label="predicting 0")),
-            ),
-        ),
+        curves = [np.quantile(ordered, _LEVELS) for ordered in found]
+        band, line = curve(_LEVELS, curves, name, series, f"{name}, all seeds")
+        traces += [band, line] if len(found) > 1 else [line]
+    return one_panel(
+        title,
+        f"Gaussian law, d = {settings.dim}, T = {settings.horizon}",
+        *traces,
+        Rule(value=1.0, label="predicting 0"),
+        xlabel="fraction of the test sequences",
+        ylabel="largest squared error among them / $E\\,x_j^2$",
+        yscale="log",
         caption="Lines: median over the seeds.",
     )
 
 
-class _Training(Seeds):
+class _Training(Trainings):
     dim: int = 3
     horizon: int = 20
     batch: int = 128
@@ -228,37 +188,29 @@ CLAIMS = (
         id=f"{PAPER}/several-layers",
         title="More layers lower the median error on Gaussian tokens",
         evidence="measured, another model",
-        statement=(
-            "On Gaussian tokens two and four trained layers of linear attention have a lower median error per sequence "
-            "than one, and four than two."
-        ),
+        statement="""On Gaussian tokens two and four trained layers of linear attention have a lower median error per sequence
+            than one, and four than two.""",
         source="zheng2024, reviews: two or more layers (second-hand)",
         settings=presets(
             _Layers(batch=64), dim=5, horizon=50, batch=128, steps=5000, seeds=5, sequences=50_000
         ),
         check=_several_layers,
-        criterion=(
-            "The 95 % intervals of medians, from order statistics of the test sequences, must not overlap from one to two "
-            "to four layers for any of three (small) or five (full) seeds. Shares of the worst hundredth of the "
-            "sequences are told with bootstrap intervals and decide nothing: the tails are too heavy. The one layer is the "
-            "exact end of its flow."
-        ),
+        criterion="""The 95 % intervals of medians, from order statistics of the test sequences, must not overlap from one to
+            two to four layers for any of three (small) or five (full) seeds. Shares of the worst hundredth of the sequences are
+            told with bootstrap intervals and decide nothing: the tails are too heavy. The one layer is the exact end of its
+            flow.""",
         origin="review",
     ),
     Claim(
         id=f"{PAPER}/softmax",
         title="A softmax transformer has at most a third of the linear error",
         evidence="measured, another model",
-        statement=(
-            "On Gaussian tokens two trained softmax layers end below a third of the mean error of one linear layer."
-        ),
+        statement="On Gaussian tokens two trained softmax layers end below a third of the mean error of one linear layer.",
         source="zheng2024, reviews: softmax attention (second-hand)",
         settings=presets(_Softmax(steps=600), dim=5, horizon=50, steps=5000, seeds=5, sequences=50_000),
         check=_softmax,
-        criterion=(
-            "For each of three (small) or five (full) seeds the 95 % interval of the mean over test sequences lies below a "
-            "third of the exact minimum of one linear layer. The third is a round bound of ours."
-        ),
+        criterion="""For each of three (small) or five (full) seeds the 95 % interval of the mean over test sequences lies below
+            a third of the exact minimum of one linear layer. The third is a round bound of ours.""",
         origin="review",
     ),
 )

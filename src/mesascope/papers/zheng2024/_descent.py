@@ -1,4 +1,4 @@
-"""The paper's experiments: exact descent with its hyperparameters, beside descents on sampled batches as the authors ran."""
+"""The paper's experiments: exact descent with its hyperparameters, compared with the authors' descents on sampled batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .._claim import Claim, Finding, Settings, presets, within
 from .._intervals import mean_interval
 from .._runs import require_finished
 from .._shared import shared
-from ._common import LAWS, PAPER, PROGRAM, STARTS, LawAndSizes, diagonals
+from ._common import LAWS, PAPER, PROGRAM, STARTS, LawAndSizes, diagonals, start_label
 from ._sampled import Curves, Sequences, descent, drawn, drawn_by_the_program, one_hot_descent
 
 _EVERY = 10  # epochs from one evaluation on test sequences to the next
@@ -31,7 +31,7 @@ def _mean_products(run: Descent[LinearAttention]) -> np.ndarray:
 
 
 def _printed(settings: _Printed) -> Finding:
-    """What the authors' program printed, from its own draws and from exact descent."""
+    """The numbers that the authors' program printed, from its own draws and from exact descent."""
     epochs = settings.epochs
     own, replicas = _own_products(settings), _replicas(settings)
     process, task = DiagonalUnitary(Gaussian(1.0), 5), NextToken(100)
@@ -98,12 +98,10 @@ def _replicas(settings: _OtherDraws) -> list[np.ndarray]:
 
 
 def _products(training: Sequences, settings: _Descents) -> np.ndarray:
-    few = Sequences(*(part[:1] for part in training))  # no test is asked for
-    epochs = settings.epochs
-    last = max(epochs)
-    return descent(training, few, 100, _PRINTED_START, settings.learning_rate, last, last).products[
-        list(epochs)
-    ]
+    few = Sequences(*(part[:1] for part in training))  # no tests are needed
+    last = max(settings.epochs)
+    run = descent(training, few, 100, _PRINTED_START, settings.learning_rate, last, last)
+    return run.products[list(settings.epochs)]
 
 
 class _Runs(LawAndSizes):
@@ -133,29 +131,24 @@ def _exact_runs(settings: _Runs) -> dict[tuple[float, int], Descent[LinearAttent
 
 @shared(_Sampled)
 def _sampled_runs(settings: _Sampled) -> dict[tuple[float, int], list[Curves]]:
-    """Descents on batches, all with other sequences: for one batch after the other, and the program's own first where asked."""
+    """Descents on batches of different sequences: one per batch, that of the program first where it is included."""
     runs: dict[tuple[float, int], list[Curves]] = {}
     law, dim, count = settings.law, settings.dim, settings.samples
     run = one_hot_descent if law == "one-hot" else descent
     for scale, rate, epochs in settings.schedules:
         if scale not in settings.sampled:
             continue
-        batches = []  # training and test sequences of every batch
+        sequences = [drawn(law, scale, dim, 2 * count, settings.seed + k) for k in range(settings.batches)]
         if settings.of_the_program:
-            batches.append(drawn_by_the_program(scale, dim, 2 * count, _PROGRAM_SEED))
-        batches += [drawn(law, scale, dim, 2 * count, settings.seed + k) for k in range(settings.batches)]
+            sequences.insert(0, drawn_by_the_program(scale, dim, 2 * count, _PROGRAM_SEED))
+        batches = [
+            [Sequences(*(part[half] for part in one)) for half in (slice(count), slice(count, None))]
+            for one in sequences
+        ]
         for number, start in enumerate(settings.starts[: settings.sampled_starts]):
             runs[scale, number] = [
-                run(
-                    Sequences(*(part[:count] for part in one)),
-                    Sequences(*(part[count:] for part in one)),
-                    settings.horizon,
-                    start,
-                    rate,
-                    epochs,
-                    _EVERY,
-                )
-                for one in batches
+                run(training, tests, settings.horizon, start, rate, epochs, _EVERY)
+                for training, tests in batches
             ]
     return runs
 
@@ -188,8 +181,8 @@ def _curves(settings: _Curves) -> Finding:
         highest = max(float(runs[scale, number].loss[0]) for number in range(len(settings.starts)))
         for number, start in enumerate(settings.starts):
             run = runs[scale, number]
-            product, loss = _mean_products(run), np.maximum(run.loss, 1e-16)  # which stands for rounding
-            label = f"$a_0={start[0]:g},\\ b_0={start[1]:g}$"
+            product, loss = _mean_products(run), np.maximum(run.loss, 1e-16)  # less is rounding
+            label = start_label(start)
             traces.append(Line(x=run.steps, y=product, label=f"exact, {label}", series=number))
             losses.append(Line(x=run.steps, y=loss, label=f"exact, {label}", series=number))
             follows = float(np.abs(product / _recursion(process, task, start, rate, epochs) - 1).max())
@@ -199,9 +192,8 @@ def _curves(settings: _Curves) -> Finding:
             if batches := sampled.get((scale, number)):
                 found = [one.products for one in batches]
                 tested = [one.losses for one in batches]
-                width = settings.line
-                case["product_outside"] = _outside(product, found, width * limit)
-                case["loss_outside"] = _outside(run.loss[::_EVERY], tested, width * highest)
+                case["product_outside"] = _outside(product, found, settings.line * limit)
+                case["loss_outside"] = _outside(run.loss[::_EVERY], tested, settings.line * highest)
                 traces.append(_band(run.steps, found, label, number))
                 losses.append(_band(run.steps[::_EVERY], tested, label, number))
                 data[f"sampled_{scale:g}_{number}"] = (("batch", f"epoch_{scale:g}"), np.array(found))
@@ -212,11 +204,8 @@ def _curves(settings: _Curves) -> Finding:
             traces.append(Rule(value=infinite, label="Theorem 4.1, $T \\to \\infty$", series=4))
         panels.append(_panel(f"scale {scale:g}, rate {rate:g}", "product $ab$", traces))
         loss_panels.append(_panel(f"scale {scale:g}, rate {rate:g}", "test loss, all contexts", losses))
-    measured = {
-        "error_of_recursion": max(case["error_of_recursion"] for case in cases),
-        "product_outside": max(case.get("product_outside", 0.0) for case in cases),
-        "loss_outside": max(case.get("loss_outside", 0.0) for case in cases),
-    }
+    names = ("error_of_recursion", "product_outside", "loss_outside")
+    measured = {name: max(case.get(name, 0.0) for case in cases) for name in names}
     parts: dict[str, Decision] = {
         "exact descent, computed twice": within(measured["error_of_recursion"], settings.tolerance),
         "curves of ab": within(measured["product_outside"], 1.0),
@@ -245,7 +234,7 @@ def _quotients(settings: _Quotients) -> Finding:
         for number, start in enumerate(settings.starts):
             run = runs[scale, number]
             exact, epochs = each * _mean_products(run)[::_EVERY], run.steps[::_EVERY]
-            label = f"$a_0={start[0]:g},\\ b_0={start[1]:g}$"
+            label = start_label(start)
             traces.append(Line(x=epochs, y=exact, label=f"exact, {label}", series=number))
             if batches := sampled.get((scale, number)):
                 found = [one.quotients for one in batches]
@@ -273,7 +262,7 @@ def _descent(
 
 
 def _recursion(process: DiagonalUnitary, task: NextToken, start: Any, rate: float, epochs: int) -> np.ndarray:
-    """Ab under a ← a − η b(αab − β), b ← b − η a(αab − β): descent on the diagonal, from theory alone."""
+    """The product ab under a ← a − η b(αab − β), b ← b − η a(αab − β): descent on the diagonal, from theory alone."""
     alpha, beta = (float(x) for x in theory.flow_coefficients(process, task))
     (a, b), path = start, []
     for _ in range(epochs + 1):
@@ -312,19 +301,13 @@ _ONE_HOT: dict[str, Any] = {
     "samples": 1000,
 }
 """(scale, learning rate, epochs) of the authors' runs, and fewer sequences in a batch than theirs."""
-
-
 _FULL: dict[str, Any] = {"samples": 10_000, "sampled": (0.5, 1.0, 2.0), "sampled_starts": 3}
 
-_CRITERION = (
-    "At every epoch the exact curve lies within the 95 % interval of the curve of one more batch, computed from the batches "
-    "(small: five of {small} sequences, one scale and start; full: {full} of 10 000 as in the paper, all nine runs), or within "
-    "{line} of its mean, about the width of a plotted line."
-)
-_HISTORY = (
-    "Before, this claim had no curve of the authors beside it: it asked how near descent comes to its limit, with bounds that "
-    "were what the recursion itself gives."
-)
+_CRITERION = """At every epoch the exact curve lies within the 95 % interval of the curve of one more batch, computed from the
+    batches (small: five of {small} sequences, one scale and start; full: {full} of 10 000 as in the paper, all nine runs), or
+    within {line} of its mean, about the width of a plotted line."""
+_HISTORY = """Before, this claim had no curve of the authors beside it: it asked how near descent comes to its limit, with
+    bounds that were what the recursion itself gives."""
 
 CLAIMS = (
     Claim(
@@ -332,21 +315,15 @@ CLAIMS = (
         title="Exact descent agrees with numbers that the authors' program prints",
         evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "Exact descent gives, within the sampling error, the products ab that the authors' program prints after 4 and "
-            "8 epochs on Gaussian tokens."
-        ),
-        source=(
-            f"zheng2024, {PROGRAM}, main_train_ar.py:66-70 with --dim 5 --isotropic 1 --scale 1 --a 0.1 --b 0.1 --lr 1e-4 "
-            "(defaults T 100, m 10000, seed 1): its printed ab; no log is stored by the authors"
-        ),
+        statement="""Exact descent gives, within the sampling error, the products ab that the authors' program prints after 4
+            and 8 epochs on Gaussian tokens.""",
+        source=f"""zheng2024, {PROGRAM}, main_train_ar.py:66-70 with --dim 5 --isotropic 1 --scale 1 --a 0.1 --b 0.1 --lr 1e-4
+            (defaults T 100, m 10000, seed 1): its printed ab; no log is stored by the authors""",
         settings=presets(_Printed(), samples=10_000),
         check=_printed,
-        criterion=(
-            "The program's own 10 000 sequences, rebuilt from its random number generator, give the printed numbers to "
-            "their last digit. Exact descent is within 4 standard errors of such a sample; ten other samples know that "
-            "error to a quarter, so that 4 of them are at least 3."
-        ),
+        criterion="""The program's own 10 000 sequences, rebuilt from its random number generator, give the printed numbers to
+            their last digit. Exact descent is within 4 standard errors of such a sample; ten other samples know that error to a
+            quarter, so that 4 of them are at least 3.""",
         history="Before, the program's own draws were not rebuilt: only exact descent was compared with the two numbers.",
     ),
     Claim(
@@ -355,10 +332,8 @@ CLAIMS = (
         evidence="measured, reduced",
         full_evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "With the authors' rates and epochs on Gaussian tokens, the product ab and the loss along exact gradient "
-            "descent are those along descent on sampled batches, as Figure 1a plots it."
-        ),
+        statement="""With the authors' rates and epochs on Gaussian tokens, the product ab and the loss along exact gradient
+            descent are those along descent on sampled batches, as Figure 1a plots it.""",
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, plot.py:4-40, main_train_ar.py:66-70, 132-151",
         settings=presets(
             _Curves(**_GAUSSIAN, figure="figure-1a", loss_figure="gaussian-test-loss"),
@@ -381,10 +356,8 @@ CLAIMS = (
         evidence="measured, reduced",
         full_evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "Along descent on Gaussian tokens the mean of ŷ/x at the longest context of test sequences follows the exact "
-            "expectation ab·E x², which ends near 1/5."
-        ),
+        statement="""Along descent on Gaussian tokens the mean of ŷ/x at the longest context of test sequences follows the exact
+            expectation ab·E x², which ends near 1/5.""",
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, main_train_ar.py:76-80, plot.py:42-78",
         settings=presets(_Quotients(**_GAUSSIAN), **_FULL, of_the_program=1),
         check=_quotients,
@@ -399,10 +372,8 @@ CLAIMS = (
         evidence="measured, reduced",
         full_evidence="measured at the paper's setting",
         origin="authors' code",
-        statement=(
-            "With the authors' rates and epochs on one-hot tokens, the product ab and the test loss along exact gradient "
-            "descent are those along descent on sampled batches, as Figures 1c and 1d plot them."
-        ),
+        statement="""With the authors' rates and epochs on one-hot tokens, the product ab and the test loss along exact gradient
+            descent are those along descent on sampled batches, as Figures 1c and 1d plot them.""",
         source=f"zheng2024, Figure 1 (caption, second-hand); {PROGRAM}, plot.py:80-154, main_train_ar.py:62, 66-70, 82-83",
         settings=presets(_Curves(**_ONE_HOT, figure="figure-1c", loss_figure="figure-1d"), **_FULL),
         check=_curves,

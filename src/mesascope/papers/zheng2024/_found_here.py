@@ -15,8 +15,9 @@ from mesascope.records import Figure, Line, Panel, Rule
 from mesascope.theory import zheng2024 as theory
 
 from .._claim import Claim, Finding, Settings, all_of, presets, verdict_if, within
+from .._figures import one_panel
 from .._runs import require_finished
-from ._common import PAPER, VARIED_LAWS, Sizes, diagonals
+from ._common import PAPER, VARIED_LAWS, Sizes, diagonals, trained_risk
 
 
 def _gap(settings: _Gap) -> Finding:
@@ -28,7 +29,7 @@ def _gap(settings: _Gap) -> Finding:
         process = DiagonalUnitary(law, dim)
         gap = theory.capability_gap(process)
         for horizon in settings.horizons:
-            risk = _risk(process, horizon)
+            risk = trained_risk(process, horizon)
             errors[horizon] = max(errors[horizon], abs(risk - float(gap)))
             cases.append({"law": name, "horizon": horizon, "gap": float(gap), "risk": risk})
         # the risk at the longest horizon, and the formula
@@ -45,44 +46,28 @@ def _gap(settings: _Gap) -> Finding:
     )
 
 
-def _risk(process: DiagonalUnitary, horizon: int) -> float:
-    """Exact mean squared error per coordinate at the longest context of a layer that was trained to this horizon."""
-    model = LinearAttention.diagonal(
-        process.dim, 1.0, float(theory.limit_product(process, NextToken(horizon)))
-    )
-    return 2 * float(population_loss(model, process, NextToken.last(horizon))) / process.dim
-
-
 def _gap_figure(dim: int) -> Figure:
     """The risk over the horizon, by the closed form that the claim compares with the exact loss."""
-    horizons = np.unique(np.geomspace(4, 10**6, 40).astype(int))
+    horizons = np.unique(np.geomspace(4, 10**6, 40).astype(int)).tolist()
     traces: list[Any] = []
     for series, (name, law) in enumerate(VARIED_LAWS.items()):
         process = DiagonalUnitary(law, dim)
         variance, gap = float(law.moment(2, dim)), float(theory.capability_gap(process))
+        products = [float(theory.limit_product(process, NextToken(T))) for T in horizons]
         risks = [
-            float(
-                theory.finite_context_risk(
-                    process, int(T) - 1, float(theory.limit_product(process, NextToken(int(T))))
-                )
-            )
-            / variance
-            for T in horizons
+            float(theory.finite_context_risk(process, T - 1, product)) / variance
+            for T, product in zip(horizons, products, strict=True)
         ]
         traces.append(Line(x=horizons, y=risks, label=name, series=series))
         if gap:
             traces.append(Rule(value=gap / variance, label=f"limit, {name}", series=series))
-    return Figure(
-        title="What no amount of context removes",
-        panels=(
-            Panel(
-                title=f"trained and tested at horizon $T$, d = {dim}",
-                xlabel="horizon $T$",
-                ylabel="risk / $E x_j^2$",
-                xscale="log",
-                traces=tuple(traces),
-            ),
-        ),
+    return one_panel(
+        "What no amount of context removes",
+        f"trained and tested at horizon $T$, d = {dim}",
+        *traces,
+        xlabel="horizon $T$",
+        ylabel="risk / $E x_j^2$",
+        xscale="log",
         caption="Rules: $1 - (E x^4)^2/(E x^2 E x^6)$, which is 0 for Rademacher and one-hot tokens.",
     )
 
@@ -141,38 +126,32 @@ def _skewed_figure(
     a, b = (part.mean(1) for part in diagonals(run.trajectory))
     off_a = np.asarray(run.trajectory.w_kq)[:, d, 1]
     off_b = np.asarray(run.trajectory.w_pv)[:, 0, 1]
-    curves = (
-        *(("$a$, diagonal", a), ("$b$, diagonal", b)),
-        *(("off-diagonal of $W^{KQ}$", off_a), ("off-diagonal of $W^{PV}$", off_b)),
-    )
-    where = f"$x_j \\in \\{{2, -1\\}}$, d = {d}, T = {task.horizon}"
-    return Figure(
-        title="A law that Assumption 4.1 allows and training leaves the diagonal for",
-        panels=(
-            Panel(
-                title=where,
-                xlabel="step",
-                ylabel="weight",
-                xscale="log",
-                traces=tuple(
-                    Line(x=run.steps[1:], y=values[1:], label=label, series=number)
-                    for number, (label, values) in enumerate(curves)
-                ),
-            ),
-            Panel(
-                title="Loss",
-                xlabel="step",
-                ylabel="loss / limit of Theorem 4.1",
-                xscale="log",
-                traces=(
-                    Line(x=run.steps[1:], y=run.loss[1:] / limit_loss, label="from $a_0 = b_0 = 0.1$"),
-                    Rule(value=1.0, label="limit of Theorem 4.1"),
-                ),
-            ),
+    curves = {
+        **{"$a$, diagonal": a, "$b$, diagonal": b},
+        **{"off-diagonal of $W^{KQ}$": off_a, "off-diagonal of $W^{PV}$": off_b},
+    }
+    weights = Panel(
+        title=f"$x_j \\in \\{{2, -1\\}}$, d = {d}, T = {task.horizon}",
+        xlabel="step",
+        ylabel="weight",
+        xscale="log",
+        traces=tuple(
+            Line(x=run.steps[1:], y=values[1:], label=label, series=number)
+            for number, (label, values) in enumerate(curves.items())
         ),
-        width="page",
-        across=2,
     )
+    loss = Panel(
+        title="Loss",
+        xlabel="step",
+        ylabel="loss / limit of Theorem 4.1",
+        xscale="log",
+        traces=(
+            Line(x=run.steps[1:], y=run.loss[1:] / limit_loss, label="from $a_0 = b_0 = 0.1$"),
+            Rule(value=1.0, label="limit of Theorem 4.1"),
+        ),
+    )
+    title = "A law that Assumption 4.1 allows and training leaves the diagonal for"
+    return Figure(title=title, panels=(weights, loss), width="page", across=2)
 
 
 class _Gap(Settings):
@@ -198,18 +177,14 @@ CLAIMS = (
         title="What the trained layer misses is E x² − (E x⁴)²/E x⁶",
         evidence="exact",
         origin="ours",
-        statement=(
-            "With endless context the risk of the trained layer per coordinate is E x² − (E x⁴)²/E x⁶, which is zero "
-            "exactly if |x_j| takes a single value besides 0."
-        ),
+        statement="""With endless context the risk of the trained layer per coordinate is E x² − (E x⁴)²/E x⁶, which is zero
+            exactly if |x_j| takes a single value besides 0.""",
         source="zheng2024: derived here; Assumption 4.2 (second-hand) is a limit along test sequences",
         settings=presets(_Gap()),
         check=_gap,
-        criterion=(
-            "For six laws the exact risk of the layer at T = 10⁷ is within 1e-5 of the formula, more than ten times nearer "
-            "than at 10⁵: the distance falls as log T/T, below 1e-6 for every law here. That risk is below 1e-5, and "
-            "the formula zero in rational numbers, for the two laws with one |x| besides 0 and no other."
-        ),
+        criterion="""For six laws the exact risk of the layer at T = 10⁷ is within 1e-5 of the formula, more than ten times
+            nearer than at 10⁵: the distance falls as log T/T, below 1e-6 for every law here. That risk is below 1e-5, and the
+            formula zero in rational numbers, for the two laws with one |x| besides 0 and no other.""",
         history="Before, this was part of theorem-4.2, which is the paper's.",
     ),
     Claim(
@@ -217,21 +192,15 @@ CLAIMS = (
         title="Assumption 4.1, as reported, lacks a moment of order six",
         evidence="exact",
         origin="ours",
-        statement=(
-            "For independent x_j ∈ {2, −1} with probabilities 1/3, 2/3 all that Assumption 4.1 sets to zero vanishes, but "
-            "E x_p³x_q³ = 4, and Theorem 4.1's limit is not critical."
-        ),
-        source=(
-            "zheng2024: found here; the wording of Assumption 4.1 (products with one coordinate to the first power have "
-            "mean zero) is second-hand"
-        ),
+        statement="""For independent x_j ∈ {2, −1} with probabilities 1/3, 2/3 all that Assumption 4.1 sets to zero vanishes,
+            but E x_p³x_q³ = 4, and Theorem 4.1's limit is not critical.""",
+        source="""zheng2024: found here; the wording of Assumption 4.1 (products with one coordinate to the first power have
+            mean zero) is second-hand""",
         settings=presets(_Skewed(dim=2, horizon=5)),
         check=_skewed,
-        criterion=(
-            "E x = 0, so all products with a coordinate to the first power vanish. Off the diagonal the gradient at a = 1, "
-            "b = the limit is above 0.1 in both matrices, and exact moments and enumeration of all tokens and roots of "
-            "unity agree on it to 1e-12, their rounding. Training from a0 = b0 = 0.1 ends at a loss lower by more than a "
-            "thousandth."
-        ),
+        criterion="""E x = 0, so all products with a coordinate to the first power vanish. Off the diagonal the gradient at a =
+            1, b = the limit is above 0.1 in both matrices, and exact moments and enumeration of all tokens and roots of unity
+            agree on it to 1e-12, their rounding. Training from a0 = b0 = 0.1 ends at a loss lower by more than a
+            thousandth.""",
     ),
 )
