@@ -10,7 +10,7 @@ from mesascope.dynamics import Optimizer, train_many
 from mesascope.models import prompt_linear_transformer
 from mesascope.papers._claim import Settings, presets
 from mesascope.papers._figures import curve
-from mesascope.papers._identity import identity, relative_error
+from mesascope.papers._identity import identities, identity, relative_error
 from mesascope.papers._recorded import recorded_models
 from mesascope.papers._shared import shared
 from mesascope.processes import FewShot, LinearRegression
@@ -81,6 +81,12 @@ def test_an_identity_is_as_good_as_its_worst_case():
     assert identity({"one": 0.0, "two": 2e-12}, 1e-12).decision == "not met"
     for errors in ({"one": 0.0, "two": np.nan}, {"one": np.nan, "two": 0.0}):
         assert identity(errors, 1e-12).decision == "not met"
+
+
+def test_several_identities_are_the_parts_of_a_statement():
+    found = identities({"one": {"a": 1e-13}, "two": {"a": -2e-12, "b": 0.0}}, 1e-12)
+    assert found.measured == {"one": 1e-13, "two": 2e-12}
+    assert (found.parts, found.decision) == ({"one": "met", "two": "not met"}, "not met")
 
 
 def test_errors_are_relative_to_the_largest_entry():

@@ -38,3 +38,18 @@ def identity(
     return Finding(
         worst, 0.0, tolerance, within(worst, tolerance), {"errors": dict(errors), **details}, figures or {}
     )
+
+
+def identities(errors: Mapping[str, Mapping[str, float]], tolerance: float, **details: Any) -> Finding:
+    """The finding on several identities, the parts of a statement: the largest error of each against 0.
+
+    Args:
+        errors: part → case → error, at least one each; one that is NaN refutes.
+        tolerance: largest error that still meets the criterion.
+        **details: what else belongs to the errors.
+    """
+    worst = {part: float(np.max(np.abs(list(cases.values())))) for part, cases in errors.items()}
+    parts = {part: within(error, tolerance) for part, error in worst.items()}
+    return Finding.of_parts(
+        worst, dict.fromkeys(worst, 0.0), tolerance, parts, {"errors": dict(errors), **details}
+    )

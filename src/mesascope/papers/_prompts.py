@@ -22,7 +22,7 @@ from mesascope.models import (
     PromptModel,
     StackedPrompt,
 )
-from mesascope.objectives import sample_losses, task_length
+from mesascope.objectives import Task, sample_losses, task_length
 from mesascope.processes import FewShot
 from mesascope.theory import Construction
 
@@ -72,12 +72,14 @@ def fresh_losses(
     Differences of models on the same prompts vary much less than their losses.
     """
     prompts = process.sample(named_key(seed, "test prompts"), task_length(task), count)
-    return {name: np.asarray(_losses(model, prompts, task), float) for name, model in models.items()}
+    return {name: np.asarray(batched_losses(model, prompts, task), float) for name, model in models.items()}
 
 
 @eqx.filter_jit
-def _losses(model: Any, prompts: Any, task: FewShot) -> Array:
-    def one(prompt: Any) -> Array:
-        return sample_losses(model, jax.tree.map(lambda a: a[None], prompt), task)[0]
+def batched_losses(model: Any, samples: Any, task: Task) -> Array:
+    """`sample_losses` of many prompts or sequences, as many at a time as fit into memory: shape (count,)."""
 
-    return jax.lax.map(one, prompts, batch_size=_AT_ONCE)
+    def one(sample: Any) -> Array:
+        return sample_losses(model, jax.tree.map(lambda a: a[None], sample), task)[0]
+
+    return jax.lax.map(one, samples, batch_size=_AT_ONCE)
