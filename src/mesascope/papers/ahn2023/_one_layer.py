@@ -96,7 +96,7 @@ def _trained_layer(settings: _Named) -> Finding:
     }
     return Finding.of_parts(
         measured,
-        {**dict.fromkeys(measured, 0.0), "names": _NAME},
+        dict.fromkeys(measured, 0.0) | {"names": _NAME},
         settings.tolerance,
         parts,
         {
