@@ -12,7 +12,7 @@ from mesascope.papers._prompts import construction_model
 from mesascope.papers._spectral_steps import loss_of_steps
 from mesascope.papers.ahn2023 import _multiples, _training
 from mesascope.papers.ahn2023._common import covariance
-from mesascope.papers.ahn2023._spectra import Spectrum, density, expected_spectrum, nodes
+from mesascope.papers.ahn2023._multiples import Spectrum, density, expected_spectrum, nodes
 from mesascope.theory import ahn2023 as theory
 
 SETTINGS = _training.Training(
@@ -66,8 +66,8 @@ def test_the_loss_of_multiples_is_that_of_steps_with_the_gradient_of_differences
         weight * loss_of_steps(np.array([[value]]), a, a * b, 1.0)
         for value, weight in zip(*spectrum, strict=True)
     )
-    assert _multiples.multiples_loss(spectrum, a, b) == pytest.approx(expected, rel=1e-12)
-    slope = _multiples._loss(spectrum, v, 2)[1]
+    found, slope = _multiples._loss(spectrum, v, 2)
+    assert found == pytest.approx(expected, rel=1e-12)
     for axis, step in enumerate(1e-5 * np.eye(3)):
         up, down = (_multiples._loss(spectrum, v + sign * step, 2)[0] for sign in (1, -1))
         assert slope[axis] == pytest.approx((up - down) / 2e-5, rel=1e-6)
@@ -96,31 +96,29 @@ def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path, monkeypatc
         patch.setattr(_training, "_tell", stop)
         with pytest.raises(KeyboardInterrupt):
             _training._trained(SETTINGS, True, 0)
-    told = []
-    with working(told.append, tmp_path):
+    lines = []
+    with working(lines.append, tmp_path):
         again = _training._trained(SETTINGS, True, 0)
-    assert told[0] == "seed 0: goes on from step 240" and told[1].startswith("seed 0: step 250 of 400")
+    assert lines[0] == "seed 0: goes on from step 240" and lines[1].startswith("seed 0: step 250 of 400")
     for one, other in zip((*whole.middle, *whole.end), (*again.middle, *again.end), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("damage", [b"", b"PK torn", None])
-def test_a_damaged_checkpoint_is_told_and_the_training_starts_anew(tmp_path, monkeypatch, damage):
+@pytest.mark.parametrize("damage", [b"", b"torn", None])
+def test_a_damaged_checkpoint_is_reported_and_the_training_starts_again(tmp_path, monkeypatch, damage):
     settings = replace(SETTINGS, steps=40)
     whole = _training._trained(settings, True, 0)
     monkeypatch.setattr(_training, "_CHECKPOINTS", 4)
     lines = []
     with working(lines.append, tmp_path):
         _training._trained(settings, True, 0)
-        (kept,) = tmp_path.rglob("state.npz")
-        if damage is None:  # a number in it is another
-            with np.load(kept) as found:
-                np.savez(kept, **{**found, "0": found["0"] + 1})
-        else:
-            kept.write_bytes(damage)
+        (kept,) = tmp_path.rglob("state.checkpoint")
+        content = kept.read_bytes()
+        # by default a number in it is another
+        kept.write_bytes(content[:-1] + bytes([content[-1] ^ 1]) if damage is None else damage)
         again = _training._trained(settings, True, 0)
     np.testing.assert_array_equal(again.end.a, whole.end.a)
-    assert sum("is damaged; this training starts anew" in line for line in lines) == 1
+    assert sum("is damaged; this training starts again" in line for line in lines) == 1
     assert not any("goes on" in line for line in lines)
 
 

@@ -10,7 +10,7 @@ from mesascope.dynamics import Optimizer, train_many
 from mesascope.models import prompt_linear_transformer
 from mesascope.papers._claim import Finding, Settings, one_line, presets
 from mesascope.papers._figures import curve, one_panel
-from mesascope.papers._identity import identity, relative_error
+from mesascope.papers._identity import identities, identity, relative_error
 from mesascope.papers._recorded import recorded_models
 from mesascope.papers._shared import shared
 from mesascope.processes import FewShot, LinearRegression
@@ -104,6 +104,12 @@ def test_a_figure_of_one_panel():
     (panel,) = found.panels
     assert (found.title, found.caption, panel.title, panel.xlabel) == ("figure", "below", "panel", "x")
     assert (panel.xscale, panel.yscale, [*panel.traces]) == ("log", "linear", traces)
+
+
+def test_several_identities_are_the_parts_of_a_statement():
+    found = identities({"one": {"a": 1e-13}, "two": {"a": -2e-12, "b": 0.0}}, 1e-12)
+    assert found.measured == {"one": 1e-13, "two": 2e-12}
+    assert (found.parts, found.decision) == ({"one": "met", "two": "not met"}, "not met")
 
 
 def test_errors_are_relative_to_the_largest_entry():

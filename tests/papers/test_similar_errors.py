@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mesascope.core import named_key
-from mesascope.papers.fu2024._best_layers import layers_of, log_loss, regression, spectra
+from mesascope.papers.fu2024._depth import layers_of, log_loss, regression, spectra
 from mesascope.papers.fu2024._similar import Compared, similarities
 
 

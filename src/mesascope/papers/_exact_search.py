@@ -46,13 +46,7 @@ def best_layer(
         found: PromptModel = eqx.combine(rebuilt(vector), rest)
         return found
 
-    compiled = jax.jit(
-        jax.value_and_grad(lambda vector: population_loss(model_of(vector), process, task).value)
-    )
-
-    def loss(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = compiled(vector)
-        return float(value), np.asarray(gradient)
+    loss = jax.jit(jax.value_and_grad(lambda vector: population_loss(model_of(vector), process, task).value))
 
     def search(start: PromptModel) -> Minimum:
         vector = np.asarray(ravel_pytree(eqx.filter(start, eqx.is_inexact_array))[0])

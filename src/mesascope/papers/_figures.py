@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from mesascope.records import Band, Figure, Line, Panel, Trace
+from mesascope.records import Band, Figure, Heatmap, Line, Panel, Trace
 
 
 def one_panel(title: str, panel: str, *traces: Trace, caption: str = "", **axes: Any) -> Figure:
@@ -36,4 +37,14 @@ def curve(x: Any, values: Any, label: str, series: int, band: str | None = None)
     return (
         Band(x=x, low=table.min(0), high=table.max(0), label=band or label, series=series),
         Line(x=x, y=np.median(table, 0), label=label, series=series),
+    )
+
+
+def matrix_panels(
+    matrices: Mapping[str, Any], xlabel: str = "column", ylabel: str = "row", **heatmap: Any
+) -> tuple[Panel, ...]:
+    """Title → matrix, each as a heat map in a panel of its own; `heatmap` are further fields of `Heatmap`."""
+    return tuple(
+        Panel(title=title, xlabel=xlabel, ylabel=ylabel, traces=(Heatmap(z=z, **heatmap),))
+        for title, z in matrices.items()
     )

@@ -36,3 +36,15 @@ def identity(
     """
     worst = float(np.max(np.abs(list(errors.values()))))
     return Finding.of_error(worst, tolerance, {"errors": dict(errors), **details}, figures or {})
+
+
+def identities(errors: Mapping[str, Mapping[str, float]], tolerance: float, **details: Any) -> Finding:
+    """The finding on several identities, the parts of a statement: the largest error of each against 0.
+
+    Args:
+        errors: part → case → error, at least one each; one that is NaN refutes.
+        tolerance: largest error that still meets the criterion.
+        **details: what else belongs to the errors.
+    """
+    worst = {part: float(np.max(np.abs(list(cases.values())))) for part, cases in errors.items()}
+    return Finding.of_errors(worst, tolerance, {"errors": dict(errors), **details})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,14 @@ def mean_interval(values: Any, level: float = 0.95) -> tuple[float, list[float]]
     half = float(student.ppf((1 + level) / 2, len(found) - 1)) * error
     center = float(found.mean())
     return center, [center - half, center + half]
+
+
+def mean_intervals(values: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """`mean_interval` of several numbers: name → mean, and name → interval."""
+    found = {name: mean_interval(one) for name, one in values.items()}
+    return {name: mean for name, (mean, _) in found.items()}, {
+        name: ends for name, (_, ends) in found.items()
+    }
 
 
 def between(interval: Sequence[float], least: float, most: float) -> Decision:

@@ -70,7 +70,7 @@ def best_of(search: Callable[[Any], Minimum], starts: Iterable[Any], nearness: f
 
 
 def minimized(
-    function: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    function: Callable[[np.ndarray], tuple[Any, Any]],
     start: Any,
     largest_slope: float,
     *,
@@ -83,7 +83,7 @@ def minimized(
     this is a failure.
 
     Args:
-        function: from a point to its value and its gradient.
+        function: from a point to its value and its gradient, as numbers and arrays of numpy or jax.
         start: shape (n,).
         largest_slope: most that an entry of the gradient may be at the end.
         method: the limited-memory form for many variables.
@@ -92,7 +92,12 @@ def minimized(
     Raises:
         UnsettledError: it stops where the gradient is larger, or is not a number.
     """
-    found = minimize(function, start, jac=True, method=method, options=options)
+
+    def in_numpy(point: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = function(point)
+        return float(value), np.asarray(slope, float)
+
+    found = minimize(in_numpy, start, jac=True, method=method, options=options)
     slope = float(np.abs(found.jac).max())
     if not slope <= largest_slope:
         raise UnsettledError(

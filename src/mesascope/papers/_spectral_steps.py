@@ -16,13 +16,20 @@ def spectra(process: Any, examples: int, prompts: int, seed: int) -> np.ndarray:
 
 
 def loss_of_steps(eigenvalues: np.ndarray, step_sizes: Any, curvatures: Any, variance: float) -> float:
-    """½E(ŷ − y)² = ½s² E Σ_k r_k², with the part r_k of w that is not learned along eigenvector k.
+    """½E(ŷ − y)² = ½s² E Σ_k r_k², with r_k of `residual`.
 
-    A step of size η moves the labels, and one of curvature γ the inputs: r ← r (1 − η s p²), p ← p (1 − γ s p²), from 1.
     The query and w are independent of the examples, isotropic, with covariances s² I and I.
     """
-    residual, scale = np.ones_like(eigenvalues), np.ones_like(eigenvalues)
+    return float(variance / 2 * np.mean(np.sum(residual(eigenvalues, step_sizes, curvatures) ** 2, -1)))
+
+
+def residual(eigenvalues: np.ndarray, step_sizes: Any, curvatures: Any) -> np.ndarray:
+    """The part r of w that is not learned along eigenvectors of S with these eigenvalues.
+
+    A step of size η moves the labels, and one of curvature γ the inputs: r ← r (1 − η s p²), p ← p (1 − γ s p²), from 1.
+    """
+    left, scale = np.ones_like(eigenvalues), np.ones_like(eigenvalues)
     for step_size, curvature in zip(step_sizes, curvatures, strict=True):
         grown = eigenvalues * scale**2
-        residual, scale = residual * (1 - step_size * grown), scale * (1 - curvature * grown)
-    return float(variance / 2 * np.mean(np.sum(residual**2, -1)))
+        left, scale = left * (1 - step_size * grown), scale * (1 - curvature * grown)
+    return left

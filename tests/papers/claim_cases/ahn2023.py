@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mesascope.papers.ahn2023 import _critical, _deep, _multiples, _one_layer, _printed, _rare
+from mesascope.papers.ahn2023 import _critical, _deep, _multiples, _one_layer, _printed
 from mesascope.theory import ahn2023 as theory
 
 from . import Case, at_rest, writes_more
@@ -36,7 +36,7 @@ def of_a_hundredth_more(patch):
 
 
 def milder_covariance(patch):
-    """The covariance that trained layers are held against has the roots of the eigenvalues."""
+    """The covariance that trained layers are compared with has the roots of the eigenvalues."""
     right = _deep.trained
 
     def wrong(*args):
@@ -105,13 +105,13 @@ def of_fewer_examples(patch):
 
 def without_rare_prompts(patch):
     """The density ends at 5."""
-    right = _rare.density
+    right = _printed.density
 
     def wrong(*args):
         values, weights = right(*args)
         return values, np.where(values > 5, 0.0, weights)
 
-    patch.setattr(_rare, "density", wrong)
+    patch.setattr(_printed, "density", wrong)
 
 
 def another_prior(patch):

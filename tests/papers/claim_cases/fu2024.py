@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mesascope.papers.fu2024 import _best_layers, _depth, _newton, _similar, _transformer
+from mesascope.papers.fu2024 import _depth, _newton, _similar, _transformer
 from mesascope.probes import StepFamily
 from mesascope.probes._step_family import family_answers
 
@@ -10,11 +10,13 @@ from ._case import Case, scaled
 
 
 def _other_iterations(make):
-    """Something else in the place of so many of Newton's iterations."""
+    """Another learner instead of Newton's iterations."""
 
     def world(patch):
         patch.setattr(_similar, "newton", make)
-        patch.setattr(_newton, "tables", _similar.tables.__wrapped__)  # not what was kept of the right world
+        patch.setattr(
+            _newton, "tables", _similar.tables.__wrapped__
+        )  # not the cached ones of the right world
 
     return world
 
@@ -59,9 +61,9 @@ def _factors_that_grow(patch):
 
 def _searched_from_one_start(patch):
     """One start leads to the best; all others are the layers before with a small new one, and stop in a local minimum."""
-    right = _best_layers.best_layers
+    right = _depth.best_layers
     patch.setattr(_depth, "best_layers", right.__wrapped__)
-    starts = _best_layers._starts
+    starts = _depth._starts
 
     def few(seen, depth, seed, count):
         grown = np.zeros(0)
@@ -70,21 +72,17 @@ def _searched_from_one_start(patch):
             grown = _descended(seen, np.concatenate([grown, new]))
         return [*([grown] * 5), _best_of_starts(seen, starts(seen, depth, seed, count))]
 
-    patch.setattr(_best_layers, "_starts", few)
+    patch.setattr(_depth, "_starts", few)
 
 
 def _descended(seen, start):
-    def function(flat):
-        value, slope = _best_layers.log_loss(flat, *seen)
-        return float(value), np.asarray(slope, float)
-
     with np.errstate(all="ignore"):
-        return _best_layers.minimized(function, start, np.inf).point
+        return _depth.minimized(lambda flat: _depth.log_loss(flat, *seen), start, np.inf).point
 
 
 def _best_of_starts(seen, starts):
     ends = [_descended(seen, start) for start in starts]
-    return min(ends, key=lambda end: float(_best_layers.log_loss(end, *seen)[0]))
+    return min(ends, key=lambda end: float(_depth.log_loss(end, *seen)[0]))
 
 
 def _layers_read_as_iterations(patch):

@@ -12,43 +12,43 @@ from . import Case, scaled, writes_more
 
 def symmetric_only(patch):
     """Minimizers are sought among symmetric matrices."""
-    patch.setattr(_minimizer, "minimizer", _minimizer.symmetric_minimizer)
+    right = _minimizer.minimizer
+    patch.setattr(_minimizer, "minimizer", lambda *args: right(*args[:4], True))
 
 
-def fitted_anew(patch):
+def fitted_again(patch):
     """Layers of the right world are not taken."""
     patch.setattr(_extra_loops, "_all_errors", _extra_loops._all_errors.__wrapped__)
 
 
+def at_zero(moments):
+    """A search that stays at the layer that answers 0."""
+    dim = len(moments)
+    return Minimum(np.zeros(dim * (dim + 1)), float(dim))
+
+
 def all_but_one_stay_at_zero(patch):
-    """Every search but the first stays at the layer that answers 0."""
-    fitted_anew(patch)
+    """Every search but the first stays there."""
+    fitted_again(patch)
     right = _common.search
-
-    def wrong(moments, loops, seed, symmetric):
-        dim = len(moments)
-        return (
-            Minimum(np.zeros(dim * (dim + 1)), float(dim))
-            if seed[-1]
-            else right(moments, loops, seed, symmetric)
-        )
-
-    patch.setattr(_common, "search", wrong)
-
-
-def all_stay_at_zero(patch):
-    """Every search stays at the layer that answers 0."""
-    fitted_anew(patch)
     patch.setattr(
         _common,
         "search",
-        lambda moments, *_: Minimum(np.zeros(len(moments) * (len(moments) + 1)), float(len(moments))),
+        lambda moments, loops, seed, symmetric: (
+            at_zero(moments) if seed[-1] else right(moments, loops, seed, symmetric)
+        ),
     )
+
+
+def all_stay_at_zero(patch):
+    """Every search stays there."""
+    fitted_again(patch)
+    patch.setattr(_common, "search", lambda moments, *_: at_zero(moments))
 
 
 def larger_test_inputs(patch):
     """Fresh prompts have inputs of 1.2 times the variance."""
-    fitted_anew(patch)
+    fitted_again(patch)
     right = _extra_loops.regression
 
     def wrong(settings):

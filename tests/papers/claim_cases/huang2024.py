@@ -12,15 +12,19 @@ from . import Case, at_rest, scaled
 SMALL = {"features": 3, "examples": 20}
 
 
-def attention_leaks(patch):
-    """A world in which six hundredths of the attention are spread over all examples."""
-    right = _model._CountedLoss.to_features
+def leaks(share):
+    """A world in which a share of the attention is spread over all examples."""
 
-    def wrong(self, scores):
-        alike = self.counts / self.counts.sum(1, keepdims=True)
-        return 0.94 * right(self, scores) + 0.06 * alike[:, :, None]
+    def break_it(patch):
+        right = _model._CountedLoss.to_features
 
-    patch.setattr(_model._CountedLoss, "to_features", wrong)
+        def wrong(self, scores):
+            alike = self.counts / self.counts.sum(1, keepdims=True)
+            return (1 - share) * right(self, scores) + share * alike[:, :, None]
+
+        patch.setattr(_model._CountedLoss, "to_features", wrong)
+
+    return break_it
 
 
 def noisy_labels(*variances):
@@ -34,41 +38,18 @@ def noisy_labels(*variances):
     return break_it
 
 
-def counts_leak(patch):
-    """A world in which a part of 10⁻⁸ of the attention is spread over all examples."""
-    right = _model._CountedLoss.to_features
-
-    def wrong(self, scores):
-        alike = self.counts / self.counts.sum(1, keepdims=True)
-        return (1 - 1e-8) * right(self, scores) + 1e-8 * alike[:, :, None]
-
-    patch.setattr(_model._CountedLoss, "to_features", wrong)
-
-
-def exchanged_rare_features(patch):
-    """A world in which the second and the third feature have each other's probability."""
-    patch.setattr(
-        _model,
-        "process_of",
-        lambda settings: OrthonormalFeatures(4, probabilities=[0.7, 0.1, 0.12, 0.08]),
+def probabilities(module, *values):
+    """A world in which features have these probabilities."""
+    return lambda patch: patch.setattr(
+        module, "process_of", lambda settings: OrthonormalFeatures(4, probabilities=values)
     )
 
 
-def less_imbalanced(module):
-    """A world in which the others have two thirds of the dominant feature's probability."""
-
-    def break_it(patch):
-        patch.setattr(
-            module,
-            "process_of",
-            lambda settings: OrthonormalFeatures(4, probabilities=[0.34, 0.23, 0.22, 0.21]),
-        )
-
-    return break_it
+LESS_IMBALANCED = (0.34, 0.23, 0.22, 0.21)  # the others have two thirds of the dominant feature's probability
 
 
 def changed_layers(part, factor):
-    """Trained layers of which one part is so much larger."""
+    """Trained layers of which one part is larger by a factor."""
 
     def break_it(patch):
         right = _trained._layers
@@ -89,7 +70,7 @@ def changed_layers(part, factor):
 
 
 def smaller_scores(steps, factor):
-    """Descent whose scores after so many steps are so much smaller."""
+    """Descent whose scores after this number of steps are smaller by a factor."""
 
     def break_it(patch):
         right = _trained.recorded_models
@@ -108,17 +89,20 @@ CASES = {
     "huang2024/exact-loss": Case(
         {"laws": [[0.6, 0.3, 0.1]], "examples": 8},
         scaled(theory, "equal_gap_loss", 1 + 1e-10),
-        (counts_leak,),
+        (leaks(1e-8),),
     ),
-    "huang2024/balanced": Case(SMALL, attention_leaks, (noisy_labels(0.01),)),
+    "huang2024/balanced": Case(SMALL, leaks(0.06), (noisy_labels(0.01),)),
     "huang2024/late-rate": Case({"cases": [[2, 12]]}, scaled(theory, "late_excess", 1.02), traced=False),
     # features that learn together; a dominant one that is late; losses that stay
     "huang2024/stages": Case(
         {"examples": 25},
-        less_imbalanced(_model),
+        probabilities(_model, *LESS_IMBALANCED),
         (noisy_labels(0.006, 0, 0, 0), noisy_labels(0, 0.1, 0.1, 0.1)),
     ),
-    "huang2024/order-of-features": Case({"examples": 25}, exchanged_rare_features, traced=False),
+    # the second and the third feature have each other's probability
+    "huang2024/order-of-features": Case(
+        {"examples": 25}, probabilities(_model, 0.7, 0.1, 0.12, 0.08), traced=False
+    ),
     # answers a sixth larger; scores three tenths smaller
     "huang2024/trained-layer": Case(
         {"batch": 128, "prompts": 4000, "seeds": 3},
@@ -129,7 +113,7 @@ CASES = {
     # features that learn together; scores that lag behind after 12 and after 600 steps
     "huang2024/sampled-stages": Case(
         {"examples": 25, "seeds": 3},
-        less_imbalanced(_trained),
+        probabilities(_trained, *LESS_IMBALANCED),
         (smaller_scores(12, 0.6), smaller_scores(600, 0.6)),
         traced=False,
     ),

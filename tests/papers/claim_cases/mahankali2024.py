@@ -2,14 +2,14 @@
 
 import equinox as eqx
 
-from mesascope.papers.mahankali2024 import _linear_targets, _named, _nonlinear_targets
+from mesascope.papers.mahankali2024 import _linear_targets, _nonlinear_targets
 from mesascope.theory import mahankali2024 as theory
 
 from . import Case, scaled
 
 
 def more_noise(patch):
-    """Labels noisier than theory is told, by a hundredth."""
+    """Labels with a hundredth more noise than the formulas assume."""
     right = _linear_targets.LinearRegression
     patch.setattr(
         _linear_targets,
@@ -18,42 +18,32 @@ def more_noise(patch):
     )
 
 
-def starts_that_lead_to_the_local_minimum(number):
-    """All are the start of this number, from which the search ends at a layer of rank one."""
-
-    def stuck(patch):
-        right = _linear_targets._starts
-        patch.setattr(_linear_targets, "_starts", lambda *sizes: [right(*sizes)[number]] * 6)
-
-    return stuck
+def first_start_only(patch):
+    """All starts are the first one, from which the search ends at a layer of rank one."""
+    right = _linear_targets._starts
+    patch.setattr(_linear_targets, "_starts", lambda *sizes: [right(*sizes)[0]] * 6)
 
 
 def one_step_for_all(patch):
     """The closed form of the step is that for linear targets."""
-    patch.setattr(_nonlinear_targets.theory, "relu_step_size", theory.step_size)
+    patch.setattr(theory, "relu_step_size", theory.step_size)
 
 
-def _stretched(module):
+def stretched(patch):
     """Trained layers read the first coordinate of a query as half as large again."""
+    right = _nonlinear_targets.trained_layers
 
-    def world(patch):
-        right = module.trained_layers
+    def wrong(settings, prompts):
+        layers = right(settings, prompts)
+        models = [
+            eqx.tree_at(
+                lambda m: m.network.layers[0].w_kq, model, replace_fn=lambda w: w.at[..., 0].multiply(1.5)
+            )
+            for model in layers.arrived
+        ]
+        return layers._replace(arrived=models)
 
-        def stretched(settings, prompts):
-            layers = right(settings, prompts)
-            models = [
-                eqx.tree_at(
-                    lambda m: m.network.layers[0].w_kq,
-                    model,
-                    replace_fn=lambda w: w.at[..., 0].multiply(1.5),
-                )
-                for model in layers.arrived
-            ]
-            return layers._replace(arrived=models)
-
-        patch.setattr(module, "trained_layers", stretched)
-
-    return world
+    patch.setattr(_nonlinear_targets, "trained_layers", wrong)
 
 
 TRAINED = {"seeds": 6, "steps": 800, "prompts": 20_000}
@@ -62,20 +52,20 @@ CASES = {
     "mahankali2024/noisy-step": Case(
         {"cases": [[2, 6, 0.5]]},
         more_noise,
-        stuck=starts_that_lead_to_the_local_minimum(0),
+        stuck=first_start_only,
         traced=False,
     ),
     "mahankali2024/preconditioned-step": Case(
         {},
         scaled(theory, "step_size", 1.001),
-        stuck=starts_that_lead_to_the_local_minimum(0),
+        stuck=first_start_only,
         traced=False,
     ),
     # a step too long loses more than its closed form says
     "mahankali2024/nonlinear-targets": Case(
         TRAINED,
-        scaled(_nonlinear_targets.theory, "relu_step_size", 1.3),
-        (_stretched(_nonlinear_targets), scaled(_nonlinear_targets.theory, "relu_least_loss", 0.93)),
+        scaled(theory, "relu_step_size", 1.3),
+        (stretched, scaled(theory, "relu_least_loss", 0.93)),
         traced=False,
     ),
     "mahankali2024/nonlinear-targets-named": Case(
@@ -84,8 +74,8 @@ CASES = {
             "tasks": 120,
             "learners": ["gradient-descent", "preconditioned-gradient-descent", "ridge"],
         },
-        _stretched(_named),
-        (one_step_for_all, scaled(_nonlinear_targets.theory, "relu_step_size", 1.1)),
+        stretched,
+        (one_step_for_all, scaled(theory, "relu_step_size", 1.1)),
         traced=False,
     ),
 }

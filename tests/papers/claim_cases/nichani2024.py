@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from mesascope.papers.nichani2024 import _full_model, _graph, _induction, _lengths, _loss, _model
+from mesascope.papers.nichani2024 import _full_model, _graph, _loss, _model
 from mesascope.processes import MarkovTree
 from mesascope.theory import nichani2024 as theory
 
@@ -33,19 +33,15 @@ def drawn_from_another_graph(patch):
     patch.setattr(_graph, "drawn", lambda process, *args, **more: right(rewired(process), *args, **more))
 
 
-def looks_elsewhere(module):
-    """A world in which trained first layers, at the last position with a parent, look one token further back."""
+def looks_elsewhere(patch):
+    """Trained first layers, at the last position with a parent, look one token further back."""
+    right = _graph.trained
 
-    def break_it(patch):
-        right = module.trained
+    def wrong(processes, settings):
+        pairs = zip(processes, right(processes, settings), strict=True)
+        return [(middle, _turned(end, last_child(process))) for process, (middle, end) in pairs]
 
-        def wrong(processes, settings):
-            pairs = zip(processes, right(processes, settings), strict=True)
-            return [_turned(model, last_child(process)) for process, model in pairs]
-
-        patch.setattr(module, "trained", wrong)
-
-    return break_it
+    patch.setattr(_graph, "trained", wrong)
 
 
 def _turned(model, child):
@@ -71,7 +67,7 @@ def weaker_first(patch):
     patch.setattr(theory, "attention_scores", lambda parents, s, one, two: right(parents, s, 0.4 * one, two))
 
 
-def computed_anew(module, name, patch):
+def computed_again(module, name, patch):
     """What claims share is not taken from the right world."""
     patch.setattr(module, name, getattr(module, name).__wrapped__)
 
@@ -86,78 +82,72 @@ def blurred(patch):
 
 def blunter(patch):
     """Trained second layers have two fifths of their scores."""
-    computed_anew(_loss, "_losses", patch)
+    computed_again(_loss, "_losses", patch)
     right = _loss.trained
     patch.setattr(
         _loss,
         "trained",
         lambda processes, settings: [
-            eqx.tree_at(lambda m: m.symbols, model, 0.4 * model.symbols)
-            for model in right(processes, settings)
+            (middle, eqx.tree_at(lambda m: m.symbols, end, 0.4 * end.symbols))
+            for middle, end in right(processes, settings)
         ],
     )
 
 
 def untrained_where_long(patch):
     """Models of long sequences are those of the start."""
-    computed_anew(_loss, "_losses", patch)
+    computed_again(_loss, "_losses", patch)
     right = _loss.trained
 
     def wrong(processes, settings):
+        pairs = right(processes, settings)
         if settings.positions <= SMALL["positions"]:
-            return right(processes, settings)
-        return [_model.ReducedTransformer.start(process, settings.floor) for process in processes]
+            return pairs
+        starts = (_model.ReducedTransformer.start(process, settings.floor) for process in processes)
+        return [(middle, start) for (middle, _), start in zip(pairs, starts, strict=True)]
 
     patch.setattr(_loss, "trained", wrong)
 
 
-def first_of_the_grid(module):
-    """A world in which the search on a grid stays at its first entry."""
-
-    def break_it(patch):
-        if module is not _lengths:
-            computed_anew(module, "_losses" if module is _loss else "_trainings", patch)
+def first_of_the_grid(patch):
+    """The search on a grid stays at its first entry."""
+    computed_again(_loss, "_losses", patch)
+    for module in (_model, _loss):
         patch.setattr(module, "best_on_grid", lambda grid, losses: grid[0])
-
-    return break_it
 
 
 def half_read_out(patch):
     """Trained read-outs have half their weights."""
-    computed_anew(_full_model, "_trainings", patch)
-    right = _full_model.full_trained
+    computed_again(_full_model, "_trainings", patch)
+    right = _full_model.trained_halves
 
     def wrong(*args):
         return tuple(eqx.tree_at(lambda m: m.readout, model, 0.5 * model.readout) for model in right(*args))
 
-    patch.setattr(_full_model, "full_trained", wrong)
+    patch.setattr(_full_model, "trained_halves", wrong)
 
 
-def one_edge_turned(patch):
+def attends_otherwise(change):
+    """A world in which trained first layers have another mean attention."""
+
+    def break_it(patch):
+        computed_again(_full_model, "_trainings", patch)
+        right = _full_model._mean_attention
+        patch.setattr(_full_model, "_mean_attention", lambda *args: change(np.array(right(*args))))
+
+    return break_it
+
+
+def one_edge_turned(attention):
     """The last position with a parent, which is the last but one, attends elsewhere."""
-    computed_anew(_full_model, "_trainings", patch)
-    right = _full_model._mean_attention
-
-    def wrong(model, symbols):
-        attention = right(model, symbols)
-        child = len(attention) - 2
-        attention[child, : child + 1] = np.roll(attention[child, : child + 1], -1)
-        return attention
-
-    patch.setattr(_full_model, "_mean_attention", wrong)
+    child = len(attention) - 2
+    attention[child, : child + 1] = np.roll(attention[child, : child + 1], -1)
+    return attention
 
 
-def attention_spread(patch):
+def spread(attention):
     """A fifth of the attention goes to all earlier positions alike."""
-    computed_anew(_full_model, "_trainings", patch)
-    right = _full_model._mean_attention
-
-    def wrong(model, symbols):
-        attention = right(model, symbols)
-        alike = np.tri(len(attention)) / np.arange(1, len(attention) + 1)[:, None]
-        return 0.8 * attention + 0.2 * alike
-
-    patch.setattr(_full_model, "_mean_attention", wrong)
+    return 0.8 * attention + 0.2 * np.tri(len(attention)) / np.arange(1, len(attention) + 1)[:, None]
 
 
 CASES = {
@@ -168,21 +158,23 @@ CASES = {
         drawn_from_another_graph,
         traced=False,
     ),
-    "nichani2024/adjacency": Case(SMALL, looks_elsewhere(_graph), traced=False),
+    "nichani2024/adjacency": Case(SMALL, looks_elsewhere, traced=False),
     "nichani2024/induction-head": Case(
         {"positions": 12, "states": 6, "steps": 150, "seeds": 3, "sequences": 1000},
-        looks_elsewhere(_induction),
+        looks_elsewhere,
         traced=False,
     ),
-    "nichani2024/full-model": Case(FULL_MODEL, one_edge_turned, (attention_spread,), traced=False),
+    "nichani2024/full-model": Case(
+        FULL_MODEL, attends_otherwise(one_edge_turned), (attends_otherwise(spread),), traced=False
+    ),
     "nichani2024/full-model-loss": Case(FULL_MODEL, half_read_out, traced=False),
     "nichani2024/trained-loss": Case(
-        {**JUDGED, "positions": 24}, blunter, stuck=first_of_the_grid(_loss), traced=False
+        {**JUDGED, "positions": 24}, blunter, stuck=first_of_the_grid, traced=False
     ),
     "nichani2024/trained-approaches-bayes": Case(
         {**JUDGED, "lengths": [12, 24]}, untrained_where_long, traced=False
     ),
     "nichani2024/construction-approaches-bayes": Case(
-        COUNTED, blurred, stuck=first_of_the_grid(_lengths), traced=False
+        COUNTED, blurred, stuck=first_of_the_grid, traced=False
     ),
 }

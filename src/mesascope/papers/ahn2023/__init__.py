@@ -6,6 +6,5 @@ from ._differences import DIFFERENCES as DIFFERENCES
 from ._identities import CLAIMS as _IDENTITIES
 from ._one_layer import CLAIMS as _ONE_LAYER
 from ._printed import CLAIMS as _PRINTED
-from ._rare import CLAIMS as _RARE
 
-CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_CRITICAL, *_DEEP, *_PRINTED, *_RARE)
+CLAIMS = (*_IDENTITIES, *_ONE_LAYER, *_CRITICAL, *_DEEP, *_PRINTED)

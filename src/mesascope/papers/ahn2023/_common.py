@@ -1,4 +1,4 @@
-"""What the claims of ahn2023 share: inputs with a rotated covariance, and what is read off trained layers."""
+"""Parts that claims of ahn2023 share: inputs with a rotated covariance, and the preconditioners of trained layers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from mesascope.models import PromptModel
 from mesascope.processes import FewShot, LinearRegression
 
 from .._claim import Settings
-from .._prompts import fresh_losses, layer_weights
+from .._prompts import layer_weights
 from .._rotations import rotated
-from .._still_falling import fall
 
 PAPER = "ahn2023"
 
 
 class Inputs(Settings):
-    """The eigenvalues of Σ, with random axes of the seed, and how many examples there are of such inputs."""
+    """The eigenvalues of Σ, whose random axes follow from the seed, and the number of examples."""
 
     eigenvalues: tuple[float, ...] = (1.0, 1.0, 0.25, 0.0625, 1.0)
     examples: int = 20
@@ -33,6 +32,12 @@ def covariance(eigenvalues: Sequence[float], seed: int) -> np.ndarray:
     return np.asarray((sigma + sigma.T) / 2)
 
 
+def symmetric_power(matrix: np.ndarray, exponent: float) -> np.ndarray:
+    """A power of a symmetric positive definite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * values**exponent @ vectors.T)
+
+
 def data(settings: Inputs, prior: str) -> tuple[LinearRegression, FewShot]:
     """Inputs x ~ N(0, Σ), w ~ N(0, I) or N(0, Σ⁻¹), no noise."""
     sigma = covariance(settings.eigenvalues, settings.seed)
@@ -44,22 +49,6 @@ def preconditioners(model: PromptModel) -> tuple[np.ndarray, np.ndarray]:
     w_kq, w_pv = (weights[:, 0] for weights in layer_weights(model))
     label = w_pv[:, -1:, -1:]
     return -np.swapaxes(w_kq[:, :-1, :-1], 1, 2) * label, w_pv[:, :-1, :-1] / label
-
-
-def fall_of_losses(
-    middles: list[PromptModel],
-    ends: list[PromptModel],
-    process: LinearRegression,
-    task: FewShot,
-    prompts: int,
-    seeds: list[int],
-) -> float:
-    """`fall` of the loss of models half way and at the end, seed by seed on the same prompts; the least possible is 0."""
-    found = [
-        fresh_losses({"middle": middle, "end": end}, process, task, prompts, seed)
-        for seed, middle, end in zip(seeds, middles, ends, strict=True)
-    ]
-    return fall(*([losses[name].mean() for losses in found] for name in ("middle", "end")))
 
 
 def distance(matrix: Any, of: Any) -> float:

@@ -12,39 +12,34 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .._claim import Claim, Finding, Settings, presets, within
+from .._claim import Claim, Finding, Settings, presets
+from .._identity import identities
 from .._minimized import minimized
-from ._common import PAPER, covariance
-
-_PARTS = {"theorem 3: the gradient by all A": False, "theorem 4: the gradient by all A and B": True}
+from ._common import PAPER, covariance, symmetric_power
 
 
 def _critical(settings: _Critical) -> Finding:
-    """The gradient by all entries where that by the multiples is 0, relative to the gradient a percent away."""
-    errors: dict[str, dict[str, float]] = {}
-    for name, moves in _PARTS.items():
-        cases = settings.cases["moves" if moves else "still"]
-        errors[name] = {
+    """The full gradient where the gradient in the multiples is 0, relative to the full gradient a percent away."""
+    theorems = (
+        ("theorem 3: the gradient by all A", settings.cases["still"], False),
+        ("theorem 4: the gradient by all A and B", settings.cases["moves"], True),
+    )
+    errors = {
+        name: {
             f"d = {d}, n = {n}, {depth} layers": _error(settings, d, n, depth, moves) for d, n, depth in cases
         }
-    worst = {name: float(np.max(list(found.values()))) for name, found in errors.items()}
-    parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
-    return Finding.of_parts(
-        worst,
-        dict.fromkeys(worst, 0.0),
-        settings.tolerance,
-        parts,
-        {"errors": errors, "meaning": "largest entry of the gradient, relative to the same a percent away"},
-    )
+        for name, cases, moves in theorems
+    }
+    meaning = "largest entry of the gradient, relative to the same a percent away"
+    return identities(errors, settings.tolerance, meaning=meaning)
 
 
 def _error(settings: _Critical, dim: int, examples: int, depth: int, moves: bool) -> float:
     sigma = covariance(settings.eigenvalues[:dim], settings.seed)
     inverse = np.linalg.inv(sigma)
-    degree = (3**depth - 1) // 2 if moves else depth  # of what is left of w, in S
+    degree = (3**depth - 1) // 2 if moves else depth  # in S, of the part of w that is not learned
     x, weights = _inputs(dim, examples, 2 * degree + 1)
-    values, vectors = np.linalg.eigh(sigma)
-    x = x @ ((vectors * values**0.5) @ vectors.T)
+    x = x @ symmetric_power(sigma, 0.5)
     second = jnp.asarray(np.einsum("bni,bnj->bij", x, x) / examples)
     loss = partial(
         _loss, second=second, weights=jnp.asarray(weights), sigma=jnp.asarray(sigma), inverse=inverse
@@ -52,14 +47,9 @@ def _error(settings: _Critical, dim: int, examples: int, depth: int, moves: bool
     by_all = jax.jit(jax.grad(lambda layers: loss(*layers)))
     by_multiples = jax.jit(jax.value_and_grad(lambda v: loss(*_layers(v, depth, inverse))))
     unknowns = 2 * depth - 1 if moves else depth
-
-    def function(v: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = by_multiples(jnp.asarray(v))
-        return float(value), np.asarray(slope)
-
     start = np.full(unknowns, 0.3)
     start[depth:] = 0.1
-    found = minimized(function, start, 1e-7, gtol=1e-12, maxiter=5000)
+    found = minimized(by_multiples, start, 1e-7, gtol=1e-12, maxiter=5000)
     away = found.point * (1 + 0.01 * np.random.default_rng(settings.seed).choice([-1.0, 1.0], unknowns))
     there, near = (by_all(_layers(jnp.asarray(v), depth, inverse)) for v in (found.point, away))
     largest = [
@@ -75,14 +65,14 @@ def _layers(v: Any, depth: int, inverse: np.ndarray) -> tuple[Array, Array]:
 
 
 def _inputs(dim: int, examples: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes z ~ N(0, I) for all entries of X, exact for polynomials of degree 2·count − 1 in each, and their weights."""
+    """Nodes and weights for X with entries N(0, 1), exact for polynomials of degree 2·count − 1 in each entry."""
     points, weights = np.polynomial.hermite_e.hermegauss(count)
     grid = np.array(list(product(range(count), repeat=dim * examples)))
     return points[grid].reshape(-1, examples, dim), (weights / weights.sum())[grid].prod(1)
 
 
 def _loss(a: Array, b: Array, second: Array, weights: Array, sigma: Array, inverse: Any) -> Array:
-    """E(ŷ − y)² = E tr Σ K Σ⁻¹ Kᵀ, with what is left of w, K w."""
+    """E(ŷ − y)² = E tr Σ K Σ⁻¹ Kᵀ, where K w is the part of w that is not learned."""
     identity = jnp.broadcast_to(jnp.eye(len(sigma)), second.shape)
     rest, moved = identity, identity
     for one, two in zip(a, b, strict=True):

@@ -6,117 +6,129 @@ from typing import Any
 
 import numpy as np
 
-from mesascope.models import PromptModel
 from mesascope.processes import FewShot, LinearRegression
-from mesascope.records import Decision, Figure, Heatmap, Panel
+from mesascope.records import Decision, Figure
 from mesascope.theory import ahn2023 as theory
 
 from .._claim import Claim, Finding, presets, within
+from .._figures import matrix_panels
 from .._minimized import Best
 from .._prompts import construction_model, fresh_losses
+from .._runs import seeds_of
 from .._still_falling import fall, unless_falling
-from ._common import PAPER, distance
-from ._multiples import Multiples, Search, best_multiples, best_steps
-from ._spectra import Spectra, drawn_spectrum, expected_spectrum
-from ._training import Layers, Trained, Training, trained
+from ._common import PAPER, distance, symmetric_power
+from ._multiples import (
+    Multiples,
+    Search,
+    Spectra,
+    best_multiples,
+    best_steps,
+    drawn_spectrum,
+    expected_spectrum,
+)
+from ._training import Training, trained
 
 
 def _without_input_updates(settings: _Deep) -> Finding:
     """Distances of A_ℓ from multiples of Σ⁻¹ and of I, and the loss beside that of the best multiples."""
     judged = _Judged(settings, False, *best_steps(expected_spectrum(settings), settings))
-    return judged.finding("theorem-3", {}, {}, [])
+    return judged.finding("theorem-3")
 
 
 def _with_input_updates(settings: _Moving) -> Finding:
-    """The same, and distances of B_ℓ from multiples of I; the last layer's B moves nothing that is read."""
+    """The same, and distances of B_ℓ from multiples of I. The last layer's B has no effect."""
     spectrum = drawn_spectrum(settings)
     judged = _Judged(settings, True, *best_multiples(spectrum, settings))
     identity = np.eye(len(settings.eigenvalues))
-    found = [[distance(one, identity) for one in run.end.b[:-1]] for run in judged.runs]
+    updates = [run.end.b[:-1] for run in judged.runs]
+    found = [[distance(one, identity) for one in every] for every in updates]
     worst = max(map(max, found))
-    decision = unless_falling(within(worst, settings.largest_distance), judged.falling)
-    still, _ = best_steps(spectrum, settings)
-    details = {
-        "distances_of_B_from_I": found,
-        "multiples_in_B": [
-            [float(np.trace(one) / len(one)) for one in run.end.b[:-1]] for run in judged.runs
-        ],
-        "loss_of_the_best_multiples_with_B_0": still.loss,
-    }
     judged.measured["largest_distance_of_B_from_I"] = worst
-    shown = [(f"$B_{i}$", one) for i, one in enumerate(judged.runs[0].end.b[:-1])]
-    return judged.finding("theorem-4", {"every B_i is a multiple of I": decision}, details, shown)
+    judged.parts["every B_i is a multiple of I"] = unless_falling(
+        within(worst, settings.largest_distance), judged.falling
+    )
+    judged.details |= {
+        "distances_of_B_from_I": found,
+        "multiples_in_B": [[_multiple(one) for one in every] for every in updates],
+        "loss_of_the_best_multiples_with_B_0": best_steps(spectrum, settings)[0].loss,
+    }
+    judged.shown |= {f"$B_{i}$": one for i, one in enumerate(updates[0])}
+    return judged.finding("theorem-4")
 
 
 class _Judged:
-    """Trained layers beside Σ⁻¹ and I, and their losses beside those of the best multiples, on the same prompts."""
+    """Trained layers beside Σ⁻¹ and I, and their losses beside those of the best multiples, on the same prompts.
+
+    Attributes:
+        runs: one training per seed.
+        falling: `fall` of the loss.
+        measured: as in `Finding`.
+        parts: as in `Finding`.
+        details: as in `Finding`.
+        shown: title → matrix of the figure, those of the first seed.
+    """
 
     def __init__(self, settings: _Deep, moves: bool, best: Multiples, search: Best):
-        self.settings, self.best, self.search = settings, best, search
-        self.runs: list[Trained] = trained(settings, moves)
-        identity, inverses = np.eye(len(settings.eigenvalues)), []
-        self.from_inverse: list[list[float]] = []
-        self.from_identity: list[list[float]] = []
-        self.multiples: list[list[float]] = []
+        self.settings, self.runs = settings, trained(settings, moves)
+        identity, task = np.eye(len(settings.eigenvalues)), FewShot(settings.examples)
+        from_inverse, from_identity, multiples = [], [], []
         losses: dict[str, list[float]] = {"middle": [], "end": [], "multiples": []}
-        for number, run in enumerate(self.runs):
-            values, vectors = np.linalg.eigh(run.sigma)
-            root = (vectors * values**0.5) @ vectors.T
-            inverses.append((vectors / values) @ vectors.T)
+        for seed, run in zip(seeds_of(settings), self.runs, strict=True):
+            root = symmetric_power(run.sigma, 0.5)
             whitened = [root @ one @ root for one in run.end.a]
-            self.from_inverse.append([distance(one, identity) for one in whitened])
-            self.from_identity.append([distance(one, identity) for one in run.end.a])
-            self.multiples.append([float(np.trace(one) / len(one)) for one in whitened])
-            rival = Layers(best.a[:, None, None] * inverses[-1], best.b[:, None, None] * identity)
-            models = {
-                name: _model(layers)
-                for name, layers in (("middle", run.middle), ("end", run.end), ("multiples", rival))
-            }
+            from_inverse.append([distance(one, identity) for one in whitened])
+            from_identity.append([distance(one, identity) for one in run.end.a])
+            multiples.append([_multiple(one) for one in whitened])
+            middle, end = (
+                construction_model(theory.preconditioned_gradient_descent(*layers))
+                for layers in (run.middle, run.end)
+            )
+            models = {"middle": middle, "end": end, "multiples": best.model(run.sigma)}
             process = LinearRegression(len(identity), covariance=run.sigma, prior="inverse")
-            task, seed = FewShot(settings.examples), settings.seed + number
             for name, found in fresh_losses(models, process, task, settings.prompts, seed).items():
                 losses[name].append(2 * float(found.mean()))
-        self.inverse, self.losses = inverses[0], losses
         self.falling = fall(losses["middle"], losses["end"])
-        self.ratios = [one / two for one, two in zip(losses["end"], losses["multiples"], strict=True)]
-        self.measured: dict[str, float] = {
-            "largest_distance_of_A_from_the_inverse": max(map(max, self.from_inverse)),
-            "least_distance_of_A_from_I": min(map(min, self.from_identity)),
-            "least_loss_ratio": min(self.ratios),
-            "largest_loss_ratio": max(self.ratios),
+        ratios = [one / two for one, two in zip(losses["end"], losses["multiples"], strict=True)]
+        near, far = max(map(max, from_inverse)), min(map(min, from_identity))
+        self.measured = {
+            "largest_distance_of_A_from_the_inverse": near,
+            "least_distance_of_A_from_I": far,
+            "least_loss_ratio": min(ratios),
+            "largest_loss_ratio": max(ratios),
         }
-
-    def parts(self) -> dict[str, Decision]:
-        """On A and on the loss."""
-        settings, measured = self.settings, self.measured
-        near = within(measured["largest_distance_of_A_from_the_inverse"], settings.largest_distance)
-        far = within(-measured["least_distance_of_A_from_I"], -settings.least_distance)
-        return {
-            "every A_i is a multiple of the inverse covariance": unless_falling(near, self.falling),
-            "no A_i is a multiple of I": unless_falling(far, self.falling),
-            "the loss is that of the best multiples": self._on_the_loss(),
+        decisions: dict[str, Decision] = {
+            "every A_i is a multiple of the inverse covariance": within(near, settings.largest_distance),
+            "no A_i is a multiple of I": within(-far, -settings.least_distance),
+            "the loss is that of the best multiples": within(max(ratios), 1 + settings.loss_tolerance),
         }
+        self.parts = {name: unless_falling(one, self.falling) for name, one in decisions.items()}
+        if min(ratios) < 1 - settings.loss_tolerance:  # the best multiples were not found, or are not best
+            self.parts["the loss is that of the best multiples"] = "undecided"
+        self.details = {
+            "distances_of_A_from_the_inverse": from_inverse,
+            "distances_of_A_from_I": from_identity,
+            "multiples_in_A": multiples,
+            "loss_ratios": ratios,
+            "losses": losses,
+            "fall_of_the_loss_in_the_second_half": self.falling,
+            "best_multiples": best.facts(),
+            "searches": [search.reached, search.starts],
+            "meaning": "one entry per seed, in it one per layer; losses are E(ŷ − y)², on the same prompts",
+        }
+        first = self.runs[0]
+        self.shown = {"$Σ^{-1}$": symmetric_power(first.sigma, -1)}
+        self.shown |= {f"$A_{i}$": one for i, one in enumerate(first.end.a)}
 
-    def _on_the_loss(self) -> Decision:
-        tolerance = self.settings.loss_tolerance
-        if min(self.ratios) < 1 - tolerance:
-            return "undecided"  # layers that are better than the best multiples: these were not found, or are not best
-        return unless_falling(within(max(self.ratios), 1 + tolerance), self.falling)
-
-    def finding(
-        self,
-        name: str,
-        more: dict[str, Decision],
-        details: dict[str, Any],
-        shown: list[tuple[str, np.ndarray]],
-    ) -> Finding:
-        """The finding, with a figure of Σ⁻¹, the A_ℓ of the first seed and what else is shown."""
-        settings, parts = self.settings, {**self.parts(), **more}
-        matrices = [
-            ("$Σ^{-1}$", self.inverse),
-            *((f"$A_{i}$", one) for i, one in enumerate(self.runs[0].end.a)),
-            *shown,
-        ]
+    def finding(self, name: str) -> Finding:
+        """The finding, with a figure of this name: matrices in units of their largest entries."""
+        settings = self.settings
+        shown = {title: one / np.abs(one).max() for title, one in self.shown.items()}
+        figure = Figure(
+            title="What three trained layers precondition with",
+            panels=matrix_panels(shown, colorlabel="entry / largest entry", center=0.0, limits=(-1, 1)),
+            across=len(shown) // 2,
+            width="page",
+        )
         return Finding.of_parts(
             self.measured,
             {
@@ -125,50 +137,14 @@ class _Judged:
                 "loss_ratios": f"1 to {settings.loss_tolerance}",
             },
             None,
-            parts,
-            {
-                "distances_of_A_from_the_inverse": self.from_inverse,
-                "distances_of_A_from_I": self.from_identity,
-                "multiples_in_A": self.multiples,
-                "loss_ratios": self.ratios,
-                "losses": self.losses,
-                "fall_of_the_loss_in_the_second_half": self.falling,
-                "best_multiples": self.best.facts(),
-                "searches": [self.search.reached, self.search.starts],
-                "meaning": "one entry per seed, in it one per layer; losses are E(ŷ − y)², on the same prompts",
-                **details,
-            },
-            {name: _figure(matrices)},
+            self.parts,
+            self.details,
+            {name: figure},
         )
 
 
-def _model(layers: Layers) -> PromptModel:
-    return construction_model(theory.preconditioned_gradient_descent(layers.a, layers.b))
-
-
-def _figure(matrices: list[tuple[str, np.ndarray]]) -> Figure:
-    """Each in units of its largest entry."""
-    return Figure(
-        title="What three trained layers precondition with",
-        panels=tuple(
-            Panel(
-                title=name,
-                xlabel="column",
-                ylabel="row",
-                traces=(
-                    Heatmap(
-                        z=one / np.abs(one).max(),
-                        colorlabel="entry / largest entry",
-                        center=0.0,
-                        limits=(-1, 1),
-                    ),
-                ),
-            )
-            for name, one in matrices
-        ),
-        across=len(matrices) // 2,
-        width="page",
-    )
+def _multiple(matrix: np.ndarray) -> float:
+    return float(np.trace(matrix) / len(matrix))
 
 
 class _Deep(Training, Search):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from mesascope.core import named_key
@@ -14,17 +16,8 @@ from .._prompts import construction_model
 from ._common import PAPER
 
 
-def _steps(settings: _Cases) -> Finding:
-    """Layers with B = 0 against the iteration of w."""
-    return _compared(settings, 0.0)
-
-
-def _with_inputs(settings: _Cases) -> Finding:
-    """Layers with B ≠ 0 against the iteration of residuals and inputs."""
-    return _compared(settings, 0.1)
-
-
 def _compared(settings: _Cases, size: float) -> Finding:
+    """Layers with B of a given size, or 0, against the iteration of w, or of residuals and inputs."""
     errors = {
         f"d = {d}, n = {n}, {layers} layers": _error(settings, d, n, layers, size)
         for d, n, layers in settings.cases
@@ -80,7 +73,7 @@ CLAIMS = (
             "symmetric, is ours"
         ),
         settings=presets(_Cases()),
-        check=_steps,
+        check=partial(_compared, size=0.0),
         criterion=(
             "An identity, for random A that are not symmetric: only rounding of double precision, relative to the largest "
             "prediction."
@@ -97,7 +90,7 @@ CLAIMS = (
         ),
         source="ahn2023, section 5.1, remark 1, and section C.2, equation (57); the iteration of the residuals is derived here",
         settings=presets(_Cases()),
-        check=_with_inputs,
+        check=partial(_compared, size=0.1),
         criterion=(
             "An identity, for random A and B that are not symmetric: only rounding of double precision, relative to the "
             "largest prediction."

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
-from jax import Array
 
 from mesascope.core import named_key
 from mesascope.models import PromptModel, prompt_linear_transformer
-from mesascope.records import Decision, Figure, Heatmap, Panel
+from mesascope.records import Decision, Figure
 from mesascope.theory import ahn2023 as theory
 
 from .._claim import Claim, Finding, presets, within
 from .._exact_search import best_layer
-from .._intervals import below, mean_interval
+from .._figures import matrix_panels
+from .._intervals import below, mean_intervals
 from .._names import Asking, identified_as, identify_all, name_of
 from .._prompts import construction_model, fresh_losses
 from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
 from .._shared import shared
-from .._still_falling import halves, loss_between, unless_falling
-from ._common import PAPER, Inputs, covariance, data, distance, fall_of_losses, preconditioners
+from .._still_falling import fall, halves, loss_between, unless_falling
+from ._common import PAPER, Inputs, covariance, data, distance, preconditioners
 
 
 def _global_minimum(settings: _Search) -> Finding:
-    """The best layer that searches over all weights find, on the exact loss, beside the closed form."""
+    """The best layer that a search over all weights finds, on the exact loss, beside the closed form."""
     process, task = data(settings, "identity")
     sigma, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
     closed = theory.one_layer_preconditioner(sigma, examples)
@@ -38,9 +36,9 @@ def _global_minimum(settings: _Search) -> Finding:
     a = preconditioners(found.model)[0][0]
     errors = {
         "loss": abs(found.best.value / loss - 1),
-        "preconditioner": float(np.linalg.norm(a - closed) / np.linalg.norm(closed)),
+        "preconditioner": _relative_distance(a, closed),
     }
-    parts: dict[str, Decision] = {
+    parts = {
         "the least loss found is that of the closed form": within(errors["loss"], settings.loss_tolerance),
         "the best weights have this preconditioner": within(errors["preconditioner"], settings.tolerance),
     }
@@ -56,7 +54,7 @@ def _global_minimum(settings: _Search) -> Finding:
             "losses_that_searches_ended_at": list(found.best.values),
             **_from_multiples(closed, sigma),
         },
-        {"one-layer": _figure(closed, a, "best of the searches")},
+        {"one-layer": _figure(closed, a)},
     )
 
 
@@ -66,49 +64,43 @@ def _trained_layer(settings: _Named) -> Finding:
     sigma, examples = covariance(settings.eigenvalues, settings.seed), settings.examples
     best = theory.one_layer_preconditioner(sigma, examples)
     loss = theory.one_layer_loss(best, sigma, examples)
-    rival = construction_model(theory.preconditioned_gradient_descent(best[None]))
+    step = construction_model(theory.preconditioned_gradient_descent(best[None]))
     middles, models = _trained(settings).values()
-    falling = fall_of_losses(middles, models, process, task, settings.prompts, seeds_of(settings))
-    above = []
-    for number, model in enumerate(models):
-        pair = {"model": model, "best": rival}
-        losses = fresh_losses(pair, process, task, settings.prompts, settings.seed + number)
-        above.append(float(np.mean(losses["model"] - losses["best"])) / loss)
+    losses = [
+        fresh_losses({"middle": middle, "end": end, "best": step}, process, task, settings.prompts, seed)
+        for seed, middle, end in zip(seeds_of(settings), middles, models, strict=True)
+    ]
+    falling = fall(*([one[name].mean() for one in losses] for name in ("middle", "end")))
+    above = [float(np.mean(one["end"] - one["best"])) / loss for one in losses]
     found = identify_all(models, process, task, settings)
     fitted = [
         _relative_distance(np.asarray(one.entry(_NAME).hyperparameters["preconditioner"]), best)
         for one in found
     ]
     gaps = [_relative_distance(preconditioners(model)[0][0], best) for model in models]
-    (gap, gap_interval), (excess, excess_interval), (fit, fit_interval) = map(
-        mean_interval, (gaps, above, fitted)
-    )
-    tolerance, most = settings.tolerance, settings.loss_tolerance
+    means, intervals = mean_intervals({"distance": gaps, "loss": above, "fitted": fitted})
+    most = settings.loss_tolerance
+    near = below(intervals["distance"], settings.tolerance)
+    fit = below(intervals["fitted"], settings.fit_tolerance)
     parts: dict[str, Decision] = {
-        "its weights have the preconditioner": unless_falling(below(gap_interval, tolerance), falling),
-        "its loss is the least": loss_between(excess_interval, -most, most, falling),
+        "its weights have the preconditioner": unless_falling(near, falling),
+        "its loss is the least": loss_between(intervals["loss"], -most, most, falling),
         "it is named": unless_falling(identified_as(_NAME, *found), falling),
-        "the fitted preconditioner is that one": unless_falling(
-            below(fit_interval, settings.fit_tolerance), falling
-        ),
+        "the fitted preconditioner is that one": unless_falling(fit, falling),
+    }
+    measured = {
+        "distance_of_the_preconditioner": means["distance"],
+        "loss_above_the_closed_form": means["loss"],
+        "names": [name_of(one) for one in found],
+        "distance_of_the_fitted_preconditioner": means["fitted"],
     }
     return Finding.of_parts(
-        {
-            "distance_of_the_preconditioner": gap,
-            "loss_above_the_closed_form": excess,
-            "names": [name_of(one) for one in found],
-            "distance_of_the_fitted_preconditioner": fit,
-        },
-        {
-            "distance_of_the_preconditioner": 0.0,
-            "loss_above_the_closed_form": 0.0,
-            "names": _NAME,
-            "distance_of_the_fitted_preconditioner": 0.0,
-        },
-        tolerance,
+        measured,
+        dict.fromkeys(measured, 0.0) | {"names": _NAME},
+        settings.tolerance,
         parts,
         {
-            "intervals_95": {"distance": gap_interval, "loss": excess_interval, "fitted": fit_interval},
+            "intervals_95": intervals,
             "distances": gaps,
             "losses": above,
             "distances_of_the_fitted": fitted,
@@ -135,12 +127,14 @@ def _trained(settings: _Training) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one layer per seed."""
     process, task = data(settings, "identity")
     return recorded_trainings(
-        partial(_start, process.dim), process, task, halves(settings.steps), settings, warmup=100, clip=1.0
+        lambda key: prompt_linear_transformer(process.dim, 1, key=key),
+        process,
+        task,
+        halves(settings.steps),
+        settings,
+        warmup=100,
+        clip=1.0,
     )
-
-
-def _start(dim: int, key: Array) -> PromptModel:
-    return prompt_linear_transformer(dim, 1, key=key)
 
 
 def _relative_distance(matrix: np.ndarray, best: np.ndarray) -> float:
@@ -155,17 +149,10 @@ def _from_multiples(best: np.ndarray, sigma: np.ndarray) -> dict[str, float]:
     }
 
 
-def _figure(best: np.ndarray, found: np.ndarray, name: str) -> Figure:
+def _figure(best: np.ndarray, found: np.ndarray) -> Figure:
     limit = float(max(np.abs(best).max(), np.abs(found).max()))
-    panels = tuple(
-        Panel(
-            title=title,
-            xlabel="column",
-            ylabel="row",
-            traces=(Heatmap(z=matrix, colorlabel="entry", center=0.0, limits=(-limit, limit)),),
-        )
-        for title, matrix in (("closed form $A_*$", best), (name, found))
-    )
+    shown = {"closed form $A_*$": best, "best of the searches": found}
+    panels = matrix_panels(shown, colorlabel="entry", center=0.0, limits=(-limit, limit))
     return Figure(title="One layer: the preconditioner", panels=panels)
 
 

@@ -1,22 +1,21 @@
-"""Training as the authors' program does it: one batch for many steps, and every matrix clipped by itself.
+"""Training as the authors' program does it: one batch for many steps, and the gradient of every matrix clipped separately.
 
 Labels without noise are linear in the inputs, so that a prompt enters by S = (1/n) Σ_i x_i x_iᵀ, by w and by the query only:
 x_ℓ = M_ℓ x and y_ℓ = e_ℓ·x with
 
     e ← e − Mᵀ A M S e,    M ← M − B M S Mᵀ Aᵀ M,    from e = w and M = I.
 
-The losses are those of the layers, for a fraction of the work.
+The losses are those of the layers, for a fraction of the cost.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,18 +23,20 @@ import optax
 from jax import Array
 
 from mesascope.core import named_key
-from mesascope.records import atomic_path, folder_lock
+from mesascope.dynamics import load_model, save_model
+from mesascope.records import CheckpointError, folder_lock
 
 from .._claim import UnsettledError
 from .._progress import Work, current_work
 from .._runs import Seeds, seeds_of
 from .._shared import shared
-from ._common import Inputs, covariance
+from ._common import Inputs, covariance, symmetric_power
 
 _AT_ONCE = 500  # prompts whose intermediate results stay in the processor's cache
 _CLIP = 0.01  # the largest norm of a matrix's gradient
 _DECAYS = (0.99, 0.9)  # of Adam
 _CHECKPOINTS = 20  # an interrupted training loses at most a twentieth
+_FILE = "state.checkpoint"
 
 
 class Layers(NamedTuple):
@@ -54,7 +55,7 @@ class Trained(NamedTuple):
 
 
 class Training(Inputs, Seeds):
-    """One training: layers from Gaussian entries of this scale, a rate that is halved so often, a batch used so long."""
+    """One training: the scale of the Gaussian start, how often the rate is halved, and for how many steps a batch is used."""
 
     layers: int = 3
     scale: float = 1e-4
@@ -72,20 +73,30 @@ def trained(settings: Training, moves: bool) -> list[Trained]:
     return [_trained(settings, moves, seed) for seed in seeds_of(settings)]
 
 
+class _State(eqx.Module):
+    """A training under way: steps done, the layers, Adam's moments, and the layers half way (the start, before)."""
+
+    done: Array
+    layers: Layers
+    moments: Any
+    middle: Layers
+
+
 def _trained(settings: Training, moves: bool, seed: int) -> Trained:
     steps, every = settings.steps, settings.renewed_every
-    layers, sigma = settings.layers, covariance(settings.eigenvalues, seed)
-    shape = (layers, *sigma.shape)
+    sigma = covariance(settings.eigenvalues, seed)
+    shape = (settings.layers, *sigma.shape)
     keys = jax.random.split(named_key(seed, "layers"))
     start = Layers(*(settings.scale * jax.random.normal(key, shape, jnp.float32) for key in keys))
     if not moves:
         start = start._replace(b=jnp.zeros(shape, jnp.float32))
-    state = (start, _rule(moves).init(start))
     work, folder = current_work(), None
     if work.folder is not None:
         folder = work.training(lambda key: start, moves, sorted(settings.as_table().items()), seeds=[seed])
     with folder_lock(folder, "training") if folder is not None else nullcontext():
-        done, state, middle = _resumed(folder, state, lambda line: work.tell(f"seed {seed}: {line}"))
+        fresh = _State(jnp.asarray(0), start, _rule(moves).init(start), start)
+        found = _resumed(folder, fresh, lambda line: work.tell(f"seed {seed}: {line}"))
+        done, state, middle = int(found.done), (found.layers, found.moments), found.middle
         block = _block(settings, moves, sigma)
         while done < steps:
             rate = settings.rate * 0.5 ** (done * settings.halvings // steps)
@@ -96,7 +107,7 @@ def _trained(settings: Training, moves: bool, seed: int) -> Trained:
             middle = state[0] if done == steps // 2 else middle
             _tell(work, seed, done, steps, float(loss))
             if folder is not None and done * _CHECKPOINTS // steps != (done - every) * _CHECKPOINTS // steps:
-                _save(folder, done, state, middle)
+                save_model(folder / _FILE, _State(jnp.asarray(done), state[0], state[1], middle))
     return Trained(_double(middle), _double(state[0]), sigma)
 
 
@@ -115,14 +126,12 @@ def _rule(moves: bool) -> optax.GradientTransformation:
 
 
 def _block(settings: Training, moves: bool, sigma: np.ndarray) -> Any:
-    """The steps on one batch: state, key and rate → state and the loss of the batch before them."""
+    """A function for the steps on one batch: state, key and rate → state, and the loss on the batch before these steps."""
     dim, examples, batch = len(sigma), settings.examples, settings.batch
     parts = max(1, batch // _AT_ONCE)
     if batch % parts:
         raise ValueError(f"batch must be at most {_AT_ONCE}, or a multiple of it, got {batch}")
-    values, basis = np.linalg.eigh(sigma)
-    root = jnp.asarray(basis * values**0.5 @ basis.T, jnp.float32)
-    inverse_root = jnp.asarray(basis * values**-0.5 @ basis.T, jnp.float32)
+    root, inverse_root = (jnp.asarray(symmetric_power(sigma, power), jnp.float32) for power in (0.5, -0.5))
     rule = _rule(moves)
 
     def prompts(key: Array) -> tuple[Array, Array, Array]:
@@ -138,8 +147,7 @@ def _block(settings: Training, moves: bool, sigma: np.ndarray) -> Any:
 
     def gradient(layers: Layers, drawn: tuple[Array, Array, Array]) -> tuple[Array, Layers]:
         def part(sums: Any, one: tuple[Array, Array, Array]) -> tuple[Any, None]:
-            found = _loss_and_slope(layers, one, moves)
-            return jax.tree.map(jnp.add, sums, found), None
+            return jax.tree.map(jnp.add, sums, jax.value_and_grad(_loss)(layers, *one, moves)), None
 
         start = (jnp.zeros((), jnp.float32), jax.tree.map(jnp.zeros_like, layers))
         found, _ = jax.lax.scan(part, start, drawn)
@@ -197,10 +205,6 @@ _applied.defvjp(
 )
 
 
-def _loss_and_slope(layers: Layers, drawn: tuple[Array, Array, Array], moves: bool) -> Any:
-    return jax.value_and_grad(_loss)(layers, *drawn, moves)
-
-
 def _double(layers: Layers) -> Layers:
     return Layers(*(np.asarray(one, float) for one in layers))
 
@@ -209,34 +213,14 @@ def _tell(work: Work, seed: int, done: int, steps: int, loss: float) -> None:
     work.tell(f"seed {seed}: step {done} of {steps}, loss {loss:.4g}")
 
 
-def _save(folder: Path, done: int, state: Any, middle: Any) -> None:
-    """Write the checkpoint as a whole, with a digest of what it holds."""
-    arrays = {str(number): np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves((state, middle)))}
-    with atomic_path(folder / "state.npz") as path, path.open("wb") as file:
-        np.savez(file, allow_pickle=False, done=done, digest=_digest(done, arrays), **arrays)
-
-
-def _digest(done: int, arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(str(done).encode())
-    for name in sorted(arrays):
-        digest.update(name.encode() + str(arrays[name].dtype).encode() + arrays[name].tobytes())
-    return digest.hexdigest()
-
-
-def _resumed(folder: Path | None, state: Any, tell: Callable[[str], None]) -> tuple[int, Any, Any]:
-    """Steps done, state, and the layers half way (the start, before); a damaged checkpoint is told and not used."""
-    if folder is None or not (folder / "state.npz").exists():
-        return 0, state, state[0]
-    leaves, shape = jax.tree.flatten((state, state[0]))
+def _resumed(folder: Path | None, start: _State, tell: Callable[[str], None]) -> _State:
+    """The state of the last checkpoint, else the start; a damaged checkpoint is reported and not used."""
+    if folder is None or not (folder / _FILE).exists():
+        return start
     try:
-        with np.load(folder / "state.npz", allow_pickle=False) as found:
-            arrays = {str(number): found[str(number)] for number in range(len(leaves))}
-            done, digest = int(found["done"]), str(found["digest"])
-    except (OSError, EOFError, KeyError, ValueError, BadZipFile):
-        digest = ""
-    if not digest or digest != _digest(done, arrays):
-        tell(f"the checkpoint {folder / 'state.npz'} is damaged; this training starts anew")
-        return 0, state, state[0]
-    tell(f"goes on from step {done}")
-    state, middle = jax.tree.unflatten(shape, [jnp.asarray(arrays[str(n)]) for n in range(len(leaves))])
-    return done, state, middle
+        state = load_model(folder / _FILE, start)
+    except CheckpointError:
+        tell(f"the checkpoint {folder / _FILE} is damaged; this training starts again")
+        return start
+    tell(f"goes on from step {int(state.done)}")
+    return state

@@ -3,7 +3,6 @@
 from ._depth import CLAIMS as _DEPTH
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._newton import CLAIMS as _NEWTON
-from ._printed import CLAIMS as _PRINTED
 from ._transformer import CLAIMS as _TRANSFORMER
 
-CLAIMS = (*_NEWTON, *_PRINTED, *_DEPTH, *_TRANSFORMER)
+CLAIMS = (*_NEWTON, *_DEPTH, *_TRANSFORMER)

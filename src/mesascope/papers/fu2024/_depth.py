@@ -1,27 +1,141 @@
-"""The best layers of linear attention beside Newton's iterations and gradient steps: the value of one more layer."""
+"""The best layers of linear attention, searched from many starts, beside Newton's iterations and gradient steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mesascope.core import named_key
-from mesascope.models import PromptModel
-from mesascope.probes import Identification, identify
-from mesascope.processes import FewShot
+from mesascope.models import DiagonalSelfAttention, LinearAttentionStack, PromptModel
+from mesascope.probes import identify
+from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Decision, Figure, Panel, Rule
 
 from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import below, mean_interval
+from .._minimized import Best, Minimum, best_of, minimized
 from .._names import answer_of, name_of
-from .._runs import seeds_of
-from ._best_layers import BestLayers, best_layers, layers_of, regression
+from .._prompts import GD_PLUS_PLUS, prompt_model
+from .._runs import Seeds, seeds_of
+from .._shared import shared
 from ._newton import PAPER
+from ._similar import in_eigenvectors
+
+
+class Spectra(NamedTuple):
+    """What the loss of GD++ layers depends on in prompts without noise.
+
+    Attributes:
+        values: eigenvalues s of XᵀX/N, shape (prompts, d).
+        parts: x_q and w along the eigenvectors, multiplied: shape (prompts, d). The query's label is their sum.
+    """
+
+    values: np.ndarray
+    parts: np.ndarray
+
+
+def layers_of(dim: int, couplings: Any) -> PromptModel:
+    """GD++ layers with couplings (L, 2): what inputs write into inputs, and into labels."""
+    layers = [DiagonalSelfAttention(one, (dim, 1), GD_PLUS_PLUS, context="examples") for one in couplings]
+    return prompt_model(LinearAttentionStack(layers))
+
+
+def regression(dim: int) -> LinearRegression:
+    """Noiseless prompts, w ~ N(0, I/d): labels of variance 1."""
+    return LinearRegression(dim, prior=np.eye(dim) / dim)
+
+
+def spectra(x: Any, y: Any) -> Spectra:
+    """Those of prompts (x (B, N + 1, d), y (B, N + 1)) without noise; N ≥ d."""
+    values, vectors, cross = in_eigenvectors(x, y)
+    query = np.einsum("bd,bdk->bk", np.asarray(x)[:, -1], vectors)
+    return Spectra(values, query * cross / values)
+
+
+@jax.jit
+def log_loss(flat: Any, values: Any, parts: Any) -> Any:
+    """Log ½E(ŷ − y)², and its gradient in the couplings of all layers.
+
+    Layers multiply the inputs along an eigenvector by p and leave r of the label: with what inputs write into inputs, a, and
+    into labels, b, r becomes r (1 + b s p²) and p becomes p (1 + a s p²).
+    """
+
+    def loss(couplings: Any) -> Any:
+        size, left = jnp.ones_like(values), jnp.ones_like(values)
+        for a, b in couplings.reshape(-1, 2):
+            seen = values * size**2
+            left, size = left * (1 + b * seen), size * (1 + a * seen)
+        return jnp.log(jnp.mean((parts * left).sum(1) ** 2) / 2)
+
+    return jax.value_and_grad(loss)(flat)
+
+
+class BestLayers(Seeds):
+    """The training prompts, the depths, and the searches for each depth."""
+
+    dim: int = 8
+    examples: int = 16
+    layers: tuple[int, ...] = (1, 2, 3, 4)
+    training_prompts: int = 1000
+    starts: int = 160
+    iterations: int = 1000
+    largest_slope: float = 1e-5
+    nearness: float = 1e-6
+
+
+@shared(BestLayers)
+def best_layers(settings: BestLayers) -> list[list[Best]]:
+    """The best couplings of 1, 2, … layers, for the training prompts of every seed; values are ½E(ŷ − y)².
+
+    Raises:
+        UnsettledError: fewer than three starts reach the best of a depth.
+    """
+    found = []
+    for seed in seeds_of(settings):
+        key = named_key(seed, "training prompts")
+        prompts = regression(settings.dim).sample(key, settings.examples, settings.training_prompts)
+        seen = spectra(*prompts)
+        found.append([_best(seen, depth, seed, settings) for depth in settings.layers])
+    return found
+
+
+def _best(seen: Spectra, depth: int, seed: int, settings: BestLayers) -> Best:
+    slope = settings.largest_slope
+
+    def search(start: np.ndarray) -> Minimum:
+        with np.errstate(all="ignore"):  # steps that overflow are taken back
+            end = minimized(
+                lambda flat: log_loss(flat, *seen), start, slope, gtol=slope / 10, maxiter=settings.iterations
+            )
+        return Minimum(end.point, float(np.exp(end.value)))
+
+    return best_of(search, _starts(seen, depth, seed, settings.starts), settings.nearness)
+
+
+def _starts(seen: Spectra, depth: int, seed: int, count: int) -> Iterator[np.ndarray]:
+    """Random couplings: where a layer sees eigenvalues up to m, between −1.5/m and 0.
+
+    At −1/m the largest is answered, or taken out of the inputs, at once. Inputs shrink from layer to layer and couplings grow.
+    """
+    for number in range(count):
+        rng = np.random.default_rng([seed, depth, number])
+        size, couplings = np.ones_like(seen.values), np.zeros((depth, 2))
+        for layer in range(depth):
+            values = seen.values * size**2
+            couplings[layer] = -rng.uniform(0, 1.5, 2) / values.max()
+            size = size * (1 + couplings[layer, 0] * values)
+        couplings[-1, 0] = 0.0  # what the last layer does to the inputs has no effect
+        yield couplings.reshape(-1)
 
 
 def _depth(settings: _Depth) -> Finding:
-    """The median error of every depth, in iterations and in steps that leave the same, and the name of one of them."""
+    """The numbers of iterations and of steps with the median error of every depth, and the name of one depth."""
     best = best_layers(settings)
     networks = [[layers_of(settings.dim, one.point.reshape(-1, 2)) for one in depths] for depths in best]
     rows = []
@@ -36,11 +150,10 @@ def _depth(settings: _Depth) -> Finding:
         "iterations": mean_interval(more[:, -1] / more[:, 0]),
         "logarithm_of_gradient_steps": mean_interval(times[:, -1] / times[:, 0]),
     }
-    names = [_name(models[settings.layers.index(settings.asked)], settings) for models in networks]
-    parts: dict[str, Decision] = {
-        "fewer iterations": _falls(more),
-        "a smaller factor in gradient steps": _falls(times),
-    }
+    asked = [models[settings.layers.index(settings.asked)] for models in networks]
+    process, task = regression(settings.dim), FewShot(settings.examples)
+    names = [identify(model, process, task, tasks=settings.tasks, learners=_LEARNERS) for model in asked]
+    parts = {"fewer iterations": _falls(more), "a smaller factor in gradient steps": _falls(times)}
     return Finding.of_parts(
         {
             "newton_iterations": newton.mean(0).tolist(),
@@ -59,7 +172,9 @@ def _depth(settings: _Depth) -> Finding:
             "losses": [[one.value for one in depths] for depths in best],
             "starts_that_reach_them": [[one.reached for one in depths] for depths in best],
             "each_seed": {"newton_iterations": newton.tolist(), "gradient_steps": descent.tolist()},
-            "names_of_two_layers": [_in_words(one) for one in names],
+            "names_of_two_layers": [
+                "none" if one.verdict == "none" else f"{one.verdict}: {name_of(one)}" for one in names
+            ],
             "named": [answer_of(one, "newton") for one in names],
             "similarity_of_errors": {
                 "newton": alike.mean(0).tolist(),
@@ -76,31 +191,18 @@ def _falls(gains: np.ndarray) -> Decision:
     return all_of(*(below(mean_interval(column)[1], 0.0) for column in np.diff(gains, axis=1).T))
 
 
-def _name(model: PromptModel, settings: _Depth) -> Identification:
-    task = FewShot(settings.examples)
-    return identify(model, regression(settings.dim), task, tasks=settings.tasks, learners=_LEARNERS)
-
-
-def _in_words(found: Identification) -> str:
-    """Its answer in words."""
-    return "none" if found.verdict == "none" else f"{found.verdict}: {name_of(found)}"
-
-
 _LEARNERS = ("zero", "gradient-descent", "gradient-descent++", "newton", "least-squares", "ridge")
 
 
 class _Prompts:
-    """Test prompts, the errors ŵ − w of whoever predicts on them, in the eigenvectors of S: shape (prompts, d)."""
+    """Test prompts, and the errors ŵ − w of models and learners on them, along the eigenvectors of S: shape (prompts, d)."""
 
     def __init__(self, settings: _Depth, seed: int):
         examples, count = settings.examples, settings.prompts
-        key = named_key(seed, "test prompts")
-        x, y = (np.asarray(a) for a in regression(settings.dim).sample(key, examples, count))
-        self.inputs, self.labels = x[:, :-1], y[:, :-1]
-        gram = np.swapaxes(self.inputs, 1, 2) @ self.inputs / examples
-        self.values, self.vectors = np.linalg.eigh(gram)
-        right = np.einsum("bdk,bnd,bn->bk", self.vectors, self.inputs, self.labels, optimize=True)
-        self.right = right / examples / self.values  # w, since labels are noiseless and N ≥ d
+        x, y = regression(settings.dim).sample(named_key(seed, "test prompts"), examples, count)
+        self.inputs, self.labels = np.asarray(x)[:, :-1], np.asarray(y)[:, :-1]
+        self.values, self.vectors, cross = in_eigenvectors(x, y)
+        self.right = cross / self.values  # w, since labels are noiseless and N ≥ d
         self.counts = np.arange(settings.most_iterations + 1)
         self.steps = np.unique(np.round(np.geomspace(1, settings.most_steps, 60)).astype(int))
         ratios = (self.values / self.values[:, -1:]) ** 2
@@ -108,25 +210,25 @@ class _Prompts:
         self.descent = [-self.right * (1 - settings.step_size * self.values) ** count for count in self.steps]
 
     def of_model(self, model: PromptModel) -> np.ndarray:
-        """Queries e_1 … e_d read all of ŵ, in which a model of linear attention is linear."""
-        count, dim = len(self.inputs), self.inputs.shape[-1]
-        queries = np.broadcast_to(np.eye(dim)[:, None], (count, dim, 1, dim))
-        x = np.concatenate(
-            [np.broadcast_to(self.inputs[:, None], (count, dim, *self.inputs.shape[1:])), queries], 2
-        )
-        y = np.broadcast_to(self.labels[:, None], (count, dim, self.labels.shape[1]))
-        found = np.asarray(eqx.filter_jit(model)(x, y), float)
-        return np.einsum("bdk,bd->bk", self.vectors, found) - self.right
+        """The error of a model whose answer is linear in the query: queries e_1 … e_d read all of ŵ."""
+        compiled, (count, _, dim) = eqx.filter_jit(model), self.inputs.shape
+        queries = (np.broadcast_to(query, (count, 1, dim)) for query in np.eye(dim))
+        found = [compiled(np.concatenate([self.inputs, query], 1), self.labels) for query in queries]
+        return np.einsum("bdk,db->bk", self.vectors, np.asarray(found, float)) - self.right
 
     def equivalents(self, error: np.ndarray) -> tuple[float, float]:
-        """Iterations and gradient steps of the same median squared error, between whole numbers by its logarithm."""
+        """Iterations and gradient steps of the same median squared error, interpolated in its logarithm."""
         left, iterations, steps = (_medians(one) for one in ([error], self.newton, self.descent))
         newton = float(np.interp(-left[0], -iterations, self.counts))
         return newton, float(np.exp(np.interp(-left[0], -steps, np.log(self.steps))))
 
     def similarities(self, error: np.ndarray) -> tuple[float, float]:
         """The largest mean cosine with the errors of any number of iterations, and of steps."""
-        newton, descent = (max(_cosine(error, one) for one in group) for group in (self.newton, self.descent))
+        unit = _directions(error)
+        newton, descent = (
+            max(float((unit * _directions(one)).sum(1).mean()) for one in group)
+            for group in (self.newton, self.descent)
+        )
         return newton, descent
 
 
@@ -135,12 +237,8 @@ def _medians(errors: list[np.ndarray]) -> np.ndarray:
     return np.log([max(float(np.median((one**2).sum(1))), 1e-300) for one in errors])
 
 
-def _cosine(one: np.ndarray, other: np.ndarray) -> float:
-    return float((_directions(one) * _directions(other)).sum(1).mean())
-
-
 def _directions(errors: np.ndarray) -> np.ndarray:
-    """Unit vectors; 0 where nothing is left but what underflows."""
+    """Unit vectors along errors; 0 where these underflow."""
     sizes = np.linalg.norm(errors, axis=1, keepdims=True)
     return np.where(sizes > 1e-150, errors / np.maximum(sizes, 1e-150), 0.0)
 

@@ -1,4 +1,4 @@
-"""Newton's iterations and gradient steps as the authors' program takes them, and how alike they err."""
+"""Newton's iterations and gradient steps as the authors' program takes them, and the similarity of their errors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ from mesascope.processes import LinearRegression
 
 from .._claim import Settings
 from .._shared import shared
+
+
+def in_eigenvectors(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of prompts (x (B, N + 1, d), y (B, N + 1)): eigenvalues and -vectors of XᵀX/N, and Xᵀy/N along these."""
+    inputs, labels = np.asarray(x)[:, :-1], np.asarray(y)[:, :-1]
+    count = inputs.shape[1]
+    values, vectors = np.linalg.eigh(np.swapaxes(inputs, 1, 2) @ inputs / count)
+    cross = np.einsum("bdk,bnd,bn->bk", vectors, inputs, labels, optimize=True) / count
+    return values, vectors, cross
 
 
 class SumSteps(SpectralLearner):
@@ -56,9 +65,8 @@ class FrobeniusNewton(SpectralLearner):
         return jnp.where(values > 0, (1 - left) / jnp.where(values > 0, values, 1), 0.0)
 
 
-def newton(steps: Any) -> SpectralLearner:
-    """So many of Newton's iterations."""
-    return FrobeniusNewton(steps)
+newton = FrobeniusNewton
+"""The iterations that are compared."""
 
 
 class Compared(Settings):
@@ -73,7 +81,7 @@ class Compared(Settings):
 
 
 class Tried(Compared):
-    """The largest numbers of iterations and of gradient steps, and how many numbers of steps there are up to it."""
+    """The largest numbers of iterations and of gradient steps, and the size of the grid of steps."""
 
     iterations: int = 18
     most_steps: int = 2000
@@ -88,7 +96,7 @@ def tried(settings: Tried) -> tuple[np.ndarray, np.ndarray]:
 
 @shared(Tried)
 def tables(settings: Tried) -> np.ndarray:
-    """`similarities` of all that is tried, for every batch: shape (batches, iterations, steps)."""
+    """`similarities` of all numbers that are tried, for every batch: shape (batches, iterations, steps)."""
     return np.stack([similarities(settings, str(k), *tried(settings)) for k in range(settings.batches)])
 
 
@@ -101,10 +109,10 @@ def similarities(settings: Compared, batch: str, iterations: np.ndarray, steps: 
     def errors(make: Any, counts: np.ndarray) -> np.ndarray:
         one = jax.jit(lambda seen, all: jax.lax.map(lambda k: make(k).respond(seen)[..., 0], all))
         off = np.asarray(one(features, jnp.asarray(counts)) - y)
-        off = off[..., 1:]  # nobody knows anything without examples
-        off = off / np.abs(off).max(-1, keepdims=True)  # steps that diverge: their squares overflow
+        off = off[..., 1:]  # without examples all errors are the labels
+        off = off / np.abs(off).max(-1, keepdims=True)  # squares overflow where steps diverge
         return off / np.linalg.norm(off, axis=-1, keepdims=True)
 
-    found = errors(lambda k: newton(k), iterations)
+    found = errors(newton, iterations)
     descent = errors(lambda k: SumSteps(settings.step_size, k), steps)
     return np.einsum("kbn,gbn->kg", found, descent) / settings.prompts

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from jax import Array
 
 from mesascope.core import named_key
 from mesascope.learners import LeastSquares, Zero, predictions
@@ -35,7 +32,7 @@ from ._similar import FrobeniusNewton, SumSteps
 
 
 class _Layers(NamedTuple):
-    """What every layer of one model is most like, behind layers 1 … L, and how much the model still had to learn.
+    """The iterations and steps most similar to every layer of one model, and the loss above the least possible.
 
     Attributes:
         counts: learner → the number of iterations or steps with the most similar errors, shape (L,).
@@ -50,16 +47,15 @@ class _Layers(NamedTuple):
 
 
 def _transformer(settings: _Transformer) -> Finding:
-    """The numbers of iterations and of gradient steps that err most like every layer."""
-    found = [
-        _layers(
-            middle, end, _problems(settings, seed, "probed"), _problems(settings, seed, "judged"), settings
-        )
-        for seed, middle, end in zip(seeds_of(settings), *_trained(settings).values(), strict=True)
-    ]
-    newton, descent = (np.array([one.counts[name] for one in found]) for name in _FAMILIES)  # (seeds, layers)
-    alike = {name: np.array([one.similarities[name] for one in found]) for name in (*_FAMILIES, "zero")}
-    # layers before the first move the examples together; behind the last both have converged to least squares
+    """The numbers of iterations and of gradient steps with errors most similar to those of every layer."""
+    models = zip(seeds_of(settings), *_trained(settings).values(), strict=True)
+    found = [_layers(middle, end, seed, settings) for seed, middle, end in models]
+    # (seeds, layers) each
+    newton, descent = (
+        np.array([one.counts[name] for one in found]) for name in ("newton", "gradient_descent")
+    )
+    alike = {name: np.array([one.similarities[name] for one in found]) for name in found[0].similarities}
+    # layers before the first bring the examples together; after the last both have converged to least squares
     compared = slice(settings.first - 1, settings.last)
     more = [mean_interval(column) for column in np.diff(newton[:, compared], axis=1).T]
     times = [mean_interval(column) for column in np.diff(np.log(descent[:, compared]), axis=1).T]
@@ -74,7 +70,7 @@ def _transformer(settings: _Transformer) -> Finding:
         "nearer_to_newton": above(closer[1], 0.0),
     }
     parts = {name: unless_falling(decision, falling) for name, decision in parts.items()}
-    # layers that are worth too much already are not excused by more that is still to be learned
+    # more training could not excuse layers that add too many iterations
     parts["not_too_many_iterations"] = all_of(*(below(ends, most) for _, ends in more))
     return Finding.of_parts(
         {
@@ -110,32 +106,28 @@ def _transformer(settings: _Transformer) -> Finding:
 
 
 def _problems(settings: _Transformer, seed: int, name: str) -> Problems:
-    """Prompts of one seed on which labels count after 1 … N examples: without any all learners err alike."""
+    """Prompts of one seed; labels count after 1 … N examples, as without examples all learners have the same errors."""
     examples = settings.examples
     task = FewShot(examples, [0] + [1] * examples)
     key = named_key(seed, f"{name} prompts")
     return draw_problems(LinearRegression(settings.dim), task, settings.tasks, key)
 
 
-def _layers(
-    middle: PromptModel, end: PromptModel, probed: Problems, judged: Problems, settings: _Transformer
-) -> _Layers:
+def _layers(middle: PromptModel, end: PromptModel, seed: int, settings: _Transformer) -> _Layers:
+    probed, judged = (_problems(settings, seed, name) for name in ("probed", "judged"))
     read = _read(end, probed, judged)
-    progress = {name: layer_progress(read, family(settings), judged) for name, family in _FAMILIES.items()}
-    zero = layer_progress(read, StepFamily("zero", np.zeros(1, int), (Zero(),)), judged)
+    progress = {name: layer_progress(read, family, judged) for name, family in _families(settings).items()}
     best = np.asarray(predictions(LeastSquares(), judged.x, judged.y, judged.queries))
 
-    def left(answers: np.ndarray) -> float:
+    def left(model: PromptModel) -> float:
+        streams = layer_streams(model, judged)
+        answers = streams.read(streams.layers)
         return float(((answers - best) ** 2)[..., 0].mean(0) @ judged.weights) / 2
 
-    before, after = (
-        left(streams.read(streams.layers))
-        for streams in (layer_streams(model, judged) for model in (middle, end))
-    )
     return _Layers(
-        {name: _by_layer(one, settings.first) for name, one in progress.items()},
-        {name: one.similarity.value.max(1)[1:] for name, one in (*progress.items(), ("zero", zero))},
-        (before, after),
+        {name: _by_layer(one, settings.first) for name, one in progress.items() if name != "zero"},
+        {name: one.similarity.value.max(1)[1:] for name, one in progress.items()},
+        (left(middle), left(end)),
     )
 
 
@@ -153,7 +145,7 @@ def _trained(settings: _Transformer) -> dict[int, list[PromptModel]]:
     """Half of the steps and all → one transformer per seed."""
     sizes = (settings.dim, settings.width, settings.layers, settings.heads, settings.examples)
     return recorded_trainings(
-        partial(_start, *sizes),
+        lambda key: prompt_transformer(*sizes, key=key),
         LinearRegression(settings.dim),
         FewShot.every(settings.examples),
         halves(settings.steps),
@@ -163,25 +155,16 @@ def _trained(settings: _Transformer) -> dict[int, list[PromptModel]]:
     )
 
 
-def _start(dim: int, width: int, layers: int, heads: int, examples: int, key: Array) -> PromptModel:
-    return prompt_transformer(dim, width, layers, heads, examples, key=key)
-
-
-def _iterations(settings: _Transformer) -> StepFamily:
-    counts = np.arange(settings.most_iterations + 1)
-    return StepFamily("newton", counts, tuple(FrobeniusNewton(int(count)) for count in counts))
-
-
-def _gradient_steps(settings: _Transformer) -> StepFamily:
-    most, size = settings.most_steps, settings.step_size
-    counts = 2 ** np.arange(round(np.log2(most)) + 1)
-    return StepFamily("gradient-descent", counts, tuple(SumSteps(size, int(count)) for count in counts))
-
-
-_FAMILIES: dict[str, Callable[[_Transformer], StepFamily]] = {
-    "newton": lambda settings: _iterations(settings),
-    "gradient_descent": lambda settings: _gradient_steps(settings),
-}
+def _families(settings: _Transformer) -> dict[str, StepFamily]:
+    iterations = np.arange(settings.most_iterations + 1)
+    steps, size = 2 ** np.arange(round(np.log2(settings.most_steps)) + 1), settings.step_size
+    newton = tuple(FrobeniusNewton(int(count)) for count in iterations)
+    descent = tuple(SumSteps(size, int(count)) for count in steps)
+    return {
+        "newton": StepFamily("newton", iterations, newton),
+        "gradient_descent": StepFamily("gradient-descent", steps, descent),
+        "zero": StepFamily("zero", np.zeros(1, int), (Zero(),)),
+    }
 
 
 def _by_layer(progress: LayerProgress, first: int) -> np.ndarray:
@@ -199,23 +182,22 @@ def _by_layer(progress: LayerProgress, first: int) -> np.ndarray:
 
 def _figure(settings: _Transformer, newton: np.ndarray, descent: np.ndarray) -> Figure:
     layers = np.arange(1, newton.shape[1] + 1)
-    panel: dict[str, Any] = {"xlabel": "layer"}
     setting = f"d = {settings.dim}, N = {settings.examples}"
     return Figure(
         title="Layers of a softmax transformer",
         panels=(
             Panel(
                 title=f"In Newton iterations, {setting}",
+                xlabel="layer",
                 ylabel="most similar iteration",
                 traces=curve(layers, newton, "median", 0, "all seeds"),
-                **panel,
             ),
             Panel(
                 title=f"In gradient steps, {setting}",
+                xlabel="layer",
                 ylabel="most similar number of steps",
                 yscale="log",
                 traces=curve(layers, descent, "median", 1, "all seeds"),
-                **panel,
             ),
         ),
         caption=(

@@ -1,4 +1,4 @@
-"""The looped layer as a model, and the layer that is best on drawn prompts."""
+"""The looped layer as a model, and the best layer on drawn prompts."""
 
 from __future__ import annotations
 
@@ -64,16 +64,14 @@ class Fit(NamedTuple):
         matrix: M = Σ^{1/2}AΣ^{1/2}, shape (d, d).
         direction: v = Σ^{1/2}u, shape (d,).
         reached: searches that ended at this loss.
-        starts: searches in all.
     """
 
     matrix: np.ndarray
     direction: np.ndarray
     reached: int
-    starts: int
 
 
-def minimizer(moments: np.ndarray, starts: int, loops: int, seed: int) -> Fit:
+def minimizer(moments: np.ndarray, starts: int, loops: int, seed: int, symmetric: bool = False) -> Fit:
     """The weights of the least loss on drawn prompts, from random starts.
 
     On drawn prompts a valley of equally good minimizers, which are rotations of each other, falls into several whose losses
@@ -84,40 +82,23 @@ def minimizer(moments: np.ndarray, starts: int, loops: int, seed: int) -> Fit:
         starts: number of searches.
         loops: L.
         seed: of the starts.
+        symmetric: whether the search is among symmetric M.
 
     Raises:
         UnsettledError: fewer than three searches reach the least loss.
     """
-    return _fit(moments, starts, loops, seed, symmetric=False)
-
-
-def symmetric_minimizer(moments: np.ndarray, starts: int, loops: int, seed: int) -> Fit:
-    """`minimizer` among symmetric M."""
-    return _fit(moments, starts, loops, seed, symmetric=True)
-
-
-def _fit(moments: np.ndarray, starts: int, loops: int, seed: int, symmetric: bool) -> Fit:
     dim, flat = moments.shape[1], jnp.asarray(np.moveaxis(moments, 0, -1))
     best = best_of(
-        lambda number: search(flat, loops, [seed, loops, dim, number], symmetric), range(starts), _NEARNESS
+        lambda number: search(flat, loops, [seed, loops, dim, number], symmetric), range(starts), 0.01
     )
     m = _part(best.point[: dim * dim].reshape(dim, dim), symmetric)
-    return Fit(m, best.point[dim * dim :], best.reached, best.starts)
-
-
-_NEARNESS = 0.01  # relative, of losses that count as the same
+    return Fit(m, best.point[dim * dim :], best.reached)
 
 
 def search(moments: Array, loops: int, seed: list[int], symmetric: bool) -> Minimum:
-    """One descent by BFGS from a random start: M and v in one vector, and the loss.
+    """One descent by BFGS from a random start, for Ŝ of shape (d, d, prompts): M and v in one vector, and the loss.
 
     The mean over x_q and w is exact; the logarithm of the loss makes the stopping rule one of relative change.
-
-    Args:
-        moments: Ŝ of all prompts, shape (d, d, prompts).
-        loops: L.
-        seed: of the start.
-        symmetric: whether M is.
 
     Raises:
         UnsettledError: BFGS stops where the gradient is not small.
@@ -125,11 +106,10 @@ def search(moments: Array, loops: int, seed: list[int], symmetric: bool) -> Mini
     dim, rng = len(moments), np.random.default_rng(seed)
     start = np.concatenate([0.1 * rng.normal(size=dim * dim), 0.3 * rng.normal(size=dim)])
 
-    def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
+    def value(flat: np.ndarray) -> tuple[Any, np.ndarray]:
         m = _part(flat[: dim * dim].reshape(dim, dim), symmetric)
         loss, in_m, in_v = _log_loss(m, flat[dim * dim :], moments, loops)
-        slope = np.concatenate([_part(np.asarray(in_m), symmetric).ravel(), np.asarray(in_v)])
-        return float(loss), slope
+        return loss, np.concatenate([_part(np.asarray(in_m), symmetric).ravel(), in_v])
 
     found = minimized(value, start, 1e-4, gtol=1e-6, maxiter=1000)
     return Minimum(found.point, float(np.exp(found.value)))
@@ -162,5 +142,5 @@ def _log_loss(m: Array, v: Array, moments: Array, loops: int) -> tuple[Array, Ar
 
 
 def _product(a: Array, b: Array) -> Array:
-    """The matrix products of all prompts, (d, d, prompts); by sums over whole rows of them."""
+    """Matrix products prompt by prompt, (d, d, prompts), as sums over whole rows."""
     return sum((a[:, j, None] * b[None, j] for j in range(len(a))), jnp.zeros_like(b))

@@ -21,14 +21,14 @@ def _ratio(loss: float, squared: float, loops: int) -> float:
 
 def _along_multiples(settings: _Dominance, loops: int) -> dict[str, Any]:
     """Losses and ratios at multiples of Σ⁻¹, exactly, and the least of all losses there."""
-    dim, examples = settings.dim, settings.examples
-    best = theory.best_multiple(dim, examples, loops)
+    sizes = (settings.dim, settings.examples, loops)
+    best = theory.best_multiple(*sizes)
     multiples = best * np.asarray(settings.fractions, float)
-    losses = [theory.multiple_loss(a, dim, examples, loops) for a in multiples]
-    squares = [theory.multiple_slope(a, dim, examples, loops) ** 2 / dim for a in multiples]
+    losses = [theory.multiple_loss(a, *sizes) for a in multiples]
+    squares = [theory.multiple_slope(a, *sizes) ** 2 / settings.dim for a in multiples]
     return {
         "best_multiple": best,
-        "least_loss": theory.multiple_loss(best, dim, examples, loops),
+        "least_loss": theory.multiple_loss(best, *sizes),
         "losses": losses,
         "ratios": [_ratio(loss, square, loops) for loss, square in zip(losses, squares, strict=True)],
     }
@@ -50,18 +50,18 @@ def _figure(cases: dict[str, Any], settings: _Dominance) -> Figure:
 
 
 def _above(settings: _Dominance) -> Finding:
-    """Where the loss is at least so many times that of the best multiple: at multiples of Σ⁻¹ and at random matrices."""
+    """The inequality where the loss is large enough: at multiples of Σ⁻¹ and at random matrices."""
     examples = settings.examples
     groups = [
         drawn_moments(settings, examples, settings.prompts, f"group {number}")
         for number in range(settings.groups)
     ]
     ends: dict[str, Any] = {}
-    cases = {f"{loops}": _along_multiples(settings, loops) for loops in settings.loops}
+    cases: dict[str, Any] = {}
     exact: list[float] = []
     decisions = []
     for loops in settings.loops:
-        case = cases[f"{loops}"]
+        cases[f"{loops}"] = case = _along_multiples(settings, loops)
         floor = settings.floor * case["least_loss"]
         pairs = zip(case["losses"], case["ratios"], strict=True)
         exact += [ratio for loss, ratio in pairs if loss >= floor]

@@ -11,7 +11,7 @@ from mesascope.records import Band, Figure, Line, Panel, Points, Rule
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Claim, Finding, all_of, presets, verdict_if
-from .._intervals import below, mean_interval
+from .._intervals import below, mean_interval, mean_intervals
 from .._shared import shared
 from ._common import PAPER, Inputs, drawn_moments, looped_model, minimizer, regression, root_of_covariance
 
@@ -29,14 +29,16 @@ class _Errors(Inputs):
 def _more(settings: _Errors) -> Finding:
     """Mean losses of fitted layers after every loop up to twice as many as they were fitted for."""
     loops, means = settings.loops, _all_errors(settings).mean(1)
-    steps = {f"{k + 1}": mean_interval(means[:, k] / means[:, k - 1]) for k in range(loops, 2 * loops)}
+    ratios, intervals = mean_intervals(
+        {f"{k + 1}": means[:, k] / means[:, k - 1] for k in range(loops, 2 * loops)}
+    )
     return Finding(
-        {"loop_to_loop": [ratio for ratio, _ in steps.values()]},
+        {"loop_to_loop": list(ratios.values())},
         {"loop_to_loop": "below 1"},
         None,
-        all_of(*(below(interval, 1.0) for _, interval in steps.values())),
+        all_of(*(below(interval, 1.0) for interval in intervals.values())),
         {
-            "intervals_95": {name: interval for name, (_, interval) in steps.items()},
+            "intervals_95": intervals,
             "meaning": "mean losses relative to that one loop before, by number of loops",
         },
     )

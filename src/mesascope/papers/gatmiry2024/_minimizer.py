@@ -6,36 +6,37 @@ from itertools import pairwise
 
 import numpy as np
 
-from mesascope.records import Figure, Heatmap, Line, Panel, Points, Rule, Trace
+from mesascope.records import Figure, Line, Panel, Points, Rule, Trace
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Claim, Finding, all_of, presets, within
-from .._intervals import above, below, between, mean_interval
-from ._common import PAPER, Fit, Inputs, drawn_moments, minimizer, symmetric_minimizer
+from .._figures import matrix_panels
+from .._intervals import above, below, between, mean_interval, mean_intervals
+from ._common import PAPER, Fit, Inputs, drawn_moments, minimizer
 
 
 def _closeness(settings: _Closest) -> Finding:
-    """Minimisers on drawn prompts for growing n."""
-    dim, counts = settings.dim, settings.examples
-    found: dict[str, np.ndarray] = {}  # (counts, sets) for every number of loops
-    directions, symmetric, reached = [], [], []
+    """Minimizers on drawn prompts for growing n."""
+    identity, counts = np.eye(settings.dim), settings.examples
+    distances: dict[str, list[tuple[float, list[float]]]] = {}
+    ratios, fits, symmetric = [], [], []
     for loops in settings.loops:
-        found[f"{loops}"] = np.zeros((len(counts), settings.sets))
-        for row, examples in enumerate(counts):
-            best = theory.best_multiple(dim, examples, loops)
+        rows = []
+        for examples in counts:
+            best = theory.best_multiple(settings.dim, examples, loops) * identity
+            matrices = []
             for number in range(settings.sets):
                 moments = drawn_moments(settings, examples, settings.prompts, f"set {number}")
-                fit = minimizer(moments, settings.starts, loops, settings.seed + number)
-                m = fit.matrix
-                found[f"{loops}"][row, number] = np.linalg.norm(m - np.eye(dim), 2)
-                directions.append(float(np.linalg.norm(fit.direction)))
-                symmetric.append(float(np.linalg.norm((m + m.T) / 2 - best * np.eye(dim), 2)))
-                reached.append(fit.reached)
-    distances = {loops: [mean_interval(row) for row in table] for loops, table in found.items()}
-    ratios = [mean_interval(later / earlier) for one in found.values() for earlier, later in pairwise(one)]
+                fits.append(minimizer(moments, settings.starts, loops, settings.seed + number))
+                matrices.append(fits[-1].matrix)
+            rows.append(np.array([np.linalg.norm(m - identity, 2) for m in matrices]))
+            symmetric += [float(np.linalg.norm((m + m.T) / 2 - best, 2)) for m in matrices]
+        distances[f"{loops}"] = [mean_interval(row) for row in rows]
+        ratios += [mean_interval(later / earlier) for earlier, later in pairwise(rows)]
+    largest = max(float(np.linalg.norm(fit.direction)) for fit in fits)
     ends = [one[-1][1] for one in distances.values()]
     parts = {
-        "u = 0": within(max(directions), settings.tolerance),
+        "u = 0": within(largest, settings.tolerance),
         "closer with every n": all_of(*(below(interval, 1.0) for _, interval in ratios)),
         "close at the largest n": all_of(*(below(interval, settings.closest) for interval in ends)),
     }
@@ -43,7 +44,7 @@ def _closeness(settings: _Closest) -> Finding:
         {
             "distance_at_most_examples": {loops: one[-1][0] for loops, one in distances.items()},
             "distance_over_that_at_the_n_before": [ratio for ratio, _ in ratios],
-            "largest_u": max(directions),
+            "largest_u": largest,
         },
         {
             "distance_at_most_examples": f"at most {settings.closest}",
@@ -57,7 +58,7 @@ def _closeness(settings: _Closest) -> Finding:
             "intervals_95_of_the_ratios": [interval for _, interval in ratios],
             "examples": counts,
             "symmetric_part_from_the_best_multiple": max(symmetric),
-            "searches_that_reach_the_least_loss": min(reached),
+            "searches_that_reach_the_least_loss": min(fit.reached for fit in fits),
             "meaning": "operator norm of Σ^{1/2}AΣ^{1/2} − I by number of loops, at every n; u as ‖Σ^{1/2}u‖",
         },
         {"minimizer": _distances(settings, distances)},
@@ -85,7 +86,7 @@ def _distances(settings: _Closest, distances: dict[str, list[tuple[float, list[f
 
 
 def _rotated(settings: _Rotated) -> Finding:
-    """The loss of minimisers, free and symmetric, relative to that of the best multiple, on the same fresh prompts."""
+    """The loss of minimizers, free and symmetric, relative to that of the best multiple, on the same fresh prompts."""
     dim, examples, loops = settings.dim, settings.examples, settings.loops
     best = theory.best_multiple(dim, examples, loops)
     rivals: list[float] = []
@@ -95,23 +96,25 @@ def _rotated(settings: _Rotated) -> Finding:
         moments = drawn_moments(settings, examples, settings.prompts, f"set {number}")
         fresh = drawn_moments(settings, examples, settings.fresh, f"fresh {number}")
         rivals.append(theory.loss_and_gradient(best * np.eye(dim), fresh, loops)[0])
-        for name, fitted in (("free", minimizer), ("symmetric", symmetric_minimizer)):
-            fit = fitted(moments, settings.starts, loops, settings.seed + number)
+        for name in ratios:
+            fit = minimizer(moments, settings.starts, loops, settings.seed + number, name == "symmetric")
             ratios[name].append(theory.loss_and_gradient(fit.matrix, fresh, loops)[0] / rivals[-1])
             fits[name].append(fit)
     matrices = [fit.matrix for fit in fits["free"]]
-    sizes = [float(np.linalg.norm(m - m.T, 2)) / 2 for m in matrices]
-    spectra = [np.linalg.eigvals(m) for m in matrices]
-    (free, free_interval), (symmetric, symmetric_interval) = (mean_interval(one) for one in ratios.values())
-    size, size_interval = mean_interval(sizes)
+    each = {**ratios, "antisymmetric_part": [float(np.linalg.norm(m - m.T, 2)) / 2 for m in matrices]}
+    means, intervals = mean_intervals(each)
     low, high = settings.symmetric_within
     parts = {
-        "free minimizers are not symmetric": above(size_interval, settings.antisymmetric),
-        "their loss is lower": below(free_interval, settings.free_below),
-        "symmetric minimizers are no better than the multiple": between(symmetric_interval, low, high),
+        "free minimizers are not symmetric": above(intervals["antisymmetric_part"], settings.antisymmetric),
+        "their loss is lower": below(intervals["free"], settings.free_below),
+        "symmetric minimizers are no better than the multiple": between(intervals["symmetric"], low, high),
     }
     return Finding.of_parts(
-        {"free_loss_ratio": free, "symmetric_loss_ratio": symmetric, "antisymmetric_part": size},
+        {
+            "free_loss_ratio": means["free"],
+            "symmetric_loss_ratio": means["symmetric"],
+            "antisymmetric_part": means["antisymmetric_part"],
+        },
         {
             "free_loss_ratio": f"at most {settings.free_below}",
             "symmetric_loss_ratio": f"between {low} and {high}",
@@ -120,19 +123,18 @@ def _rotated(settings: _Rotated) -> Finding:
         None,
         parts,
         {
-            "intervals_95": {
-                "free": free_interval,
-                "symmetric": symmetric_interval,
-                "antisymmetric_part": size_interval,
-            },
+            "intervals_95": intervals,
             "best_multiple": best,
             "loss_of_the_best_multiple": theory.multiple_loss(best, dim, examples, loops),
             "on_the_fresh_prompts": rivals,
-            "each_set": {**ratios, "antisymmetric_part": sizes},
+            "each_set": each,
             "searches_that_reach_the_least_loss": {
                 name: min(fit.reached for fit in every) for name, every in fits.items()
             },
-            "eigenvalues": [{"real": one.real.tolist(), "imaginary": one.imag.tolist()} for one in spectra],
+            "eigenvalues": [
+                {"real": one.real.tolist(), "imaginary": one.imag.tolist()}
+                for one in map(np.linalg.eigvals, matrices)
+            ],
         },
         {"minimizer-is-not-symmetric": _matrices(settings, fits, ratios)},
     )
@@ -140,26 +142,12 @@ def _rotated(settings: _Rotated) -> Finding:
 
 def _matrices(settings: _Rotated, fits: dict[str, list[Fit]], ratios: dict[str, list[float]]) -> Figure:
     """Σ^{1/2}AΣ^{1/2} of the first set, less the mean of its diagonal, and the losses of all sets."""
-    identity = np.eye(settings.dim)
-    first = {name: every[0].matrix for name, every in fits.items()}
-    rests = {name: m - np.trace(m) / len(identity) * identity for name, m in first.items()}
+    rests = {}
+    for name, (first, *_) in fits.items():
+        mean = np.trace(first.matrix) / settings.dim
+        rests[f"Best {name} matrix"] = first.matrix - mean * np.eye(settings.dim)
     limit = max(float(np.abs(rest).max()) for rest in rests.values())
-    shown = tuple(
-        Panel(
-            title=f"Best {name} matrix",
-            xlabel="column",
-            ylabel="row",
-            traces=(
-                Heatmap(
-                    z=rest,
-                    colorlabel="entry of $Σ^{1/2} A Σ^{1/2} − a I$",
-                    center=0.0,
-                    limits=(-limit, limit),
-                ),
-            ),
-        )
-        for name, rest in rests.items()
-    )
+    label = "entry of $Σ^{1/2} A Σ^{1/2} − a I$"
     sets = np.arange(1, settings.sets + 1)
     losses = Panel(
         title="Losses on fresh prompts",
@@ -172,7 +160,7 @@ def _matrices(settings: _Rotated, fits: dict[str, list[Fit]], ratios: dict[str, 
     )
     return Figure(
         title=f"The best matrix for {settings.loops} loops, d = {settings.dim}, n = {settings.examples}",
-        panels=(*shown, losses),
+        panels=(*matrix_panels(rests, colorlabel=label, center=0.0, limits=(-limit, limit)), losses),
         caption="Left and middle: what is left of the first set's matrix when a multiple of the identity is taken away.",
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mesascope.models import PromptModel
-from mesascope.probes import Identification
 from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
@@ -18,62 +18,48 @@ from ._common import PAPER, Inputs, drawn_moments, looped_model, minimizer
 
 def _best(settings: _Best) -> Finding:
     """`identify` on the best layers for several loops: the first decides."""
-    examples = settings.examples
-    moments = drawn_moments(settings, examples, settings.prompts, "named")
+    moments = drawn_moments(settings, settings.examples, settings.prompts, "named")
     fits = {loops: minimizer(moments, settings.starts, loops, settings.seed) for loops in settings.loops}
-    found = _asked(
-        settings, {loops: looped_model(fit.matrix, fit.direction, loops) for loops, fit in fits.items()}
-    )
-    first = settings.loops[0]
-    return Finding(
-        _names_and_steps(found),
-        {f"{first}": f"{_NAME}; of descent {first} steps"},
-        None,
-        identified_as(_NAME, found[first], steps=first),
-        {
-            **_details(settings, found),
-            "searches_that_reach_the_least_loss": {f"{loops}": fit.reached for loops, fit in fits.items()},
-            "antisymmetric_parts": {
-                f"{loops}": float(np.linalg.norm(fit.matrix - fit.matrix.T, 2)) / 2
-                for loops, fit in fits.items()
-            },
+    models = {loops: looped_model(fit.matrix, fit.direction, loops) for loops, fit in fits.items()}
+    return _asked(
+        settings,
+        models,
+        settings.loops[:1],
+        searches_that_reach_the_least_loss={f"{loops}": fit.reached for loops, fit in fits.items()},
+        antisymmetric_parts={
+            f"{loops}": float(np.linalg.norm(fit.matrix - fit.matrix.T, 2)) / 2 for loops, fit in fits.items()
         },
     )
 
 
 def _multiples(settings: _Asked) -> Finding:
     """`identify` on loops of the best multiple of I."""
-    dim = settings.dim
-    steps = {loops: theory.best_multiple(dim, settings.examples, loops) for loops in settings.loops}
-    found = _asked(
-        settings, {loops: looped_model(a * np.eye(dim), None, loops) for loops, a in steps.items()}
-    )
-    return Finding(
-        _names_and_steps(found),
-        {f"{loops}": f"{_NAME}; of descent {loops} steps" for loops in found},
-        None,
-        all_of(*(identified_as(_NAME, one, steps=loops) for loops, one in found.items())),
-        _details(settings, found),
-    )
+    dim, examples = settings.dim, settings.examples
+    steps = {loops: theory.best_multiple(dim, examples, loops) for loops in settings.loops}
+    models = {loops: looped_model(a * np.eye(dim), None, loops) for loops, a in steps.items()}
+    return _asked(settings, models, settings.loops)
 
 
-def _asked(settings: _Asked, models: dict[int, PromptModel]) -> dict[int, Identification]:
-    """What `identify` says of every looped layer, on inputs with covariance I."""
+def _asked(
+    settings: _Asked, models: dict[int, PromptModel], judged: Sequence[int], **details: Any
+) -> Finding:
+    """The names of looped layers on inputs with covariance I; those of some numbers of loops decide."""
     process, task = LinearRegression(settings.dim), FewShot(settings.examples)
-    return dict(zip(models, identify_all(models.values(), process, task, settings), strict=True))
-
-
-def _names_and_steps(found: dict[int, Identification]) -> dict[str, str]:
+    found = dict(zip(models, identify_all(models.values(), process, task, settings), strict=True))
     steps = {loops: int(one.entry(_NAME).hyperparameters["steps"]) for loops, one in found.items()}
-    return {f"{loops}": f"{name_of(one)}; of descent {steps[loops]} steps" for loops, one in found.items()}
-
-
-def _details(settings: _Asked, found: dict[int, Identification]) -> dict[str, Any]:
-    multiples = {f"{loops}": theory.best_multiple(settings.dim, settings.examples, loops) for loops in found}
-    return {
-        "loops": {f"{loops}": answer_of(one, _NAME) for loops, one in found.items()},
-        "best_multiples": multiples,
-    }
+    return Finding(
+        {f"{n}": f"{name_of(one)}; of descent {steps[n]} steps" for n, one in found.items()},
+        {f"{loops}": f"{_NAME}; of descent {loops} steps" for loops in judged},
+        None,
+        all_of(*(identified_as(_NAME, found[loops], steps=loops) for loops in judged)),
+        {
+            "loops": {f"{loops}": answer_of(one, _NAME) for loops, one in found.items()},
+            "best_multiples": {
+                f"{loops}": theory.best_multiple(settings.dim, settings.examples, loops) for loops in found
+            },
+            **details,
+        },
+    )
 
 
 _NAME = "gradient-descent"

@@ -12,8 +12,8 @@ from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.records import Figure, Line, Panel
 from mesascope.theory import huang2024 as theory
 
-from .._claim import Claim, Finding, Settings, presets, verdict_if, within
-from .._identity import identity
+from .._claim import Claim, Finding, Settings, presets, verdict_if
+from .._identity import identities, identity
 from ._model import (
     PAPER,
     CountedPrompts,
@@ -47,9 +47,7 @@ def _exact_loss(settings: _Sums) -> Finding:
         listed = _loss_of_all_prompts(model, probabilities, settings.enumerated)
         prompts[f"p = {list(probabilities)}, random Q"] = abs(float(short(model).value) / listed - 1)
     errors = {"one gap: a binomial sum": gaps, "any scores: all prompts": prompts}
-    worst = {name: max(found.values()) for name, found in errors.items()}
-    parts = {name: within(error, settings.tolerance) for name, error in worst.items()}
-    return Finding.of_parts(worst, dict.fromkeys(worst, 0.0), settings.tolerance, parts, {"errors": errors})
+    return identities(errors, settings.tolerance)
 
 
 def _loss_of_all_prompts(model: FeatureAttention, probabilities: Any, examples: int) -> float:
@@ -58,14 +56,13 @@ def _loss_of_all_prompts(model: FeatureAttention, probabilities: Any, examples: 
     places = np.array(list(product(range(size), repeat=examples + 1)))  # (prompts, N + 1)
     chances = np.prod(np.asarray(probabilities)[places], 1)
     x = jnp.asarray(np.eye(size)[places])
-    squares = [
-        (model(x, y[:, :-1]) - y[:, -1]) ** 2 for y in np.sqrt(size) * np.moveaxis(np.eye(size)[places], 2, 0)
-    ]
+    labels = np.sqrt(size) * np.moveaxis(np.eye(size)[places], 2, 0)
+    squares = [(model(x, y[:, :-1]) - y[:, -1]) ** 2 for y in labels]
     return float(chances @ np.mean(squares, 0) / 2)
 
 
 def _balanced(settings: _Balanced) -> Finding:
-    """Loss and attention when the flow on balanced features stops."""
+    """Loss and attention at the end of the flow on balanced features."""
     flow = flow_of(settings)
     left, matching = float(flow.loss[-1] / flow.loss[0]), float(flow.matching[-1].min())
     parts = {
@@ -99,17 +96,15 @@ def _even(features: int) -> list[float]:
 def _late_rate(settings: _LateRate) -> Finding:
     """T (L − L_∞) at two late times, extrapolated to no gap correction."""
     ratios: dict[str, list[float]] = {}
-    limits: dict[str, float] = {}
     for size, examples in settings.cases:
         least = float(np.mean(theory.least_losses(_even(size), examples)))
         found = []
         for time in (settings.time / 4, settings.time):
             end = flow_of(Flow(features=size, examples=examples, time=time)).loss[-1]
             found.append(float((end - least) / theory.late_excess(time, size)))
-        name = f"K = {size}, N = {examples}"
-        ratios[name], limits[name] = found, 2 * found[1] - found[0]
+        ratios[f"K = {size}, N = {examples}"] = found
     return identity(
-        {name: limit - 1 for name, limit in limits.items()},
+        {name: 2 * late - early - 1 for name, (early, late) in ratios.items()},
         settings.tolerance,
         ratios_at_a_quarter_of_the_time_and_at_the_end=ratios,
         meaning="(L − L_∞) over (K − 1)/(4t) less 1; what is left out falls as 1/√t, as the extrapolation assumes",
@@ -117,7 +112,7 @@ def _late_rate(settings: _LateRate) -> Finding:
 
 
 def _stages(settings: _Stages) -> Finding:
-    """When every excess is halved and nearly gone, and how far the others have come when the first one is halved."""
+    """The times at which every excess is halved and near zero, and the progress of the others when the first is halved."""
     flow, p = flow_of(settings), settings.probabilities
     halves, nearly, hundredths = (_times(flow, level) for level in (0.5, settings.left, 0.01))
     gone = [1 - float(np.interp(halves[0], flow.times, flow.excess[:, k])) for k in range(len(p))]
@@ -166,62 +161,47 @@ def _stages(settings: _Stages) -> Finding:
 
 
 def _order(settings: _Order) -> Finding:
-    """When the excess of every feature has fallen to some levels."""
+    """The times at which the excess of every feature falls to given levels."""
     flow, p = flow_of(settings), settings.probabilities
     times = {str(level): _times(flow, level) for level in settings.levels}
-    parts = {
-        f"order at {level} of the excess": verdict_if(_in_order(found, p)) for level, found in times.items()
-    }
+    in_order = {level: verdict_if(_in_order(found, p)) for level, found in times.items()}
     return Finding.of_parts(
         {"times": times},
         {"times": "finite, and the earlier the more probable"},
         None,
-        parts,
+        {f"order at {level} of the excess": decision for level, decision in in_order.items()},
         {"probabilities": p},
     )
 
 
 def _times(flow: FeatureFlow, level: float) -> list[float]:
-    """When the excess of every feature first falls to a level."""
+    """The times at which the excess of every feature first falls to a level."""
     return [first_below(flow.times, values, level) for values in flow.excess.T]
 
 
 def _in_order(times: list[float], probabilities: Any) -> bool:
-    """Whether of two features the more probable one is always earlier."""
+    """Whether more probable features are always earlier, and all times are finite."""
     ranked = sorted(zip(probabilities, times, strict=True), reverse=True)
     return all(a < b for (q, a), (r, b) in pairwise(ranked) if q > r) and max(times) < np.inf
 
 
 def _figure(title: str, flow: FeatureFlow, settings: Flow, p: Any) -> Figure:
-    shown = [k for k in range(len(p)) if k == 0 or p[k] != p[k - 1]]  # equal features have equal curves
+    shown = [
+        k for k in range(len(p)) if k == 0 or p[k] != p[k - 1]
+    ]  # features of equal probability have the same curve
     later = flow.times > 0
 
-    def curves(values: np.ndarray) -> tuple[Line, ...]:
-        return tuple(
-            Line(
-                x=flow.times[later], y=values[later, k], label=f"feature of probability {p[k]:.2g}", series=k
-            )
-            for k in shown
-        )
+    def panel(title: str, ylabel: str, values: np.ndarray) -> Panel:
+        x, label = flow.times[later], "feature of probability"
+        curves = (Line(x=x, y=values[later, k], label=f"{label} {p[k]:.2g}", series=k) for k in shown)
+        return Panel(title=title, xlabel="flow time", ylabel=ylabel, xscale="log", traces=tuple(curves))
 
-    where = f"K = {settings.features}, N = {settings.examples}"
+    loss = f"Loss by feature, K = {settings.features}, N = {settings.examples}"
     return Figure(
         title=title,
         panels=(
-            Panel(
-                title=f"Loss by feature, {where}",
-                xlabel="flow time",
-                ylabel="excess loss / that at the start",
-                xscale="log",
-                traces=curves(flow.excess),
-            ),
-            Panel(
-                title="Attention to examples of the query's feature",
-                xlabel="flow time",
-                ylabel="attention",
-                xscale="log",
-                traces=curves(flow.matching),
-            ),
+            panel(loss, "excess loss / that at the start", flow.excess),
+            panel("Attention to examples of the query's feature", "attention", flow.matching),
         ),
         caption="Exact gradient flow of Q from 0.",
     )

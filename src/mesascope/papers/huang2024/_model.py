@@ -42,7 +42,7 @@ class FeatureAttention(eqx.Module):
         return jnp.sum(self.attention(x) * y, -1)
 
     def attention(self, x: Array) -> Array:
-        """What the query gives every example, shape (…, N)."""
+        """The attention of the query to every example, shape (…, N)."""
         return jax.nn.softmax(jnp.einsum("...ia,ab,...b->...i", x[..., :-1, :], self.scores, x[..., -1, :]))
 
 
@@ -67,9 +67,8 @@ class _CountedLoss(Objective):
 
     def by_feature(self, scores: Array) -> Array:
         """L_k for every feature of the query, shape (K,)."""
-        attention = self.to_features(scores)
-        squared = jnp.sum((attention - jnp.eye(len(scores))) ** 2, 1)  # over the features l of examples
-        return self.chances @ squared / 2
+        missed = self.to_features(scores) - jnp.eye(len(scores))
+        return self.chances @ jnp.sum(missed**2, 1) / 2  # the sum is over the features l of examples
 
     def to_features(self, scores: Array) -> Array:
         """A_l for every vector of counts, feature l of examples and k of the query, shape (M, K, K)."""
@@ -103,7 +102,7 @@ class FeatureFlow:
 
 
 class Features(Settings):
-    """How many features there are, and how many examples in a prompt."""
+    """The numbers of features, and of examples in a prompt."""
 
     features: int = 4
     examples: int = 30
@@ -116,7 +115,7 @@ class Imbalanced(Features):
 
 
 class Flow(Features):
-    """How long the flow is followed."""
+    """The length of the flow."""
 
     time: float = 1000.0
 
@@ -150,12 +149,10 @@ def flow_of(settings: Flow) -> FeatureFlow:
 
 
 def first_below(times: np.ndarray, values: np.ndarray, level: float) -> float:
-    """When values first fall to a level, linearly between saved points."""
+    """The time at which values first fall to a level, interpolated linearly; infinite if they never do."""
     after = int(np.argmax(values <= level))
     if values[after] > level:
         return float("inf")
     if after == 0:
         return float(times[0])
-    before = after - 1
-    part = (values[before] - level) / (values[before] - values[after])
-    return float(times[before] + part * (times[after] - times[before]))
+    return float(np.interp(level, values[[after, after - 1]], times[[after, after - 1]]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,21 +15,13 @@ from mesascope.processes import FewShot, OrthonormalFeatures
 from mesascope.theory import huang2024 as theory
 
 from .._claim import Claim, Finding, all_of, presets
-from .._intervals import above, below, mean_interval
+from .._intervals import above, below, mean_interval, mean_intervals
 from .._prompts import prompt_model
 from .._recorded import Trainings, recorded_models, recorded_trainings
 from .._runs import Seeds, seeds_of
 from .._shared import shared
 from .._still_falling import fall, halves, unless_falling
 from ._model import PAPER, FeatureAttention, Features, Imbalanced, process_of
-
-
-def _start(dim: int, key: Array) -> PromptModel:
-    """One softmax layer on tokens (x, y), (x_q, 0), with all weights drawn."""
-    layer = SoftmaxSelfAttention.gaussian(
-        dim + 1, 1, key=key, key_size=dim + 1, value_size=dim + 1, context="examples"
-    )
-    return prompt_model(layer, sign=1.0)
 
 
 class _Training(Features, Trainings):
@@ -41,9 +32,15 @@ class _Training(Features, Trainings):
 
 @shared(_Training)
 def _layers(settings: _Training) -> dict[int, list[PromptModel]]:
-    """Half of the steps and all → one layer a seed."""
+    """Half of the steps and all → one softmax layer a seed, on tokens (x, y), (x_q, 0); all its weights are drawn."""
+    width = settings.features + 1
     return recorded_trainings(
-        partial(_start, settings.features),
+        lambda key: prompt_model(
+            SoftmaxSelfAttention.gaussian(
+                width, 1, key=key, key_size=width, value_size=width, context="examples"
+            ),
+            sign=1.0,
+        ),
         OrthonormalFeatures(settings.features),
         FewShot(settings.examples),
         halves(settings.steps),
@@ -54,31 +51,35 @@ def _layers(settings: _Training) -> dict[int, list[PromptModel]]:
 def _layer(settings: _Layer) -> Finding:
     """Loss and attention of trained layers on fresh prompts."""
     process, task = OrthonormalFeatures(settings.features), FewShot(settings.examples)
-    half_way, losses, matching = [], [], []
+    half_way = []
+    each: dict[str, list[float]] = {"squared_error": [], "attention": []}
     for number, (middle, model) in enumerate(zip(*_layers(settings).values(), strict=True)):
         key = named_key(settings.seed, "trained layer", str(number))
         x, y = process.sample(key, task.examples, settings.prompts)
         half_way.append(_squared_error(middle, x, y))
-        losses.append(_squared_error(model, x, y))
-        matching.append(_matching(model, np.asarray(x), np.asarray(y)))
-    (loss, loss_interval), (score, score_interval) = mean_interval(losses), mean_interval(matching)
-    falling = fall(half_way, losses)
-    parts = {
-        "near-zero error": unless_falling(below(loss_interval, settings.error), falling),
-        "attention on the query's feature": unless_falling(above(score_interval, settings.matching), falling),
+        each["squared_error"].append(_squared_error(model, x, y))
+        each["attention"].append(_matching(model, np.asarray(x), np.asarray(y)))
+    means, intervals = mean_intervals(each)
+    falling = fall(half_way, each["squared_error"])
+    decisions = {
+        "near-zero error": below(intervals["squared_error"], settings.error),
+        "attention on the query's feature": above(intervals["attention"], settings.matching),
     }
     return Finding.of_parts(
-        {"squared_error": loss, "attention_to_the_matching_feature": score},
+        {
+            "squared_error": means["squared_error"],
+            "attention_to_the_matching_feature": means["attention"],
+        },
         {
             "squared_error": f"below {settings.error} (predicting 0: 1)",
             "attention_to_the_matching_feature": f"above {settings.matching}",
         },
         None,
-        parts,
+        {name: unless_falling(one, falling) for name, one in decisions.items()},
         {
             "fall_of_the_loss_in_the_second_half": falling,
-            "intervals_95": {"squared_error": loss_interval, "attention": score_interval},
-            "each_seed": {"squared_error": losses, "attention": matching},
+            "intervals_95": intervals,
+            "each_seed": each,
             "looking_at_all_alike": 1 / settings.features,
             "squared_error_with_an_infinite_gap": 2
             * float(np.mean(theory.least_losses([1 / process.dim] * process.dim, task.examples))),
@@ -107,11 +108,14 @@ def _sampled_stages(settings: _SampledStages) -> Finding:
     """Stochastic gradient descent on Q after few and after many steps."""
     process, task = process_of(settings), FewShot(settings.examples)
     p = [float(q) for q in process.probabilities]
-    least = theory.least_losses(p, task.examples)
-    start = theory.losses_by_feature(np.zeros((len(p), len(p))), p, task.examples) - least
+    least, zero = theory.least_losses(p, task.examples), np.zeros((len(p), len(p)))
+
+    def excess(scores: Any) -> np.ndarray:
+        return theory.losses_by_feature(np.asarray(scores, float), p, task.examples) - least
+
     few, many = settings.steps
     recorded = recorded_models(
-        lambda key: FeatureAttention(jnp.zeros((len(p), len(p)))),
+        lambda key: FeatureAttention(jnp.asarray(zero)),
         process,
         task,
         seeds_of(settings),
@@ -121,31 +125,26 @@ def _sampled_stages(settings: _SampledStages) -> Finding:
         held_out=2,
     )
     early, middle, late = (  # (seeds, features)
-        (
-            np.array(
-                [theory.losses_by_feature(np.asarray(m.scores, float), p, task.examples) for m in models]
-            )
-            - least
-        )
-        / start
-        for models in recorded.values()
+        np.array([excess(model.scores) for model in models]) / excess(zero) for models in recorded.values()
     )
     falling = fall(middle, late)
-    behind = [mean_interval(part / (1 - early[:, 0])) for part in (1 - early[:, 1:]).T]
+    behind, behind_intervals = zip(
+        *(mean_interval(part / (1 - early[:, 0])) for part in (1 - early[:, 1:]).T), strict=True
+    )
     dominant, interval = mean_interval(early[:, 0])
-    ends = [mean_interval(values) for values in late.T]
+    ends, end_intervals = zip(*map(mean_interval, late.T), strict=True)
     parts = {
         "dominant feature first": below(interval, settings.dominant),
-        "a stage of its own": all_of(*(below(found, settings.behind) for _, found in behind)),
+        "a stage of its own": all_of(*(below(found, settings.behind) for found in behind_intervals)),
         "all near zero in the end": all_of(
-            *(unless_falling(below(found, settings.left), falling) for _, found in ends)
+            *(unless_falling(below(found, settings.left), falling) for found in end_intervals)
         ),
     }
     return Finding.of_parts(
         {
             "left_of_the_dominant_early": dominant,
-            "way_of_the_others_over_that_of_the_dominant": [center for center, _ in behind],
-            "left_late": [center for center, _ in ends],
+            "way_of_the_others_over_that_of_the_dominant": behind,
+            "left_late": ends,
         },
         {
             "left_of_the_dominant_early": f"below {settings.dominant}",
@@ -159,11 +158,7 @@ def _sampled_stages(settings: _SampledStages) -> Finding:
             "steps": settings.steps,
             "left_early": early.mean(0).tolist(),
             "fall_of_what_is_left_in_the_second_half": falling,
-            "intervals_95": {
-                "dominant": interval,
-                "behind": [found for _, found in behind],
-                "late": [found for _, found in ends],
-            },
+            "intervals_95": {"dominant": interval, "behind": behind_intervals, "late": end_intervals},
             "meaning": "left: exact L_k of the trained Q minus that for an infinite gap, relative to Q = 0; way: 1 minus it",
         },
     )

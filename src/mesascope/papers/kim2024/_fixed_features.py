@@ -6,12 +6,11 @@ import itertools
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
-from scipy.stats import beta
+from scipy.stats import binomtest
 
-from mesascope.records import Decision, Figure, Line, Panel, Rule, Trace
+from mesascope.records import Decision, Figure, Line, Panel, Rule
 from mesascope.theory import kim2024 as theory
 
 from .._claim import Claim, Finding, Settings, presets, within
@@ -32,19 +31,16 @@ def _optimal_attention(settings: _Cases) -> Finding:
         best = theory.optimal_attention(moments, examples)
         x, y = _all_prompts(h, f, examples)
         solved = _least_squares(x, y)
-        model = prompt_model(attention_layer(best))
-        answer = np.asarray(model(jnp.asarray(x), jnp.asarray(y[:, :-1])))
+        answer = np.asarray(prompt_model(attention_layer(best))(x, y[:, :-1]))
         loss = float(np.mean((answer - y[:, -1]) ** 2) / 2)
         name = f"P = {inputs}, m = {features}, k = {targets}, N = {examples}"
-        weights[name] = relative_error(best, solved)
-        losses[name] = relative_error(loss, theory.optimal_loss(moments, examples))
-    errors = {f"{name}: W": error for name, error in weights.items()}
-    errors |= {f"{name}: loss": error for name, error in losses.items()}
+        weights[f"{name}: W"] = relative_error(best, solved)
+        losses[f"{name}: loss"] = relative_error(loss, theory.optimal_loss(moments, examples))
     parts = {
         "the best W": within(max(weights.values()), settings.tolerance),
         "its loss": within(max(losses.values()), settings.tolerance),
     }
-    return replace(identity(errors, settings.tolerance), parts=parts)
+    return replace(identity({**weights, **losses}, settings.tolerance), parts=parts)
 
 
 def _all_prompts(h: np.ndarray, f: np.ndarray, examples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,31 +59,32 @@ def _least_squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 class _End(NamedTuple):
-    """What is left of the targets where a descent ended, and whether it came to rest there."""
+    """What is left of the targets where a descent ended, and whether it converged there."""
 
     left: float
-    at_rest: bool
+    converged: bool
 
     def kind(self, threshold: float) -> str:
-        """Good with no more left than that, bad at rest with more, open before rest."""
-        # where nothing is left the loss is as steep as its ridge is small, and the gradient tells nothing
+        """Good up to the threshold, bad if the descent converged above it, else open."""
+        # near 0 the loss is the steeper, the smaller its ridge, and a large gradient says nothing
         if self.left <= threshold:
             return "good"
-        return "bad" if self.at_rest and self.left > threshold else "open"
+        return "bad" if self.converged and self.left > threshold else "open"
 
 
 def _benign(settings: _Benign) -> Finding:
-    """Where descent on the features ends, for several sets of targets and widths, from several random starts each."""
+    """The ends of descent on the features, for several sets of targets and widths, from several random starts each."""
     sets, widths, threshold = seeds_of(settings), settings.widths, settings.bad
     ends = {
         m: [[_end(seed, m, n, settings) for n in range(settings.starts)] for seed in sets] for m in widths
     }
     left = {m: np.array([[end.left for end in row] for row in rows]) for m, rows in ends.items()}
     kinds = {m: [[end.kind(threshold) for end in row] for row in rows] for m, rows in ends.items()}
-    # a set of targets is bad if one of its starts comes to rest above the threshold
+    # a set of targets is bad if descent from one of its starts converges above the threshold
     bad = {m: sum("bad" in row for row in rows) for m, rows in kinds.items()}
     open_ends = {m: sum(row.count("open") for row in rows) for m, rows in kinds.items()}
-    upper = {m: _upper_end(bad[m], len(sets)) for m in widths}
+    tests = {m: binomtest(bad[m], len(sets), alternative="less") for m in widths}
+    upper = {m: float(test.proportion_ci(0.95).high) for m, test in tests.items()}
     narrow, *wide = widths
     parts = {f"{m} features": _rare(bad[m], open_ends[m], upper[m], settings.most) for m in wide}
     parts[f"{narrow} features"] = _seen(bad[narrow], open_ends[narrow])
@@ -113,54 +110,45 @@ def _benign(settings: _Benign) -> Finding:
 
 
 def _rare(bad: int, open_ends: int, upper_end: float, most: float) -> Decision:
-    """Refuted by one that was seen; with none it depends on how many were looked at, and whether all came to rest."""
+    """Not met with a bad set; without one it depends on how many were looked at, and whether all descents converged."""
     if bad:
         return "not met"
     return "met" if upper_end < most and not open_ends else "undecided"
 
 
 def _seen(bad: int, open_ends: int) -> Decision:
-    """Verified by one that was seen; with none it depends on whether all came to rest."""
+    """Met with a bad set; without one it depends on whether all descents converged."""
     if bad:
         return "met"
     return "undecided" if open_ends else "not met"
 
 
 def _end(seed: int, width: int, number: int, settings: _Benign) -> _End:
-    """Of quasi-Newton descent from one start, for the set of targets of a seed."""
+    """The end of quasi-Newton descent from one start, for the set of targets of a seed."""
     shape = (settings.targets, settings.dim)
     targets = np.random.default_rng([seed, settings.targets]).normal(size=shape)
-    found, at_rest = _descended(_random_features(width, settings.dim, seed, number), targets, settings)
-    return _End(theory.relu_span_loss(found, targets)[0], at_rest)
+    start = np.random.default_rng([seed, number, width]).normal(size=(width, settings.dim))
+    found, converged = _descended(start, targets, settings)
+    return _End(theory.relu_span_loss(found, targets)[0], converged)
 
 
 def _descended(start: np.ndarray, targets: np.ndarray, settings: _Benign) -> tuple[np.ndarray, bool]:
-    """Features, shape (m, d), for targets relu(v·x), v (k, d), and whether descent has come to rest there."""
+    """Features relu(w·x), w (m, d), for targets relu(v·x), v (k, d), and whether descent has converged there."""
 
     def loss(entries: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = theory.relu_span_loss(entries.reshape(start.shape), targets)
         return value, slope.ravel()
 
     found = start.ravel()
+    options: dict[str, Any] = {"maxiter": settings.iterations, "gtol": 1e-7, "ftol": 1e-15}
     for _ in range(settings.restarts):  # the approximate Hessian is forgotten
-        options: dict[str, Any] = {"maxiter": settings.iterations, "gtol": 1e-7, "ftol": 1e-15}
         found = minimize(loss, found, jac=True, method="L-BFGS-B", options=options).x
-    at_rest = np.abs(loss(found)[1]).max() <= settings.largest_slope
-    return np.asarray(found.reshape(start.shape)), bool(at_rest)
-
-
-def _random_features(width: int, dim: int, *seeds: int) -> np.ndarray:
-    """Vectors w of the features relu(w·x) at a start, shape (m, d)."""
-    return np.random.default_rng([*seeds, width]).normal(size=(width, dim))
-
-
-def _upper_end(count: int, of: int) -> float:
-    """The 95 % upper end for a probability that was seen `count` times."""
-    return 1.0 if count == of else float(beta.ppf(0.95, count + 1, of - count))
+    converged = np.abs(loss(found)[1]).max() <= settings.largest_slope
+    return np.asarray(found.reshape(start.shape)), bool(converged)
 
 
 def _figure(ends: dict[int, np.ndarray], settings: _Benign) -> Figure:
-    curves: tuple[Trace, ...] = tuple(
+    curves = (
         Line(
             x=np.arange(1, found.size + 1) / found.size,
             y=np.sort(np.maximum(found, 1e-10).ravel()),
@@ -168,18 +156,16 @@ def _figure(ends: dict[int, np.ndarray], settings: _Benign) -> Figure:
         )
         for m, found in ends.items()
     )
-    where = f"d = {settings.dim}, {settings.seeds} sets of {settings.targets} targets"
+    panel = Panel(
+        title=f"d = {settings.dim}, {settings.seeds} sets of {settings.targets} targets",
+        xlabel="share of all starts",
+        ylabel="targets outside of the span",
+        yscale="log",
+        traces=(*curves, Rule(value=settings.bad, label="threshold")),
+    )
     return Figure(
         title="No bad ends once there are more features than targets",
-        panels=(
-            Panel(
-                title=where,
-                xlabel="share of all starts",
-                ylabel="targets outside of the span",
-                yscale="log",
-                traces=(*curves, Rule(value=settings.bad, label="threshold")),
-            ),
-        ),
+        panels=(panel,),
         caption="Ends of descent from random starts, sorted; the ridge of the Gram matrix holds the good ones at 2·10⁻⁹.",
     )
 

@@ -15,7 +15,7 @@ from mesascope.records import Figure, Panel, Points
 from mesascope.theory import kim2024 as theory
 
 from .._claim import Claim, Finding, presets
-from .._intervals import below, mean_interval
+from .._intervals import below, mean_intervals
 from .._recorded import recorded_models
 from .._runs import Seeds, seeds_of
 from .._still_falling import fall, halves, unless_falling
@@ -47,7 +47,7 @@ def _trained(process: NonlinearRegression, settings: _Learning, seed: int) -> li
 
 
 class _Learned(NamedTuple):
-    """One model and the targets it was trained for: losses, and parts of the targets outside of a span."""
+    """The losses of one model, and the parts of its targets outside of the span of its features."""
 
     loss: float
     loss_half_way: float
@@ -58,7 +58,7 @@ class _Learned(NamedTuple):
 
 
 def _one(settings: _Learning, seed: int) -> _Learned:
-    """Targets, start and prompts all come from the seed."""
+    """A model trained for targets, from a start and on prompts of one seed."""
     target = RandomFeatures(settings.targets, seed)
     process = NonlinearRegression(settings.dim, target)
     examples, variance = settings.examples, 2 / settings.targets
@@ -85,33 +85,28 @@ def _loss(model: PromptModel, prompts: Prompts) -> float:
 def _learned(settings: _Learning) -> Finding:
     """Losses beside those of the best attention on inputs; spans of the learned features. One set of targets a seed."""
     found = [_one(settings, seed) for seed in seeds_of(settings)]
-    measured = {
-        "loss_over_that_of_inputs": mean_interval([one.loss / one.best_on_inputs for one in found]),
-        "targets_outside_of_the_span": mean_interval([one.outside for one in found]),
-        "outside_over_that_before_training": mean_interval(
-            [one.outside / one.outside_before for one in found]
-        ),
-    }
-    most = dict(zip(measured, (settings.fraction, settings.outside, settings.gain), strict=True))
-    falling = fall([one.loss_half_way for one in found], [one.loss for one in found])
-    names = dict(
-        zip(
-            measured,
-            ("a lower loss than on inputs", "features that span the targets", "by training"),
-            strict=True,
-        )
+    means, intervals = mean_intervals(
+        {
+            "loss_over_that_of_inputs": [one.loss / one.best_on_inputs for one in found],
+            "targets_outside_of_the_span": [one.outside for one in found],
+            "outside_over_that_before_training": [one.outside / one.outside_before for one in found],
+        }
     )
+    most = dict(zip(means, (settings.fraction, settings.outside, settings.gain), strict=True))
+    falling = fall([one.loss_half_way for one in found], [one.loss for one in found])
+    names = ("a lower loss than on inputs", "features that span the targets", "by training")
     parts = {
-        names[name]: unless_falling(below(ends, most[name]), falling) for name, (_, ends) in measured.items()
+        part: unless_falling(below(intervals[name], most[name]), falling)
+        for part, name in zip(names, means, strict=True)
     }
     return Finding.of_parts(
-        {name: mean for name, (mean, _) in measured.items()},
+        means,
         {name: f"below {threshold:.3g}" for name, threshold in most.items()},
         None,
         parts,
         {
             "fall_of_the_loss_in_the_second_half": falling,
-            "intervals_95": {name: ends for name, (_, ends) in measured.items()},
+            "intervals_95": intervals,
             "each_seed": [one._asdict() for one in found],
         },
         {"learned-features": _figure(found)},
@@ -125,37 +120,30 @@ def _outside(model: PromptModel, x: Array, f: np.ndarray) -> float:
 
 
 def _figure(found: list[_Learned]) -> Figure:
-    sets = np.arange(1, len(found) + 1)
-    panels = (
-        (
-            "Features",
-            "targets outside of the span",
-            (("outside_before", "before training"), ("outside", "after training")),
-        ),
-        (
-            "Loss",
-            "loss",
-            (
-                ("best_on_inputs", "best attention on (x, 1)"),
-                ("best_on_targets", "best attention on the targets"),
-                ("loss", "after training"),
-            ),
-        ),
-    )
+    def panel(title: str, ylabel: str, **shown: str) -> Panel:
+        sets = np.arange(1, len(found) + 1)
+        points = (
+            Points(x=sets, y=[getattr(one, name) for one in found], label=label)
+            for name, label in shown.items()
+        )
+        return Panel(title=title, xlabel="set of targets", ylabel=ylabel, yscale="log", traces=tuple(points))
+
     return Figure(
         title="An MLP before linear attention learns the targets' features",
-        panels=tuple(
-            Panel(
-                title=title,
-                xlabel="set of targets",
-                ylabel=ylabel,
-                yscale="log",
-                traces=tuple(
-                    Points(x=sets, y=[getattr(one, name) for one in found], label=label)
-                    for name, label in shown
-                ),
-            )
-            for title, ylabel, shown in panels
+        panels=(
+            panel(
+                "Features",
+                "targets outside of the span",
+                outside_before="before training",
+                outside="after training",
+            ),
+            panel(
+                "Loss",
+                "loss",
+                best_on_inputs="best attention on (x, 1)",
+                best_on_targets="best attention on the targets",
+                loss="after training",
+            ),
         ),
     )
 

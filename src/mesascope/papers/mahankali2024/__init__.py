@@ -2,7 +2,6 @@
 
 from ._differences import DIFFERENCES as DIFFERENCES
 from ._linear_targets import CLAIMS as _LINEAR
-from ._named import CLAIMS as _NAMED
 from ._nonlinear_targets import CLAIMS as _NONLINEAR
 
-CLAIMS = (*_LINEAR, *_NONLINEAR, *_NAMED)
+CLAIMS = (*_LINEAR, *_NONLINEAR)

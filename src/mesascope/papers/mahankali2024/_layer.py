@@ -1,4 +1,4 @@
-"""The paper's layer, a sum over the examples, with random weights, and the step that its weights make."""
+"""The paper's layer, a sum over the examples, with random weights; and the gradient step of a layer's weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def random_layer(dim: int, scale: float, key: Array) -> PromptModel:
 
 
 def step_of(model: PromptModel) -> tuple[np.ndarray, float]:
-    """P of ŷ = x_qᵀ P Σ y_i x_i, and what else reaches the prediction, relative to it.
+    """P of ŷ = x_qᵀ P Σ y_i x_i, and the relative size of all other weights that reach the prediction.
 
     With u the last row of W^PV and m the last row of W^KQ the rest are the terms of the parts of u on inputs and of m.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.records import Figure, Line, Panel, Points, Trace
 from mesascope.theory import mahankali2024 as theory
 
-from .._claim import Claim, Finding, Settings, all_of, presets, within
+from .._claim import Claim, Finding, Settings, presets, within
 from .._exact_search import best_layer
 from .._prompts import construction_model
 from .._rotations import rotated
@@ -22,39 +23,36 @@ from ._layer import PAPER, random_layer, step_of
 
 def _isotropic(settings: _Search) -> Finding:
     """Isotropic inputs and weights: one step of gradient descent."""
-    cases = [(dim, n, noise, np.eye(dim)) for dim, n, noise in settings.cases]
-    finding, steps = _searched(settings, cases)
-    return Finding(**{**finding, "figures": {"steps": _figure(settings, steps)}})
+    finding, steps = _searched(settings, [np.eye(dim) for dim, _, _ in settings.cases])
+    return replace(finding, figures={"steps": _figure(settings, steps)})
 
 
 def _anisotropic(settings: _Search) -> Finding:
     """Inputs N(0, Σ) and weights N(0, Σ⁻¹): one step with the preconditioner Σ⁻¹."""
     rng = np.random.default_rng(settings.seed)
-    cases = []
-    for dim, n, noise in settings.cases:
-        cases.append((dim, n, noise, rotated(np.geomspace(0.4, 2.0, dim), rng)))
-    finding, _ = _searched(settings, cases)
-    return Finding(**finding)
+    finding, _ = _searched(
+        settings, [rotated(np.geomspace(0.4, 2.0, dim), rng) for dim, _, _ in settings.cases]
+    )
+    return finding
 
 
-def _searched(settings: _Search, cases: list[Any]) -> tuple[dict[str, Any], list[tuple[int, float, float]]]:
-    """The best of searches from random weights in every case: its loss and its weights beside those of the step."""
+def _searched(settings: _Search, covariances: list[np.ndarray]) -> tuple[Finding, list[float]]:
+    """The best of searches from random weights in every case beside the step: the finding, and the steps found."""
     excesses, errors, strays, constructed, steps = [], [], [], [], []
     ends: dict[str, dict[str, Any]] = {}
-    for dim, n, noise, sigma in cases:
+    for (dim, n, noise), sigma in zip(settings.cases, covariances, strict=True):
         process, task = LinearRegression(dim, None, sigma, "inverse", noise), FewShot(n)
         step = float(theory.step_size(dim, n, noise**2))
         least = float(theory.least_loss(dim, n, noise**2))
         built = construction_model(theory.one_step(dim, step, sigma), "1")
-        constructed.append(
-            abs(float(population_loss(built, process, task, ExactMoments()).value) / least - 1)
-        )
+        loss = float(population_loss(built, process, task, ExactMoments()).value)
+        constructed.append(abs(loss / least - 1))
         model, best = best_layer(_starts(dim, n, settings), process, task, settings.same, settings.rest)
         found, others = step_of(model)
         excesses.append(best.value / least - 1)
         errors.append(float(np.abs(found @ sigma / step - np.eye(dim)).max()))
         strays.append(others)
-        steps.append((n, noise, float(np.trace(found @ sigma)) / dim))
+        steps.append(float(np.trace(found @ sigma)) / dim)
         ends[f"d={dim}, n={n}, σ={noise}"] = {
             "losses_above_that_of_the_step": [value / least - 1 for value in best.values],
             "least": least,
@@ -71,20 +69,14 @@ def _searched(settings: _Search, cases: list[Any]) -> tuple[dict[str, Any], list
         "the step has its loss": within(max(constructed), 1e-12),
         "no search ends below it": within(-min(excesses), 1e-12),
         "the best one ends at it": within(max(excesses), settings.same),
-        "as this step": within(measured["error_of_the_step"], limit),
-        "all other weights are 0": within(measured["other_weights"], limit),
+        "as this step": within(max(errors), limit),
+        "all other weights are 0": within(max(strays), limit),
     }
-    return {
-        "measured": measured,
-        "expected": dict.fromkeys(measured, 0.0),
-        "tolerance": limit,
-        "decision": all_of(*parts.values()),
-        "parts": parts,
-        "details": {
-            "ends": ends,
-            "meaning": "losses relative to that of the step, minus 1; reached: searches that end at the lowest loss of all",
-        },
-    }, steps
+    details = {
+        "ends": ends,
+        "meaning": "losses relative to that of the step, minus 1; reached: searches that end at the lowest loss of all",
+    }
+    return Finding.of_parts(measured, dict.fromkeys(measured, 0.0), limit, parts, details), steps
 
 
 def _starts(dim: int, n: int, settings: _Search) -> list[PromptModel]:
@@ -95,27 +87,22 @@ def _starts(dim: int, n: int, settings: _Search) -> list[PromptModel]:
     return [random_layer(dim, settings.scale, key) for key in keys]
 
 
-def _figure(settings: _Search, steps: list[tuple[int, float, float]]) -> Figure:
+def _figure(settings: _Search, steps: list[float]) -> Figure:
     traces: list[Trace] = []
     grid = np.linspace(0, 1.2 * max(noise for _, _, noise in settings.cases), 50)
     for series, (dim, n) in enumerate(sorted({(dim, n) for dim, n, _ in settings.cases})):
         exact = [float(theory.step_size(dim, n, float(noise) ** 2)) for noise in grid]
         traces.append(Line(x=grid, y=exact, label=f"1/(n + d + 1 + σ²), n = {n}", series=series))
-        found = [(noise, step) for count, noise, step in steps if count == n]
-        if found:
-            noises, values = zip(*found, strict=True)
-            traces.append(Points(x=noises, y=values, label=f"best of all searches, n = {n}", series=series))
-    return Figure(
-        title="The step of the best layer",
-        panels=(
-            Panel(
-                title=f"d = {settings.cases[0][0]}",
-                xlabel="noise level $\\sigma$",
-                ylabel="step size $\\eta$",
-                traces=tuple(traces),
-            ),
-        ),
+        cases = zip(settings.cases, steps, strict=True)
+        noises, found = zip(*((noise, step) for (_, count, noise), step in cases if count == n), strict=True)
+        traces.append(Points(x=noises, y=found, label=f"best of all searches, n = {n}", series=series))
+    panel = Panel(
+        title=f"d = {settings.cases[0][0]}",
+        xlabel="noise level $\\sigma$",
+        ylabel="step size $\\eta$",
+        traces=tuple(traces),
     )
+    return Figure(title="The step of the best layer", panels=(panel,))
 
 
 _REASON = (

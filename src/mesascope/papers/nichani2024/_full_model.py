@@ -1,9 +1,8 @@
-"""The model of the authors' program, with all its weights free, trained for much fewer steps than theirs."""
+"""The model of the authors' program, with all its weights free, trained for far fewer steps than theirs."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,25 +11,25 @@ import numpy as np
 from jax import Array
 
 from mesascope.dynamics import Optimizer
-from mesascope.processes import MarkovTree, NextToken
-from mesascope.records import Figure, Heatmap, Panel
+from mesascope.processes import MarkovTree
 
 from .._claim import Claim, Finding, presets, verdict_if
-from .._intervals import above, below, mean_interval
-from .._recorded import recorded_models
+from .._intervals import above, below, mean_interval, mean_intervals
 from .._runs import seeds_of
 from .._shared import shared
-from .._still_falling import fall, halves
+from .._still_falling import fall
 from ._model import (
     PAPER,
     Graphs,
-    best_on_grid,
+    Judging,
+    Losses,
     causal_softmax,
-    counted_losses,
-    cross_entropies,
-    drawn,
-    model_probabilities,
-    posterior_losses,
+    columns,
+    graph_figure,
+    losses_of,
+    on_parents,
+    split_sample,
+    trained_halves,
 )
 
 
@@ -58,7 +57,7 @@ class FullTransformer(eqx.Module):
         )
 
     def first_attention(self, symbols: Any) -> Array:
-        """What position i gives positions j ≤ i in the first layer: symbols (…, n) → (…, n, n)."""
+        """The attention of position i to positions j ≤ i in the first layer: symbols (…, n) → (…, n, n)."""
         return _attention(self._embedded(symbols), self.first)
 
     def predictions(self, symbols: Any) -> Array:
@@ -81,7 +80,7 @@ def _attention(stream: Array, scores: Array) -> Array:
     return causal_softmax(stream @ scores @ jnp.swapaxes(stream, -1, -2))
 
 
-class _Training(Graphs):
+class _Training(Graphs, Judging):
     method: str = "adam"
     schedule: str = "cosine"
     rate: float = 0.02
@@ -94,83 +93,55 @@ class _Training(Graphs):
     sequences: int = 5000
 
 
+class _Trained(NamedTuple):
+    """The mean first-layer attention (T, T) of one model, its entries on parents, the share of parents found, and losses."""
+
+    attention: np.ndarray
+    on_parents: np.ndarray
+    found: float
+    losses: Losses
+
+
+def _process(settings: _Training) -> MarkovTree:
+    """Chains, the program's default."""
+    return MarkovTree.chain(settings.positions, settings.states, settings.alpha)
+
+
 @shared(_Training)
-def _trainings(settings: _Training) -> list[dict[str, Any]]:
-    """Attention of the first layer and losses on fresh sequences, seed by seed; chains, the program's default."""
-    process = MarkovTree.chain(settings.positions, settings.states, settings.alpha)
-    return [_trained(process, seed, settings) for seed in seeds_of(settings)]
-
-
-def _trained(process: MarkovTree, seed: int, settings: _Training) -> dict[str, Any]:
-    training = (settings.method, settings.schedule, settings.rate, settings.steps, settings.batch)
-    middle, end = full_trained(process, seed, *training)
-    sample = drawn(process, settings.chosen_on + settings.sequences, "full model", seed=seed)
-    chosen, judged = np.split(sample, [settings.chosen_on])
-    floors = [settings.floor]
-    tried = [counted_losses(process, chosen, beta, floors).mean() for beta in settings.sharpness]
-    beta = best_on_grid(settings.sharpness, tried)
-    attention = _mean_attention(end, chosen[:, :-1])
-    children = [child for child, parent in enumerate(process.graph) if parent is not None]
-    sources = [parent for parent in process.graph if parent is not None]
-    halfway, last = (
-        float(cross_entropies(model_probabilities(model, judged[:, :-1]), judged[:, -1]).mean())
-        for model in (middle, end)
-    )
-    return {
-        "parents": process.graph,
-        "attention": attention,
-        "on_parents": attention[children, sources].tolist(),
-        "parents_found": float((attention.argmax(-1)[children] == sources).mean()),
-        "half_trained": halfway,
-        "model": last,
-        "construction": float(counted_losses(process, judged, beta, floors).mean()),
-        "bayes": float(posterior_losses(process, judged).mean()),
-        "sharpness": beta,
-    }
-
-
-@cache  # two claims look at the same models
-def full_trained(
-    process: MarkovTree, seed: int, method: str, schedule: str, rate: float, steps: int, batch: int
-) -> tuple[FullTransformer, FullTransformer]:
-    """One model half way and at the end of its training."""
-    found = recorded_models(
-        lambda key: FullTransformer.start(process),
-        process.traced(),
-        NextToken.last(process.horizon),
-        [seed],
-        halves(steps),
-        optimizer=Optimizer(method, rate, schedule),
-        batch=batch,
-        held_out=2,
-    )
-    (middle,), (end,) = (found[number] for number in halves(steps))
-    return middle, end
+def _trainings(settings: _Training) -> list[_Trained]:
+    """Attention and losses on fresh sequences, seed by seed."""
+    process, found = _process(settings), []
+    optimizer = Optimizer(settings.method, settings.rate, settings.schedule)
+    for seed in seeds_of(settings):
+        sizes = (settings.steps, settings.batch)
+        models = trained_halves(FullTransformer.start, process, seed, optimizer, *sizes)
+        samples = split_sample(process, settings, "full model", seed=seed)
+        attention = np.asarray(_mean_attention(models[1], jnp.asarray(samples[0][:, :-1])), float)
+        losses = losses_of(process, models, samples, settings.sharpness, settings.floor)
+        found.append(_Trained(attention, *on_parents(process, attention), losses))
+    return found
 
 
 @eqx.filter_jit
-def _attention_of(model: FullTransformer, symbols: Array) -> Array:
+def _mean_attention(model: FullTransformer, symbols: Array) -> Array:
+    """The attention of the first layer, mean over sequences, shape (T, T)."""
     return jnp.mean(model.first_attention(symbols), 0)
-
-
-def _mean_attention(model: FullTransformer, symbols: np.ndarray) -> np.ndarray:
-    """Mean over sequences of what the first layer attends to, shape (T, T)."""
-    return np.asarray(_attention_of(model, jnp.asarray(symbols)), float)
 
 
 def _finds(settings: _Finds) -> Finding:
     """First-layer attention of trained models on the parents."""
-    rows = _trainings(settings)
-    mean, interval = mean_interval([np.mean(row["on_parents"]) for row in rows])
-    found = min(row["parents_found"] for row in rows)
+    rows, process = _trainings(settings), _process(settings)
+    mean, interval = mean_interval([row.on_parents.mean() for row in rows])
+    found = min(row.found for row in rows)
     parts = {
         "in the mean": above(interval, settings.mean),
         "every parent is attended to most": verdict_if(found == 1),
     }
+    title = "The graph in the first layer of the authors' model"
     return Finding.of_parts(
         {
             "attention_to_parents": mean,
-            "least_of_all_positions": min(min(row["on_parents"]) for row in rows),
+            "least_of_all_positions": min(float(row.on_parents.min()) for row in rows),
             "parents_found": found,
         },
         {"attention_to_parents": f"above {settings.mean}", "parents_found": 1.0},
@@ -178,56 +149,30 @@ def _finds(settings: _Finds) -> Finding:
         parts,
         {
             "interval_95": interval,
-            "each_seed": [row["on_parents"] for row in rows],
-            "parents": rows[0]["parents"],
+            "each_seed": [row.on_parents.tolist() for row in rows],
+            "parents": process.graph,
         },
-        {"full-model": _figure(rows[0])},
-    )
-
-
-def _figure(row: dict[str, Any]) -> Figure:
-    parents = row["parents"]
-    graph = np.zeros((len(parents), len(parents)))
-    for child, parent in enumerate(parents):
-        graph[child, child if parent is None else parent] = 1.0
-    panels = (("Latent graph (roots: diagonal)", graph), ("Trained attention, mean", row["attention"]))
-    return Figure(
-        title="The graph in the first layer of the authors' model",
-        panels=tuple(
-            Panel(
-                title=title,
-                xlabel="position attended to, $j$",
-                ylabel="position $i$",
-                traces=(Heatmap(z=z, colorlabel="attention", limits=(0.0, 1.0)),),
-            )
-            for title, z in panels
-        ),
-        caption="Rows of roots have no parent: there attention may do what it likes.",
+        {"full-model": graph_figure(title, "Trained attention, mean", process, rows[0].attention)},
     )
 
 
 def _nears(settings: _Training) -> Finding:
     """Losses of trained models beside attention along the graph with a fixed ε, and the posterior mean."""
-    rows = _trainings(settings)
-    model, half, construction, bayes = (
-        np.array([row[name] for row in rows]) for name in ("model", "half_trained", "construction", "bayes")
+    losses = columns(row.losses for row in _trainings(settings))
+    above_bayes = losses.model - losses.bayes
+    means, intervals = mean_intervals(
+        {"above_the_construction": losses.model - losses.construction, "above_bayes": above_bayes}
     )
-    below_it, interval = mean_interval(model - construction)
-    gap, gap_interval = mean_interval(model - bayes)
     return Finding(
-        {
-            "above_the_construction": below_it,
-            "above_bayes": gap,
-            "construction_above_bayes": float((construction - bayes).mean()),
-        },
+        {**means, "construction_above_bayes": float((losses.construction - losses.bayes).mean())},
         {"above_the_construction": "below 0"},
         None,
-        below(interval, 0.0),
+        below(intervals["above_the_construction"], 0.0),
         {
-            "intervals_95": {"above_the_construction": interval, "above_bayes": gap_interval},
-            "each_seed": (model - bayes).tolist(),
-            "fallen_in_the_second_half": fall(half - bayes, model - bayes),
-            "sharpness": [row["sharpness"] for row in rows],
+            "intervals_95": intervals,
+            "each_seed": above_bayes.tolist(),
+            "fallen_in_the_second_half": fall(losses.half_trained - losses.bayes, above_bayes),
+            "sharpness": losses.sharpness,
             "meaning": "nats, differences on the same sequences, one entry per seed",
         },
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,10 +15,13 @@ from jax import Array
 from mesascope.core import named_key
 from mesascope.dynamics import Optimizer
 from mesascope.processes import MarkovTree, NextToken
+from mesascope.records import Figure
 from mesascope.theory import nichani2024 as theory
 
+from .._figures import matrix_panels
+from .._prompts import losses_in_batches
 from .._recorded import recorded_models
-from .._runs import Seeds, seeds_of
+from .._runs import Model, Seeds, seeds_of
 from .._still_falling import halves
 
 PAPER = "nichani2024"
@@ -49,7 +52,7 @@ class ReducedTransformer(eqx.Module):
         return causal_softmax(self.positions[:size, :size])
 
     def second_attention(self, symbols: Any) -> Array:
-        """What every query t gives the positions i ≤ t: symbols (…, n) → (…, n, n)."""
+        """The attention of position t to positions i ≤ t in the second layer: symbols (…, n) → (…, n, n)."""
         one_hot = jax.nn.one_hot(symbols, len(self.symbols), dtype=self.symbols.dtype)
         parents = self.first_attention(one_hot.shape[-2]) @ one_hot
         return causal_softmax(jnp.einsum("...ta,ab,...ib->...ti", one_hot, self.symbols, parents))
@@ -66,14 +69,14 @@ def causal_softmax(scores: Array) -> Array:
 
 
 class Symbols(Seeds):
-    """How many symbols there are, and how concentrated their transitions."""
+    """The number of symbols, and the parameter of the prior of their transitions."""
 
     states: int = 10
     alpha: float = 0.1
 
 
 class Graphs(Symbols):
-    """Graphs of this size."""
+    """The size of the graphs."""
 
     positions: int = 20
 
@@ -88,46 +91,64 @@ class Training(Symbols):
 
 
 def random_graphs(settings: Graphs) -> list[MarkovTree]:
-    """One random graph a seed, numbered like it."""
+    """One random graph a seed, drawn with it."""
     size, states, alpha = settings.positions, settings.states, settings.alpha
     return [MarkovTree.random(size, states, alpha, seed) for seed in seeds_of(settings)]
 
 
-def trained(processes: Sequence[MarkovTree], settings: Training) -> list[ReducedTransformer]:
-    """One model a process, each with a seed of its own, all from `ReducedTransformer.start`."""
-    return [end for _, end in _courses(processes, settings)]
-
-
-def half_trained(processes: Sequence[MarkovTree], settings: Training) -> list[ReducedTransformer]:
-    """The same models half way through their training."""
-    return [middle for middle, _ in _courses(processes, settings)]
-
-
-def _courses(
+def trained(
     processes: Sequence[MarkovTree], settings: Training
 ) -> list[tuple[ReducedTransformer, ReducedTransformer]]:
-    training = settings.floor, settings.rate, settings.steps, settings.batch
-    pairs = zip(processes, seeds_of(settings), strict=True)
-    return [_course(process, seed, *training) for process, seed in pairs]
+    """One model a process half way and at the end of its training, each with a seed of its own."""
+    optimizer, sizes = Optimizer("adam", settings.rate), (settings.steps, settings.batch)
+    return [
+        trained_halves(ReducedTransformer.start, process, seed, optimizer, *sizes, settings.floor)
+        for process, seed in zip(processes, seeds_of(settings), strict=True)
+    ]
 
 
 @cache  # several claims look at the same models
-def _course(
-    process: MarkovTree, seed: int, floor: float, rate: float, steps: int, batch: int
-) -> tuple[ReducedTransformer, ReducedTransformer]:
-    """One model half way and at the end of its training."""
+def trained_halves(
+    start: Callable[..., Model],
+    process: MarkovTree,
+    seed: int,
+    optimizer: Optimizer,
+    steps: int,
+    batch: int,
+    *more: float,
+) -> tuple[Model, Model]:
+    """One model, from start(process, *more), half way and at the end of its training."""
     found = recorded_models(
-        lambda key: ReducedTransformer.start(process, floor),
+        lambda key: start(process, *more),
         process.traced(),  # compiled once for all graphs of one size
         NextToken.last(process.horizon),
         [seed],
         halves(steps),
-        optimizer=Optimizer("adam", rate),
+        optimizer=optimizer,
         batch=batch,
         held_out=2,
     )
-    (middle,), (end,) = (found[number] for number in halves(steps))
+    (middle,), (end,) = found.values()
     return middle, end
+
+
+def graph_figure(title: str, label: str, process: MarkovTree, attention: np.ndarray) -> Figure:
+    """The graph of a process beside the attention of a first layer, shape (T, T)."""
+    roots = np.diag([1.0 if parent is None else 0.0 for parent in process.graph])
+    shown = {"Latent graph (roots: diagonal)": process.adjacency() + roots, label: np.tril(attention)}
+    return Figure(
+        title=title,
+        panels=matrix_panels(
+            shown, "position attended to, $j$", "position $i$", colorlabel="attention", limits=(0.0, 1.0)
+        ),
+        caption="Rows of roots have no parent: there attention may do what it likes.",
+    )
+
+
+def on_parents(process: MarkovTree, attention: np.ndarray) -> tuple[np.ndarray, float]:
+    """The attention (T, T) of every position with a parent to it, and the share of these that attend to it most."""
+    children, parents = np.nonzero(process.adjacency())
+    return attention[children, parents], float((attention.argmax(-1)[children] == parents).mean())
 
 
 def drawn(process: MarkovTree, count: int, *names: str, seed: int) -> np.ndarray:
@@ -140,40 +161,67 @@ def cross_entropies(probabilities: np.ndarray, targets: np.ndarray) -> np.ndarra
     return np.asarray(-np.log(np.take_along_axis(probabilities, targets[:, None], 1)[:, 0]))
 
 
-def with_floor(frequencies: np.ndarray, floor: float) -> np.ndarray:
-    """(f + ε)/(1 + Sε), what the softmax of log(f + ε) is."""
-    return (frequencies + floor) / (1 + frequencies.shape[-1] * floor)
-
-
 def posterior_losses(process: MarkovTree, sample: np.ndarray) -> np.ndarray:
-    """−log of what the posterior mean gives the target of every sequence (count, T + 1), in nats."""
+    """−log of the posterior mean at the target of every sequence (count, T + 1), in nats."""
     mean = theory.posterior_mean(process.graph, sample[:, :-1], process.states, process.alpha)
     return cross_entropies(mean, sample[:, -1])
 
 
 def counted_losses(process: MarkovTree, sample: np.ndarray, sharpness: float, floors: Any) -> np.ndarray:
-    """The same of attention along the graph, with β and every ε, shape (floors, count)."""
+    """The same for attention along the graph, with β and every ε, shape (floors, count)."""
     found = theory.matched_frequencies(process.graph, sample[:, :-1], process.states, sharpness)
-    return np.stack([cross_entropies(with_floor(found, floor), sample[:, -1]) for floor in floors])
+    # (f + ε)/(1 + Sε) is what the softmax of log(f + ε) is
+    with_floors = ((found + floor) / (1 + process.states * floor) for floor in floors)
+    return np.stack([cross_entropies(one, sample[:, -1]) for one in with_floors])
+
+
+class Judging(Seeds):
+    """Sequences on which models are judged, and those on which β of the construction is chosen, on a grid."""
+
+    sharpness: tuple[int, ...]
+    chosen_on: int
+    sequences: int
+
+
+def split_sample(process: MarkovTree, settings: Judging, *names: str, seed: int) -> list[np.ndarray]:
+    """Fresh sequences to choose β on, and to judge on."""
+    sample = drawn(process, settings.chosen_on + settings.sequences, *names, seed=seed)
+    return np.split(sample, [settings.chosen_on])
+
+
+class Losses(NamedTuple):
+    """Mean losses on the same sequences, nats, and the β of the construction: of one graph, or one entry a graph."""
+
+    half_trained: Any
+    model: Any
+    construction: Any
+    bayes: Any
+    sharpness: Any
+
+
+def losses_of(
+    process: MarkovTree,
+    models: tuple[Any, Any],
+    samples: list[np.ndarray],
+    sharpness: Sequence[int],
+    floor: float,
+) -> Losses:
+    """Of models half way and at the end, of the construction with this ε and the best β, and of the posterior mean."""
+    chosen, judged = samples
+    tried = [counted_losses(process, chosen, beta, [floor]).mean() for beta in sharpness]
+    beta, task = best_on_grid(sharpness, tried), NextToken.last(process.horizon)
+    middle, end = (losses_in_batches(model, jnp.asarray(judged), task) for model in models)
+    counted, bayes = counted_losses(process, judged, beta, [floor]), posterior_losses(process, judged)
+    half, last, built, best = (float(one.mean()) for one in (middle, end, counted, bayes))
+    return Losses(half, last, built, best, beta)
+
+
+def columns(rows: Iterable[Losses]) -> Losses:
+    """Losses of several graphs, as arrays; β as a list."""
+    half, last, built, best, sharpness = zip(*rows, strict=True)
+    return Losses(np.array(half), np.array(last), np.array(built), np.array(best), list(sharpness))
 
 
 def best_on_grid(grid: Sequence[Any], losses: Any) -> Any:
-    """The entry of a grid with the least loss.
-
-    Args:
-        grid: every combination that was tried.
-        losses: as many.
-    """
+    """The entry of a grid with the least loss; there are as many losses as entries."""
     return grid[int(np.argmin(losses))]
-
-
-def model_probabilities(model: Any, symbols: np.ndarray) -> np.ndarray:
-    """The probabilities after the whole context: symbols (count, T) → (count, S)."""
-    return np.asarray(jax.nn.softmax(_last(model, jnp.asarray(symbols))))
-
-
-@eqx.filter_jit
-def _last(model: Any, symbols: Array) -> Array:
-    return jax.lax.map(
-        lambda one: model.predictions(one)[-1], symbols, batch_size=min(1000, symbols.shape[0])
-    )
