@@ -1,4 +1,4 @@
-"""What training specifications build, and that they can be written and read back."""
+"""Training specifications build the right objects, and are read back unchanged."""
 
 import json
 from fractions import Fraction
@@ -287,7 +287,7 @@ def test_prompt_transformers_start_as_algorithms(start, expected, prompts_with):
     assert [leaf.shape for leaf in jax.tree.leaves(model)] == shapes
 
 
-def test_samples_are_found_from_everywhere(tmp_path, train_with, monkeypatch):
+def test_files_of_samples_are_found_from_any_folder(tmp_path, train_with, monkeypatch):
     (tmp_path / "s.csv").write_text("1\n-1\n")
     (tmp_path / "a.json").write_text(json.dumps(train_with(law={"kind": "empirical", "file": "s.csv"})))
     with monkeypatch.context() as there:
