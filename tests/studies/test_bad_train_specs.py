@@ -8,6 +8,7 @@ NAN = float("nan")
 AR = {"kind": "orthogonal-ar", "law": "gaussian", "dim": 2}
 TREE = {"kind": "markov-tree", "states": 3, "alpha": 0.1, "parents": "chain"}
 REGRESSION = {"kind": "linear-regression", "dim": 2}
+MOMENTS = {"kind": "moments", "moments": [1]}
 SOFTMAX = {"width": 4, "layers": 1, "heads": 2}
 # `law` and `dim` of the valid specification belong to its process; None removes a field
 OTHER = {"law": None, "dim": None}
@@ -35,10 +36,7 @@ SEQUENCES = [
     ({"process": 3}, "process: must be a process or a table with its kind (diagonal-unitary, linear-ar,"),
     ({"process": AR}, "law: is a field of 'orthogonal-ar'; move it into the table of process"),
     ({"process": AR, "law": None}, "dim: is a field of 'orthogonal-ar'; move it into the table"),
-    (
-        {"process": {"kind": "diagonal-unitary", "dim": 2}, "law": None, "dim": None},
-        "process.law: missing; add it",
-    ),
+    (process(kind="diagonal-unitary", dim=2), "process.law: missing; add it"),
     ({"law": None}, "law: missing; process 'diagonal-unitary' needs law and dim"),
     ({"dim": None}, "dim: missing; process 'diagonal-unitary' needs law and dim"),
     # its parameters
@@ -53,14 +51,8 @@ SEQUENCES = [
         "process.dim: must be even with a shared basis, which rotates planes, got 3",
     ),
     (process(kind="orthogonal-ar", dim=2), "process.law: missing; add it"),
-    (
-        process(kind="orthogonal-ar", law={"kind": "gaussian", "scale": 0}, dim=2),
-        "process.law.scale: must be",
-    ),
-    (
-        process(kind="orthogonal-ar", law={"kind": "moments", "moments": [1]}, dim=2),
-        "process.law.moments: must be the 7 numbers",
-    ),
+    (process(**{**AR, "law": {"kind": "gaussian", "scale": 0}}), "process.law.scale: must be"),
+    (process(**{**AR, "law": MOMENTS}), "process.law.moments: must be the 7 numbers"),
     (
         process(kind="rotation-ar", law="gaussian", dim=3),
         "process.dim: must be even, since planes rotate, got 3",
@@ -190,12 +182,7 @@ SEQUENCES = [
         "model: 103,081,312,260 weights take 1.54e+03 GiB with their gradient and the state of the optimizer",
     ),
     (
-        {
-            "process": {"kind": "orthogonal-ar", "law": "gaussian", "dim": 1024},
-            "law": None,
-            "dim": None,
-            "batch": 2048,
-        },
+        {**process(**{**AR, "dim": 1024}), "batch": 2048},
         "batch: 2048 samples of OrthogonalAR take an array of 8 GiB while they are drawn; take a smaller",
     ),
 ]
@@ -280,28 +267,22 @@ PROMPTS = [
     (regression(covariance=[[1, 2], [3]]), "process.covariance[1]: has 1 numbers, but row 0 has 2"),
     (regression(covariance={"lw": 1}), "process.covariance: unknown field 'lw'; did you mean 'law'?"),
     (regression(covariance={"law": "gausian"}), "process.covariance.law.kind: unknown kind 'gausian'"),
-    (
-        regression(covariance={"law": {"kind": "moments", "moments": [1]}}),
-        "process.covariance.law.moments: must be the 7 numbers",
-    ),
+    (regression(covariance={"law": MOMENTS}), "process.covariance.law.moments: must be the 7 numbers"),
     (regression(prior="inverted"), "process.prior: unknown value 'inverted'; did you mean 'inverse'?"),
     (regression(noise={"largest": 0}), "process.noise.largest: must be greater than 0, got 0"),
     (regression(noise="x"), "process.noise: 'x' is not a rational number"),
     (regression(sparsity=3), "process.sparsity: must be at most dim = 2, got 3"),
+    (regression(kind="nonlinear-regression", target="relu"), "process.target.kind: unknown kind 'relu'"),
     (
-        {"process": {"kind": "nonlinear-regression", "dim": 2, "target": "relu"}},
-        "process.target.kind: unknown kind 'relu'",
-    ),
-    (
-        {"process": {"kind": "nonlinear-regression", "dim": 2, "target": "two-layer-relu"}},
+        regression(kind="nonlinear-regression", target="two-layer-relu"),
         "process.target.hidden: missing; add it",
     ),
     (
-        {"process": {"kind": "orthonormal-features", "features": 3, "dim": 2}},
+        regression(kind="orthonormal-features", features=3),
         "process.dim: must be at least 3, the number of orthonormal vectors, got 2",
     ),
     (
-        {"process": {"kind": "orthonormal-features", "features": 2, "probabilities": [0.5, -0.5]}},
+        regression(kind="orthonormal-features", features=2, probabilities=[0.5, -0.5]),
         "process.probabilities[1]: must not be negative",
     ),
 ]

@@ -167,33 +167,22 @@ def test_diagonal_unitary_is_the_default(train_with):
 
 
 @pytest.mark.parametrize(
-    ("weights", "expected"),
+    ("data", "weights", "expected"),
     [
-        (None, NextToken(5)),
-        ("every", NextToken(5)),
-        ("last", NextToken.last(5)),
-        ({"3": "1/2"}, NextToken(5, {3: "1/2"})),
-        ([1, 0, 2], NextToken(5, [1, 0, 2])),
+        ("train_with", None, NextToken(5)),
+        ("train_with", "every", NextToken(5)),
+        ("train_with", "last", NextToken.last(5)),
+        ("train_with", {"3": "1/2"}, NextToken(5, {3: "1/2"})),
+        ("train_with", [1, 0, 2], NextToken(5, [1, 0, 2])),
+        ("prompts_with", None, FewShot(3)),
+        ("prompts_with", "last", FewShot(3)),
+        ("prompts_with", "every", FewShot.every(3)),
+        ("prompts_with", {"0": 1}, FewShot(3, {0: 1})),
+        ("prompts_with", [0, 0, 1, 1], FewShot(3, [0, 0, 1, 1])),
     ],
 )
-def test_weights_of_sequences(weights, expected, train_with):
-    spec = parse_spec(train_with(weights=weights), TrainSpec)
-    assert spec.build().task == expected
-    check_round_trip(spec)
-
-
-@pytest.mark.parametrize(
-    ("weights", "expected"),
-    [
-        (None, FewShot(3)),
-        ("last", FewShot(3)),
-        ("every", FewShot.every(3)),
-        ({"0": 1}, FewShot(3, {0: 1})),
-        ([0, 0, 1, 1], FewShot(3, [0, 0, 1, 1])),
-    ],
-)
-def test_weights_of_prompts(weights, expected, prompts_with):
-    spec = parse_spec(prompts_with(weights=weights), TrainSpec)
+def test_weights(data, weights, expected, request):
+    spec = parse_spec(request.getfixturevalue(data)(weights=weights), TrainSpec)
     assert spec.build().task == expected
     check_round_trip(spec)
 

@@ -60,9 +60,8 @@ def run() -> NoReturn:
     interpreter shuts down and would change the status. Everything that is kept is on disk by then.
     """
     for stream in _open_streams():
-        stream.reconfigure(
-            errors="backslashreplace"
-        )  # an ASCII terminal shows \u2026 for …, which is valid in JSON
+        # an ASCII terminal shows \u2026 for …, which is valid in JSON
+        stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = _show_warning
     status = main()
     if status == INTERRUPTED:

@@ -315,10 +315,7 @@ def _diagonal(problem: Problem) -> tuple[float, float] | None:
     from mesascope.models import LinearAttention
 
     model, dim = problem.model, problem.process.dim
-    w_kq, w_pv = (
-        np.asarray(model.w_kq),
-        np.asarray(model.w_pv),
-    )  # with jax it would be compiled for every shape
+    w_kq, w_pv = np.asarray(model.w_kq), np.asarray(model.w_pv)  # jax would compile for every shape
     a, b = float(w_kq[dim, 0]), float(w_pv[0, 0])
     form = LinearAttention.diagonal(dim, a, b)
     same = np.array_equal(form.w_kq, w_kq) and np.array_equal(form.w_pv, w_pv)

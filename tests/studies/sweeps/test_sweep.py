@@ -167,11 +167,8 @@ def test_runs_that_are_removed_during_the_sweep_fail_alone(many_losses, tmp_path
     with open_store(tmp_path / "s") as store:
         assert store.count() == 2 and store.verify() == []
         status = study_status(store, "losses")
-        assert (status.total, status.done, status.planned) == (
-            2,
-            2,
-            0,
-        )  # a watch does not wait for the others
+        # a watch does not wait for the runs that were removed
+        assert (status.total, status.done, status.planned) == (2, 2, 0)
     assert sweep(study, tmp_path / "s").done == 2
 
 

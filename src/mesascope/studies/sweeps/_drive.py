@@ -108,9 +108,7 @@ class Drive:
                 self._publish()
         except BaseException as error:
             self._runner.cancel()
-            self._index.close(
-                _CLOSE_INDEX
-            )  # the next command enters what is missing: the folders have it all
+            self._index.close(_CLOSE_INDEX)  # runs that are missing then are entered by the next command
             if isinstance(error, RecordError):
                 raise SweepError(f"{error}; {RESUMES}") from error
             raise
