@@ -1,4 +1,4 @@
-"""Running the command line in this process, and a paper invented for it."""
+"""The command line in this process, and an invented paper."""
 
 import json
 import os
@@ -92,9 +92,9 @@ def invented(monkeypatch):
     def interrupted(settings):
         try:
             os.kill(os.getpid(), signal.SIGINT)
-            while True:  # the handler runs before the next turn
+            while True:  # the handler runs before the next iteration
                 pass
-        except KeyboardInterrupt:  # as a flow does, to keep what it has
+        except KeyboardInterrupt:  # as a flow does, to return its result
             return Finding(0.5, 0, 1e-8, "not met")
 
     module = types.ModuleType("mesascope.papers.invented")

@@ -1,4 +1,4 @@
-"""What the command line accepts, and how it refuses the rest."""
+"""Arguments that the command line accepts and refuses, and its help."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             (),
@@ -29,10 +29,7 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report"
             "mesascope reproduce: invalid choice 'long' for argument '--preset'.",
         ),
         (("train", "a", "--exprt"), "mesascope train: unknown option '--exprt'; did you mean --export?"),
-        (
-            ("train", "-"),
-            "mesascope train: standard input has no name to call the folder of the checkpoints by",
-        ),
+        (("train", "-"), "mesascope train: standard input has no name for the folder of the checkpoints"),
         (("train", "none.toml"), "mesascope train: none.toml: no such file; check the path"),
         (("reproduce", "--out"), "mesascope reproduce: Missing value for argument '--out'."),
         (
@@ -52,22 +49,22 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report"
         (("cite", "zheng2023"), "mesascope cite: no reference 'zheng2023'; did you mean 'zheng2024'?"),
     ],
 )
-def test_refused(run, tmp_path, monkeypatch, arguments, told):
+def test_refused(run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    assert told in run(*arguments).refusal
-    assert not list(tmp_path.iterdir())  # nothing was made on the way
+    assert message in run(*arguments).refusal
+    assert not list(tmp_path.iterdir())  # nothing was written
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_nearest_option_is_looked_for_among_all_that_the_help_lists(run, capsys, command):
+def test_unknown_options_are_compared_with_all_options(run, capsys, command):
     with pytest.raises(SystemExit):
         main([command, "--help"])
     listed = set(re.findall(r"^[│ ]+(?:-h, )?(--[a-z][a-z-]*)", capsys.readouterr().out, re.MULTILINE)) - {
         "--help"
     }
     assert "--json" in listed
-    told = run(command, *(["a"] if command in ("loss", "flow", "train") else []), "--zqxv").refusal
-    assert set(re.findall(r"--[a-z-]+", told.partition("use one of")[2])) == listed
+    message = run(command, *(["a"] if command in ("loss", "flow", "train") else []), "--zqxv").refusal
+    assert set(re.findall(r"--[a-z-]+", message.partition("use one of")[2])) == listed
 
 
 def test_help_and_version_load_nothing_heavy():

@@ -1,4 +1,4 @@
-"""`mesascope certify`: certificates are proved, written, proved again, and refused where a line does not hold."""
+"""`mesascope certify`: certificates are proved, written, proved again, and refused if a line is false."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def test_a_certificate_is_proved_again(run, certificate):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "message"),
     [
         ("radius", "0.1", "radius: no critical point was proved within"),
         ("radius", "0", "w_kq: the gradient is not 0 at these weights"),
@@ -59,7 +59,7 @@ def test_a_certificate_is_proved_again(run, certificate):
         ("surprise", 1, "surprise: Extra inputs are not permitted"),
     ],
 )
-def test_a_line_that_does_not_hold_is_named(run, certificate, field, value, told):
+def test_a_false_line_is_named(run, certificate, field, value, message):
     content = json.loads(certificate.read_text())
     content[field] = value
     certificate.write_text(json.dumps(content, indent=1))
@@ -69,24 +69,27 @@ def test_a_line_that_does_not_hold_is_named(run, certificate, field, value, told
         n for n, line in enumerate(certificate.read_text().splitlines(), 1) if line.startswith(f' "{field}"')
     )
     # the line of the entry that the message names: lists are written with one entry, or one bracket, a line
-    first += {"products.1": 5, "w_pv.0.1": 3, "loss.1": 2}.get(told.split(":")[0], 0)
-    if field != "radius" or value != "0":  # what fails there is the centre
+    first += {"products.1": 5, "w_pv.0.1": 3, "loss.1": 2}.get(message.split(":")[0], 0)
+    if field != "radius" or value != "0":  # there the centre fails
         assert f"{certificate}:{first}: " in ended.err
-    assert told in ended.err
+    assert message in ended.err
 
 
 def test_numbers_of_any_size_are_refused_with_their_line(run, certificate):
     """10⁴⁰⁰ is no float; 5000 digits are more than Python reads."""
-    for value, told in (("1" + 400 * "0", "may be singular|no critical point"), (5000 * "1", "at most 4000")):
+    for value, message in (
+        ("1" + 400 * "0", "may be singular|no critical point"),
+        (5000 * "1", "at most 4000"),
+    ):
         content = json.loads(certificate.read_text())
         content["w_pv"][0][0] = value
         certificate.with_name("huge.json").write_text(json.dumps(content, indent=1))
         ended = run("certify", "--check", certificate.with_name("huge.json"))
-        assert ended.status == 2 and re.search(rf"huge\.json:\d+: .*({told})", ended.err)
+        assert ended.status == 2 and re.search(rf"huge\.json:\d+: .*({message})", ended.err)
     assert run("certify", "--check", certificate).status == 0
 
 
-def test_a_name_that_stands_twice_is_refused(run, certificate):
+def test_a_name_that_occurs_twice_is_refused(run, certificate):
     text = certificate.read_text().replace("{\n", '{\n "theorem": "1/2",\n', 1)
     certificate.write_text(text)
     assert "theorem: occurs twice" in run("certify", "--check", certificate).refusal
@@ -94,28 +97,26 @@ def test_a_name_that_stands_twice_is_refused(run, certificate):
 
 def test_many_digits(run, spec):
     found = run("certify", spec({**SPEC, "digits": 400}), "--json").json
-    assert (
-        Fraction(found["radius"]) == Fraction(1, 10**400) and "lies within 1e-400 of it" in found["statement"]
-    )
+    assert Fraction(found["radius"]) == Fraction(1, 10**400)
+    assert "lies within 1e-400 of it" in found["statement"]
 
 
 def test_a_moved_centre_is_refused(run, certificate):
     content = json.loads(certificate.read_text())
     content["w_kq"][2][0] = str(float(content["w_kq"][2][0]))
     certificate.write_text(json.dumps(content, indent=1))
-    assert (
-        "radius: no critical point was proved within 1e-30" in run("certify", "--check", certificate).refusal
-    )
+    refusal = run("certify", "--check", certificate).refusal
+    assert "radius: no critical point was proved within 1e-30" in refusal
 
 
-def test_torn_files_are_refused_with_their_line(run, certificate):
+def test_damaged_files_are_refused_with_their_line(run, certificate):
     certificate.write_text(certificate.read_text()[:400])
     assert ": no JSON here" in run("certify", "--check", certificate).refusal
     assert "cannot read" in run("certify", "--check", certificate.with_name("none.json")).refusal
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"law": {"kind": "gaussian", "scale": 0.1}}, "law.scale: 0.1 is a float"),
         ({"law": {"kind": "moments", "moments": [1, 0, 1, 0, 3.3, 0, 15]}}, "law.moments[4]: 3.3 is a float"),
@@ -125,30 +126,30 @@ def test_torn_files_are_refused_with_their_line(run, certificate):
         ({"init": None}, "init"),
     ],
 )
-def test_refused(run, spec, changes, told):
-    assert told in run("certify", spec({**SPEC, **changes})).refusal
+def test_refused(run, spec, changes, message):
+    assert message in run("certify", spec({**SPEC, **changes})).refusal
 
 
-def test_nothing_is_lost_or_computed_in_vain(run, spec, certificate, tmp_path):
-    """What is no certificate is not written over, and a file that cannot be written is refused before computing."""
+def test_bad_output_files_are_refused_before_computing(run, spec, certificate, tmp_path):
+    """Only certificates are overwritten, and a file that cannot be written is refused before computing."""
     given = spec(SPEC)
     before = given.read_bytes()
-    assert "exists and is no certificate" in run("certify", given, "--out", given).refusal
+    assert "exists and is not a certificate" in run("certify", given, "--out", given).refusal
     assert given.read_bytes() == before
     assert "cannot be written to" in run("certify", given, "--out", certificate / "below.json").refusal
     assert run("certify", spec({**SPEC, "digits": 20}), "--out", certificate, "--json").status == 0
     assert json.loads(certificate.read_text())["radius"] == "0." + 19 * "0" + "1"
 
 
-def test_one_way_to_say_what_is_asked(run, spec, certificate, tmp_path):
+def test_options_that_exclude_each_other(run, spec, certificate, tmp_path):
     assert "either SPEC, or --check" in run("certify").refusal
     assert "either SPEC, or --check" in run("certify", spec(SPEC), "--check", certificate).refusal
     assert "--check writes nothing" in run("certify", "--check", certificate, "--out", "x").refusal
     assert "is a folder" in run("certify", spec(SPEC), "--out", tmp_path).refusal
 
 
-def test_what_is_not_proved_is_no_bad_input(run, spec, tmp_path):
-    """Without weights the flow stays at the origin, where the Hessian is degenerate."""
+def test_a_failed_proof_is_not_bad_input(run, spec, tmp_path):
+    """From zero weights the flow stays at the origin, where the Hessian is degenerate."""
     zero = {"kind": "diagonal", "a": 0, "b": 0}
     path = tmp_path / "none.json"
     ended = run("certify", spec({**SPEC, "init": zero}), "--out", path, "--json")

@@ -43,7 +43,7 @@ def test_reference_values(run, spec, case):
 
 
 def test_the_command_itself(spec):
-    # JAX_ENABLE_X64=0: the command asks for 64 bits itself, whatever the environment says
+    # JAX_ENABLE_X64=0: the command switches 64-bit mode on itself
     case = CASES[2]
     done = subprocess.run(
         [sys.executable, "-m", "mesascope", "loss", "-", "--json"],
@@ -73,7 +73,7 @@ def test_loss_for_people(run, spec):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"law": {"kind": "gaussian", "scale": float("nan")}}, "law.scale: must be finite"),
         ({"law": {"kind": "studentt", "df": 5}}, "law: E x^6 does not exist for StudentT(df=5, scale=1)"),
@@ -81,9 +81,9 @@ def test_loss_for_people(run, spec):
         ({"horizn": 5}, "unknown field 'horizn'; did you mean 'horizon'?"),
     ],
 )
-def test_refused(run, spec, tmp_path, changes, told):
+def test_refused(run, spec, tmp_path, changes, message):
     path = spec({**question(CASES[0]), **changes})
-    assert run("loss", path, "--json").refusal.startswith(f"mesascope loss: {path}: {told}")
+    assert run("loss", path, "--json").refusal.startswith(f"mesascope loss: {path}: {message}")
     assert list(tmp_path.iterdir()) == [path]
 
 

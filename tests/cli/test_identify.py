@@ -16,23 +16,8 @@ LEARNERS = ["zero", "gradient-descent", "ridge"]
 QUESTION = {"law": "gaussian", "dim": 2, "horizon": 6, "tasks": 100, "learners": LEARNERS}
 ONE_STEP = {"kind": "linear-attention", "init": {"kind": "diagonal", "a": 0.5, "b": 0.4}}
 SPEC = {**QUESTION, "model": ONE_STEP}
-FIELDS = {
-    "verdict",
-    "candidates",
-    "ranking",
-    "separated_by",
-    "reasons",
-    "reading",
-    "process",
-    "task",
-    "tasks",
-    "seed",
-    "tolerance",
-    "level",
-    "spec",
-    "provenance",
-    "figures",
-}
+FIELDS = {"verdict", "candidates", "ranking", "separated_by", "reasons", "reading", "process", "task"}
+FIELDS |= {"tasks", "seed", "tolerance", "level", "spec", "provenance", "figures"}
 STEP = """
 import numpy as np
 
@@ -52,7 +37,7 @@ _numbers = count()
 
 @pytest.fixture
 def module(tmp_path):
-    """Writes a module in the current folder, under a name that none had before; returns the name."""
+    """Write a module with a new name in the current folder; return the name."""
 
     def write(text):
         name = f"my_models_{next(_numbers)}"
@@ -95,18 +80,16 @@ def test_for_people(run, spec):
 
 
 def test_every_verdict_is_an_answer(run, spec, module):
-    name = module(
-        "import numpy as np\ndef odd(contexts):\n    return np.sin(3 * contexts[:, -1]) + contexts[:, 0] ** 2\n"
-    )
-    ended = run("identify", "--model", f"{name}:odd", "--process", spec(QUESTION), "--json")
+    body = "    return np.sin(3 * contexts[:, -1]) + contexts[:, 0] ** 2\n"
+    name = module(f"import numpy as np\ndef odd(contexts):\n{body}")
+    command = ("identify", "--model", f"{name}:odd", "--process", spec(QUESTION))
+    ended = run(*command, "--json")
     assert (ended.status, ended.json["verdict"], ended.json["candidates"]) == (0, "none", [])
-    assert run("identify", "--model", f"{name}:odd", "--process", spec(QUESTION)).out.startswith(
-        "none\n  the nearest"
-    )
+    assert run(*command).out.startswith("none\n  the nearest")
 
 
-def test_what_tells_candidates_apart(run, spec):
-    """On one-hot tokens a step of this size is least squares too: the model is asked about others."""
+def test_candidates_are_separated_on_other_data(run, spec):
+    """On one-hot tokens a step of this size is least squares too: the model is compared on other data."""
     law, learners = {"kind": "sparse", "scale": 1.0}, ["gradient-descent", "least-squares"]
     step = {"kind": "linear-attention", "init": {"kind": "diagonal", "a": 1.0, "b": 1.0}}
     found = run("identify", spec({**SPEC, "law": law, "model": step, "learners": learners}), "--json").json
@@ -115,17 +98,16 @@ def test_what_tells_candidates_apart(run, spec):
     assert set(separation) == {"setting", "examples", "candidates", "difference", "distances", "decided"}
     assert separation["decided"] is True
     assert separation["distances"]["least-squares"] > 0.01 > separation["distances"]["gradient-descent"]
-    alone = {**SPEC, "law": law, "model": step, "learners": learners, "search": False}
-    ended = run("identify", spec(alone), "--json")
+    unsearched = {**SPEC, "law": law, "model": step, "learners": learners, "search": False}
+    ended = run("identify", spec(unsearched), "--json")
     assert (ended.status, ended.json["verdict"], ended.json["separated_by"]) == (0, "ambiguous", [])
 
 
 def test_a_function_in_place_of_a_model(run, spec, module):
     name = module(STEP)
     by_option = run("identify", "--model", f"{name}:step", "--process", spec(QUESTION), "--json").json
-    by_file = run(
-        "identify", spec({**QUESTION, "model": {"kind": "function", "name": f"{name}:step"}}), "--json"
-    ).json
+    question = {**QUESTION, "model": {"kind": "function", "name": f"{name}:step"}}
+    by_file = run("identify", spec(question), "--json").json
     for found in (by_option, by_file):
         del found["provenance"]
     assert by_option == by_file
@@ -177,20 +159,16 @@ def noisy(contexts):
 """
 
 
-def test_the_command_itself_keeps_what_a_function_prints_out_of_its_result(spec, module):
-    # -P: the current directory is no place where Python itself would look
+def test_the_output_of_functions_goes_to_standard_error(spec, module):
+    # -P: Python itself does not look in the current directory
     name, path = module(NOISY), spec({**QUESTION, "learners": ["zero", "gradient-descent"]})
     done = subprocess.run(
         [
             sys.executable,
-            "-P",
-            "-m",
-            "mesascope",
-            "identify",
-            "--model",
+            *["-P", "-m", "mesascope", "identify", "--model"],
             f"{name}:noisy",
             "--process",
-            str(path),
+            path,
             "--json",
         ],
         capture_output=True,
@@ -204,7 +182,7 @@ def test_the_command_itself_keeps_what_a_function_prints_out_of_its_result(spec,
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (
             "return contexts[:, -1, 0]",
@@ -220,15 +198,15 @@ def test_the_command_itself_keeps_what_a_function_prints_out_of_its_result(spec,
         ),
         (
             "return contexts[:, -1] / helper()",
-            "model: {name}:predict raised ZeroDivisionError in {name}.py:6: division by zero; mend it there",
+            "model: {name}:predict raised ZeroDivisionError in {name}.py:6: division by zero; fix it there",
         ),
         (
             "raise SystemExit('enough')",
-            "model: {name}:predict raised SystemExit in {name}.py:4: enough; mend it there",
+            "model: {name}:predict raised SystemExit in {name}.py:4: enough; fix it there",
         ),
     ],
 )
-def test_functions_that_cannot_be_used(run, spec, module, tmp_path, body, told):
+def test_functions_that_cannot_be_used(run, spec, module, tmp_path, body, message):
     name = module(
         f"import numpy as np\n\ndef predict(contexts):\n    {body}\ndef helper():\n    return 1 / 0\n"
     )
@@ -236,11 +214,11 @@ def test_functions_that_cannot_be_used(run, spec, module, tmp_path, body, told):
     refused = run(
         "identify", "--model", f"{name}:predict", "--process", path, "--json", "--figures", "figures"
     ).refusal
-    assert refused.startswith(f"mesascope identify: {path}: {told.format(name=name)}")
+    assert refused.startswith(f"mesascope identify: {path}: {message.format(name=name)}")
 
 
 @pytest.mark.parametrize(
-    ("text", "attribute", "told"),
+    ("text", "attribute", "message"),
     [
         ("", "predict", "module {name} has no 'predict'"),
         (
@@ -251,14 +229,10 @@ def test_functions_that_cannot_be_used(run, spec, module, tmp_path, body, told):
         (
             "\nx = 1 / 0",
             "predict",
-            "{name}:predict raised ZeroDivisionError in {name}.py:2: division by zero; mend it there",
+            "{name}:predict raised ZeroDivisionError in {name}.py:2: division by zero; fix it there",
         ),
         ("def predict(:", "predict", "{name}:predict raised SyntaxError in {name}.py:1: "),
-        (
-            "\n\nimport sys; sys.exit(3)",
-            "predict",
-            "{name}:predict raised SystemExit in {name}.py:3: 3; mend",
-        ),
+        ("\n\nimport sys; sys.exit(3)", "predict", "{name}:predict raised SystemExit in {name}.py:3: 3; fix"),
         (
             "def make():\n    return 1",
             "make",
@@ -272,17 +246,17 @@ def test_functions_that_cannot_be_used(run, spec, module, tmp_path, body, told):
         ("net = 3", "net", "must be a model, or a function of contexts (batch, t, d), got int"),
     ],
 )
-def test_names_that_lead_to_no_model(run, spec, module, tmp_path, text, attribute, told):
+def test_names_without_a_model(run, spec, module, tmp_path, text, attribute, message):
     name, path = module(text), spec(QUESTION)
     refused = run(
         "identify", "--model", f"{name}:{attribute}", "--process", path, "--figures", "figures", "--json"
     ).refusal
-    assert refused.startswith(f"mesascope identify: {path}: model.name: {told.format(name=name)}")
+    assert refused.startswith(f"mesascope identify: {path}: model.name: {message.format(name=name)}")
     assert not (tmp_path / "figures").exists()
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"taks": 5}, "unknown field 'taks'; did you mean 'tasks'?"),
         ({"tasks": 60}, "tasks: an interval of level 0.95 needs at least 40 tasks to be judged by, got 30;"),
@@ -292,49 +266,42 @@ def test_names_that_lead_to_no_model(run, spec, module, tmp_path, text, attribut
         ({"model": {"kind": "checkpoint", "path": "nowhere"}}, "model.path: "),
     ],
 )
-def test_refused(run, spec, tmp_path, changes, told):
+def test_refused(run, spec, tmp_path, changes, message):
     path = spec({**SPEC, **changes})
     refused = run("identify", path, "--json").refusal
-    assert refused.startswith(f"mesascope identify: {path}: {told}")
+    assert refused.startswith(f"mesascope identify: {path}: {message}")
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_one_way_to_say_what_is_asked(run, spec):
+def test_options_that_exclude_each_other(run, spec):
     path = spec(SPEC)
     for arguments in ((), (path, "--model", "a:b"), ("--model", "a:b"), (path, "--process", path)):
-        told = run("identify", *arguments).refusal
-        assert told.startswith(
-            "mesascope identify: give either SPEC, or --model PACKAGE.MODULE:NAME with --process SPEC"
+        assert (
+            "give either SPEC, or --model PACKAGE.MODULE:NAME with --process SPEC"
+            in run("identify", *arguments).refusal
         )
-    told = run("identify", "--model", "a:b", "--process", path).refusal
-    assert "model: stands in the file and is given beside it; drop one of the two" in told
+    message = run("identify", "--model", "a:b", "--process", path).refusal
+    assert "model: is in the file and is given in addition; leave out one of the two" in message
     assert "--figures is empty; name a folder" in run("identify", path, "--figures", "").refusal
     assert "output folder" in run("identify", path, "--figures", path / "figures").refusal
 
 
-def test_what_was_trained_is_asked_on_its_own_data(run, spec):
+def test_a_trained_model_is_identified_on_its_own_data(run, spec):
     training = {**QUESTION, "model": ONE_STEP, "steps": 2, "batch": 4, "held_out": 4, "precision": "float64"}
     del training["tasks"], training["learners"]
     assert run("train", spec(training, "mine.json")).status == 0
     asking = {"model": {"kind": "checkpoint", "path": "runs/mine"}, "tasks": 100, "learners": LEARNERS}
     found = run("identify", spec(asking), "--json").json
-    assert (found["process"], found["task"]) == (
-        "DiagonalUnitary(Gaussian(scale=1), dim=2)",
-        "NextToken(T=6)",
-    )
+    data = ("DiagonalUnitary(Gaussian(scale=1), dim=2)", "NextToken(T=6)")
+    assert (found["process"], found["task"]) == data
     assert found["reading"]["algorithm"] == "gradient-descent"
-    elsewhere = run(
-        "identify", spec({**asking, "law": {"kind": "uniform", "scale": 1}, "horizon": 8}), "--json"
-    ).json
-    assert (
-        elsewhere["process"].startswith("DiagonalUnitary(Uniform(") and elsewhere["task"] == "NextToken(T=8)"
-    )
+    other_data = {**asking, "law": {"kind": "uniform", "scale": 1}, "horizon": 8}
+    other = run("identify", spec(other_data), "--json").json
+    assert other["process"].startswith("DiagonalUnitary(Uniform(") and other["task"] == "NextToken(T=8)"
     last = {"kind": "checkpoint", "path": str(next(Path("runs/mine").glob("*.checkpoint")))}
     assert run("identify", spec({**asking, "model": last}), "--json").json["ranking"] == found["ranking"]
-    told = run("identify", spec({**asking, "dim": 3}), "--json").refusal
-    assert (
-        "model.path: was trained on complex tokens of dimension 2, and cannot be asked about complex" in told
-    )
+    refusal = run("identify", spec({**asking, "dim": 3}), "--json").refusal
+    assert "model.path: was trained on complex tokens of dimension 2, and does not read complex" in refusal
 
 
 def test_the_end_of_a_flow(run, spec):
@@ -352,9 +319,7 @@ def test_a_flow_that_does_not_end_is_a_failed_run(run, spec, tmp_path):
     flow = {"kind": "flow", "init": {"kind": "diagonal", "a": 1e40, "b": 1e40}}
     ended = run("identify", spec({**SPEC, "model": flow}), "--json", "--figures", "figures")
     assert (ended.status, ended.out) == (1, "")
-    assert (
-        ended.err.startswith("mesascope identify: the flow ended with ") and len(ended.err.splitlines()) == 1
-    )
+    assert ended.err.startswith("mesascope identify: the flow ended with ") and ended.err.count("\n") == 1
     assert not (tmp_path / "figures").exists()
 
 
@@ -374,7 +339,7 @@ def test_figures(run, spec, tmp_path):
         assert {row["trace"] for row in csv.DictReader(file)} == {"the model", *LEARNERS, "tolerance"}
 
 
-def test_paths_of_figures_stand_on_lines_of_their_own(run, spec, monkeypatch):
+def test_paths_of_figures_are_on_lines_of_their_own(run, spec, monkeypatch):
     from mesascope import report
 
     long = Path("/a", "long folder " * 10, "by-length.pdf")
@@ -405,7 +370,7 @@ def test_interrupted(run, spec, module):
 
 
 def test_interrupted_while_compiled_code_calls_a_function_of_python(run, spec, module):
-    """The exception that comes out of compiled code is none of ours."""
+    """Compiled code turns the exception into another one."""
     name = module(
         "import os, signal, jax, numpy as np\ndef press(x):\n    os.kill(os.getpid(), signal.SIGINT)\n"
         "    for _ in range(10**9):\n        pass\n"
@@ -417,7 +382,7 @@ def test_interrupted_while_compiled_code_calls_a_function_of_python(run, spec, m
 
 
 def as_a_command(arguments, redirection="", **environment):
-    """The command in a shell of its own."""
+    """Run the command in a shell."""
     line = " ".join(shlex.quote(str(a)) for a in (sys.executable, "-m", "mesascope", "identify", *arguments))
     return subprocess.run(
         f"{line} {redirection}",

@@ -15,9 +15,9 @@ def filled(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_file_and_what_is_in_it(filled, run):
+def test_the_file_and_its_contents(filled, run):
     ended = run("report", "zheng2024", "huang2024", "grid", "--store", "runs", "--out", "r.html", "--json")
-    assert ended.status == 0 and ended.err == ""  # whatever the verdicts: the report is done
+    assert ended.status == 0 and ended.err == ""  # for any verdicts: the report is done
     assert ended.json == {
         "file": str(filled / "r.html"),
         "latex": None,
@@ -43,7 +43,7 @@ def test_all_results_and_the_folder_for_latex(filled, run):
     assert {path.name for path in (filled / "tex").iterdir()} == {"figures", "figures.tex", "references.bib"}
 
 
-def test_damaged_records_are_left_out_and_the_command_has_failed(filled, run):
+def test_damaged_records_are_left_out_and_the_command_fails(filled, run):
     (filled / "results" / "all-small" / "claims" / "huang2024" / "stages.json").write_text("{")
     ended = run("report", "--out", "r.html")
     assert ended.status == 1

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import stored_records as stored
-from mesascope.cli._interrupt import held_interrupts, lasting_interrupts
+from mesascope.cli._interrupt import delayed_interrupts, lasting_interrupts
 from mesascope.cli._outcomes import print_changes, print_outcomes
 from mesascope.cli._output import print_headline
 from mesascope.papers import Change, claims, shipped_run
@@ -29,11 +29,8 @@ def test_outcomes_figures_and_folder(run, invented, tmp_path):
     assert "measured 1e-12   expected 0   tolerance 1e-08" in ended.out
     assert max(map(len, lines[:-1])) <= 80
     assert ended.err.split() == ["1/1", "holds", "invented/true", "(0.0", "s)"]
-    assert {path.name for path in (out / "small" / "figures" / "invented").iterdir()} == {
-        "line.json",
-        "line.pdf",
-        "line.png",
-    }
+    figures = {path.name for path in (out / "small" / "figures" / "invented").iterdir()}
+    assert figures == {"line.json", "line.pdf", "line.png"}
 
 
 def test_a_narrow_terminal_cuts_nothing_off(monkeypatch):
@@ -47,7 +44,7 @@ def test_a_narrow_terminal_cuts_nothing_off(monkeypatch):
     assert "converged: the gradient \nfell" in text
 
 
-def test_a_list_of_nothing_is_said_to_be_none(monkeypatch):
+def test_an_empty_list_is_printed_as_none(monkeypatch):
     shown = Console(width=80, file=io.StringIO())
     monkeypatch.setattr("mesascope.cli._outcomes.results", lambda: shown)
     print_outcomes([stored.claim(measured={"other_losses": []})], 1.0)
@@ -55,32 +52,29 @@ def test_a_list_of_nothing_is_said_to_be_none(monkeypatch):
 
 
 def test_json(run, invented, tmp_path):
-    ended = run(
-        "reproduce", "invented/true", "invented/false", "--preset", "full", "--out", tmp_path, "--json"
-    )
+    claims = ("invented/true", "invented/false")
+    ended = run("reproduce", *claims, "--preset", "full", "--out", tmp_path, "--json")
     assert ended.status == 1  # one is refuted
     found = ended.json
     assert [claim["verdict"] for claim in found["claims"]] == ["verified", "refuted"]
     assert found["claims"][1]["measured"] == [1, 2, 3, 4.5]
-    assert {"id", "statement", "measured", "expected", "tolerance", "verdict", "seconds"} < set(
-        found["claims"][0]
-    )
+    fields = {"id", "statement", "measured", "expected", "tolerance", "verdict", "seconds"}
+    assert fields < set(found["claims"][0])
     assert (found["preset"], found["folder"]) == ("full", str(tmp_path / "full"))
     assert [path.rpartition("/")[2] for path in found["figures"]] == ["line.pdf", "line.png"]
 
 
-@pytest.mark.parametrize("meant", [(), ("--all",)])
-def test_all_of_them(run, invented, tmp_path, meant):
+@pytest.mark.parametrize("option", [(), ("--all",)])
+def test_all_claims(run, invented, tmp_path, option):
     paper = sys.modules["mesascope.papers.invented"]
     paper.CLAIMS = paper.CLAIMS[:3]  # the fourth interrupts
-    ended = run("reproduce", *meant, "--out", tmp_path, "--json")
+    ended = run("reproduce", *option, "--out", tmp_path, "--json")
     assert [claim["id"] for claim in ended.json["claims"]] == [claim.id for claim in paper.CLAIMS]
 
 
 def test_all_and_some_exclude_each_other(run, invented):
-    assert (
-        "--all and 'invented/true' exclude each other" in run("reproduce", "invented/true", "--all").refusal
-    )
+    refusal = run("reproduce", "invented/true", "--all").refusal
+    assert "--all and 'invented/true' exclude each other" in refusal
 
 
 def test_refuted_claims_in_the_table(run, invented, tmp_path):
@@ -100,51 +94,43 @@ def test_finished_claims_are_reused(run, invented, tmp_path):
 
 
 def test_outcomes_against_an_earlier_run(run, invented, tmp_path):
-    both = ("reproduce", "invented/true", "invented/false", "--out", tmp_path / "then")
-    assert run(*both).status == 1
-    same = run(*both[:-1], tmp_path / "now", "--against", tmp_path / "then")
+    command = ("reproduce", "invented/true", "invented/false", "--out")
+    assert run(*command, tmp_path / "then").status == 1
+    same = run(*command, tmp_path / "now", "--against", tmp_path / "then")
     assert same.status == 0  # one is refuted, as it was
-    assert f"every outcome is that of {tmp_path / 'then'}" in same.out
-    more = (
-        "reproduce",
-        "invented/true",
-        "invented/broken",
-        "--out",
-        tmp_path / "now",
-        "--against",
-        tmp_path / "then",
-    )
-    changed = run(*more)
+    assert f"every outcome is the same as in {tmp_path / 'then'}" in same.out
+    more = ("invented/broken", "--out", tmp_path / "now", "--against", tmp_path / "then")
+    changed = run(*command[:2], *more)
     assert changed.status == 1
     assert changed.out.splitlines()[-3].split() == ["invented/broken", "not", "there", "failed"]
-    assert run(*more, "--json").json["changes"] == [
+    assert run(*command[:2], *more, "--json").json["changes"] == [
         {"id": "invented/broken", "then": "not there", "now": "failed"}
     ]
-    assert (
-        run("reproduce", "invented/true", "--out", tmp_path / "now", "--json").json["claims"][0]["again"]
-        is None
-    )
+    (claim,) = run(*command[:2], "--out", tmp_path / "now", "--json").json["claims"]
+    assert claim["again"] is None
 
 
 def test_the_whole_table_of_the_literature(run, tmp_path):
-    """All claims, as they would be reused after a run of this very code: the records that come with the package."""
+    """All claims, reused from the records of the package as if this very code had computed them."""
     found, there = {claim.id: claim for claim in claims()}, RunDirectory.create(tmp_path / "small")
     for record in shipped_run("small").claims():
         mark = fingerprint(record.id, found[record.id].settings["small"].as_table(), "small")
         there.write_claim(record.model_copy(update={"fingerprint": mark}))
     ended = run("reproduce", "--all", "--out", tmp_path, "--against", SHIPPED)
-    assert ended.status == 0  # whatever the outcomes
+    assert ended.status == 0  # for any outcomes
     assert ended.err.count("(cached)") == len(found)
-    told = {word for line in ended.out.splitlines() for word in line.split() if "/" in word}
-    assert set(found) <= told
+    printed = {word for line in ended.out.splitlines() for word in line.split() if "/" in word}
+    assert set(found) <= printed
     assert max(map(len, ended.out.splitlines()[:-2])) <= 80
     contradicted = any(record.outcome == "contradicted" for record in there.claims())
     assert run("reproduce", "--all", "--out", tmp_path, "--json").status == contradicted
 
 
-def test_an_earlier_run_that_is_none(run, invented, tmp_path):
-    told = run("reproduce", "invented", "--out", tmp_path / "now", "--against", tmp_path / "nowhere").refusal
-    assert "nowhere' holds no records of preset 'small'" in told
+def test_an_earlier_run_that_does_not_exist(run, invented, tmp_path):
+    message = run(
+        "reproduce", "invented", "--out", tmp_path / "now", "--against", tmp_path / "nowhere"
+    ).refusal
+    assert "nowhere' holds no records of preset 'small'" in message
     assert not invented and not (tmp_path / "now").exists()
 
 
@@ -166,25 +152,25 @@ def test_interrupted(run, invented, tmp_path):
     before = signal.getsignal(signal.SIGINT)
     ended = run("reproduce", "invented/true", "invented/interrupted", "--out", tmp_path)
     assert (ended.status, ended.out) == (130, "")
-    told = "mesascope reproduce: interrupted; finished claims are kept, and the same command resumes"
-    assert ended.err.splitlines()[-1] == told
+    message = "mesascope reproduce: interrupted; finished claims are kept, and the same command resumes"
+    assert ended.err.splitlines()[-1] == message
     # no claim was judged by what an interrupted computation left
     assert [path.name for path in (tmp_path / "small" / "claims" / "invented").iterdir()] == ["true.json"]
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_claim_that_cannot_be_computed(run, invented, tmp_path):
-    # no bad input, but a failed run; the others are checked all the same
+    # a failed run, not bad input; the other claims are checked
     ended = run("reproduce", "invented/broken", "invented/true", "--out", tmp_path, "--json")
     assert ended.status == 1
     broken, true = ended.json["claims"]
     assert (broken["verdict"], broken["error"]) == ("inconclusive", "ValueError: a moment is missing")
     assert (true["verdict"], true["error"]) == ("verified", None)
-    told = run("reproduce", "invented/broken", "--out", tmp_path).out
-    assert "could not be checked: ValueError: a moment is missing" in told
+    message = run("reproduce", "invented/broken", "--out", tmp_path).out
+    assert "could not be checked: ValueError: a moment is missing" in message
 
 
-def test_a_disk_that_fails_later_is_no_bad_input(run, invented, tmp_path, monkeypatch):
+def test_a_disk_that_fails_later_is_not_bad_input(run, invented, tmp_path, monkeypatch):
     def fail(folder):
         raise RecordError(f"cannot write {folder}: no space left on device; free space")
 
@@ -197,9 +183,8 @@ def test_a_disk_that_fails_later_is_no_bad_input(run, invented, tmp_path, monkey
 def test_unwritable_folders(run, invented, tmp_path):
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "below", "/proc/mesascope", "a\0b"):
-        assert run("reproduce", "invented", "--out", out).refusal.startswith(
-            "mesascope reproduce: output folder "
-        )
+        refusal = run("reproduce", "invented", "--out", out).refusal
+        assert refusal.startswith("mesascope reproduce: output folder ")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert not invented
 
@@ -216,7 +201,7 @@ class Token:
     pass
 
 
-def test_an_interrupt_in_a_finalizer_comes_again():
+def test_an_interrupt_in_a_finalizer_is_raised_again():
     token = Token()
 
     def interrupt():
@@ -231,9 +216,9 @@ def test_an_interrupt_in_a_finalizer_comes_again():
     assert reference() is None
 
 
-def test_a_held_interrupt_comes_at_the_end():
+def test_a_delayed_interrupt_is_raised_at_the_end():
     reached = False
-    with pytest.raises(KeyboardInterrupt), held_interrupts():
+    with pytest.raises(KeyboardInterrupt), delayed_interrupts():
         signal.raise_signal(signal.SIGINT)
         reached = True
     assert reached

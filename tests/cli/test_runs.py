@@ -67,26 +67,24 @@ def test_list(run, store):
     assert listed[1]["spec"] == {"dim": 5, "init": {"a": 0.3}} and listed[1]["outcome"]["nan"] == "nan"
     found = run("runs", "list", "state=done", "spec.init.a>0.1", "--store", store.root, "--json").json["runs"]
     assert [one["spec"]["init"]["a"] for one in found] == [0.3, 0.2]
-    assert (
-        len(run("runs", "list", "study=six", "--limit", "2", "--json", "--store", store.root).json["runs"])
-        == 2
-    )
-    told = run("runs", "list", "--store", store.root, "--limit", "3")
-    assert told.status == 0 and "the flow diverged" in told.out and "6 runs, 3 shown" in told.out
-    assert max(map(len, told.out.splitlines())) <= 80
-    # what tells runs of a study apart, and nothing that all of them share
-    shown = {line.split()[0]: line for line in told.out.splitlines() if "init.a=" in line}
+    two = run("runs", "list", "study=six", "--limit", "2", "--json", "--store", store.root).json["runs"]
+    assert len(two) == 2
+    ended = run("runs", "list", "--store", store.root, "--limit", "3")
+    assert ended.status == 0 and "the flow diverged" in ended.out and "6 runs, 3 shown" in ended.out
+    assert max(map(len, ended.out.splitlines())) <= 80
+    # the settings in which the runs of a study differ, and no others
+    shown = {line.split()[0]: line for line in ended.out.splitlines() if "init.a=" in line}
     assert [line.split("init.a=")[1].split()[0] for line in shown.values()] == ["0.4", "0.3", "0.2"]
-    assert "dim" not in told.out and "state" in told.out
-    alone = run("runs", "list", "--store", store.root, "spec.init.a=0.2").out
-    assert "1 run" in alone and "setting" not in alone
+    assert "dim" not in ended.out and "state" in ended.out
+    single = run("runs", "list", "--store", store.root, "spec.init.a=0.2").out
+    assert "1 run" in single and "setting" not in single
 
 
 def test_long_settings_are_wrapped_and_not_cut(run, store):
     store.plan(PlannedRun(id="1" * 32, kind="flow", spec={"dim": 5, "init": {"b": "x" * 60}}, code="1"))
-    told = run("runs", "list", "--store", store.root).out
-    assert max(map(len, told.splitlines())) <= 80
-    cells = "".join(line[39:59].strip() for line in told.splitlines())
+    out = run("runs", "list", "--store", store.root).out
+    assert max(map(len, out.splitlines())) <= 80
+    cells = "".join(line[39:59].strip() for line in out.splitlines())
     assert f"init.b={'x' * 23}…" in cells  # as long as values are shown
 
 
@@ -95,8 +93,8 @@ def test_show(run, store):
     found = run("runs", "show", done[:9], "--store", store.root, "--json").json
     assert found["id"] == done and found["status"] == "done" and list(found["files"]) == ["trajectory.nc"]
     assert found["provenance"]["mesascope"] and found["folder"] == str(store.folder(done))
-    told = run("runs", "show", failed, "--store", store.root)
-    assert told.status == 0 and "Traceback …" in told.out and "the flow diverged" in told.out
+    ended = run("runs", "show", failed, "--store", store.root)
+    assert ended.status == 0 and "Traceback …" in ended.out and "the flow diverged" in ended.out
 
 
 def test_compare(run, store):
@@ -108,13 +106,12 @@ def test_compare(run, store):
 
 
 def test_remove(run, store):
-    told = run("runs", "rm", "--store", store.root).refusal
-    assert "name the runs to remove by ids or filters, or give --all" in told
+    message = run("runs", "rm", "--store", store.root).refusal
+    assert "name the runs to remove by ids or filters, or give --all" in message
     assert "not both" in run("runs", "rm", "state=done", store.ids()[0], "--store", store.root).refusal
     assert "--all" in run("runs", "rm", "state=done", "--all", "--store", store.root).refusal
     assert len(store.ids()) == 6
-    held = store.ids()[2]
-    with store.holding(held):
+    with store.holding(store.ids()[2]):
         assert "is being computed" in run("runs", "rm", "--all", "--store", store.root).refusal
     assert len(store.ids()) == 6
     assert len(run("runs", "rm", "state=failed", "--store", store.root, "--json").json["removed"]) == 1
@@ -128,8 +125,8 @@ def test_remove_a_study(run, store):
     axes = (StudyAxis(name="n", labels=(1,)),)
     points = (StudyPoint(run=ids[3], place=(0,)),)
     store.write_study(StudyRecord(name="shares", kind="flow", spec={}, axes=axes, points=points))
-    told = run("runs", "rm", "--study", "six", "--dry-run", "--store", store.root)
-    assert told.out.splitlines() == [*ids[:3], *ids[4:], "5 would be removed"] and store.ids() == ids
+    ended = run("runs", "rm", "--study", "six", "--dry-run", "--store", store.root)
+    assert ended.out.splitlines() == [*ids[:3], *ids[4:], "5 would be removed"] and store.ids() == ids
     assert "no study 'sx'" in run("runs", "rm", "--study", "sx", "--store", store.root).refusal
     assert "study name '../six'" in run("runs", "rm", "--study", "../six", "--store", store.root).refusal
     assert "alone" in run("runs", "rm", "--study", "six", "--all", "--store", store.root).refusal
@@ -156,7 +153,7 @@ def test_verify_and_reindex(run, store):
     assert len(run("runs", "list", "--store", store.root, "--json").json["runs"]) == 6
 
 
-def test_an_index_that_is_built_again_is_told_in_one_line(store):
+def test_an_index_that_is_built_again_is_reported_in_one_line(store):
     (store.root / "index.sqlite").write_bytes(b"rubbish" * 1000)
     command = [sys.executable, "-m", "mesascope", "runs", "list", "--json", "--store", store.root]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -206,7 +203,7 @@ ODD = {
 
 @pytest.fixture
 def odd(tmp_path, origin):
-    """A store of two runs whose outcomes hold whatever a record may hold, and of a kind each."""
+    """A store of two runs of different kinds, with all values that a record may hold."""
     folders = RunFolders.create(tmp_path / "odd")
     points = []
     for place, (kind, outcome) in enumerate(
@@ -226,8 +223,8 @@ def odd(tmp_path, origin):
 def test_odd_outcomes_are_listed_compared_and_exported(run, odd, tmp_path):
     import pyarrow.parquet
 
-    told = run("runs", "list", "--store", odd).out
-    assert "\x1b" not in told and len(told.splitlines()) == 7
+    out = run("runs", "list", "--store", odd).out
+    assert "\x1b" not in out and len(out.splitlines()) == 7
     assert "\x1b" not in run("runs", "show", "0", "--store", odd).out
     found = run("runs", "compare", "0", "1", "--store", odd, "--json").json["differences"]
     assert found["kind"] == ["flow", "train"] and found["outcome.++"] == [0.5, None]
@@ -256,7 +253,7 @@ def test_odd_outcomes_are_exported_to_mlflow(run, odd, tmp_path):
 
 @pytest.mark.slow
 def test_export_to_mlflow_and_tensorboard(run, store, tmp_path):
-    """Twice: what is there already is not written again."""
+    """Twice: runs that were exported are not written again."""
     for _ in range(2):
         for form in ("mlflow", "tensorboard"):
             ended = run("runs", "export", "--format", form, "--out", tmp_path / form, "--store", store.root)
@@ -296,15 +293,15 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    told = run("runs", "export", "--format", form, "--out", tmp_path / "out", "--store", store.root).refusal
-    assert (
-        f"exporting to {form} needs the package {package}" in told
-        and "pip install 'mesascope[exporters]'" in told
-    )
+    message = run(
+        "runs", "export", "--format", form, "--out", tmp_path / "out", "--store", store.root
+    ).refusal
+    assert f"exporting to {form} needs the package {package}" in message
+    assert "pip install 'mesascope[exporters]'" in message
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "give a command: list, show, compare, export, rm, reindex, verify; mesascope runs --help"),
         (("lst",), "unknown command 'lst'; did you mean list?"),
@@ -346,10 +343,10 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
         ),
     ],
 )
-def test_refused(run, store, tmp_path, monkeypatch, arguments, told):
+def test_refused(run, store, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     refusal = run("runs", *(store.root if one == "STORE" else one for one in arguments)).refusal
-    assert told in refusal and "hidden" not in refusal
+    assert message in refusal and "hidden" not in refusal
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 

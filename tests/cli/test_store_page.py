@@ -1,4 +1,4 @@
-"""Every block of docs/store.md runs, and its tables list what there is."""
+"""Every block of docs/store.md runs, and its tables are complete."""
 
 import doctest
 import re
@@ -36,11 +36,11 @@ def test_every_part_of_the_command_is_shown():
         assert f"\nmesascope runs {part} " in PAGE
 
 
-def test_tables_list_what_there_is():
+def test_tables_are_complete():
     assert set(re.findall(r"^\| `(\w+)` \| an? ", PAGE, re.M)) >= set(get_args(Format))
     (states,) = re.findall(r"^\| `state` \| (.*) \|$", PAGE, re.M)
     assert states == ", ".join(f"`{state}`" for state in STATES)
-    for name in (
+    for name in [
         "kind",
         "study",
         "code",
@@ -51,6 +51,6 @@ def test_tables_list_what_there_is():
         "attempts",
         "spec.x",
         "outcome.x",
-    ):
+    ]:
         assert f"`{name.replace('.x', '.PATH')}`" in PAGE
         read_filters([f"{name}=1"])

@@ -1,12 +1,12 @@
-"""The command `sweep`: what it prints, and its exit status."""
+"""The command `sweep`: its output and exit status."""
 
 import pytest
 
 from mesascope.cli import _sweep
 from mesascope.records import RunFolders
 from mesascope.studies import Failure, StudySpec, SweepResult, execute, open_or_make, read_spec
-from mesascope.studies.sweeps._drivers import announced
 from mesascope.studies.sweeps._prepare import check, prepare
+from mesascope.studies.sweeps._status import announced
 
 STUDY = """
 name = "{name}"
@@ -35,11 +35,11 @@ def study(spec):
 
 @pytest.fixture
 def overflowing(study):
-    """One loss that is a number, and two that are none: it is quadratic in these weights."""
+    """One finite loss, and two that overflow: it is quadratic in these weights."""
     return study("[[0.7, 0]], [[1e200, 0]], [[1e201, 0]]", path="w_pv")
 
 
-def test_a_sweep_is_told_and_kept(run, study, tmp_path):
+def test_a_sweep_is_printed_and_stored(run, study, tmp_path):
     first = run("sweep", study(), "--store", tmp_path / "s", "--json")
     assert first.status == 0
     counts, reasons = {"total", "done", "failed", "reused"}, {"failures", "apart", "not_indexed"}
@@ -50,27 +50,27 @@ def test_a_sweep_is_told_and_kept(run, study, tmp_path):
     assert len(RunFolders(tmp_path / "s").ids()) == 3
 
 
-def test_failures_are_told_together(run, overflowing, tmp_path):
+def test_equal_failures_are_printed_together(run, overflowing, tmp_path):
     ended = run("sweep", overflowing, "--store", tmp_path / "s")
     assert ended.status == 1
-    told = ended.out.splitlines()
-    assert told[0] == "scales: 1 done, 2 failed, 0 reused, of 3 runs"
-    assert told[1].startswith("2 × the loss or its gradient leaves double precision; use smaller weights")
+    lines = ended.out.splitlines()
+    assert lines[0] == "scales: 1 done, 2 failed, 0 reused, of 3 runs"
+    assert lines[1].startswith("2 × the loss or its gradient leaves double precision; use smaller weights")
     again = run("sweep", overflowing, "--store", tmp_path / "s", "--json")
     assert [one["count"] for one in again.json["failures"]] == [2]
 
 
-def test_batches_that_failed_as_a_whole_are_told(capsys):
-    told = (Failure(error="ValueError: no", count=4, run="1" * 32),)
+def test_batches_that_failed_as_a_whole_are_printed(capsys):
+    failures = (Failure(error="ValueError: no", count=4, run="1" * 32),)
     counts = {"total": 5, "done": 5, "failed": 0, "reused": 0}
-    _sweep._print(SweepResult(study="flows", **counts, failures=(), apart=told, ids=()))
+    _sweep._print(SweepResult(study="flows", **counts, failures=(), apart=failures, ids=()))
     assert capsys.readouterr().out.splitlines() == [
         "flows: 5 done, 0 failed, 0 reused, of 5 runs",
         f"computed one by one: 4 × ValueError: no  (such as run {'1' * 32})",
     ]
 
 
-def test_status_says_how_far_it_is(run, study, overflowing, tmp_path):
+def test_status_counts_runs(run, study, overflowing, tmp_path):
     store = tmp_path / "s"
     run("sweep", overflowing, "--store", store)
     ended = run("sweep", overflowing, "--store", store, "--status")
@@ -89,14 +89,14 @@ def test_status_says_how_far_it_is(run, study, overflowing, tmp_path):
     assert run("sweep", well, "--store", store, "--status").status == 0
 
 
-def test_what_drivers_and_runs_of_others_say_is_shown_as_it_is(run, study, tmp_path):
-    """Their files lie in a store that is shared: neither markup nor what a terminal obeys."""
-    store, said = tmp_path / "s", "tcp://[/fe80::1]:8786\x1b[2J"
+def test_texts_of_drivers_and_runs_are_printed_without_markup(run, study, tmp_path):
+    """They are read from a shared store: neither markup nor control characters may take effect."""
+    store, text = tmp_path / "s", "tcp://[/fe80::1]:8786\x1b[2J"
     run("sweep", study(), "--store", store)
-    with announced(store, "scales", said, said, 2):
+    with announced(store, "scales", text, text, 2):
         ended = run("sweep", study(), "--store", store, "--status")
     assert ended.status == 0 and ended.out.count("tcp://[/fe80::1]:8786\\x1b[2J") == 2
-    failures = (Failure(error=said, count=2, run="1" * 32),)
+    failures = (Failure(error=text, count=2, run="1" * 32),)
     assert _sweep._failure_lines(failures) == [f"2 × tcp://[/fe80::1]:8786\\x1b[2J  (such as run {'1' * 32})"]
 
 
@@ -104,7 +104,7 @@ def test_a_watch_ends_with_the_study(run, study, tmp_path, monkeypatch):
     file, folder = study(), tmp_path / "s"
     spec = read_spec(file, StudySpec)
     with open_or_make(folder) as store:
-        left = prepare(spec, check(spec, lambda *_: None), store, lambda *_: None).left
+        left = prepare(spec, check(spec), store).left
     slept = []
 
     def sleep(seconds):
@@ -117,21 +117,21 @@ def test_a_watch_ends_with_the_study(run, study, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("values", "options", "said"),
+    ("values", "options", "message"),
     [
         ('1, "x"', (), "study.toml: axes[0].values[1]: 'x' is not a rational number"),
-        ("1, 1", (), "study.toml: axes[0].values[1]: 1 stands twice"),
+        ("1, 1", (), "study.toml: axes[0].values[1]: 1 is given twice"),
         ("1", ("--scheduler", "cloud"), "scheduler 'cloud' is unknown; use one of in-process, local"),
         ("1", ("--workers", "2"), "workers are not started for scheduler 'in-process'"),
         ("1", ("--retries", "-1"), "retries must not be negative, got -1"),
-        ("1", ("--watch", "--json"), "--json prints once and --watch again and again"),
+        ("1", ("--watch", "--json"), "--json prints once and --watch repeatedly"),
         ("1", ("--status",), "is no store of runs"),
     ],
 )
-def test_bad_input_is_one_line(run, study, tmp_path, values, options, said):
+def test_bad_input_is_one_line(run, study, tmp_path, values, options, message):
     line = run("sweep", study(values), "--store", tmp_path / "s", *options).refusal
     assert line.startswith("mesascope sweep: ")
-    assert said in line
+    assert message in line
     assert not (tmp_path / "s").exists()
 
 
@@ -140,16 +140,16 @@ def test_a_folder_of_other_things_is_no_store(run, study, tmp_path):
     assert "holds 'notes.txt'" in run("sweep", study(), "--store", tmp_path).refusal
 
 
-def test_addresses_at_which_nobody_answers_are_bad_input(run, study, tmp_path, monkeypatch):
-    """Of a scheduler as of a database."""
+def test_addresses_without_an_answer_are_bad_input(run, study, tmp_path, monkeypatch):
+    """Of a scheduler, and of a database."""
     monkeypatch.setattr("mesascope.studies.sweeps._clusters._PATIENCE", 0.2)
     sweep = ("sweep", study(), "--store", tmp_path / "s")
-    told = run(*sweep, "--scheduler", "tcp://127.0.0.1:1").refusal
-    assert "no scheduler answers at tcp://127.0.0.1:1; start one" in told
-    told = run(*sweep, "--index", "postgresql://me@127.0.0.1:1/x?connect_timeout=1").refusal
-    assert "check address, user and password" in told
+    message = run(*sweep, "--scheduler", "tcp://127.0.0.1:1").refusal
+    assert "no scheduler answers at tcp://127.0.0.1:1; start one" in message
+    message = run(*sweep, "--index", "postgresql://me@127.0.0.1:1/x?connect_timeout=1").refusal
+    assert "check address, user and password" in message
 
 
-def test_a_run_is_told_from_a_study(run, spec, tmp_path):
-    told = run("sweep", spec("dim = 2\n", "run.toml"), "--store", tmp_path / "s").refusal
-    assert "run.toml: this specifies a run (it has a dim), not a study; put it into a table base" in told
+def test_the_specification_of_a_run_is_not_a_study(run, spec, tmp_path):
+    message = run("sweep", spec("dim = 2\n", "run.toml"), "--store", tmp_path / "s").refusal
+    assert "run.toml: this specifies a run (it has a dim), not a study; put it into a table base" in message

@@ -25,18 +25,8 @@ SPEC = {
     "held_out": 4,
     "record_every": 2,
 }
-FIELDS = {
-    "loss",
-    "loss_standard_error",
-    "average_loss",
-    "average_loss_standard_error",
-    "steps",
-    "checkpoint",
-    "result",
-    "message",
-    "losses",
-    "evaluations",
-}
+FIELDS = {"loss", "loss_standard_error", "average_loss", "average_loss_standard_error", "steps", "checkpoint"}
+FIELDS |= {"result", "message", "losses", "evaluations"}
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +70,7 @@ def test_standard_input(run, monkeypatch, tmp_path):
     assert ended.json["checkpoint"] == str(tmp_path / "here" / "step-000000004.checkpoint")
 
 
-def test_the_same_command_goes_on(run, spec):
+def test_the_same_command_resumes(run, spec):
     whole = run("train", spec(SPEC), "--out", "whole", "--json").json
     run("train", spec({**SPEC, "steps": 2}), "--out", "parts")
     parts = run("train", spec(SPEC), "--out", "parts", "--json").json
@@ -103,15 +93,15 @@ def test_the_average(run, spec):
     from safetensors.numpy import load_file
 
     path = spec({**SPEC, "average": 0.5})
-    both = ("--export", "last.safetensors", "--export-average", "average.safetensors")
-    found = run("train", path, "--json", *both).json
+    exports = ("--export", "last.safetensors", "--export-average", "average.safetensors")
+    found = run("train", path, "--json", *exports).json
     assert found["average_loss"] != found["loss"] and found["average_loss_standard_error"] > 0
     last, average = load_file("last.safetensors"), load_file("average.safetensors")
     assert set(last) == set(average) == {"w_kq", "w_pv"}
     assert not np.array_equal(last["w_kq"], average["w_kq"])
     assert f"\naverage loss  {found['average_loss']:.6g} ± " in run("train", path).out
-    told = run("train", spec(SPEC, "none.json"), *both).refusal
-    assert "--export-average needs a moving average of the weights; add average = 0.999" in told
+    message = run("train", spec(SPEC, "none.json"), *exports).refusal
+    assert "--export-average needs a moving average of the weights; add average = 0.999" in message
     assert not Path("runs", "none").exists()
 
 
@@ -125,15 +115,15 @@ def test_several_seeds(run, spec, tmp_path):
     ended = run("train", path)
     assert ended.status == 0 and "\nseeds         0, 7\nloss          " in ended.out
     assert ended.out.endswith(f"checkpoints   {folder}\n")
-    told = run("train", path, "--export", "weights.safetensors").refusal
-    assert "--export writes the weights of one run, but seeds asks for several" in told
+    message = run("train", path, "--export", "weights.safetensors").refusal
+    assert "--export writes the weights of one run, but seeds asks for several" in message
     alone = folder / "seed-7"  # as the refusal says
     one = run("train", alone / "spec.json", "--out", alone, "--export", "weights.safetensors", "--json")
     assert one.json == found["runs"][1] and Path("weights.safetensors").exists()
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"horizon": None}, "horizon: missing; process 'diagonal-unitary' draws sequences and needs horizon"),
         ({"model": {"kind": "linear-attention"}}, "model.init: missing; add it"),
@@ -143,30 +133,30 @@ def test_several_seeds(run, spec, tmp_path):
         ({"stps": 5}, "unknown field 'stps'; did you mean 'steps'?"),
     ],
 )
-def test_refused(run, spec, tmp_path, changes, told):
+def test_refused(run, spec, tmp_path, changes, message):
     path = spec({**SPEC, **changes})
-    assert run("train", path, "--json").refusal.startswith(f"mesascope train: {path}: {told}")
-    assert list(tmp_path.iterdir()) == [path]  # nothing was made on the way
+    assert run("train", path, "--json").refusal.startswith(f"mesascope train: {path}: {message}")
+    assert list(tmp_path.iterdir()) == [path]  # nothing was written
 
 
 def test_a_refused_run_changes_nothing(run, spec):
     data = {**SPEC, "optimizer": {"schedule": "cosine"}}
     run("train", spec(data), "--out", "one")
     before = Path("one", "spec.json").read_bytes()
-    told = run("train", spec({**data, "steps": 8}), "--out", "one").refusal
-    assert "schedule, which ends with the run" in told
+    message = run("train", spec({**data, "steps": 8}), "--out", "one").refusal
+    assert "schedule, which ends with the run" in message
     assert Path("one", "spec.json").read_bytes() == before
 
 
 def test_folders_that_cannot_be_used(run, spec, tmp_path):
     run("train", spec(SPEC), "--out", "one")
-    told = run("train", spec({**SPEC, "seed": 5}), "--out", "one").refusal
-    assert told.startswith("mesascope train: one/spec.json: is of another run: seed is 0 there and 5 here")
-    told = run("train", spec({**SPEC, "steps": 2}), "--out", "one").refusal
-    assert "this run has taken 4 steps already, more than the 2 asked for" in told
+    message = run("train", spec({**SPEC, "seed": 5}), "--out", "one").refusal
+    assert message.startswith("mesascope train: one/spec.json: is of another run: seed is 0 there and 5 here")
+    message = run("train", spec({**SPEC, "steps": 2}), "--out", "one").refusal
+    assert "this run has taken 4 steps already, more than the 2 asked for" in message
     Path("file").write_text("x")
-    told = run("train", spec(SPEC), "--out", "file").refusal
-    assert "output folder 'file' cannot be written to" in told
+    message = run("train", spec(SPEC), "--out", "file").refusal
+    assert "output folder 'file' cannot be written to" in message
 
 
 def test_names_that_cannot_be_written_are_refused_before_training(run, spec, tmp_path):
@@ -174,31 +164,30 @@ def test_names_that_cannot_be_written_are_refused_before_training(run, spec, tmp
     folder.mkdir()
     assert "--out is empty; name a folder" in run("train", path, "--out", "").refusal
     for option in ("--export", "--export-average"):
-        assert (
-            f"{option} {str(folder)!r} is no file that can be written"
-            in run("train", path, option, folder).refusal
-        )
+        refusal = run("train", path, option, folder).refusal
+        assert f"{option} {str(folder)!r} is not a file that can be written" in refusal
     assert "cannot" in run("train", path, "--export", path / "weights.safetensors").refusal
     assert not (tmp_path / "runs").exists()
 
 
 def test_numbers_and_sizes_beyond_the_machine_are_refused_before_training(run, spec, tmp_path):
     path = spec({**SPEC, "optimizer": {"learning_rate": 1e300}})
-    told = run("train", path).refusal
-    assert f"{path}: optimizer.learning_rate: 1e+300 is beyond the range of float32; take a smaller" in told
-    assert told.endswith("or precision = 'float64'")
+    message = run("train", path).refusal
+    assert (
+        f"{path}: optimizer.learning_rate: 1e+300 is beyond the range of float32; take a smaller" in message
+    )
+    assert message.endswith("or precision = 'float64'")
     path = spec({**SPEC, "model": {"kind": "transformer", "width": 2**16, "layers": 4, "heads": 1}})
-    told = run("train", path).refusal
-    assert f"{path}: model: 206,161,707,012 weights take 3.07e+03 GiB" in told
+    message = run("train", path).refusal
+    assert f"{path}: model: 206,161,707,012 weights take 3.07e+03 GiB" in message
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_loss_that_is_infinite_from_the_start(run, spec):
     ended = run("train", spec({**SPEC, "law": {"kind": "gaussian", "scale": 1e15}}), "--json")
     assert (ended.status, ended.json["result"], ended.json["steps"]) == (1, "not finite", 0)
-    assert ended.err.startswith(
-        "mesascope train: not finite: the loss is infinite or not a number at the start"
-    )
+    message = "mesascope train: not finite: the loss is infinite or not a number at the start"
+    assert ended.err.startswith(message)
 
 
 def test_a_diverged_run_still_prints(run, spec):
@@ -207,9 +196,8 @@ def test_a_diverged_run_still_prints(run, spec):
     assert (ended.status, ended.json["result"]) == (1, "diverged")
     assert ended.err.startswith("mesascope train: diverged: ") and len(ended.err.splitlines()) == 1
     assert ended.err.endswith(f"the last good checkpoint is {ended.json['checkpoint']}\n")
-    assert not Path("weights").exists() and all(
-        np.isfinite(w).all() for w in weights(ended.json["checkpoint"])
-    )
+    assert not Path("weights").exists()
+    assert all(np.isfinite(w).all() for w in weights(ended.json["checkpoint"]))
 
 
 def started(path, checkpoints="*.checkpoint"):
@@ -235,9 +223,8 @@ def test_interrupted_killed_and_resumed(run, spec):
     out, err = process.communicate(timeout=60)
     found = json.loads(out)
     assert (process.returncode, found["result"]) == (130, "interrupted")
-    assert (
-        err == f"mesascope train: interrupted; {found['checkpoint']} is kept, and the same command resumes\n"
-    )
+    message = f"mesascope train: interrupted; {found['checkpoint']} is kept, and the same command resumes\n"
+    assert err == message
     assert 0 < found["steps"] < 4000
 
     process = started(path)
@@ -275,10 +262,10 @@ def test_a_folder_in_use(run, spec):
     path = spec({**SPEC, "steps": 100_000, "record_every": 10, "checkpoint_every": 10})
     other = spec({**SPEC, "seed": 1}, "other.json")
     process = started(path)
-    told = run("train", other, "--out", "cut").refusal
-    assert told.startswith(f"mesascope train: cut: is in use by process {process.pid} on ")
-    assert told.endswith("; wait until it ends, or choose another folder")
-    process.kill()  # what it held is free, whatever file it leaves
+    message = run("train", other, "--out", "cut").refusal
+    assert message.startswith(f"mesascope train: cut: is in use by process {process.pid} on ")
+    assert message.endswith("; wait until it ends, or choose another folder")
+    process.kill()  # its lock is free, whatever file it leaves
     process.communicate(timeout=60)
     assert "is of another run: seed is 0 there and 1 here" in run("train", other, "--out", "cut").refusal
 
@@ -291,7 +278,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_no_room_in_the_middle_of_a_run(run, spec):
+def test_a_full_disk_during_a_run(run, spec):
     # a record takes 30 bytes of every checkpoint: the first ones fit, later ones do not
     path = spec({**SPEC, "steps": 400, "record_every": 1, "checkpoint_every": 20})
     ended = subprocess.run(
@@ -299,7 +286,7 @@ def test_no_room_in_the_middle_of_a_run(run, spec):
         capture_output=True,
         text=True,
         check=False,
-        # no room for compiled programs either, of which jax would tell
+        # else jax would report that its cache of compiled programs is full
         env={**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "0"},
     )
     assert (ended.returncode, ended.stdout, len(ended.stderr.splitlines())) == (1, "", 1)
@@ -318,7 +305,7 @@ def test_no_room_in_the_middle_of_a_run(run, spec):
     assert_same(resumed["checkpoint"], whole["checkpoint"])
 
 
-def test_no_room_for_the_export(run, spec, monkeypatch):
+def test_a_full_disk_at_the_export(run, spec, monkeypatch):
     from mesascope import dynamics
     from mesascope.records import RecordError
 

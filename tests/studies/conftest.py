@@ -1,4 +1,4 @@
-"""A specification that is right, for tests that put one thing wrong."""
+"""Valid specifications, for tests that make one field wrong."""
 
 import copy
 
@@ -33,11 +33,7 @@ TRAIN = {
     "law": {"kind": "gaussian", "scale": 1.0},
     "dim": 2,
     "horizon": 5,
-    "model": {
-        "kind": "linear-attention",
-        "init": {"kind": "diagonal", "a": 0.1, "b": 0.2},
-        "rho": "t",
-    },
+    "model": {"kind": "linear-attention", "init": {"kind": "diagonal", "a": 0.1, "b": 0.2}, "rho": "t"},
     "steps": 3,
     "batch": 2,
     "held_out": 4,

@@ -1,4 +1,4 @@
-"""Every wrong specification is refused in one line that names the field, what is wrong, and the mend."""
+"""Every wrong specification is refused in one line that names the field, what is wrong, and the fix."""
 
 import pickle
 
@@ -155,19 +155,19 @@ def refusal(data, kind):
     return text
 
 
-@pytest.mark.parametrize(("law", "told"), LAWS, ids=[told for _, told in LAWS])
-def test_law(law, told, loss_with):
-    assert told in refusal(loss_with(law=law), LossSpec)
+@pytest.mark.parametrize(("law", "message"), LAWS, ids=[message for _, message in LAWS])
+def test_law(law, message, loss_with):
+    assert message in refusal(loss_with(law=law), LossSpec)
 
 
-@pytest.mark.parametrize(("changes", "told"), LOSSES, ids=[told for _, told in LOSSES])
-def test_loss(changes, told, loss_with):
-    assert refusal(loss_with(**changes), LossSpec).startswith(told)
+@pytest.mark.parametrize(("changes", "message"), LOSSES, ids=[message for _, message in LOSSES])
+def test_loss(changes, message, loss_with):
+    assert refusal(loss_with(**changes), LossSpec).startswith(message)
 
 
-@pytest.mark.parametrize(("changes", "told"), FLOWS, ids=[told for _, told in FLOWS])
-def test_flow(changes, told, flow_with):
-    assert refusal(flow_with(**changes), FlowSpec).startswith(told)
+@pytest.mark.parametrize(("changes", "message"), FLOWS, ids=[message for _, message in FLOWS])
+def test_flow(changes, message, flow_with):
+    assert refusal(flow_with(**changes), FlowSpec).startswith(message)
 
 
 @pytest.mark.parametrize("name", ["law", "dim", "horizon", "w_kq", "w_pv"])
@@ -178,12 +178,12 @@ def test_missing_field(name, loss_with):
 
 
 @pytest.mark.parametrize("data", [[1, 2], 3, None, "law"])
-def test_no_table(data):
+def test_a_value_that_is_not_a_table(data):
     assert "must be a table with the fields plugins, process, law, dim" in refusal(data, LossSpec)
 
 
-def test_moments_are_asked_of_sampling_engines_too(loss_with):
-    # The sample mean of a loss without expectation would be a number, and mean nothing.
+def test_sampling_engines_need_moments_too(loss_with):
+    # the sample mean of a loss without expectation would be a number without meaning
     data = loss_with(law={"kind": "studentt", "df": 3}, engine="monte-carlo")
     assert "E x^6 does not exist" in refusal(data, LossSpec)
 

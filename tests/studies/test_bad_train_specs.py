@@ -1,4 +1,4 @@
-"""Every wrong training specification is refused in one line that names the field, what is wrong, and the mend."""
+"""Every wrong training specification is refused in one line that names the field, what is wrong, and the fix."""
 
 import pytest
 
@@ -8,9 +8,14 @@ NAN = float("nan")
 AR = {"kind": "orthogonal-ar", "law": "gaussian", "dim": 2}
 TREE = {"kind": "markov-tree", "states": 3, "alpha": 0.1, "parents": "chain"}
 REGRESSION = {"kind": "linear-regression", "dim": 2}
+MOMENTS = {"kind": "moments", "moments": [1]}
 SOFTMAX = {"width": 4, "layers": 1, "heads": 2}
-# `law` and `dim` of the specification that is right belong to its process; null takes a field away
+# `law` and `dim` of the valid specification belong to its process; None removes a field
 OTHER = {"law": None, "dim": None}
+
+
+def model(kind, **fields):
+    return {"model": {"kind": kind, **fields}}
 
 
 def process(**changes):
@@ -29,12 +34,9 @@ SEQUENCES = [
     # which process
     ({"process": {"kind": "orthogonal"}}, "process.kind: unknown kind 'orthogonal'; did you mean"),
     ({"process": 3}, "process: must be a process or a table with its kind (diagonal-unitary, linear-ar,"),
-    ({"process": AR}, "law: of 'orthogonal-ar' belongs into the table of process; move it there"),
-    ({"process": AR, "law": None}, "dim: of 'orthogonal-ar' belongs into the table of process; move it"),
-    (
-        {"process": {"kind": "diagonal-unitary", "dim": 2}, "law": None, "dim": None},
-        "process.law: missing; add it",
-    ),
+    ({"process": AR}, "law: is a field of 'orthogonal-ar'; move it into the table of process"),
+    ({"process": AR, "law": None}, "dim: is a field of 'orthogonal-ar'; move it into the table"),
+    (process(kind="diagonal-unitary", dim=2), "process.law: missing; add it"),
     ({"law": None}, "law: missing; process 'diagonal-unitary' needs law and dim"),
     ({"dim": None}, "dim: missing; process 'diagonal-unitary' needs law and dim"),
     # its parameters
@@ -49,14 +51,8 @@ SEQUENCES = [
         "process.dim: must be even with a shared basis, which rotates planes, got 3",
     ),
     (process(kind="orthogonal-ar", dim=2), "process.law: missing; add it"),
-    (
-        process(kind="orthogonal-ar", law={"kind": "gaussian", "scale": 0}, dim=2),
-        "process.law.scale: must be",
-    ),
-    (
-        process(kind="orthogonal-ar", law={"kind": "moments", "moments": [1]}, dim=2),
-        "process.law.moments: must be the 7 numbers",
-    ),
+    (process(**{**AR, "law": {"kind": "gaussian", "scale": 0}}), "process.law.scale: must be"),
+    (process(**{**AR, "law": MOMENTS}), "process.law.moments: must be the 7 numbers"),
     (
         process(kind="rotation-ar", law="gaussian", dim=3),
         "process.dim: must be even, since planes rotate, got 3",
@@ -92,10 +88,7 @@ SEQUENCES = [
         tree(parents=["root", 0, "root"]),
         "process: parents lists 3 positions, expected horizon − 1 = 4; change",
     ),
-    (
-        tree(parents=["root", 2, 1, "root"]),
-        "process.parents[1]: must be an earlier position",
-    ),
+    (tree(parents=["root", 2, 1, "root"]), "process.parents[1]: must be an earlier position"),
     (tree(seed=1), "process.seed: is used only with parents = 'random'; remove it or change parents"),
     # the task
     ({"horizon": None}, "horizon: missing; process 'diagonal-unitary' draws sequences and needs horizon"),
@@ -112,35 +105,24 @@ SEQUENCES = [
         "model: must be a model or a table with its kind (composed, factored-linear-attention,",
     ),
     ({"model": "linear-transformer"}, "model.layers: missing; add it"),
-    ({"model": {"kind": "transformr", **SOFTMAX}}, "model.kind: unknown kind 'transformr'; did you mean"),
-    ({"model": {"kind": "linear-attention"}}, "model.init: missing; add it"),
+    (model("transformr", **SOFTMAX), "model.kind: unknown kind 'transformr'; did you mean"),
+    (model("linear-attention"), "model.init: missing; add it"),
+    (model("linear-attention", init={"kind": "diagonal", "a": NAN, "b": 1}), "model.init.a: must be finite"),
     (
-        {"model": {"kind": "linear-attention", "init": {"kind": "diagonal", "a": NAN, "b": 1}}},
-        "model.init.a: must be finite",
-    ),
-    (
-        {
-            "model": {
-                "kind": "linear-attention",
-                "init": {"kind": "explicit", "w_kq": [[0] * 4] * 4, "w_pv": [[0] * 4]},
-            }
-        },
+        model("linear-attention", init={"kind": "explicit", "w_kq": [[0] * 4] * 4, "w_pv": [[0] * 4]}),
         "model.init.w_pv: has shape (1, 4), expected (2, 4) = (dim, 2·dim) for dim = 2",
     ),
-    ({"model": {"kind": "linear-transformer", "layers": 1, "rho": "t-2"}}, "model.rho: unknown value 't-2'"),
-    ({"model": {"kind": "linear-transformer", "layers": 0}}, "model.layers: must be at least 1, got 0"),
+    (model("linear-transformer", layers=1, rho="t-2"), "model.rho: unknown value 't-2'"),
+    (model("linear-transformer", layers=0), "model.layers: must be at least 1, got 0"),
+    (model("transformer", **SOFTMAX, heads=3), "model.heads: must divide the width 4, got 3"),
     (
-        {"model": {"kind": "transformer", **SOFTMAX, "heads": 3}},
-        "model.heads: must divide the width 4, got 3",
-    ),
-    (
-        {"model": {"kind": "prompt-transformer", **SOFTMAX}},
+        model("prompt-transformer", **SOFTMAX),
         "model.kind: 'prompt-transformer' does not read the complex tokens of process 'diagonal-unitary'; use one of "
         "composed, factored-linear-attention, factored-linear-transformer, linear-attention, linear-transformer, "
         "mesa-transformer, multi-head-linear-attention, transformer",
     ),
     (
-        {"model": {"kind": "token-transformer", **SOFTMAX}},
+        model("token-transformer", **SOFTMAX),
         "model.kind: 'token-transformer' does not read the complex tokens of process 'diagonal-unitary'; use one",
     ),
     (
@@ -160,11 +142,11 @@ SEQUENCES = [
     ({"batch": 10**8, "horizon": 1000}, "batch: 100000000 samples for NextToken(T=1000) take"),
     ({"seed": 2**32}, "seed: must be at most 4294967295"),
     ({"seed": None}, "seed: missing; give one seed, or leave it out for 0"),
-    ({"seeds": [1, 2], "seed": 1}, "seeds: of several runs stand beside seed, which is that of one; drop"),
+    ({"seeds": [1, 2], "seed": 1}, "seeds: cannot be given together with seed; leave out one of the two"),
     ({"seeds": [1, 1]}, "seeds: must be distinct, got [1, 1]"),
     ({"seeds": []}, "seeds: must have at least 1 entries, got 0"),
     ({"seeds": [0, -1]}, "seeds[1]: must be at least 0, got -1"),
-    ({"seeds": [0, 1]}, "seeds: of several runs; build them by build_many"),
+    ({"seeds": [0, 1]}, "seeds: lists several runs; build them by build_many"),
     (
         {**tree(), "horizon": 3 * 10**8},
         "process: horizon must be at most 65537: the graph lists every position",
@@ -182,35 +164,25 @@ SEQUENCES = [
         "optimizer.learning_rate: 1e+300 is beyond the range of float32; take a smaller number, or precision",
     ),
     (
-        {"model": {"kind": "linear-transformer", "layers": 1, "scale": 1e-60}},
+        model("linear-transformer", layers=1, scale=1e-60),
         "model.scale: 1e-60 would be 0 in float32; take a larger number, or precision = 'float64'",
     ),
     (
-        {
-            "model": {
-                "kind": "linear-attention",
-                "init": {"kind": "explicit", "w_kq": [[0, 0, 0, 1e300]] * 4, "w_pv": [[1, 0, 0, 0]] * 2},
-            }
-        },
+        model(
+            "linear-attention",
+            init={"kind": "explicit", "w_kq": [[0, 0, 0, 1e300]] * 4, "w_pv": [[1, 0, 0, 0]] * 2},
+        ),
         "model.init.w_kq: 1e+300 is beyond the range of float32",
     ),
     ({"weights": {"3": 1e300}}, "weights.3: 1e+300 is beyond the range of float32"),
     ({"average": 1e-60, "precision": "bfloat16"}, "average: 1e-60 would be 0 in float32"),
+    (model("linear-transformer", layers=1025), "model.layers: must be at most 1024, got 1025"),
     (
-        {"model": {"kind": "linear-transformer", "layers": 1025}},
-        "model.layers: must be at most 1024, got 1025",
-    ),
-    (
-        {"model": {"kind": "transformer", "width": 2**16, "layers": 2, "heads": 1}},
+        model("transformer", width=2**16, layers=2, heads=1),
         "model: 103,081,312,260 weights take 1.54e+03 GiB with their gradient and the state of the optimizer",
     ),
     (
-        {
-            "process": {"kind": "orthogonal-ar", "law": "gaussian", "dim": 1024},
-            "law": None,
-            "dim": None,
-            "batch": 2048,
-        },
+        {**process(**{**AR, "dim": 1024}), "batch": 2048},
         "batch: 2048 samples of OrthogonalAR take an array of 8 GiB while they are drawn; take a smaller",
     ),
 ]
@@ -218,7 +190,7 @@ SEQUENCES = [
 
 def composed(**changes):
     parts = {"embedding": "paired-tokens", "layers": ["linear-attention"], "readout": "first-block"}
-    return {"model": {"kind": "composed", **parts, **changes}}
+    return model("composed", **parts, **changes)
 
 
 COMPOSED = [
@@ -262,7 +234,7 @@ def regression(**changes):
 
 def started(**changes):
     start = {"kind": "gradient-descent", "step_sizes": [0.5]}
-    return {"model": {"kind": "prompt-linear-transformer", "layers": 1, "start": start, **changes}}
+    return model("prompt-linear-transformer", layers=1, start=start, **changes)
 
 
 PROMPTS = [
@@ -283,43 +255,34 @@ PROMPTS = [
     ({"horizon": 5}, "horizon: process 'linear-regression' draws prompts; give examples instead"),
     ({"weights": {"4": 1}}, "weights.4: example counts are 0 … 3, got 4"),
     (
-        {"model": {"kind": "transformer", **SOFTMAX}},
+        model("transformer", **SOFTMAX),
         "model.kind: 'transformer' does not read the prompts of process 'linear-regression'; use one of "
         "composed, looped-linear-transformer, prompt-linear-transformer, prompt-transformer",
     ),
     (
-        {"model": {"kind": "prompt-linear-transformer", "layers": 1, "context": "past"}},
+        model("prompt-linear-transformer", layers=1, context="past"),
         "model.context: unknown value 'past'; use one of causal, all, examples",
     ),
-    (
-        regression(covariance=[[1, 2], [2, 1]]),
-        "process.covariance: must be positive definite",
-    ),
+    (regression(covariance=[[1, 2], [2, 1]]), "process.covariance: must be positive definite"),
     (regression(covariance=[[1, 2], [3]]), "process.covariance[1]: has 1 numbers, but row 0 has 2"),
     (regression(covariance={"lw": 1}), "process.covariance: unknown field 'lw'; did you mean 'law'?"),
     (regression(covariance={"law": "gausian"}), "process.covariance.law.kind: unknown kind 'gausian'"),
-    (
-        regression(covariance={"law": {"kind": "moments", "moments": [1]}}),
-        "process.covariance.law.moments: must be the 7 numbers",
-    ),
+    (regression(covariance={"law": MOMENTS}), "process.covariance.law.moments: must be the 7 numbers"),
     (regression(prior="inverted"), "process.prior: unknown value 'inverted'; did you mean 'inverse'?"),
     (regression(noise={"largest": 0}), "process.noise.largest: must be greater than 0, got 0"),
     (regression(noise="x"), "process.noise: 'x' is not a rational number"),
     (regression(sparsity=3), "process.sparsity: must be at most dim = 2, got 3"),
+    (regression(kind="nonlinear-regression", target="relu"), "process.target.kind: unknown kind 'relu'"),
     (
-        {"process": {"kind": "nonlinear-regression", "dim": 2, "target": "relu"}},
-        "process.target.kind: unknown kind 'relu'",
-    ),
-    (
-        {"process": {"kind": "nonlinear-regression", "dim": 2, "target": "two-layer-relu"}},
+        regression(kind="nonlinear-regression", target="two-layer-relu"),
         "process.target.hidden: missing; add it",
     ),
     (
-        {"process": {"kind": "orthonormal-features", "features": 3, "dim": 2}},
+        regression(kind="orthonormal-features", features=3),
         "process.dim: must be at least 3, the number of orthonormal vectors, got 2",
     ),
     (
-        {"process": {"kind": "orthonormal-features", "features": 2, "probabilities": [0.5, -0.5]}},
+        regression(kind="orthonormal-features", features=2, probabilities=[0.5, -0.5]),
         "process.probabilities[1]: must not be negative",
     ),
 ]
@@ -334,23 +297,23 @@ def refusal(data, kind=TrainSpec):
     return text
 
 
-@pytest.mark.parametrize(("changes", "told"), SEQUENCES, ids=[told for _, told in SEQUENCES])
-def test_sequences(changes, told, train_with):
-    assert refusal(train_with(**changes)).startswith(told)
+@pytest.mark.parametrize(("changes", "message"), SEQUENCES, ids=[message for _, message in SEQUENCES])
+def test_sequences(changes, message, train_with):
+    assert refusal(train_with(**changes)).startswith(message)
 
 
-@pytest.mark.parametrize(("changes", "told"), PROMPTS, ids=[told for _, told in PROMPTS])
-def test_prompts(changes, told, prompts_with):
-    assert refusal(prompts_with(**changes)).startswith(told)
+@pytest.mark.parametrize(("changes", "message"), PROMPTS, ids=[message for _, message in PROMPTS])
+def test_prompts(changes, message, prompts_with):
+    assert refusal(prompts_with(**changes)).startswith(message)
 
 
-@pytest.mark.parametrize(("changes", "told"), COMPOSED, ids=[told for _, told in COMPOSED])
-def test_composed_models(changes, told, train_with):
-    assert refusal(train_with(**composed(**changes))).startswith(told)
+@pytest.mark.parametrize(("changes", "message"), COMPOSED, ids=[message for _, message in COMPOSED])
+def test_composed_models(changes, message, train_with):
+    assert refusal(train_with(**composed(**changes))).startswith(message)
 
 
 def test_seeds_are_built_together(train_with):
-    with pytest.raises(SpecError, match="seeds: missing; list some"):
+    with pytest.raises(SpecError, match="seeds: missing; give a list"):
         parse_spec(train_with(), TrainSpec).build_many()
 
 
@@ -364,7 +327,8 @@ def test_missing_model(train_with):
 def test_losses_and_flows_send_other_processes_to_training(kind, loss_with, flow_with):
     for data, spec in ((loss_with, LossSpec), (flow_with, FlowSpec)):
         for process in (kind, {"kind": kind}):
-            told = refusal(data(process=process), spec)
+            message = refusal(data(process=process), spec)
             assert (
-                told.startswith(f"process.kind: '{kind}' is not treated here") and "mesascope train" in told
+                message.startswith(f"process.kind: '{kind}' is not supported here")
+                and "mesascope train" in message
             )

@@ -52,7 +52,7 @@ SOFT = [
     {"kind": "mlp", "hidden": 5, "activation": "relu", "residual": False},
     "layer-norm",
 ]
-# data, model, the parts that it must have, and shape and type of its predictions
+# data, model, the parts that it must contain, shape and type of its predictions
 CASES = {
     "complex": (
         {},
@@ -140,7 +140,7 @@ def test_every_part_of_the_library_can_be_named():
     assert known <= named
 
 
-def test_what_is_put_in_arrives(prompts_with):
+def test_fields_reach_the_parts(prompts_with):
     layers = [
         {"kind": "linear-attention", "rho": "t", "context": "all"},
         {"kind": "linear-attention", "heads": 2, "scale": 5},
@@ -156,7 +156,7 @@ def test_what_is_put_in_arrives(prompts_with):
     assert np.std(second.w_kq) > 10 * np.std(first.w_kq)  # 50 times as large
 
 
-def test_norm_and_residual_connections_are_asked_for(train_with):
+def test_norm_and_residual_connections(train_with):
     layers = [
         {"kind": "linear-attention", "residual": False},
         {"kind": "linear-attention", "norm": True},

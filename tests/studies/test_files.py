@@ -40,7 +40,7 @@ def test_toml_and_json_say_the_same(tmp_path, loss_with):
 
 
 @pytest.mark.parametrize("name", ["loss", "loss.txt", "loss.spec.v2"])
-def test_the_content_decides_where_the_ending_does_not(tmp_path, loss_with, name):
+def test_the_content_decides_for_other_endings(tmp_path, loss_with, name):
     expected = LossSpec(**loss_with(weights={3: 1, 4: "1/2"}))
     for text in (TOML, json.dumps(loss_with(weights={"3": 1, "4": "1/2"})), "\ufeff" + TOML):
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -54,23 +54,23 @@ def test_standard_input(monkeypatch, loss_with):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
-        ("a.json", b'{"dim": 2,', "is no valid JSON: "),
+        ("a.json", b'{"dim": 2,', "is not valid JSON: "),
         ("a.json", b"[" * 100_000, "is nested too deeply"),
         ("a.json", b'{"dim": ' + b"9" * 5000 + b"}", "holds an integer of thousands of digits"),
-        ("a.json", b'{"dim": 2, "dim": 3}', "dim: given twice; keep one"),
+        ("a.json", b'{"dim": 2, "dim": 3}', "dim: is given twice; keep one"),
         ("a.json", b"[1, 2]", "must be a table with the fields"),
         ("a.json", b"", "is empty"),
-        ("a.toml", b"dim = = 2", "is no valid TOML: "),
-        ("a.toml", b"dim = 2\ndim = 3", "is no valid TOML: "),
+        ("a.toml", b"dim = = 2", "is not valid TOML: "),
+        ("a.toml", b"dim = 2\ndim = 3", "is not valid TOML: "),
         ("a.toml", b"  \n", "is empty"),
-        ("a.toml", bytes(range(256)), "is no text in UTF-8"),
+        ("a.toml", bytes(range(256)), "is not a text in UTF-8"),
     ],
 )
-def test_torn_and_foreign_files(tmp_path, name, content, told):
+def test_damaged_and_foreign_files(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    assert refusal(tmp_path / name).startswith(told)
+    assert refusal(tmp_path / name).startswith(message)
 
 
 def test_no_file(tmp_path):
@@ -111,7 +111,7 @@ def test_one_column_is_a_pool(tmp_path, loss_with):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("s.csv", b"a,b\n1,2\n3,x\n", "line 3"),
         ("s.csv", b"1,2\n3\n", "line 2: 1 numbers, but the lines before have 2"),
@@ -123,12 +123,12 @@ def test_one_column_is_a_pool(tmp_path, loss_with):
         ("s.txt", b"1", "ends in .txt; give samples as .npy or .csv"),
     ],
 )
-def test_bad_samples(tmp_path, loss_with, name, content, told):
+def test_bad_samples(tmp_path, loss_with, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SpecError) as caught:
         loss_of_samples(tmp_path, loss_with, file=name).build()
     assert str(caught.value).partition(": ")[2].startswith("law.file: ")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_bad_arrays_of_samples(tmp_path, loss_with):

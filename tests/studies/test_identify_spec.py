@@ -1,4 +1,4 @@
-"""Specifications of questions to models."""
+"""Specifications of identifications."""
 
 import copy
 import json
@@ -37,6 +37,10 @@ TRAINED = {
 }
 
 
+def model(kind, **fields):
+    return {"model": {"kind": kind, **fields}}
+
+
 def asked(**changes):
     return {**copy.deepcopy(ASKED), **changes}
 
@@ -48,14 +52,14 @@ def refusal(folder=".", **changes):
     return str(caught.value)
 
 
-def test_what_is_left_out():
+def test_defaults():
     spec = parse_spec({**ASKED, "tasks": 100, "learners": ["zero"]}, IdentifySpec)
     assert (spec.seed, spec.tolerance, spec.level, spec.search) == (0, 0.01, 0.95, True)
     assert IdentifySpec.model_fields["tasks"].default == 2000
     assert IdentifySpec.model_fields["learners"].default is None
 
 
-def test_a_specification_that_is_written_is_read_as_the_same():
+def test_a_specification_is_read_back_unchanged():
     for model in (
         ASKED["model"],
         {"kind": "function", "name": "a.b:c"},
@@ -66,7 +70,7 @@ def test_a_specification_that_is_written_is_read_as_the_same():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"tolerence": 0.1}, "unknown field 'tolerence'; did you mean 'tolerance'?"),
         ({"tolerance": 0}, "tolerance: must lie strictly between 0 and 1, such as 0.01 or 0.95, got 0"),
@@ -78,24 +82,15 @@ def test_a_specification_that_is_written_is_read_as_the_same():
         ({"seed": -1}, "seed: must be at least 0, got -1"),
         ({"horizon": None}, "horizon: missing; process 'diagonal-unitary' draws sequences and needs horizon"),
         ({"model": "linear-attention"}, "model.init: missing; add it"),
-        ({"model": {"kind": "functoin"}}, "model.kind: unknown kind 'functoin'; did you mean 'function'?"),
-        ({"model": {"kind": "function"}}, "model.name: missing; add it"),
-        ({"model": {"kind": "checkpoint"}}, "model.path: missing; add it"),
+        (model("functoin"), "model.kind: unknown kind 'functoin'; did you mean 'function'?"),
+        (model("function"), "model.name: missing; add it"),
+        (model("checkpoint"), "model.path: missing; add it"),
+        (model("checkpoint", path=""), "model.path: must be the path of a run or of a checkpoint, got ''"),
+        (model("checkpoint", path="x", step=3), "model: unknown field 'step'; use one of kind, path"),
+        (model("flow", init={"kind": "diagonal", "a": 1}), "model.init.b: missing; add it"),
+        (model("flow", init=DIAGONAL, until=-1), "model.until: must be greater than 0, got -1"),
         (
-            {"model": {"kind": "checkpoint", "path": ""}},
-            "model.path: must be the path of a run or of a checkpoint, got ''",
-        ),
-        (
-            {"model": {"kind": "checkpoint", "path": "x", "step": 3}},
-            "model: unknown field 'step'; use one of kind, path",
-        ),
-        ({"model": {"kind": "flow", "init": {"kind": "diagonal", "a": 1}}}, "model.init.b: missing; add it"),
-        (
-            {"model": {"kind": "flow", "init": DIAGONAL, "until": -1}},
-            "model.until: must be greater than 0, got -1",
-        ),
-        (
-            {"model": {"kind": "flow", "init": {"kind": "explicit", "w_kq": [[1]], "w_pv": [[1]]}}},
+            model("flow", init={"kind": "explicit", "w_kq": [[1]], "w_pv": [[1]]}),
             "model.init.w_kq: has shape (1, 1), expected (4, 4)",
         ),
         (
@@ -112,14 +107,14 @@ def test_a_specification_that_is_written_is_read_as_the_same():
             "model.kind: ends of flows are computed for process 'diagonal-unitary', not 'rotation-ar'; train",
         ),
         (
-            {"model": {"kind": "prompt-linear-transformer", "layers": 1}},
+            model("prompt-linear-transformer", layers=1),
             "model.kind: 'prompt-linear-transformer' does not read the complex tokens of process 'diagonal-unitary'; use one "
             "of checkpoint, function, composed, factored-linear-attention",
         ),
     ],
 )
-def test_refused(changes, told):
-    assert refusal(**changes).startswith(told)
+def test_refused(changes, message):
+    assert refusal(**changes).startswith(message)
 
 
 def test_a_law_without_moments_has_no_flow(tmp_path):
@@ -168,7 +163,7 @@ def of_the_run(folder, **changes):
     )
 
 
-def test_a_trained_model_is_asked_on_the_data_of_its_run(folder):
+def test_a_trained_model_takes_the_data_of_its_run(folder):
     spec = of_the_run(folder)
     trained = parse_spec(TRAINED, TrainSpec)
     for name in ("process", "law", "dim", "horizon", "examples", "weights"):
@@ -181,7 +176,7 @@ def test_a_trained_model_is_asked_on_the_data_of_its_run(folder):
         assert (one == other).all()
 
 
-def test_what_is_given_takes_the_place_of_what_the_run_says(folder):
+def test_given_fields_replace_those_of_the_run(folder):
     noisy = {"kind": "linear-regression", "dim": 2, "noise": 0.5}
     spec = of_the_run(folder, process=noisy, examples=7, weights="last")
     assert (spec.process.noise, spec.examples, spec.weights) == (0.5, 7, "last")
@@ -196,18 +191,18 @@ def test_a_specification_of_a_run_is_read_again_from_anywhere(folder, tmp_path):
 
 
 def test_data_that_a_trained_model_does_not_read(folder):
-    def told(**changes):
+    def refused(**changes):
         with pytest.raises(SpecError) as caught:
             of_the_run(folder, **changes)
         return str(caught.value)
 
     wide = {"kind": "linear-regression", "dim": 3}
-    assert told(process=wide) == (
-        "model.path: was trained on prompts of dimension 2, and cannot be asked about prompts of dimension 3; choose a "
-        "process that draws such data"
+    assert refused(process=wide) == (
+        "model.path: was trained on prompts of dimension 2, and does not read prompts of dimension 3; choose a process "
+        "that draws data as in training"
     )
     assert (
-        told(law="gaussian") == "law: of 'linear-regression' belongs into the table of process; move it there"
+        refused(law="gaussian") == "law: is a field of 'linear-regression'; move it into the table of process"
     )
 
 
@@ -215,29 +210,29 @@ def test_runs_that_cannot_be_read(folder, tmp_path):
     missing = {"kind": "checkpoint", "path": "none"}
     assert refusal(tmp_path, model=missing).startswith(f"model.path: {tmp_path}/none: ")
     (tmp_path / "empty").mkdir()
-    told = refusal(tmp_path, model={"kind": "checkpoint", "path": "empty"})
-    assert told.startswith(
-        f"model.path: {tmp_path}/empty: this folder holds no checkpoint; give that of a run"
+    empty = {"kind": "checkpoint", "path": "empty"}
+    message = refusal(tmp_path, model=empty)
+    assert message.startswith(
+        f"model.path: {tmp_path}/empty: this folder holds no checkpoint; give the folder"
     )
     (tmp_path / "empty" / "step-000000002.checkpoint").write_bytes(b"")
-    told = refusal(tmp_path, model={"kind": "checkpoint", "path": "empty"})
-    assert told.startswith(
-        f"model.path: {tmp_path}/empty/spec.json: no such file: no specification started this run; load"
-    )
+    message = refusal(tmp_path, model=empty)
+    missing = f"{tmp_path}/empty/spec.json: no such file: this run was not started from a specification; load"
+    assert message.startswith(f"model.path: {missing}")
     (tmp_path / "empty" / "spec.json").write_text("{}")
-    assert refusal(tmp_path, model={"kind": "checkpoint", "path": "empty"}).startswith("model.path: ")
+    assert refusal(tmp_path, model=empty).startswith("model.path: ")
     (tmp_path / "empty" / "spec.json").write_text(json.dumps(TRAINED))
-    spec = parse_spec({"model": {"kind": "checkpoint", "path": "empty"}}, IdentifySpec, folder=tmp_path)
+    spec = parse_spec({"model": empty}, IdentifySpec, folder=tmp_path)
     with pytest.raises(SpecError, match=r"^model\.path: .*/step-000000002\.checkpoint: "):
         spec.build()
 
 
-def test_fields_given_beside_the_file(tmp_path):
+def test_fields_given_in_addition_to_the_file(tmp_path):
     path = tmp_path / "question.json"
     path.write_text(json.dumps({name: value for name, value in ASKED.items() if name != "model"}))
     assert read_spec(path, IdentifySpec, given={"model": ASKED["model"]}) == parse_spec(ASKED, IdentifySpec)
     with pytest.raises(
-        SpecError, match=r"question\.json: dim: stands in the file and is given beside it; drop one"
+        SpecError, match=r"question\.json: dim: is in the file and is given in addition; leave out one"
     ):
         read_spec(path, IdentifySpec, given={"dim": 3})
 
@@ -246,22 +241,20 @@ def test_a_function_in_a_specification(tmp_path, monkeypatch):
     (tmp_path / "asked_by_name.py").write_text("def last(contexts):\n    return contexts[:, -1]\n")
     monkeypatch.syspath_prepend(tmp_path)
     spec = parse_spec(asked(model={"kind": "function", "name": "asked_by_name:last"}), IdentifySpec)
-    told = []
-    found = spec.run(told.append)
-    assert found.verdict in ("none", "ambiguous", "identified") and found.ranking[0].learner in (
-        "zero",
-        "gradient-descent",
-    )
-    assert told[0].stage == "ask the model"
+    seen = []
+    found = spec.run(seen.append)
+    assert found.verdict in ("none", "ambiguous", "identified")
+    assert found.ranking[0].learner in ("zero", "gradient-descent")
+    assert seen[0].stage == "ask the model"
     del sys.modules["asked_by_name"]
 
 
-def test_64_bit_mode_is_asked_for():
+def test_64_bit_mode_is_needed():
     with jax.enable_x64(False), pytest.raises(ValueError, match="64-bit"):
         parse_spec(ASKED, IdentifySpec).build()
 
 
-def test_the_record_holds_what_was_found_and_what_figures_show():
+def test_the_record_holds_the_result_and_the_curves_of_figures():
     run = parse_spec(asked(), IdentifySpec).build()
     found = run.identify()
     curves = run.curves(found)
@@ -279,8 +272,8 @@ def test_the_record_holds_what_was_found_and_what_figures_show():
     assert (curves.differences == curves.differences.T).all()
 
 
-def test_figures_measure_what_the_ranking_measured():
-    """Where a single number of examples counts there is one distance, and one interval of it."""
+def test_figures_and_ranking_measure_the_same_distances():
+    """If a single number of examples counts, there is one distance with one interval."""
     run = parse_spec(
         asked(weights="last", learners=["zero", "ridge", "gradient-descent"]), IdentifySpec
     ).build()

@@ -1,4 +1,4 @@
-"""What running a specification gives."""
+"""Results of specifications of losses and flows."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mesascope.studies import FlowSpec, LossSpec, parse_spec
-from mesascope.studies._limit import theory_limit
+from mesascope.studies._flow import theory_limit
 
 CASES = {
     case.pop("name"): case
@@ -29,7 +29,7 @@ def test_reference_values(name, engine):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
 
-def test_sampling_tells_its_error():
+def test_sampling_reports_its_error():
     case = dict(CASES["gaussian-diagonal"])
     loss, *_ = (case.pop(answer) for answer in ANSWERS)
     result = parse_spec({**case, "engine": {"kind": "monte-carlo", "samples": 2000}}, LossSpec).run()
@@ -105,7 +105,7 @@ FULL_ONE = {"kind": "constant", "value": 1}
     ],
 )
 def test_limits_of_theory(changes, limit, reason, flow_with):
-    # the limit alone is asked for: one step is enough
+    # only the limit is needed: one step is enough
     result = FlowSpec(**flow_with(**changes, until=1e-6)).run()
     assert result.limit_product == (None if limit is None else pytest.approx(limit, rel=1e-14))
     assert reason in result.limit_reason
@@ -130,6 +130,6 @@ def test_other_normalizers_have_limits_too(flow_with):
         ),
     ],
 )
-def test_theorems_are_named_for_what_they_say(changes, reason, flow_with):
+def test_the_reason_names_the_theorem(changes, reason, flow_with):
     spec = FlowSpec(**flow_with(**changes))
     assert theory_limit(spec.build(), spec.mask, drawn=False)[1] == reason

@@ -1,4 +1,4 @@
-"""What training specifications build, and that they can be written and read back."""
+"""Training specifications build the right objects, and are read back unchanged."""
 
 import json
 from fractions import Fraction
@@ -167,33 +167,22 @@ def test_diagonal_unitary_is_the_default(train_with):
 
 
 @pytest.mark.parametrize(
-    ("weights", "expected"),
+    ("data", "weights", "expected"),
     [
-        (None, NextToken(5)),
-        ("every", NextToken(5)),
-        ("last", NextToken.last(5)),
-        ({"3": "1/2"}, NextToken(5, {3: "1/2"})),
-        ([1, 0, 2], NextToken(5, [1, 0, 2])),
+        ("train_with", None, NextToken(5)),
+        ("train_with", "every", NextToken(5)),
+        ("train_with", "last", NextToken.last(5)),
+        ("train_with", {"3": "1/2"}, NextToken(5, {3: "1/2"})),
+        ("train_with", [1, 0, 2], NextToken(5, [1, 0, 2])),
+        ("prompts_with", None, FewShot(3)),
+        ("prompts_with", "last", FewShot(3)),
+        ("prompts_with", "every", FewShot.every(3)),
+        ("prompts_with", {"0": 1}, FewShot(3, {0: 1})),
+        ("prompts_with", [0, 0, 1, 1], FewShot(3, [0, 0, 1, 1])),
     ],
 )
-def test_weights_of_sequences(weights, expected, train_with):
-    spec = parse_spec(train_with(weights=weights), TrainSpec)
-    assert spec.build().task == expected
-    check_round_trip(spec)
-
-
-@pytest.mark.parametrize(
-    ("weights", "expected"),
-    [
-        (None, FewShot(3)),
-        ("last", FewShot(3)),
-        ("every", FewShot.every(3)),
-        ({"0": 1}, FewShot(3, {0: 1})),
-        ([0, 0, 1, 1], FewShot(3, [0, 0, 1, 1])),
-    ],
-)
-def test_weights_of_prompts(weights, expected, prompts_with):
-    spec = parse_spec(prompts_with(weights=weights), TrainSpec)
+def test_weights(data, weights, expected, request):
+    spec = parse_spec(request.getfixturevalue(data)(weights=weights), TrainSpec)
     assert spec.build().task == expected
     check_round_trip(spec)
 
@@ -287,7 +276,7 @@ def test_prompt_transformers_start_as_algorithms(start, expected, prompts_with):
     assert [leaf.shape for leaf in jax.tree.leaves(model)] == shapes
 
 
-def test_samples_are_found_from_everywhere(tmp_path, train_with, monkeypatch):
+def test_files_of_samples_are_found_from_any_folder(tmp_path, train_with, monkeypatch):
     (tmp_path / "s.csv").write_text("1\n-1\n")
     (tmp_path / "a.json").write_text(json.dumps(train_with(law={"kind": "empirical", "file": "s.csv"})))
     with monkeypatch.context() as there:

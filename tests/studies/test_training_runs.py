@@ -1,4 +1,4 @@
-"""Training from specifications: every kind of process and of model, checkpoints, and going on from them."""
+"""Training from specifications: every kind of process and model, checkpoints, and resuming from them."""
 
 import json
 
@@ -47,11 +47,7 @@ PROMPTS = {
     "prompt-linear-transformer": ({"layers": 2}, {"kind": "linear-regression", "dim": 2, "noise": 0.1}),
     "looped-linear-transformer": (
         {"loops": 2},
-        {
-            "kind": "nonlinear-regression",
-            "dim": 2,
-            "target": {"kind": "random-features", "features": 3},
-        },
+        {"kind": "nonlinear-regression", "dim": 2, "target": {"kind": "random-features", "features": 3}},
     ),
     "prompt-transformer": (SOFTMAX, {"kind": "orthonormal-features", "features": 2}),
 }
@@ -96,7 +92,7 @@ def test_every_kind_of_model_and_process_is_among_them():
     }
 
 
-def test_the_result_says_what_was_trained(tmp_path, train_with):
+def test_the_result_of_a_training(tmp_path, train_with):
     data = train_with(steps=6, record_every=2, evaluate_every=3, held_out=200, optimizer="sgd")
     seen = []
     spec = parse_spec(data, TrainSpec)
@@ -116,21 +112,21 @@ def test_the_result_says_what_was_trained(tmp_path, train_with):
     assert abs(result.loss - other.value) < 5 * error
 
 
-def test_nothing_is_kept_without_a_folder(train_with, tmp_path, monkeypatch):
+def test_nothing_is_written_without_a_folder(train_with, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = parse_spec(train_with(), TrainSpec).run()
     assert result.checkpoint is None and result.steps == 3
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_goes_on_with_the_same_bits(tmp_path, train_with):
+def test_a_resumed_run_has_the_same_bits(tmp_path, train_with):
     def run(folder, **changes):
         data = train_with(record_every=1, average=0.9, **changes)
         return parse_spec(data, TrainSpec).run(tmp_path / folder)
 
     whole = run("whole", steps=6)
     run("parts", steps=2)
-    parts = run("parts", steps=6, evaluate_every=2)  # what does not touch the run may change
+    parts = run("parts", steps=6, evaluate_every=2)  # fields that do not affect the run may change
     assert whole.losses == parts.losses
     assert_same(load_trained(whole.checkpoint), load_trained(parts.checkpoint))
     assert [one.steps for one in parts.evaluations] == [4, 6]
@@ -139,7 +135,7 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path, train_with):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"seed": 1}, "seed is 0 there and 1 here"),
         ({"dim": 3}, "dim is 2 there and 3 here"),
@@ -159,17 +155,17 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path, train_with):
         ({"weights": {"3": 1}}, "weights is none there and a table here"),
     ],
 )
-def test_a_folder_of_another_run(tmp_path, train_with, changes, told):
+def test_a_folder_of_another_run(tmp_path, train_with, changes, message):
     parse_spec(train_with(), TrainSpec).run(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(CheckpointError) as caught:
         parse_spec(train_with(**changes), TrainSpec).run(tmp_path)
-    assert str(caught.value).startswith(f"{tmp_path / 'spec.json'}: is of another run: {told}; choose")
+    assert str(caught.value).startswith(f"{tmp_path / 'spec.json'}: is of another run: {message}; choose")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_refused_run_changes_nothing(tmp_path, train_with):
-    """What the library refuses, not the comparison of specifications: a schedule that would end elsewhere."""
+    """The library refuses it, not the comparison of specifications: a schedule with another end."""
     optimizer = {"schedule": "cosine"}
     parse_spec(train_with(optimizer=optimizer), TrainSpec).run(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -178,7 +174,7 @@ def test_a_refused_run_changes_nothing(tmp_path, train_with):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_an_extended_run_keeps_its_new_specification(tmp_path, train_with):
+def test_an_extended_run_stores_its_new_specification(tmp_path, train_with):
     parse_spec(train_with(), TrainSpec).run(tmp_path)
     parse_spec(train_with(steps=6), TrainSpec).run(tmp_path)
     assert json.loads((tmp_path / "spec.json").read_text())["steps"] == 6
@@ -213,7 +209,7 @@ def test_seeds_are_runs_of_their_own(tmp_path, train_with):
     for seed, one in zip(many.seeds, many.runs, strict=True):
         alone = parse_spec(data(seed=seed), TrainSpec)
         assert one.checkpoint == str(tmp_path / f"seed-{seed}" / "step-000000003.checkpoint")
-        # a run of several is the run with that seed: it is found finished here, and gives the same anywhere
+        # it equals the run of that seed alone: finished in this folder, and with the same result elsewhere
         assert alone.run(tmp_path / f"seed-{seed}") == one
         assert alone.run().model_copy(update={"checkpoint": one.checkpoint}) == one
         assert_same(load_trained(one.checkpoint), alone.build().train().model)
@@ -237,7 +233,7 @@ def test_one_seed_has_no_error_over_seeds(train_with):
     assert parse_spec(json.loads(spec.model_dump_json()), TrainSpec) == spec
 
 
-def test_a_folder_without_checkpoints_is_free(tmp_path, train_with):
+def test_a_folder_without_checkpoints_can_be_used(tmp_path, train_with):
     parse_spec(train_with(), TrainSpec).run(tmp_path)
     (tmp_path / "step-000000003.checkpoint").unlink()
     assert parse_spec(train_with(seed=1), TrainSpec).run(tmp_path).succeeded
@@ -246,13 +242,13 @@ def test_a_folder_without_checkpoints_is_free(tmp_path, train_with):
 def test_checkpoints_without_specification(tmp_path, train_with):
     result = parse_spec(train_with(), TrainSpec).run(tmp_path)
     (tmp_path / "spec.json").unlink()
-    with pytest.raises(CheckpointError, match="holds checkpoints of a run that no specification started"):
+    with pytest.raises(CheckpointError, match="holds checkpoints of a run not started from a specification"):
         parse_spec(train_with(), TrainSpec).run(tmp_path)
     with pytest.raises(SpecError, match=r"spec\.json: no such file"):
         load_trained(result.checkpoint)
 
 
-def test_torn_checkpoints(tmp_path, train_with):
+def test_damaged_checkpoints(tmp_path, train_with):
     result = parse_spec(train_with(), TrainSpec).run(tmp_path)
     path = tmp_path / "step-000000003.checkpoint"
     path.write_bytes(path.read_bytes()[:-1])
@@ -293,7 +289,7 @@ def test_a_loss_that_vanishes_is_explained(train_with):
     assert wide.loss > 0 and "exactly 0" not in wide.message
 
 
-def test_interruption_keeps_what_was_computed(tmp_path, train_with):
+def test_an_interrupted_run_keeps_its_result(tmp_path, train_with):
     def stop(now):
         if now.done == 2:
             raise KeyboardInterrupt
@@ -306,10 +302,10 @@ def test_interruption_keeps_what_was_computed(tmp_path, train_with):
     )
 
 
-def test_what_is_no_checkpoint_is_refused_by_its_name(tmp_path):
+def test_other_files_are_refused_by_name(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"")
-    for path, said in ((tmp_path, "holds no checkpoint"), (tmp_path / "nope", "is no checkpoint")):
-        with pytest.raises(CheckpointError, match=rf"{path.name}: .*{said}"):
+    for path, message in ((tmp_path, "holds no checkpoint"), (tmp_path / "nope", "is not a checkpoint")):
+        with pytest.raises(CheckpointError, match=rf"{path.name}: .*{message}"):
             load_trained(path)
-    with pytest.raises(CheckpointError, match=r"safetensors: is no checkpoint"):
+    with pytest.raises(CheckpointError, match=r"safetensors: is not a checkpoint"):
         load_trained(tmp_path / "model.safetensors")

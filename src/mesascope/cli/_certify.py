@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Certify(PluginOption):
-    """Prove which critical point gradient flow ends at, and of which kind it is.
+    """Prove which critical point gradient flow ends at, and its kind.
 
-    The flow and the polishing of its end are floating point; what is printed is proved
-    with rational numbers and balls, from the loss alone.
+    The flow is solved in floating point; every statement is proved with rational numbers
+    and balls, from the loss alone.
 
-    Numbers of the law that are no integers are fractions or decimals in quotes: "1/10",
+    Write numbers of the law as integers, or as fractions or decimals in quotes: "1/10",
     "0.1".
 
-    Exit status: 0 proved, 1 not proved (which says nothing about truth), 2 bad input or
-    a certificate that does not hold.
+    Exit status: 0 proved, 1 not proved (which does not mean false), 2 bad input or a
+    certificate that cannot be proved.
     """
 
     spec: Annotated[Positional[str | None], arg(metavar="[SPEC]", help_behavior_hint="")] = None
@@ -34,7 +34,7 @@ class Certify(PluginOption):
     out: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write the certificate: centre, radius, bounds, statement."""
     check: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Prove a certificate again, without solving anything; in place of SPEC."""
+    """Prove a certificate again, without solving the flow; instead of SPEC."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: proved, reason, statement, radius, unique_within, positive, negative,
     zero, loss, products, theorem, w_kq, w_pv, spec, provenance."""
@@ -73,7 +73,7 @@ class Certify(PluginOption):
             try:
                 write_certificate(self.out, record)
             except RecordError as error:
-                self._show(record)  # minutes of computing are not lost with the file
+                self._show(record)  # so that the result is not lost
                 say(f"mesascope certify: {error}")
                 return FAILED
         self._show(record)
@@ -108,7 +108,7 @@ class Certify(PluginOption):
 
 
 def _refuse_output(out: str) -> None:
-    """Refuse, before minutes of computing, what cannot be written or would be lost."""
+    """Refuse, before computing, a path that cannot be written, or a file that would be lost."""
     from mesascope.records import CertificateFile, RecordError, prepare_output
 
     path = Path(out)
@@ -119,6 +119,6 @@ def _refuse_output(out: str) -> None:
             CertificateFile(path)
         except RecordError:
             raise InputError(
-                f"--out {out} exists and is no certificate; name another file, or remove it"
+                f"--out {out} exists and is not a certificate; name another file, or remove it"
             ) from None
     prepare_output(path.parent)

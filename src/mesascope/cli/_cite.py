@@ -13,7 +13,7 @@ class Cite:
     """Print BibTeX entries of papers and libraries."""
 
     keys: Annotated[Positional[tuple[str, ...]], arg(metavar="[KEY ...]", help_behavior_hint="")] = ()
-    """Bib keys such as zheng2024; without any, all of them."""
+    """Bib keys such as zheng2024; by default all."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: entries, from keys to BibTeX."""
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from ._outcomes import NOT_CHECKED, print_table, totals
+from ._outcomes import COLOURS, NOT_CHECKED, print_table, totals
 from ._output import DONE, print_json, results
-from ._watch import COLOURS
 
 if TYPE_CHECKING:
     from mesascope.papers import Claim
@@ -16,15 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Claims:
-    """List the claims that `reproduce` checks, one line each; of claims given by id, all that is known.
+    """List the claims that `reproduce` checks, one line each; show claims given by id in full.
 
-    Evidence and outcome are those of the records that come with mesascope.
+    Evidence and outcome are those of the records in the package.
     """
 
     papers: Annotated[
         Positional[tuple[str, ...]], arg(metavar="[PAPER[/CLAIM] ...]", help_behavior_hint="")
     ] = ()
-    """Papers or single claims; without any, all of them."""
+    """Papers or single claims; by default all."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: claims, a list of id, title, statement, source, origin, evidence, outcome, verdict, criterion,
     history, settings (by preset)."""
@@ -70,13 +69,13 @@ def _print_lines(found: "list[tuple[Claim, ClaimRecord | None]]") -> None:
     for group, ours in (("of papers, programs and reviews", False), ("ours", True)):
         chosen = [record for claim, record in found if (claim.origin == "ours") == ours]
         if chosen:
-            told = totals(record.outcome if record else NOT_CHECKED for record in chosen)
-            results().print(f"{group}: {told}", markup=False, soft_wrap=True)
+            counts = totals(record.outcome if record else NOT_CHECKED for record in chosen)
+            results().print(f"{group}: {counts}", markup=False, soft_wrap=True)
     results().print("`mesascope claims ID` shows all of a claim", markup=False, soft_wrap=True)
 
 
 def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:
-    """Title, statement and all else, each under its name; settings as a table by preset."""
+    """Title, statement and all other fields with their names; settings as a table by preset."""
     from textwrap import fill
 
     from rich.text import Text
@@ -105,9 +104,9 @@ def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:
         if claim.cost and not (record and record.preset == "full")
         else "",
     }
-    for name, told in lines.items():
-        if told:
-            text = fill(told, width, initial_indent=f"  {name:11} ", subsequent_indent=" " * 14)
+    for name, line in lines.items():
+        if line:
+            text = fill(line, width, initial_indent=f"  {name:11} ", subsequent_indent=" " * 14)
             console.print(text, markup=False, highlight=False)
     small, full = claim.settings["small"].as_table(), claim.settings["full"].as_table()
     rows = [(Text(name.replace("_", " ")), Text(str(small[name])), Text(str(full[name]))) for name in small]
@@ -117,18 +116,18 @@ def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:
         print_table(("setting", "small", "full"), rows)
 
 
-_LONGEST = 400
+_MAX_LENGTH = 400
 
 
 def _short(value: Any) -> str:
-    """Numbers to four digits, names before them; the beginning of what is long."""
-    told = _told(value)
-    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]} …"
+    """Numbers to four digits, with their names; cut if it is long."""
+    text = _text(value)
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]} …"
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{name.replace('_', ' ')}: {_told(one)}" for name, one in value.items())
+        return "; ".join(f"{name.replace('_', ' ')}: {_text(one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_told, value))
+        return ", ".join(map(_text, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)

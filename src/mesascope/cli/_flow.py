@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Flow(PluginOption):
-    """Where training goes from given initial weights: gradient flow or descent."""
+    """Follow gradient flow or gradient descent from given initial weights."""
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
     """TOML or JSON file with law, dim, horizon, init; - reads standard input."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
@@ -21,6 +21,7 @@ from ._output import (
     print_headline,
     print_json,
     progress,
+    progress_bar,
     results,
     say,
 )
@@ -29,44 +30,42 @@ from ._plugin import PluginOption
 if TYPE_CHECKING:
     from mesascope.records import IdentificationRecord, RankedRecord
 
-_Show: TypeAlias = Callable[[str, int | None, int | None], None]  # None: as before
-
 
 @dataclass(frozen=True)
 class Identify(PluginOption):
-    """Name the algorithm that a model runs in context.
+    """Identify the algorithm that a model runs in context.
 
-    Learners are fitted to what it predicts, and told apart on other tasks and other data.
+    Learners are fitted to its predictions, and compared on other tasks and other data.
 
-    Exit status: 0 whatever the verdict, 1 a run failed, 2 bad input.
+    Exit status: 0 for any verdict, 1 a run failed, 2 bad input.
     """
 
     spec: Annotated[Positional[str | None], arg(metavar="[SPEC]", help_behavior_hint="")] = None
     """TOML or JSON file with model, process, horizon or examples; - reads standard input."""
     model: Annotated[str | None, arg(metavar="PACKAGE.MODULE:NAME", help_behavior_hint="")] = None
-    """A function or model, in place of SPEC and its model; together with --process."""
+    """A function or model, instead of SPEC; together with --process."""
     process: Annotated[str | None, arg(metavar="SPEC", help_behavior_hint="")] = None
-    """TOML or JSON file with all fields but model; - reads standard input."""
+    """TOML or JSON file with all fields except model; - reads standard input."""
     figures: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")] = None
-    """Folder for figures (PDF, PNG, CSV) and identification.json, the record that they show."""
+    """Folder for figures (PDF, PNG, CSV) and their record, identification.json."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: verdict, candidates, ranking (learner, hyperparameters, distance, interval,
     contains), separated_by, reasons, reading, process, task, tasks, seed, tolerance, level, spec,
     provenance, figures."""
 
     def run(self) -> int:
-        """Check the input, ask, print and draw; return the exit status."""
+        """Check the input, identify, print and draw; return the exit status."""
         from mesascope.records import RecordError
         from mesascope.studies import FailedFlowError
 
         if self.figures is not None and not self.figures.strip():
             raise InputError("--figures is empty; name a folder")
-        # before a module of others may change the current directory
+        # absolute, before a module of the user may change the current directory
         figures = None if self.figures is None else Path(self.figures).absolute()
         file, given = self._question()
         try:
-            with stopped_by_interrupts(), others_print_aside(), _shown_progress() as show:
-                record = self._ask(file, given, figures, show)
+            with stopped_by_interrupts(), prints_to_stderr(), progress_bar(progress()) as update:
+                record = self._identified(file, given, figures, update)
         except FailedFlowError as error:
             say(f"mesascope identify: {error}")
             return FAILED
@@ -84,7 +83,7 @@ class Identify(PluginOption):
         return DONE
 
     def _question(self) -> tuple[str, dict[str, Any]]:
-        """The file of the specification, and what does not stand in it."""
+        """The file of the specification, and the fields that are not in it."""
         if self.spec is not None and self.model is None and self.process is None:
             return self.spec, {}
         if self.spec is None and self.model is not None and self.process is not None:
@@ -93,8 +92,8 @@ class Identify(PluginOption):
             "give either SPEC, or --model PACKAGE.MODULE:NAME with --process SPEC; see mesascope identify --help"
         )
 
-    def _ask(
-        self, file: str, given: dict[str, Any], figures: Path | None, show: _Show
+    def _identified(
+        self, file: str, given: dict[str, Any], figures: Path | None, update: Callable[..., None]
     ) -> "IdentificationRecord":
         from mesascope.records import prepare_output
         from mesascope.studies import FunctionSpec, IdentifySpec, read_spec
@@ -104,15 +103,17 @@ class Identify(PluginOption):
         compute_in_64_bits()
         with _importable(file) if isinstance(spec.model, FunctionSpec) else nullcontext():
             with in_file(file):
-                show("build the model", 0, None)
+                update(description="build the model")
                 run = spec.build()
             if figures is not None:
                 prepare_output(figures)  # before minutes of computing, not after
             with in_file(file):
-                found = run.identify(lambda now: show(now.stage, now.done, now.total))
+                found = run.identify(
+                    lambda now: update(description=now.stage, completed=now.done, total=now.total)
+                )
                 if figures is None:
                     return run.record(found)
-                show("compare for figures", None, None)
+                update(description="compare for figures")
                 return run.record(found, run.curves(found))
 
 
@@ -125,26 +126,26 @@ def _draw(record: "IdentificationRecord", figures: Path | None) -> list[str]:
 
 
 @contextmanager
-def others_print_aside() -> Iterator[None]:
-    """Send to standard error what the code of others prints: standard output is for the result."""
-    if sys.stdout is None:  # closed, and its descriptor may be that of another file
+def prints_to_stderr() -> Iterator[None]:
+    """Send the output of functions of the user to standard error: standard output is for the result."""
+    if sys.stdout is None:  # closed: its descriptor may belong to another file
         yield
         return
     sys.stdout.flush()
-    kept = os.dup(1)
+    saved = os.dup(1)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno() if sys.stderr is None else 2, 1)
     try:
         with redirect_stdout(sys.stderr or io.StringIO()):
             yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 @contextmanager
 def _importable(file: str) -> Iterator[None]:
-    """Let modules be imported from the current directory, as `python -m` does, and from beside the specification."""
+    """Let modules be imported from the current directory, as in `python -m`, and from that of the specification."""
     before = list(sys.path)
     sys.path[:0] = dict.fromkeys((os.getcwd(), str(Path(file).parent.absolute())))
     try:
@@ -153,35 +154,11 @@ def _importable(file: str) -> Iterator[None]:
         sys.path[:] = before
 
 
-@contextmanager
-def _shown_progress() -> Iterator[_Show]:
-    """A bar on terminals, nothing elsewhere: called with what is under way, and how many steps of how many are done."""
-    console = progress()
-    if console.quiet:
-        yield lambda *_: None
-        return
-    from rich import progress as rich
-
-    columns = (
-        rich.SpinnerColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("{task.description}", markup=False),
-    )
-    with rich.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(stage: str, done: int | None, total: int | None) -> None:
-            bar.update(task, description=stage, completed=done, total=total, refresh=True)
-
-        yield show
-
-
 _COLOURS = {"identified": "bold green", "ambiguous": "yellow", "none": "bold red"}
 
 
 def _print(record: "IdentificationRecord") -> None:
-    """The verdict, its reasons, the table of all learners, and what the weights say."""
+    """The verdict, its reasons, the table of all learners, and the algorithm read from the weights."""
     from rich import box
     from rich.padding import Padding
     from rich.table import Table
@@ -210,7 +187,7 @@ def _print(record: "IdentificationRecord") -> None:
 
 
 def _hyperparameters(entry: "RankedRecord") -> str:
-    """Below the name of the learner, where it has any."""
+    """The hyperparameters, in a line below the name of the learner."""
     shown = ", ".join(f"{name} {_short(value)}" for name, value in entry.hyperparameters.items())
     return f"\n  {shown}" if shown else ""
 

@@ -1,4 +1,4 @@
-"""Ctrl-C that is never lost and never taken for a result."""
+"""Handling of Ctrl-C: it is never lost, and never mistaken for a result."""
 
 import _thread
 import signal
@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-_AGAIN_AFTER = 0.05  # seconds: by then the code that cannot be interrupted has returned
+_AGAIN_AFTER = 0.05  # seconds, after which the code that cannot be interrupted has returned
 
 
 class Stopped(BaseException):
-    """Ctrl-C where no part of a computation may catch it: a flow would end early, and a claim be judged by it."""
+    """Ctrl-C that no part of a computation may catch: a flow would end early, and a claim be judged by its end."""
 
 
 @contextmanager
 def lasting_interrupts() -> Iterator[None]:
-    """Raise an interrupt again that happens to fall where Python can only ignore exceptions.
+    """Raise an interrupt again if it falls where Python ignores exceptions.
 
-    Such places are finalizers and callbacks of the garbage collector; JAX has one of these, and compiling
-    visits it often enough that without this some presses of Ctrl-C go unheard.
+    Such places are finalizers and callbacks of the garbage collector. JAX has one, and runs it so often while it compiles that
+    some presses of Ctrl-C would be lost.
     """
     before = sys.unraisablehook
 
@@ -43,10 +43,10 @@ def lasting_interrupts() -> Iterator[None]:
 def stopped_by_interrupts() -> Iterator[Callable[[], None]]:
     """Let Ctrl-C raise `Stopped` instead of `KeyboardInterrupt`, in the main thread.
 
-    Where compiled code calls back into Python, the exception comes out as another one: after a press, any does.
+    Compiled code that calls back into Python turns it into another exception: after a press, any exception counts.
 
     Yields:
-        What raises `Stopped` after a press: for whoever catches exceptions inside of the block and goes on.
+        A function that raises `Stopped` after a press, for code in the block that catches exceptions and goes on.
     """
     pressed: list[object] = []
 
@@ -68,8 +68,8 @@ def stopped_by_interrupts() -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def held_interrupts() -> Iterator[None]:
-    """Let Ctrl-C wait until the end of the block: an import cut in the middle leaves broken modules behind."""
+def delayed_interrupts() -> Iterator[None]:
+    """Delay Ctrl-C until the end of the block: an import that is interrupted leaves broken modules behind."""
     presses: list[object] = []
     with _handler(lambda *_: presses.append(None)):
         yield
@@ -79,8 +79,10 @@ def held_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _handler(handler: Callable[..., object]) -> Iterator[None]:
-    alone = threading.current_thread() is threading.main_thread()  # no other thread is ever interrupted
-    if not alone or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # ignored: a background job of a shell
+    in_main = threading.current_thread() is threading.main_thread()  # no other thread is ever interrupted
+    if (
+        not in_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # ignored: a background job of a shell
         yield
         return
     before = signal.signal(signal.SIGINT, handler)
@@ -102,7 +104,7 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 
 def _interrupt() -> None:
-    """Interrupt the main thread, also while it waits in a system call where the platform allows that."""
+    """Interrupt the main thread, even in a system call if the platform allows that."""
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
         signal.pthread_kill(main, signal.SIGINT)

@@ -11,13 +11,14 @@ from ._plugin import PluginOption
 
 @dataclass(frozen=True)
 class Kinds(PluginOption):
-    """List what specifications can name, one family at a time: laws, processes, models, layers, learners and more.
+    """List the kinds that specifications can name, by family: laws, processes, models, layers, learners and more.
 
-    Every kind stands with its fields: those of your own that --plugin names, and those of installed packages, too.
+    With FAMILY, every kind is listed with its fields. Kinds of files given by --plugin and of installed packages are
+    included.
     """
 
     family: Annotated[Positional[str], arg(metavar="[FAMILY]")] = ""
-    """law, process, model, layer, learner, …; without it, the names of all families and kinds."""
+    """law, process, model, layer, learner, …; by default the names of all families and kinds."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: families, from names to kinds, each with summary, fields and an example."""
 
@@ -64,9 +65,9 @@ def _table(kind: type[Any]) -> dict[str, Any]:
 def _print_kind(name: str, kind: type[Any]) -> None:
     from rich.text import Text
 
-    told = _table(kind)
-    results().print(Text.assemble((name, "bold"), f"  {told['summary']}"), soft_wrap=True)
-    for field in told["fields"]:
+    table = _table(kind)
+    results().print(Text.assemble((name, "bold"), f"  {table['summary']}"), soft_wrap=True)
+    for field in table["fields"]:
         default = (
             "" if field["required"] or field["default"] is None else f" (default {_short(field['default'])})"
         )

@@ -13,18 +13,18 @@ from ._plugin import PluginOption
 
 @dataclass(frozen=True)
 class Lab(PluginOption):
-    """Open the lab: a page on which a conjecture about a law is tried in seconds.
+    """Open the lab: a page that tests a conjecture about a law in seconds.
 
     The address is printed; only this machine can open it. Ctrl-C ends the lab.
     """
 
     port: int = 8450
-    """Port on this machine; 0 takes any that is free."""
+    """Port on this machine; 0 takes a free one."""
     records: Annotated[tuple[str, ...], arg(metavar="DIR ...", help_behavior_hint="")] = ()
-    """What the Claims panel shows beside the records that come with mesascope: folders of `reproduce`, folders of these,
-    stores of runs. Checks run from the page go to results/lab."""
+    """More records for the Claims panel: folders of `reproduce`, folders of these, stores of runs. Checks run from the page
+    are written to results/lab."""
     no_warm: FlagCreatePairsOff[bool] = False
-    """Compile nothing before it is asked for."""
+    """Compile nothing before it is needed."""
 
     def run(self) -> int:
         """Serve until interrupted; return the exit status."""
@@ -39,7 +39,7 @@ class Lab(PluginOption):
                     f"--records {folder}: no such folder; name one that reproduce or sweep filled"
                 )
         folders = [*map(Path, self.records), SHIPPED, Path("results") / "lab"]
-        with suppress(KeyboardInterrupt):  # how a lab ends
+        with suppress(KeyboardInterrupt):  # the usual end
             serve(free_port(self.port), folders, warm=not self.no_warm, ready=_say)
         return DONE
 

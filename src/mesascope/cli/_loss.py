@@ -11,7 +11,7 @@ from ._plugin import PluginOption
 
 @dataclass(frozen=True)
 class Loss(PluginOption):
-    """Population loss of given weights, and its gradient."""
+    """Compute the population loss of given weights, and its gradient."""
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
     """TOML or JSON file with law, dim, horizon, w_kq, w_pv; - reads standard input."""

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
 
-from ._interrupt import held_interrupts, is_interrupt, lasting_interrupts
+from ._interrupt import delayed_interrupts, is_interrupt, lasting_interrupts
 from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, say
 
-_KEPT = {
+_RESUMES = {
     "mesascope reproduce": "; finished claims are kept, and the same command resumes",
     "mesascope sweep": "; runs that have ended are kept, and the same command resumes",
     "mesascope train": "; checkpoints are kept, and the same command resumes",
@@ -36,19 +36,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = "mesascope"
     try:
         with lasting_interrupts():
-            with held_interrupts():
+            with delayed_interrupts():
                 from ._parse import COMMANDS, parse
             if given and given[0] in COMMANDS:
                 name = f"mesascope {given[0]}"
             return parse(given).run()
     except BrokenPipeError:
-        # Whoever read our output has seen enough (`mesascope claims | head`).
+        # the reader of the output has closed it, as in `mesascope claims | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except BaseException as error:
-        status, line = _judge(error, _KEPT.get(name, ""))
+        status, line = _status_of(error, _RESUMES.get(name, ""))
         if status is None or (status == BAD_INPUT and sys.flags.dev_mode):
-            raise  # a fault of mesascope itself; python -X dev -m mesascope … shows all tracebacks
+            raise  # an internal bug; python -X dev -m mesascope … shows all tracebacks
         say(f"{name}: {line}")
         return status
 
@@ -56,13 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run() -> NoReturn:
     """The process: `main`, then its exit status.
 
-    After Ctrl-C the process ends at once: a compilation that was cut leaves threads behind that crash while the
-    interpreter shuts down, and the crash would take the place of the status. All that is kept is on disk by then.
+    After Ctrl-C the process ends at once: a compilation that was interrupted leaves threads behind, which crash while the
+    interpreter shuts down and would change the status. Everything that is kept is on disk by then.
     """
     for stream in _open_streams():
-        stream.reconfigure(
-            errors="backslashreplace"
-        )  # a terminal of ASCII shows \u2026 for …, and JSON reads it back
+        # an ASCII terminal shows \u2026 for …, which is valid in JSON
+        stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = _show_warning
     status = main()
     if status == INTERRUPTED:
@@ -91,10 +90,10 @@ def _open_streams() -> list[Any]:
     return [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
 
 
-def _judge(error: BaseException, kept: str) -> tuple[int | None, str]:
-    """The exit status of an exception and what to say, or None for an internal bug."""
+def _status_of(error: BaseException, resumes: str) -> tuple[int | None, str]:
+    """The exit status of an exception and the line to print; None for an internal bug."""
     if is_interrupt(error):
-        return INTERRUPTED, f"interrupted{kept}"
+        return INTERRUPTED, f"interrupted{resumes}"
     if isinstance(error, ValueError):
         return BAD_INPUT, str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):

@@ -1,30 +1,36 @@
-"""Outcomes of claims as tables that people read."""
+"""Outcomes of claims as tables."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ._output import results
-from ._watch import COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mesascope.papers import Change
-    from mesascope.records import ClaimRecord
+    from mesascope.records import ClaimRecord, Outcome
 
+COLOURS: "dict[Outcome, str]" = {
+    "holds": "green",
+    "holds with a difference": "cyan",
+    "contradicted": "bold red",
+    "not reproduced at this scale": "magenta",
+    "undecided": "yellow",
+}
 NOT_CHECKED = "not checked"
-"""What stands in the place of an outcome where there is no record."""
-_FEW = 5  # claims that are shown with all their numbers
+"""The outcome of a claim without a record."""
+_FEW = 5  # up to so many claims are shown with all their numbers
 
 
 def error_of(record: "ClaimRecord") -> str | None:
-    """What kept a claim from being checked, if something did."""
+    """The error that prevented the check of a claim, if there was one."""
     error = record.details.get("error")
     return None if error is None else str(error)
 
 
 def print_outcomes(records: "Sequence[ClaimRecord]", seconds: float) -> None:
-    """One line for every claim; numbers below those that do not hold, or below all where there are few; totals."""
+    """One row for every claim, with numbers if it does not hold or there are few claims; totals."""
     from rich.text import Text
 
     console = results()
@@ -32,15 +38,15 @@ def print_outcomes(records: "Sequence[ClaimRecord]", seconds: float) -> None:
     rows = []
     for record in records:
         error = error_of(record)
-        told = Text.assemble((record.id, "bold"), f"\n{record.title}")
+        cell = Text.assemble((record.id, "bold"), f"\n{record.title}")
         if record.difference:
-            told.append(f"\n{record.difference}", COLOURS[record.outcome])
+            cell.append(f"\n{record.difference}", COLOURS[record.outcome])
         if error:
-            told.append(f"\ncould not be checked: {error}", COLOURS[record.outcome])
+            cell.append(f"\ncould not be checked: {error}", COLOURS[record.outcome])
         elif few or record.outcome != "holds":
-            told.append(f"\n{_numbers(record)}", "dim")
+            cell.append(f"\n{_numbers(record)}", "dim")
         found = Text.assemble((record.outcome, COLOURS[record.outcome]), (f"\n{record.evidence}", "dim"))
-        rows.append((found, told))
+        rows.append((found, cell))
     print_table(("outcome", "claim"), rows)
     console.print(f"{totals(record.outcome for record in records) or 'nothing to check'}; {seconds:.1f} s")
 
@@ -52,7 +58,7 @@ def totals(outcomes: "Iterable[str]") -> str:
 
 
 def print_table(names: "Sequence[str]", rows: "Iterable[Sequence[Any]]") -> None:
-    """A table whose cells are folded, never cut off."""
+    """A table with wrapped cells, which are never cut off."""
     from rich import box
     from rich.table import Column, Table
 
@@ -68,14 +74,14 @@ def _numbers(record: "ClaimRecord") -> str:
 
 
 def print_changes(changes: "Sequence[Change]", folder: str) -> None:
-    """The table of outcomes that are not those of the earlier run in `folder`."""
+    """The table of outcomes that differ from the earlier run in `folder`."""
     from rich.text import Text
 
     console = results()
     if not changes:
-        console.print(f"every outcome is that of {folder}", markup=False, soft_wrap=True)
+        console.print(f"every outcome is the same as in {folder}", markup=False, soft_wrap=True)
         return
-    console.print(f"not the outcomes of {folder}:", markup=False, soft_wrap=True)
+    console.print(f"different from {folder}:", markup=False, soft_wrap=True)
     print_table(
         ("claim", "then", "now"),
         ((Text(one.id), Text(one.then), Text(one.now, style="bold")) for one in changes),

@@ -1,13 +1,14 @@
-"""What every command prints with: one JSON object, lines for people, one line for an error."""
+"""The output of every command: one JSON object, lines for people, one line for an error, a bar of progress."""
 
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ._interrupt import held_interrupts
+from ._interrupt import delayed_interrupts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,12 +20,12 @@ _WIDTH = 80
 
 
 class InputError(ValueError):
-    """Something that the user gave cannot be used; the message says what, where, and the fix."""
+    """Bad input of the user; the message says what, where, and the fix."""
 
 
 @contextmanager
 def in_file(name: str) -> Iterator[None]:
-    """Say in which file the error of a specification lies, unless it says so itself."""
+    """Add the name of the file to the error of a specification, unless the error has it already."""
     try:
         yield
     except ValueError as error:
@@ -42,11 +43,11 @@ def print_json(result: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Print one line to standard error, whatever `text` holds."""
+    """Print a text to standard error, as one line."""
     if sys.stderr is None:  # closed
         return
     line = " ".join(text.splitlines())
-    if "@" in line:  # the address of a database, perhaps
+    if "@" in line:  # perhaps the address of a database
         from mesascope.records import without_passwords
 
         line = without_passwords(line)
@@ -54,12 +55,12 @@ def say(text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """One line of a text that somebody else may have written, without what a terminal obeys."""
+    """A text from a file or another process as one line, without control characters for the terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.splitlines()))
 
 
 def results() -> "Console":
-    """The console for results that people read: standard output, 80 columns wide unless a terminal."""
+    """The console for results: standard output, 80 columns wide unless it is a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -67,34 +68,57 @@ def results() -> "Console":
 
 
 def print_headline(console: "Console", word: str, style: str, text: str) -> None:
-    """Print a word in its colour and what follows it, wrapped as one text."""
+    """Print a word in its colour and the text after it, wrapped together."""
     from rich.text import Text
 
     console.print(Text.assemble((word, style), text))
 
 
 def progress() -> "Console":
-    """The console for progress: standard error; nothing appears where that is no terminal."""
+    """The console for progress: standard error, and quiet unless that is a terminal."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, quiet=sys.stderr is None or not sys.stderr.isatty())
 
 
+@contextmanager
+def progress_bar(console: "Console", text: str = "") -> "Iterator[Callable[..., None]]":
+    """A bar on a console of `progress`, nothing if that is quiet.
+
+    Yields:
+        A function to update it, with any of the arguments `description`, `completed` and `total`.
+    """
+    if console.quiet:
+        yield lambda **_: None
+        return
+    from rich import progress as rich
+
+    columns = (
+        rich.SpinnerColumn(),
+        rich.BarColumn(bar_width=20),
+        rich.MofNCompleteColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("{task.description}", markup=False),
+    )
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        yield partial(bar.update, bar.add_task(text, total=None), refresh=True)
+
+
 def compute_in_64_bits() -> None:
-    """Switch JAX to 64-bit precision: the library leaves that to whoever runs it, here the command."""
-    with held_interrupts():
+    """Switch JAX to 64-bit precision: the library leaves that to its user, here the command."""
+    with delayed_interrupts():
         import jax
 
     jax.config.update("jax_enable_x64", True)
 
 
 def compute_on_every_core() -> None:
-    """Show JAX every core as a device, unless whoever runs the command has said how many."""
+    """Give JAX every core as a device, unless the user has set their number."""
     import jax
 
-    unsaid = jax.config.jax_num_cpu_devices < 0  # type: ignore[attr-defined]  # defined at run time
-    if unsaid and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-        with suppress(RuntimeError):  # JAX computed before, in a program that calls the command as a function
+    unset = jax.config.jax_num_cpu_devices < 0  # type: ignore[attr-defined]  # defined at run time
+    if unset and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+        with suppress(RuntimeError):  # JAX has started, in a program that calls the command as a function
             jax.config.update("jax_num_cpu_devices", _cores())
 
 
@@ -105,7 +129,7 @@ def _cores() -> int:
 
 
 def matrix_lines(matrix: list[list[float]]) -> list[str]:
-    """Write a matrix in aligned columns, if it fits 80 of them; else say how to see it."""
+    """Write a matrix in aligned columns, if it fits into 80 characters; else say how to see it."""
     cells = [[f"{x:.5g}" for x in row] for row in matrix]
     width = max(len(cell) for row in cells for cell in row) + 2
     if width * len(cells[0]) > _WIDTH:

@@ -1,4 +1,4 @@
-"""From the command line to a command: tyro's parser, with every complaint on one line."""
+"""From the command line to a command: tyro's parser, with every error on one line."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -49,20 +49,20 @@ _SPECS = {
     "certify": "CertifySpec",
     "sweep": "StudySpec",
 }
-"""Commands that read a SPEC → the class of it."""
+"""Commands that read a SPEC → its class."""
 _PARTS: dict[str, dict[str, type[Any]]] = {"runs": RUNS}
-"""Commands that are made of several, by their names."""
+"""Commands that have subcommands → these."""
 
 
 class AnyCommand(Protocol):
-    """A command: options and arguments that were read."""
+    """A command with its options and arguments."""
 
     def run(self) -> int:
-        """Do it; return the exit status."""
+        """Run it; return the exit status."""
 
 
 def _union(commands: Mapping[str, type[Any]]) -> Any:
-    """What the parser chooses from: names and, for the list of all, the first lines of their help."""
+    """The type from which the parser chooses a command, by name; the list of all shows the first lines of their help."""
     named = (
         Annotated[kind, subcommand(name, description=(kind.__doc__ or "").partition("\n")[0])]
         for name, kind in commands.items()
@@ -78,14 +78,14 @@ Exit status: 0 done and nothing contradicted, 1 a claim contradicted or a run fa
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
-_HELP = " " * 10  # so far right stands the help text of an option
+_HELP = " " * 10  # before the help text of an option
 
 
 def parse(arguments: Sequence[str]) -> AnyCommand:
-    """Return the command that the arguments spell.
+    """Return the command of the arguments.
 
     Raises:
-        InputError: they spell none.
+        InputError: there is no such command, or it does not take them.
         SystemExit: help or a shell completion was asked for, and printed.
     """
     name, rest = _chosen(arguments, COMMANDS, "mesascope", _ABOUT)
@@ -101,7 +101,7 @@ def parse(arguments: Sequence[str]) -> AnyCommand:
 def _chosen(
     arguments: Sequence[str], commands: Mapping[str, type[Any]], program: str, about: str
 ) -> tuple[str, list[str]]:
-    """Which of the commands is meant, and its own arguments."""
+    """The name of the command, and its own arguments."""
     if not arguments:
         raise InputError(f"give a command: {', '.join(commands)}; {program} --help explains them")
     name, *rest = arguments
@@ -117,7 +117,7 @@ def _chosen(
 
 
 def _with_fields(command: type[Any], spec: str) -> str:
-    """What a command does, and the fields of its SPEC."""
+    """The help of a command, with the fields of its SPEC."""
     from textwrap import fill
 
     from mesascope import studies
@@ -128,15 +128,15 @@ def _with_fields(command: type[Any], spec: str) -> str:
     for one in field_help(getattr(studies, spec)):
         optional = "" if one.default is REQUIRED else " (optional)"
         lines.append(fill(f"- {one.name}{optional}: {tex_to_text(one.text)}", 88, subsequent_indent="  "))
-    known = "`mesascope kinds FAMILY` explains what law, process, model, init and engine can be."
-    return "\n".join([cleandoc(command.__doc__ or ""), "", "Fields of SPEC:", "", *lines, "", known])
+    kinds = "`mesascope kinds` lists the kinds that fields can name."
+    return "\n".join([cleandoc(command.__doc__ or ""), "", "Fields of SPEC:", "", *lines, "", kinds])
 
 
 def _read(kind: type[Any], program: str, arguments: list[str], about: str | None = None) -> AnyCommand:
-    """One command with its arguments, and the files that it names loaded."""
-    complaint = StringIO()
+    """One command with its arguments; its plugins are loaded."""
+    errors = StringIO()
     try:
-        with redirect_stderr(complaint):
+        with redirect_stderr(errors):
             command: Any
             command, left = tyro.cli(
                 kind, prog=program, description=about, args=arguments, return_unknown_args=True
@@ -144,10 +144,10 @@ def _read(kind: type[Any], program: str, arguments: list[str], about: str | None
     except SystemExit as stop:
         if stop.code in (None, 0):
             raise
-        raise InputError(f"{_condense(complaint.getvalue())}; see {program} --help") from None
+        raise InputError(f"{_condense(errors.getvalue())}; see {program} --help") from None
     if left:
         if not left[0].startswith("-"):
-            raise InputError(f"unknown argument {left[0]!r}; give it before the options, or drop it")
+            raise InputError(f"unknown argument {left[0]!r}; give it before the options, or leave it out")
         raise InputError(f"unknown option {left[0]!r}; {_nearest(left[0], _options(kind))}")
     if plugins := getattr(command, "plugin", ()):
         from mesascope.specs import set_default_plugins
@@ -157,7 +157,7 @@ def _read(kind: type[Any], program: str, arguments: list[str], about: str | None
 
 
 def _options(kind: type[Any]) -> list[str]:
-    """The options of a command: what is not positional."""
+    """The options of a command: its fields that are not positional."""
     types = get_type_hints(kind, include_extras=True)
     named = [name for name, one in types.items() if Positional not in getattr(one, "__metadata__", ())]
     return [f"--{name.replace('_', '-')}" for name in named]
@@ -169,7 +169,7 @@ def _nearest(given: str, known: list[str]) -> str:
 
 
 def _condense(box: str) -> str:
-    """Return what tyro complains about, without box, title, help texts and hints, as one line."""
+    """Return the error of tyro as one line, without box, title, help texts and hints."""
     plain = _ESCAPES.sub("", box)
     sections: list[list[str]] = [[]]
     for line in plain.splitlines():
@@ -179,6 +179,6 @@ def _condense(box: str) -> str:
         elif text.strip() and not text.startswith(_HELP):
             sections[-1].append(text.strip())
     filled = [section for section in sections if section]
-    # Where boxes cannot be drawn, the title is a section of its own.
+    # without boxes, the title is a section of its own
     message = filled[: 1 if plain.startswith("╭") else 2][-1:]
     return " ".join(*message or [["arguments not understood"]]).rstrip(" .:")

@@ -1,4 +1,4 @@
-"""The option that all commands with specifications share: files that declare kinds."""
+"""The option of all commands with specifications: files that declare kinds."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,7 +8,7 @@ from tyro.conf import UseAppendAction, arg
 
 @dataclass(frozen=True, kw_only=True)
 class PluginOption:
-    """A command that knows kinds of the user's own."""
+    """A command that can use kinds of the user's own."""
 
     plugin: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="FILE")] = ()
-    """File of Python that declares kinds of your own (laws, processes, layers, learners, …); may be given several times."""
+    """Python file that declares kinds of your own (laws, processes, layers, learners, …); may be given several times."""

@@ -1,39 +1,37 @@
 """`mesascope report`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._interrupt import stopped_by_interrupts
-from ._output import DONE, FAILED, print_json, progress, results, say
+from ._output import DONE, FAILED, print_json, progress, progress_bar, results, say
 
 if TYPE_CHECKING:
-    from mesascope.report import Watch, WrittenReport
+    from mesascope.report import WrittenReport
 
 
 @dataclass(frozen=True)
 class Report:
-    """Show stored records as one HTML file, to be read without a network or mailed; nothing is computed.
+    """Write stored records as one HTML file, which needs no network; nothing is computed.
 
     WHAT is any of
 
     - a folder that `reproduce`, `train`, `identify --figures` or `sweep` filled,
       or a folder of folders of `reproduce`
     - a file: a certificate, an identification, the record of a claim
-    - PAPER or PAPER/CLAIM, looked up in the folders of --results
-    - the name of a study or the id of a run (or how it begins) in --store
+    - PAPER or PAPER/CLAIM, from the folders of --results
+    - the name of a study or the id of a run (or its beginning) in --store
 
-    Exit status: 0 done, whatever the outcomes; 1 some records could not be read
-    and are missing; 2 bad input.
+    Exit status: 0 done, for any outcomes; 1 some records could not be read and are
+    missing; 2 bad input.
     """
 
     what: Annotated[Positional[tuple[str, ...]], arg(metavar="[WHAT ...]", help_behavior_hint="")] = ()
-    """What to show; without any, all of --results and --store."""
+    """Records to show; by default all of --results and --store."""
     out: Annotated[str, arg(metavar="FILE")] = "report.html"
-    """The HTML file to write, in place of what has its name."""
+    """The HTML file to write; it replaces a file of this name."""
     latex: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")] = None
     """Folder for LaTeX: the figures as PDF at the widths of a column and a page, figures.tex with captions, references.bib."""
     results: Annotated[str, arg(metavar="DIR")] = "results"
@@ -50,7 +48,7 @@ class Report:
         """Write; return the exit status."""
         from mesascope.report import write_report
 
-        with stopped_by_interrupts(), _watching() as watch:
+        with stopped_by_interrupts(), progress_bar(progress(), "reading records") as update:
             written = write_report(
                 *self.what,
                 out=self.out,
@@ -58,7 +56,9 @@ class Report:
                 results=self.results,
                 store=self.store,
                 index=self.index,
-                watch=watch,
+                watch=lambda name, number, total: update(
+                    description=f"drawing {name}", total=total, completed=number - 1
+                ),
             )
         for problem in written.problems:
             say(f"mesascope report: left out: {problem}")
@@ -74,7 +74,7 @@ class Report:
                 }
             )
         else:
-            results().print(_told(written), markup=False)
+            results().print(_contents(written), markup=False)
             print(written.file)
             if written.latex is not None:
                 print(written.latex)
@@ -84,43 +84,13 @@ class Report:
 _NUMBERS = ("studies", "runs", "trainings", "identifications", "certificates", "figures")
 
 
-def _told(written: "WrittenReport") -> str:
-    """What is in it, in one line."""
+def _contents(written: "WrittenReport") -> str:
+    """The contents of the report, in one line."""
     claims = [f"{count} {name}" for name, count in written.outcomes.items()]
-    others = [(getattr(written, name), name) for name in _NUMBERS]
-    return ", ".join(
-        [*claims, *(f"{count} {name if count > 1 else _ONE[name]}" for count, name in others if count)]
-    )
+    counts = {name: getattr(written, name) for name in _NUMBERS}
+    others = [f"{count} {name if count > 1 else _singular(name)}" for name, count in counts.items() if count]
+    return ", ".join([*claims, *others])
 
 
-_ONE = {
-    "studies": "study",
-    "runs": "run",
-    "trainings": "training",
-    "identifications": "identification",
-    "certificates": "certificate",
-    "figures": "figure",
-}
-
-
-@contextmanager
-def _watching() -> "Iterator[Watch]":
-    """A bar on standard error while figures are drawn for LaTeX."""
-    console = progress()
-    if console.quiet:
-        yield lambda name, number, total: None
-        return
-    from rich import progress as rich
-
-    columns = (
-        rich.SpinnerColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn("{task.description}", markup=False),
-    )
-    with rich.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading records", total=None)
-
-        def watch(name: str, number: int, total: int) -> None:
-            bar.update(task, description=f"drawing {name}", total=total, completed=number - 1)
-
-        yield watch
+def _singular(name: str) -> str:
+    return "study" if name == "studies" else name.removesuffix("s")

@@ -1,16 +1,15 @@
-"""`mesascope reproduce`."""
+"""`mesascope reproduce`, and its progress: a bar on terminals, one line for every finished claim."""
 
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._interrupt import stopped_by_interrupts
-from ._outcomes import error_of, print_changes, print_outcomes
-from ._output import DONE, FAILED, InputError, compute_in_64_bits, print_json, say
-from ._watch import Watcher
+from ._outcomes import COLOURS, error_of, print_changes, print_outcomes
+from ._output import DONE, FAILED, InputError, compute_in_64_bits, print_json, progress, progress_bar, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,20 +18,10 @@ if TYPE_CHECKING:
     from mesascope.papers import Change, Event, Reproduction
     from mesascope.records import ClaimRecord
 
-_SHOWN = (
-    *(
-        "id",
-        "title",
-        "statement",
-        "source",
-        "origin",
-        "evidence",
-        "outcome",
-        "difference",
-        "verdict",
-        "parts",
-    ),
-    *("measured", "expected", "tolerance", "criterion", "history", "setting", "seconds"),
+_SILENCE = 60.0  # seconds between two lines of progress in a log
+_FIELDS = (
+    *("id", "title", "statement", "source", "origin", "evidence", "outcome", "difference", "verdict"),
+    *("parts", "measured", "expected", "tolerance", "criterion", "history", "setting", "seconds"),
 )
 
 
@@ -46,17 +35,17 @@ class Reproduce:
     claims: Annotated[
         Positional[tuple[str, ...]], arg(metavar="[PAPER[/CLAIM] ...]", help_behavior_hint="")
     ] = ()
-    """Papers or single claims; without any, all of them."""
+    """Papers or single claims; by default all."""
     all: FlagCreatePairsOff[bool] = False
-    """Say in so many words that all of them are meant."""
+    """All claims; the same as no names."""
     preset: Literal["small", "full"] = "small"
     """small: minutes on a laptop; full: larger, the paper's own setting where a claim's evidence says so."""
     out: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")] = None
-    """Folder of the results, in which each preset has one of its own; by default one below ./results."""
+    """Folder of the results, with one folder for each preset; by default one in ./results."""
     against: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")] = None
-    """Compare outcomes with those of an earlier run, by its --out: the exit status is 0 if all are what they were there."""
+    """Compare outcomes with those of an earlier run, by its --out: the exit status is 0 if all are equal."""
     rerun: FlagCreatePairsOff[bool] = False
-    """Check again what is finished already."""
+    """Check finished claims again."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: claims (id, title, statement, source, origin, evidence, outcome, difference, verdict, parts,
     measured, expected, tolerance, criterion, history, setting, seconds, error, again), figures, preset, folder; with --against
@@ -95,11 +84,11 @@ class Reproduce:
             return None
         from mesascope.papers import claims, earlier_outcomes
 
-        claims(*self.claims)  # what is wrong with them comes first, and nothing is computed yet
+        claims(*self.claims)  # refuses unknown claims first
         return earlier_outcomes(self.against, self.preset)
 
     def _reproduced(self) -> "tuple[Reproduction | None, tuple[Path, ...]]":
-        """What was found and drawn; nothing if a computation or a disk failed, which is told."""
+        """The results and figures; None if a computation or a disk failed, which is printed."""
         compute_in_64_bits()
         from mesascope.papers import reproduce
         from mesascope.report import render_run
@@ -107,8 +96,8 @@ class Reproduce:
         with stopped_by_interrupts() as check_for_press, Watcher() as watcher:
 
             def watch(event: "Event") -> None:
-                if event.kind != "progress":  # that comes from threads of trainings
-                    check_for_press()  # a check that failed may have done so for this
+                if event.kind != "progress":  # those come from threads of trainings
+                    check_for_press()  # it may be the reason why a check failed
                 watcher.watch(event)
 
             try:
@@ -118,10 +107,10 @@ class Reproduce:
                 watcher.stage("drawing figures")
                 return done, render_run(done.folder)
             except ValueError as error:
-                # Before the first claim the input was bad; afterwards a computation or a disk failed.
+                # before the first claim the input is bad; later a computation or a disk failed
                 if not watcher.at or sys.flags.dev_mode:
                     raise
-                failure = f"mesascope reproduce: {watcher.at}: {error}; what was finished is kept"
+                failure = f"mesascope reproduce: {watcher.at}: {error}; finished claims are kept"
         say(failure)
         return None, ()
 
@@ -137,4 +126,56 @@ def _changed(
 
 
 def _summary(record: "ClaimRecord", again: str | None) -> dict[str, Any]:
-    return {**{name: getattr(record, name) for name in _SHOWN}, "error": error_of(record), "again": again}
+    return {**{name: getattr(record, name) for name in _FIELDS}, "error": error_of(record), "again": again}
+
+
+class Watcher:
+    """Shows the progress of `reproduce` on standard error; use it in a `with` block.
+
+    Attributes:
+        at: the stage: a claim's id or another one; empty before the first.
+    """
+
+    def __init__(self) -> None:
+        self.at = ""
+        self._printed = time.monotonic()
+        self._console = progress()
+        self._bar = progress_bar(self._console, "starting")
+
+    def __enter__(self) -> Self:
+        self._update = self._bar.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._bar.__exit__(*error)
+
+    def stage(self, name: str) -> None:
+        """Show a stage."""
+        self.at = name
+        self._update(description=name)
+
+    def watch(self, event: "Event") -> None:
+        """Show an event of `mesascope.papers.reproduce`."""
+        if event.kind == "progress":
+            self._progress(f"{event.claim.id}: {event.progress}")
+            return
+        self.stage(event.claim.id)
+        self._update(total=event.total, completed=event.index + (event.record is not None))
+        if event.record is None:
+            return
+        spent = "cached" if event.kind == "reused" else f"{event.record.seconds:.1f} s"
+        spent += f"; again: {event.stale}" if event.stale else ""
+        place = f"{event.index + 1:3}/{event.total}"
+        line = f"{place}  {event.record.outcome:28}  {event.claim.id}  ({spent})"
+        if self._console.quiet:
+            say(line)
+        else:
+            self._console.print(line, style=COLOURS[event.record.outcome], markup=False)
+
+    def _progress(self, line: str) -> None:
+        """Show the progress of a training in a claim; without a terminal at most once a minute."""
+        if not self._console.quiet:
+            self._update(description=line)
+        elif time.monotonic() - self._printed >= _SILENCE:
+            self._printed = time.monotonic()
+            say(line)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 _SIGNS = ("=", "<", ">")
 _COLOURS = {"done": "green", "failed": "red", "running": "yellow", "planned": "dim"}
 
-StoreOption = Annotated[str, arg(metavar="DIR|URL")]
-IndexOption = Annotated[str | None, arg(metavar="URL", help_behavior_hint="")]
 Filters = Annotated[Positional[tuple[str, ...]], arg(metavar="[FILTER ...]", help_behavior_hint="")]
 
 
@@ -33,38 +31,43 @@ class Runs:
         raise InputError(f"give one of {', '.join(RUNS)}; mesascope runs --help explains them")
 
 
-@contextmanager
-def _opened(store: str, index: str | None, filters: Sequence[str] = ()) -> Iterator[Store]:
-    """The store, after a check that it has what the filters name."""
-    from mesascope.records import open_store
+@dataclass(frozen=True, kw_only=True)
+class InStore:
+    """A command on the runs of a store."""
 
-    with stopped_by_interrupts(), open_store(store, index) as opened:
-        opened.refuse_unknown(filters)
-        yield opened
+    store: Annotated[str, arg(metavar="DIR|URL")]
+    """Folder of the store, or the URL of its index."""
+    index: Annotated[str | None, arg(metavar="URL", help_behavior_hint="")] = None
+    """Database of the index; by default DIR/index.sqlite."""
+
+    @contextmanager
+    def opened(self, filters: Sequence[str] = ()) -> Iterator[Store]:
+        """The store; refuse filters that name fields or studies it does not have."""
+        from mesascope.records import open_store
+
+        with stopped_by_interrupts(), open_store(self.store, self.index) as store:
+            store.refuse_unknown(filters)
+            yield store
 
 
 @dataclass(frozen=True)
-class List:
-    """List runs, those that ended last first.
+class List(InStore):
+    """List runs, the last to end first.
 
-    A FILTER is NAME=VALUE, or has !=, <, <=, >, >= in quotes; all have to hold.
+    A FILTER is NAME=VALUE, or has !=, <, <=, >, >= in quotes; all must hold.
 
     - state: planned, running, done, failed
     - kind, study, code, error, started, ended, seconds, attempts
-    - id: how it begins
+    - id: the beginning of an id
     - spec.init.a, outcome.loss: any path in specification or outcome
 
-    Without --json it also shows the settings in which the runs of a kind differ.
+    Without --json it also shows the settings that differ between runs of a kind.
     """
 
-    store: StoreOption
-    """Folder of the store, or the URL of its index."""
     filters: Filters = ()
     """Which runs: state=done study=NAME 'spec.init.a<0.1' …"""
-    index: IndexOption = None
-    """Database of the index; by default DIR/index.sqlite."""
     limit: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
-    """How many at most; by default 50, with --json all."""
+    """At most so many; by default 50, with --json all."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: runs, a list of id, status, kind, spec, outcome, error, attempts,
     started, ended, seconds, code."""
@@ -73,34 +76,30 @@ class List:
         """Print; return the exit status."""
         if self.limit is not None and self.limit < 1:
             raise InputError(f"--limit is {self.limit}; give a number from 1")
-        with _opened(self.store, self.index, self.filters) as store:
+        with self.opened(self.filters) as store:
             if self.json:
                 print_json({"runs": [_plain(row) for row in store.rows(self.filters, self.limit)]})
                 return DONE
-            most = self.limit or 50
-            rows = store.rows(self.filters, most + 1)
-            total = len(rows) if len(rows) <= most else store.count(self.filters)
-        _print_rows(rows[:most], total)
+            limit = self.limit or 50
+            rows = store.rows(self.filters, limit + 1)
+            total = len(rows) if len(rows) <= limit else store.count(self.filters)
+        _print_rows(rows[:limit], total)
         return DONE
 
 
 @dataclass(frozen=True)
-class Show:
+class Show(InStore):
     """Show one run: its plan, its outcome, and the folder of its files."""
 
     id: Annotated[Positional[str], arg(metavar="ID")]
-    """The run's id, or how it begins."""
-    store: StoreOption
-    """Folder of the store, or the URL of its index."""
-    index: IndexOption = None
-    """Database of the index; by default DIR/index.sqlite."""
+    """The run's id, or its beginning."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: id, status, kind, spec, outcome, error, traceback, attempts, started,
     ended, seconds, code, batch, provenance, files, folder."""
 
     def run(self) -> int:
         """Print; return the exit status."""
-        with _opened(self.store, self.index) as store:
+        with self.opened() as store:
             row = store.find(self.id)
             record = store.folders.run(row.id)
             found = _plain(row) | {
@@ -118,21 +117,17 @@ class Show:
 
 
 @dataclass(frozen=True)
-class Compare:
+class Compare(InStore):
     """Compare runs: every path of specification and outcome that differs between them."""
 
     ids: Annotated[Positional[tuple[str, ...]], arg(metavar="ID ID [ID ...]", help_behavior_hint="")]
-    """Ids of runs, or how they begin."""
-    store: StoreOption
-    """Folder of the store, or the URL of its index."""
-    index: IndexOption = None
-    """Database of the index; by default DIR/index.sqlite."""
+    """Ids of runs, or their beginnings."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: ids, and differences: path, and its value in each run."""
 
     def run(self) -> int:
         """Print; return the exit status."""
-        with _opened(self.store, self.index) as store:
+        with self.opened() as store:
             found = store.compare(self.ids)
             ids = [store.find(one).id for one in self.ids]
         if self.json:
@@ -149,28 +144,24 @@ class Compare:
 
 
 @dataclass(frozen=True)
-class Export:
+class Export(InStore):
     """Write runs in the format of another program."""
 
-    store: StoreOption
-    """Folder of the store, or the URL of its index."""
     format: Literal["parquet", "csv", "netcdf", "mlflow", "tensorboard"]
-    """netcdf: a study as labelled arrays; the others: a table, a line or a folder for every run."""
+    """netcdf: a study as labelled arrays; the others: a row or a folder for every run."""
     out: Annotated[str, arg(metavar="PATH")]
     """File; of tensorboard a folder; of mlflow a tracking URI, or a file for its database."""
     filters: Filters = ()
     """Which runs, as for list."""
     study: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
-    """The study; netcdf needs it, of mlflow it names the experiment."""
-    index: IndexOption = None
-    """Database of the index; by default DIR/index.sqlite."""
+    """The study; needed for netcdf, the name of the experiment for mlflow."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: out."""
 
     def run(self) -> int:
         """Write; return the exit status."""
         named = () if self.study is None else (f"study={self.study}",)
-        with _opened(self.store, self.index, [*self.filters, *named]) as store:
+        with self.opened([*self.filters, *named]) as store:
             out = str(store.export(self.format, self.out, self.filters, self.study))
         if self.json:
             print_json({"out": out})
@@ -180,21 +171,17 @@ class Export:
 
 
 @dataclass(frozen=True)
-class Remove:
+class Remove(InStore):
     """Remove runs with all their files, unless one is being computed now."""
 
-    store: StoreOption
-    """Folder of the store, or the URL of its index."""
     which: Annotated[Positional[tuple[str, ...]], arg(metavar="[ID|FILTER ...]", help_behavior_hint="")] = ()
-    """Ids of runs, or how they begin; or filters, as for list."""
+    """Ids of runs, or their beginnings; or filters, as for list."""
     study: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
-    """Instead: a study, with the runs that no other study shares."""
+    """Remove a study, with the runs that no other study has."""
     all: FlagCreatePairsOff[bool] = False
     """Remove all runs of the store."""
     dry_run: FlagCreatePairsOff[bool] = False
-    """List what would be removed, and remove nothing."""
-    index: IndexOption = None
-    """Database of the index; by default DIR/index.sqlite."""
+    """List the runs that would be removed, and remove nothing."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: chosen and removed, lists of ids."""
 
@@ -207,7 +194,7 @@ class Remove:
             raise InputError(
                 "name the runs to remove by ids or filters, or give --all and no names, or --study NAME alone"
             )
-        with _opened(self.store, self.index, filters) as store:
+        with self.opened(filters) as store:
             chosen = self._chosen(store, filters)
             if not self.dry_run and self.study is not None:
                 chosen = store.remove_study(self.study)
@@ -231,19 +218,15 @@ class Remove:
 
 
 @dataclass(frozen=True)
-class Reindex:
+class Reindex(InStore):
     """Build the index again from the folders of the runs."""
 
-    store: StoreOption
-    """Folder of the store, or the URL of its index."""
-    index: IndexOption = None
-    """Database of the index; by default DIR/index.sqlite."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: runs, their number."""
 
     def run(self) -> int:
         """Rebuild; return the exit status."""
-        with _opened(self.store, self.index) as store:
+        with self.opened() as store:
             runs = store.reindex()
         if self.json:
             print_json({"runs": runs})
@@ -253,22 +236,18 @@ class Reindex:
 
 
 @dataclass(frozen=True)
-class Verify:
-    """Check every file and row, and list what is torn, changed, or out of place.
+class Verify(InStore):
+    """Check every file and row, and list those that are damaged, changed, or misplaced.
 
     Exit status: 0 no problems, 1 problems.
     """
 
-    store: StoreOption
-    """Folder of the store, or the URL of its index."""
-    index: IndexOption = None
-    """Database of the index; by default DIR/index.sqlite."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: runs, their number, and problems, a list of sentences."""
 
     def run(self) -> int:
         """Verify; return the exit status."""
-        with _opened(self.store, self.index) as store:
+        with self.opened() as store:
             problems = store.verify()
             runs = store.count()
         if self.json:
@@ -312,9 +291,9 @@ def _print_rows(rows: list[RunRow], total: int) -> None:
     for row, setting in zip(rows, settings, strict=True):
         state = Text(row.state, style=_COLOURS[row.state])
         seconds = "" if row.seconds is None else f"{row.seconds:.2f}"
-        told = [Text(setting, overflow="fold")] if any(settings) else []
+        cell = [Text(setting, overflow="fold")] if any(settings) else []
         summary = Text(_summary(row), overflow="ellipsis", no_wrap=True)
-        table.add_row(row.id[:12], state, Text(printable(row.kind)), seconds, *told, summary)
+        table.add_row(row.id[:12], state, Text(printable(row.kind)), seconds, *cell, summary)
     if rows:
         console.print(table)
     more = f", {len(rows)} shown; --limit shows more" if total > len(rows) else ""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from ._identify import others_print_aside
-from ._interrupt import Stopped, held_interrupts, stopped_by_interrupts
+from ._identify import prints_to_stderr
+from ._interrupt import Stopped, delayed_interrupts, stopped_by_interrupts
 from ._output import (
     DONE,
     FAILED,
@@ -21,6 +21,7 @@ from ._output import (
     print_json,
     printable,
     progress,
+    progress_bar,
     results,
     say,
 )
@@ -31,19 +32,18 @@ if TYPE_CHECKING:
     from mesascope.studies import Failure, StudySpec, StudyStatus, SweepResult
 
 _WATCH_EVERY = 2.0  # seconds
-_WATCH_SHARE = 5  # looks at large studies take long: so many times as long is waited for the next
+_WATCH_SHARE = 5  # a look at a large study takes long: the next one waits so many times as long
 _MAX_FAILURES = 10
 
 
 @dataclass(frozen=True)
 class Sweep(PluginOption):
-    """Compute a study: one run, and what changes in it along axes.
+    """Compute a study: one run, and the axes along which its fields change.
 
     Runs that are in the store are not computed again: the same command resumes.
 
-    Exit status: 0 every run is done, 1 a run failed, 2 bad input: also where
-    no scheduler or database is found as they are given. Of --status: 0 no run
-    has failed, also while some are left, 1 one has.
+    Exit status: 0 every run is done, 1 a run failed, 2 bad input, or no answer of
+    the scheduler or database. With --status: 0 no run has failed so far, 1 one has.
     """
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
@@ -51,33 +51,33 @@ class Sweep(PluginOption):
     store: Annotated[str, arg(metavar="DIR|URL")]
     """Folder of the store, created if needed; or the URL of its index."""
     index: Annotated[str | None, arg(metavar="URL", help_behavior_hint="")] = None
-    """URL of the index, such as postgresql://USER@HOST/DATABASE, if not a file in DIR; the password belongs into
+    """URL of the index, such as postgresql://USER@HOST/DATABASE, if not a file in DIR; give the password in
     PGPASSWORD or ~/.pgpass."""
     scheduler: Annotated[str, arg(metavar="WHERE")] = "in-process"
     """in-process, local (processes of this machine), tcp://HOST:PORT (of a Dask scheduler), slurm, pbs or lsf
     (jobs, as ~/.config/dask/jobqueue.yaml describes them)."""
     workers: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
-    """Processes to start: of local by default one per GPU, or else per core."""
+    """Processes to start; for local by default one for each GPU, or else for each core."""
     retries: Annotated[int, arg(metavar="N")] = 2
-    """How often to try a run again whose worker was lost, or that could not read or write a file."""
+    """How often to try a run again if its worker was lost, or a file could not be read or written."""
     batch: Annotated[int, arg(metavar="N")] = 1
-    """How many flows to given times, alike but for start, time and numbers of the law, to solve together in one
-    compiled call; docs/studies.md says when it pays."""
+    """How many flows to given times, equal except for start, time and numbers of the law, to solve together in one
+    compiled call; docs/studies.md says when this is faster."""
     status: FlagCreatePairsOff[bool] = False
-    """Compute nothing; show the progress of the study, whoever computes it."""
+    """Compute nothing; show the progress of the study in all processes."""
     watch: FlagCreatePairsOff[bool] = False
-    """As --status, again and again until all runs have ended."""
+    """As --status, repeated until all runs have ended."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: study, total, done, failed, reused, failures, apart (why runs of a batch were computed one
     by one), ids, not_indexed (why the index lacks runs until the next command, or null); with --status: study, total,
     planned, running, done, failed, per_minute, seconds_left, failures, drivers."""
 
     def run(self) -> int:
-        """Check the input, then sweep or look; return the exit status."""
+        """Check the input, then sweep or show the status; return the exit status."""
         from mesascope.studies import StudySpec, read_spec
 
         if self.watch and self.json:
-            raise InputError("--json prints once and --watch again and again; use --status --json")
+            raise InputError("--json prints once and --watch repeatedly; use --status --json")
         with in_file(self.spec):
             study = read_spec(self.spec, StudySpec)
         if self.watch:
@@ -88,13 +88,13 @@ class Sweep(PluginOption):
         from mesascope.studies import SchedulerError, SpecError, SweepError, compute_alone, sweep
 
         if self.scheduler == "in-process":
-            with held_interrupts():
+            with delayed_interrupts():
                 compute_alone()
         try:
             with (
                 stopped_by_interrupts(),
                 _stopped_by_termination(),
-                others_print_aside(),
+                prints_to_stderr(),
                 _shown_progress() as show,
             ):
                 result = sweep(
@@ -116,7 +116,7 @@ class Sweep(PluginOption):
             return FAILED
         if result.not_indexed is not None:
             say(
-                f"mesascope sweep: the next command enters into the index what it lacks: {result.not_indexed}"
+                f"mesascope sweep: runs are missing in the index; the next command enters them: {result.not_indexed}"
             )
         if self.json:
             print_json(result.model_dump())
@@ -161,7 +161,7 @@ class Sweep(PluginOption):
 
 @contextmanager
 def _stopped_by_termination() -> Iterator[None]:
-    """End as after Ctrl-C when a batch system or a shutdown ends the process: a run that is cut is not blamed for it."""
+    """End as after Ctrl-C when a batch system or a shutdown ends the process: the run under way has not killed it."""
 
     def stop(*_: object) -> NoReturn:
         raise Stopped
@@ -178,23 +178,21 @@ def _stopped_by_termination() -> Iterator[None]:
 
 @contextmanager
 def _shown_progress() -> "Iterator[Callable[[Progress], None] | None]":
-    """A bar on terminals, nothing elsewhere."""
-    console = progress()
+    """A bar on terminals, with the address of the dashboard above it; nothing elsewhere."""
+    console, dashboards = progress(), set[str]()
     if console.quiet:
         yield None
         return
-    from mesascope.core import ProgressBar
-
-    shown: set[object] = set()
-    with ProgressBar(console) as bar:
+    with progress_bar(console) as update:
 
         def show(now: "Progress") -> None:
             dashboard = now.values.get("dashboard")
-            if dashboard and dashboard not in shown:
-                shown.add(dashboard)
+            if dashboard and dashboard not in dashboards:
+                dashboards.add(dashboard)
                 console.print(f"dashboard {dashboard}", markup=False, soft_wrap=True)
             failed = {name: value for name, value in now.values.items() if name == "failed"}
-            bar(replace(now, values=failed))
+            text = ", ".join(replace(now, values=failed).details())
+            update(description=text, completed=now.done, total=now.total)
 
         yield show
 
@@ -211,8 +209,8 @@ def _print(result: "SweepResult") -> None:
     style = "bold green" if result.succeeded else "bold red"
     counts = f"{result.done} done, {result.failed} failed, {result.reused} reused, of {result.total} runs"
     print_headline(console, result.study, style, f": {counts}")
-    apart = [f"computed one by one: {line}" for line in _failure_lines(result.apart)]
-    for line in [*_failure_lines(result.failures), *apart]:
+    unbatched = [f"computed one by one: {line}" for line in _failure_lines(result.apart)]
+    for line in [*_failure_lines(result.failures), *unbatched]:
         console.print(line, markup=False, soft_wrap=True)
 
 

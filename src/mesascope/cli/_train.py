@@ -58,7 +58,7 @@ class Train(PluginOption):
             compute_in_64_bits()
             compute_on_every_core()
             run: Any = spec.build() if spec.seeds is None else spec.build_many()
-        prepare_output(folder)  # what cannot be written from here on is the disk's fault, not the input's
+        prepare_output(folder)  # from here on, errors of files are a failed run, not bad input
         try:
             return self._run(run, folder)
         except InUseError:
@@ -78,25 +78,25 @@ class Train(PluginOption):
         else:
             _print(result, folder)
         if result.succeeded:
-            self._export(training)  # last: whatever happens to it, the result is out
+            self._export(training)  # last: if it fails, the result is printed
             return DONE
         many = isinstance(run, TrainingRuns)
-        kept = folder if many else result.checkpoint
+        last = folder if many else result.checkpoint
         if result.result == "interrupted":
-            say(f"mesascope train: interrupted; {kept} is kept, and the same command resumes")
+            say(f"mesascope train: interrupted; {last} is kept, and the same command resumes")
             return INTERRUPTED
-        where = f"the last good checkpoints are in {kept}" if many else f"the last good checkpoint is {kept}"
+        where = f"the last good checkpoints are in {last}" if many else f"the last good checkpoint is {last}"
         say(f"mesascope train: {result.result}: {result.message}; {where}")
         return FAILED
 
     def _refuse_exports(self, spec: "TrainSpec") -> None:
-        """Refuse what cannot be exported, before training."""
+        """Refuse exports that cannot be written, before training."""
         from mesascope.records import prepare_output
 
         for option, file in (("--export", self.export), ("--export-average", self.export_average)):
             if file is not None and (not file.strip() or Path(file).is_dir()):
                 raise InputError(
-                    f"{option} {file!r} is no file that can be written; name one such as model.safetensors"
+                    f"{option} {file!r} is not a file that can be written; name one such as model.safetensors"
                 )
             if file and spec.seeds is not None:
                 raise InputError(
@@ -124,9 +124,7 @@ class Train(PluginOption):
                 raise InputError("--out is empty; name a folder for the checkpoints")
             return Path(self.out)
         if self.spec == "-":
-            raise InputError(
-                "standard input has no name to call the folder of the checkpoints by; give --out DIR"
-            )
+            raise InputError("standard input has no name for the folder of the checkpoints; give --out DIR")
         return Path("runs", Path(self.spec).stem)
 
 
@@ -141,17 +139,17 @@ def _train(run: "TrainingRun | TrainingRuns", folder: Path) -> Any:
     with ProgressBar(console) as bar:
         if isinstance(run, TrainingRun):
             return run.train(folder, bar)
-        return run.train(folder, _together(bar, len(run.runs)))
+        return run.train(folder, _summed(bar, len(run.runs)))
 
 
-def _together(show: "Callable[[Progress], None]", runs: int) -> "Callable[[int, Progress], None]":
-    """Show the steps of all runs as those of one, and the mean of their losses."""
+def _summed(show: "Callable[[Progress], None]", runs: int) -> "Callable[[int, Progress], None]":
+    """Show the sum of the steps of all runs, and the mean of their losses."""
     from mesascope.core import Progress
 
     latest: dict[int, Progress] = {}
-    lock = Lock()  # every run tells from a thread of its own
+    lock = Lock()  # every run reports from its own thread
 
-    def told(seed: int, now: Progress) -> None:
+    def report(seed: int, now: Progress) -> None:
         with lock:
             latest[seed] = now
             known = list(latest.values())
@@ -161,7 +159,7 @@ def _together(show: "Callable[[Progress], None]", runs: int) -> "Callable[[int, 
             loss = sum(one.values["loss"] for one in known) / len(known)
             show(Progress(done, runs * steps, rate=rate, values={"loss": loss}))
 
-    return told
+    return report
 
 
 def _print(result: "TrainResult | TrainManyResult", folder: Path) -> None:

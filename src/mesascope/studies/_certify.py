@@ -18,14 +18,14 @@ from ._read import parse_spec
 if TYPE_CHECKING:
     from mesascope.dynamics.certificates import Proved, Question
 
-_DECIMALS = 5  # of bounds, beyond those of the radius
+_DECIMALS = 5  # of bounds, in addition to those of the radius
 
 
 class CertifiedLossSpec(ProblemSpec):
-    """The loss that a certificate speaks about; all its numbers are rational.
+    """The loss of a certificate; all its numbers are rational.
 
     Attributes:
-        mask: "off-diagonal" if all weights off the diagonals of the blocks are 0 and stay so.
+        mask: "off-diagonal" if all weights off the diagonals of the blocks are 0 and stay 0.
     """
 
     mask: Literal["off-diagonal"] | None = None
@@ -40,7 +40,7 @@ class CertifiedLossSpec(ProblemSpec):
         """Return the loss.
 
         Raises:
-            SpecError: a number that is no rational one, an impossible law.
+            SpecError: a number is not rational, or the law is impossible.
         """
         from mesascope.dynamics.certificates import Question, require_exact
 
@@ -67,11 +67,11 @@ class CertifySpec(CertifiedLossSpec):
         return self
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> CertificateRecord:
-        """Follow the flow, polish its end, and prove what there is to prove.
+        """Follow the flow, polish its end, and prove what can be proved about it.
 
         Raises:
             SpecError: as for `question`.
-            NotProvedError: a test does not pass; nothing is proved then.
+            NotProvedError: a test fails; nothing is proved then.
             ValueError: 64-bit mode is off.
         """
         from mesascope.dynamics.certificates import certify
@@ -95,7 +95,7 @@ def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
     """Prove everything that a certificate states again, from the loss alone, and return it.
 
     Raises:
-        RecordError: it is no certificate, or one of its lines does not hold; the message names the line.
+        RecordError: it is no certificate, or one of its lines is not proved; the message names the line.
     """
     from mesascope.dynamics.certificates import NotProvedError, prove_exactly, prove_isolated
 
@@ -113,14 +113,14 @@ def check_certificate(path: str | os.PathLike[str]) -> CertificateRecord:
     try:
         proved = prove_isolated(question, centre, radius) if radius else prove_exactly(question, centre)
     except NotProvedError as error:
-        told = f"{error}; spec, w_kq, w_pv and radius do not belong together"
-        raise file.error([error.field or "radius"], told) from None
+        what = f"{error}; spec, w_kq, w_pv and radius do not belong together"
+        raise file.error([error.field or "radius"], what) from None
     _compare(file, _record(question, centre, proved, dict(record.spec)))
     return record
 
 
 def _compare(file: CertificateFile, again: CertificateRecord) -> None:
-    """Refuse what is not what was proved again; bounds may be wider."""
+    """Refuse a certificate that differs from the new proof; its bounds may be wider."""
     stated = file.record
     for name in ("positive", "negative", "zero", "unique_within", "theorem"):
         given, proved = getattr(stated, name), getattr(again, name)
@@ -130,8 +130,8 @@ def _compare(file: CertificateFile, again: CertificateRecord) -> None:
     if len(stated.products) != len(again.products):
         raise file.error(["products"], f"states {len(stated.products)}, and there are {len(again.products)}")
     pairs += [
-        (["products", str(j)], *both)
-        for j, both in enumerate(zip(stated.products, again.products, strict=True))
+        (["products", str(j)], *pair)
+        for j, pair in enumerate(zip(stated.products, again.products, strict=True))
     ]
     for field, given, proved in pairs:
         low, high = map(Fraction, given)
@@ -182,7 +182,7 @@ def _record(
 
 
 def _outwards(low: Fraction, high: Fraction, places: int) -> tuple[str, str]:
-    """Decimals below and above; the number itself where both are one."""
+    """Decimals below and above; the number itself if the two are equal."""
     if low == high:
         return _written(low), _written(high)
     scale = 10**places
@@ -190,7 +190,7 @@ def _outwards(low: Fraction, high: Fraction, places: int) -> tuple[str, str]:
 
 
 def _written(value: Fraction) -> str:
-    """A decimal where it ends, a quotient elsewhere."""
+    """A finite decimal if there is one, else a quotient."""
     from mesascope.dynamics.certificates import decimal_places
 
     places = decimal_places(value)

@@ -1,12 +1,21 @@
-"""What is drawn, and which predictions count: the part that training and identification share."""
+"""Process and task of a specification: the part that training and identification share."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, model_validator
 
-from mesascope.processes import DiagonalUnitary, FewShot, LawField, NextToken, PromptProcess, SequenceProcess
+from mesascope.processes import (
+    DiagonalUnitary,
+    FewShot,
+    LawField,
+    NextToken,
+    PromptProcess,
+    SequenceProcess,
+    given_weights,
+)
 from mesascope.specs import (
     Dim,
+    Number,
     Plugins,
     Shape,
     Spec,
@@ -14,14 +23,42 @@ from mesascope.specs import (
     construct,
     default_plugins,
     error_path,
+    integer,
     one_of,
+    unknown,
+    written,
 )
-
-from ._task import Examples, Horizon, NamedWeights
 
 if TYPE_CHECKING:
     from mesascope.objectives import Task
 
+_MAX_HORIZON = 10**12
+_MAX_EXAMPLES = 10**6  # weights are listed one by one
+_NAMED = ("last", "every")
+
+
+def _named_or_weights(value: Any) -> Any:
+    """`"last"`, `"every"`, or weights."""
+    if not isinstance(value, str):
+        return given_weights(value)
+    if value not in _NAMED:
+        raise SpecError(unknown("value", value, _NAMED))
+    return value
+
+
+Horizon: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=3, le=_MAX_HORIZON)]
+"""Tokens per sequence T."""
+Examples: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=_MAX_EXAMPLES)]
+"""Examples N before the query."""
+Weights: TypeAlias = Annotated[
+    dict[int, Number] | tuple[Number, ...] | None, PlainValidator(given_weights), PlainSerializer(written)
+]
+NamedWeights: TypeAlias = Annotated[
+    str | dict[int, Number] | tuple[Number, ...] | None,
+    PlainValidator(_named_or_weights),
+    PlainSerializer(written),
+]
+"""Weights by context length or example count, or the name of a choice: "last" or "every"."""
 Process: TypeAlias = SequenceProcess | PromptProcess
 _DEFAULT = DiagonalUnitary.kind
 
@@ -31,13 +68,13 @@ class DataSpec(Spec):
 
     Attributes:
         plugins: files of Python that declare kinds of laws, processes and the like, read before all else.
-        process: what generates the data. It may be left out, or named only, for "diagonal-unitary", whose parameters
-            then are `law` and `dim`.
+        process: the process that generates the data. It may be left out, or named only, for "diagonal-unitary", whose
+            parameters then are `law` and `dim`.
         law, dim: for "diagonal-unitary": law of the initial token, and token dimension.
         horizon: for processes of sequences: tokens per sequence T ≥ 3.
         examples: for processes of prompts: examples N ≥ 1 before the query.
         weights: weight of every context length t = 2 … T − 1, or of every number of examples t = 0 … N: "every", "last",
-            a table with those that are not 0, or a list of all; by default "every" for sequences, "last" for prompts.
+            a table of the non-zero weights, or a list of all; by default "every" for sequences, "last" for prompts.
     """
 
     plugins: Plugins = Field(default_factory=default_plugins)
@@ -63,7 +100,7 @@ class DataSpec(Spec):
                 raise SpecError(f"missing; process '{_DEFAULT}' needs law and dim", name)
             if self.process is not None and given:
                 raise SpecError(
-                    f"of '{self.process.kind}' belongs into the table of process; move it there", name
+                    f"is a field of '{self.process.kind}'; move it into the table of process", name
                 )
         kind = self.source.kind
         prompts = self.source.data == "prompts"
@@ -80,7 +117,7 @@ class DataSpec(Spec):
 
     @property
     def source(self) -> Process:
-        """What generates the data, for sequences of any length."""
+        """The process, for sequences of any length."""
         if self.process is not None:
             return self.process
         assert self.law is not None and self.dim is not None  # _data_fit
@@ -88,7 +125,7 @@ class DataSpec(Spec):
 
     @property
     def shape(self) -> Shape:
-        """What the model needs to know about the data."""
+        """The shape of the data, from which the model is built."""
         return Shape(self.source.data, self.source.dim, self.horizon or self.examples or 0)
 
     def build_data(self) -> "tuple[Process, Task]":

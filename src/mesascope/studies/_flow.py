@@ -1,22 +1,23 @@
 """Where training goes from given initial weights: gradient flow, or gradient descent."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
 from mesascope.core import Progress
 from mesascope.models import InitField
-from mesascope.specs import Number, Positive, SpecError, error_path, positive, show, written
+from mesascope.specs import Number, Positive, Spec, SpecError, error_path, positive, show, written
 
-from ._limit import theory_limit
 from ._problem import Problem, ProblemSpec
 
 if TYPE_CHECKING:
     from mesascope.dynamics import Descent, Flow
 
-_ENDS = 2  # points of a path of which nothing else is asked
+_ENDS = 2  # points of a path if only its ends are needed
 _RTOL = 1e-11
+_DIFFERENT = {"init", "law", "until"}  # fields that may differ between flows that are solved together
 _FLOW_ONLY = ("until", "tolerance", "max_steps", "solver")
 _DESCENT_ONLY = ("lr", "steps")
 
@@ -41,21 +42,21 @@ Tolerance: TypeAlias = Annotated[Number, PlainValidator(_tolerance), PlainSerial
 
 
 class FlowResult(BaseModel):
-    """What `FlowSpec.run` gives.
+    """The result of `FlowSpec.run`.
 
     Attributes:
         w_kq, w_pv: weights at the end, shapes (2d, 2d) and (d, 2d).
         loss: the loss there.
         product: a_j b_j, the products of the two diagonals, shape (d,).
-        limit_product: where theory says that they end; None where it says nothing.
-        limit_reason: what the limit rests on, or why there is none.
+        limit_product: their limit by theory; None if there is none.
+        limit_reason: the theorem, or why there is no limit.
         gradient_norm: ‖∇L‖₂ at the end, over the entries that are not masked.
         converged: whether the gradient fell below the tolerance.
         time: flow time at the end; for descent, steps × lr.
         steps: steps of the solver, or of the descent.
         result: "converged", "finished" (the time or the steps asked for), "diverged", "step limit" or
             "interrupted".
-        message: what that means, and the remedy where one is needed.
+        message: the meaning of the result, and the remedy if it failed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -75,7 +76,7 @@ class FlowResult(BaseModel):
 
     @property
     def succeeded(self) -> bool:
-        """Whether it ended as asked: at rest, or at the time or number of steps asked for."""
+        """Whether it ended in a steady state, or at the time or number of steps asked for."""
         return self.result in ("converged", "finished")
 
 
@@ -111,7 +112,7 @@ class FlowSpec(ProblemSpec):
         for name in foreign:
             if getattr(self, name) is not None:
                 raise SpecError(
-                    f"belongs to method = '{other}', but method is '{self.method}'; drop it or change method",
+                    f"belongs to method = '{other}', but method is '{self.method}'; leave it out or change method",
                     name,
                 )
         if self.method == "descent":
@@ -135,7 +136,7 @@ class FlowSpec(ProblemSpec):
         """Solve the flow or take the steps of the descent.
 
         Args:
-            progress: called now and then; a KeyboardInterrupt ends the run and keeps what was computed.
+            progress: called now and then; a KeyboardInterrupt ends the run, with the result until then.
 
         Raises:
             SpecError: as for `build`, or the engine cannot treat the problem.
@@ -146,7 +147,7 @@ class FlowSpec(ProblemSpec):
     def follow(
         self, progress: Callable[[Progress], None] | None = None, *, saves: int = _ENDS
     ) -> "tuple[FlowResult, Flow[Any] | Descent[Any]]":
-        """As `run`, which keeps the end only: also the path, of which at most `saves` points are kept.
+        """As `run`; also return the path, with at most `saves` points.
 
         Raises:
             SpecError, ValueError: as for `run`.
@@ -171,11 +172,11 @@ class FlowSpec(ProblemSpec):
 
     @property
     def time(self) -> float | None:
-        """The flow time that is asked for; None for a flow to rest, or a descent."""
+        """The flow time at the end; None for a flow to a steady state, or a descent."""
         return None if self.until is None or isinstance(self.until, str) else float(self.until)
 
     def checked(self) -> Problem:
-        """As `build`; also whether the engine can treat it.
+        """As `build`; also refuse a problem that the engine cannot treat.
 
         Raises:
             SpecError: as for `run`.
@@ -187,7 +188,7 @@ class FlowSpec(ProblemSpec):
         return problem
 
     def settings(self, problem: Problem, saves: int) -> dict[str, Any]:
-        """What `gradient_flow` is told beside the problem, wherever the flow goes."""
+        """The arguments of `gradient_flow` beside the problem and the end of the flow."""
         import diffrax
 
         return {
@@ -200,13 +201,13 @@ class FlowSpec(ProblemSpec):
         }
 
     def flow_result(self, problem: Problem, flow: "Flow[Any]") -> FlowResult:
-        """What a flow that was solved gives."""
+        """The result of a flow that was solved."""
         import jax
         import numpy as np
 
         from mesascope.objectives import losses
 
-        # of the two ends, however many points were kept: one program, and one last digit
+        # of the two ends only: one program, and the same last digit for any number of points
         ends = jax.tree.map(lambda weight: np.asarray(weight)[[0, -1]], flow.trajectory)
         loss = float(losses(flow.objective, ends)[-1])
         return self._result(problem, flow, loss, flow.time, flow.stats["steps"])
@@ -250,3 +251,110 @@ class FlowSpec(ProblemSpec):
             result=end.result.value,
             message=end.result.message,
         )
+
+
+def theory_limit(
+    problem: Problem, mask: Literal["off-diagonal"] | None, *, drawn: bool
+) -> tuple[float | None, str]:
+    """Return the limit of every a_j b_j under gradient flow that theory names, or None, and the reason in one line.
+
+    From diagonal starts a I, b I: Theorem 4.1 of zheng2024, for every law whose flow stays diagonal; with the
+    mask Theorem 4.3; what they generalize to for other normalizers and weights; 0 if a = −b. From starts drawn
+    at random without a mask: the same limit, for laws that satisfy Assumption 4.1; that the flow ends there is
+    an observation, not a theorem. Other starts: None.
+
+    Args:
+        problem: initial model, process and task.
+        mask: "off-diagonal" when gradients off the diagonals are masked.
+        drawn: whether the initial weights are drawn at random.
+    """
+    from mesascope.theory.zheng2024 import limit_product, satisfies_assumption_41
+
+    model, process, task, _ = problem
+    start = _diagonal(problem)
+    reason = _source(problem, mask)
+    try:
+        if start is None:
+            if mask is not None or not drawn:
+                return None, "theory speaks about diagonal starts a I, b I"
+            satisfies_assumption_41(process.law, process.dim).require("Assumption 4.1")
+            reason = f"{reason}; observed, not proved, for random starts"
+        limit = float(limit_product(process, task, mask=mask, normalizer=str(model.normalizer)))
+    except ValueError as error:
+        return None, " ".join(str(error).split())
+    if start is not None and start[0] == -start[1]:
+        return 0.0, "from a = −b exactly, the flow ends at the saddle at zero; rounding may lead away from it"
+    return limit, reason
+
+
+def _source(problem: Problem, mask: Literal["off-diagonal"] | None) -> str:
+    """The theorem, and its generalization: it is stated for ρ_t = t − 1 and the weights 1."""
+    theorem = f"zheng2024, Theorem {'4.1' if mask is None else '4.3'}"
+    others = []
+    if problem.model.normalizer != "t-1":
+        others.append(f"ρ_t = {problem.model.normalizer}")
+    if problem.task.weights is not None:
+        others.append("these weights")
+    return f"{theorem} generalized to {' and '.join(others)}" if others else theorem
+
+
+def _diagonal(problem: Problem) -> tuple[float, float] | None:
+    """The a and b of a model that is exactly a I, b I and zero elsewhere."""
+    import numpy as np
+
+    from mesascope.models import LinearAttention
+
+    model, dim = problem.model, problem.process.dim
+    w_kq, w_pv = np.asarray(model.w_kq), np.asarray(model.w_pv)  # jax would compile for every shape
+    a, b = float(w_kq[dim, 0]), float(w_pv[0, 0])
+    form = LinearAttention.diagonal(dim, a, b)
+    same = np.array_equal(form.w_kq, w_kq) and np.array_equal(form.w_pv, w_pv)
+    return (a, b) if same else None
+
+
+def program_of(spec: Spec) -> str | None:
+    """Return a text that is equal for flows to given times that one compiled program can solve together.
+
+    It holds everything but the start, the time and the numbers of the law. None for descents, and for flows to a steady state,
+    which would all wait for the slowest.
+    """
+    if not isinstance(spec, FlowSpec) or spec.time is None:
+        return None
+    fields = spec.model_dump(mode="json")
+    shared = {name: value for name, value in fields.items() if name not in _DIFFERENT}
+    return json.dumps([shared, _form(fields["law"])], sort_keys=True)
+
+
+def _form(value: Any) -> Any:
+    """A law without its numbers."""
+    match value:
+        case dict():
+            return {name: _form(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_form(one) for one in value]
+        case str() if not _is_number(value):
+            return value
+        case _:
+            return None
+
+
+def _is_number(text: str) -> bool:
+    return text.strip()[:1].isdigit() or text.strip()[:1] in "+-."
+
+
+def follow_together(specs: Sequence[FlowSpec], *, saves: int) -> "list[tuple[FlowResult, Flow[Any]]]":
+    """As `FlowSpec.follow` of each; `program_of` must be equal for all of them.
+
+    Raises:
+        SpecError, ValueError: one of them cannot be run, or not with the others.
+    """
+    from mesascope.dynamics import gradient_flows
+
+    problems = [spec.checked() for spec in specs]
+    models, processes, tasks, _ = zip(*problems, strict=True)
+    times = [spec.time or 0.0 for spec in specs]
+    flows = gradient_flows(models, processes, tasks, times, **specs[0].settings(problems[0], saves))
+    return [
+        (spec.flow_result(problem, flow), flow)
+        for spec, problem, flow in zip(specs, problems, flows, strict=True)
+    ]

@@ -1,20 +1,23 @@
-"""Which algorithm a model runs in context: the specification of the question."""
+"""Which algorithm a model runs in context: the specification, and what it builds."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, ValidationInfo, model_validator
 
 from mesascope.core import Progress
 from mesascope.models import require_readable
-from mesascope.specs import Count, Number, Seed, SpecError, error_path, number, show, written
+from mesascope.specs import Count, Number, Seed, Spec, SpecError, error_path, number, show, written
 
 from ._data import DataSpec
 from ._identify_models import FlowEndSpec, IdentifiedModel, checkpoint_run
-from ._identify_run import IdentifyRun
 
 if TYPE_CHECKING:
-    from mesascope.probes import Identification
+    from mesascope.objectives import Task
+    from mesascope.probes import Curves, Identification, Measured, Reading
+    from mesascope.processes import PromptProcess, SequenceProcess
+    from mesascope.records import IdentificationRecord
 
 
 def _share(value: Any) -> Number:
@@ -27,21 +30,98 @@ def _share(value: Any) -> Number:
 Share: TypeAlias = Annotated[Number, PlainValidator(_share), PlainSerializer(written)]
 
 
-class IdentifySpec(DataSpec):
-    """A model, and the data on which it is asked which algorithm it runs.
-
-    A model of kind "checkpoint" is asked on the data of its run: process, length and weights may then be left out, and what is
-    given takes the place of what the run says. (A process that is given brings its law and dim with it.)
+@dataclass(frozen=True)
+class IdentifyRun:
+    """The objects that an `IdentifySpec` builds.
 
     Attributes:
-        model: what is to be identified: any model as for training, or a table of kind "checkpoint" (path), "function" (name)
+        spec: the specification.
+        model: the model.
+        process: the process that draws the data.
+        task: which predictions count.
+        settings: arguments of `identify`: `identify(model, process, task, **settings)`.
+    """
+
+    spec: Spec
+    model: Any
+    process: "SequenceProcess | PromptProcess"
+    task: "Task"
+    settings: Mapping[str, Any]
+
+    def identify(self, progress: "Callable[[Progress], None] | None" = None) -> "Identification":
+        """Compare the model with the learners.
+
+        Raises:
+            SpecError: `mesascope.probes.identify` refuses the settings.
+        """
+        from mesascope.probes import identify
+
+        with error_path():
+            return identify(self.model, self.process, self.task, **self.settings, progress=progress)
+
+    def curves(self, found: "Identification") -> "Curves":
+        """The numbers that figures show, from new predictions of the model."""
+        from mesascope.probes import identification_curves
+
+        asking = {name: self.settings[name] for name in ("tasks", "seed", "level")}
+        return identification_curves(self.model, self.process, self.task, found, **asking)
+
+    def record(self, found: "Identification", curves: "Curves | None" = None) -> "IdentificationRecord":
+        """The result as plain numbers, to be stored."""
+        from mesascope.records import IdentificationRecord, provenance
+
+        parts = {name: getattr(found, name) for name in ("verdict", "candidates", "reasons")}
+        asking = {name: self.settings[name] for name in ("tasks", "seed", "tolerance", "level")}
+        return IdentificationRecord(
+            **parts,
+            **asking,
+            ranking=tuple(_fields(entry, "algorithm") for entry in found.ranking),
+            separated_by=tuple(map(_fields, found.separated_by)),
+            reading=None if found.reading is None else _reading(found.reading),
+            process=self.process.describe(),
+            task=self.task.describe(),
+            spec=self.spec.model_dump(mode="json"),
+            provenance=provenance(),
+            curves=None if curves is None else _curves(curves),
+        )
+
+
+def _fields(entry: Any, *without: str) -> Any:
+    return {name: value for name, value in entry._asdict().items() if name not in without}
+
+
+def _reading(reading: "Reading") -> Any:
+    return {**_fields(reading, "learner"), "signs": reading.signs.tolist(), "description": reading.describe()}
+
+
+def _curves(curves: "Curves") -> Any:
+    def records(measured: Mapping[str, "Measured"]) -> Any:
+        return tuple({"name": name, **one._asdict()} for name, one in measured.items())
+
+    return {
+        "lengths": curves.lengths.tolist(),
+        "errors": records(curves.errors),
+        "distances": records(curves.distances),
+        "names": curves.names,
+        "differences": curves.differences.tolist(),
+    }
+
+
+class IdentifySpec(DataSpec):
+    """A model, and the data on which its algorithm is identified.
+
+    For a model of kind "checkpoint", process, length and weights may be left out: they are those of its run. (A process that is
+    given replaces law and dim too.)
+
+    Attributes:
+        model: the model to identify: any model as for training, or a table of kind "checkpoint" (path), "function" (name)
             or "flow" (init, mask, until, rho).
-        tasks: how many are drawn; one half is fitted to, one half judges.
-        seed: of the tasks and, where the model does not say otherwise, of its weights.
-        tolerance: the relative distance, in (0, 1), up to which a learner counts as what the model does.
-        level: of the intervals, in (0, 1).
-        learners: ids of the learners to compare with; all of them when left out.
-        search: whether the model may be asked on other data when these do not decide.
+        tasks: number of tasks; learners are fitted on one half and compared on the other.
+        seed: of the tasks and, unless the model has its own seed, of its weights.
+        tolerance: the relative distance, in (0, 1), up to which a learner counts as the algorithm of the model.
+        level: confidence level of the intervals, in (0, 1).
+        learners: ids of the learners to compare with; all when left out.
+        search: whether other data may be tried if these cannot separate the candidates.
     """
 
     model: IdentifiedModel
@@ -54,7 +134,7 @@ class IdentifySpec(DataSpec):
 
     @model_validator(mode="before")
     @classmethod
-    def _asked_on_the_data_of_the_run(cls, data: Any, info: ValidationInfo) -> Any:
+    def _take_the_data_of_the_run(cls, data: Any, info: ValidationInfo) -> Any:
         run = checkpoint_run(data.get("model"), info) if isinstance(data, Mapping) else None
         if run is None:
             return data
@@ -74,11 +154,11 @@ class IdentifySpec(DataSpec):
         return self
 
     def build(self) -> IdentifyRun:
-        """Return model, process, task and settings, ready to ask; solves the flow of a model of kind "flow".
+        """Return model, process, task and settings; solves the flow of a model of kind "flow".
 
         Raises:
-            SpecError: what the library refuses, with its field; a function that cannot be imported.
-            FailedFlowError: the flow did not come to its end.
+            SpecError: the library refuses a field, or a function cannot be imported.
+            FailedFlowError: the flow did not reach its end.
             ValueError: 64-bit mode is off.
         """
         from mesascope.core import require_x64
@@ -91,10 +171,10 @@ class IdentifySpec(DataSpec):
         return IdentifyRun(self, self._model(), process, task, self._settings())
 
     def run(self, progress: "Callable[[Progress], None] | None" = None) -> "Identification":
-        """Ask, and return what was found; as `build().identify(…)`.
+        """Identify the algorithm; as `build().identify(…)`.
 
         Raises:
-            SpecError: as for `build`, and what `mesascope.probes.identify` refuses.
+            SpecError: as for `build` and `IdentifyRun.identify`.
             FailedFlowError: as for `build`.
         """
         return self.build().identify(progress)
@@ -106,7 +186,7 @@ class IdentifySpec(DataSpec):
             return self.model.build(self.shape, self.seed)
 
     def _settings(self) -> dict[str, Any]:
-        """How to ask, as `identify` takes it."""
+        """The arguments of `identify`."""
         return {
             "tasks": self.tasks,
             "seed": self.seed,

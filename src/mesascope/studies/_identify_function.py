@@ -1,4 +1,4 @@
-"""Models that somebody else wrote, found by name, whose failures are told in one line."""
+"""Functions and models of the user, found by name; their failures become errors of one line."""
 
 import inspect
 import os
@@ -10,15 +10,15 @@ from typing import Any
 
 from mesascope.specs import SpecError, one_line
 
-_OURS = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[1]
 
 
 def named_model(name: str) -> Any:
-    """Return the model that `package.module:attribute` names: one of ours as it is, anything else as a `NamedFunction`.
+    """Return the model that `package.module:attribute` names: a model of mesascope as it is, any other as a `NamedFunction`.
 
     Raises:
         SpecError: there is no such object, a package that it needs is not installed, its module raises an exception when it
-            is imported, or what it names makes a model instead of being one.
+            is imported, or the object is a class or a function that makes models.
     """
     from mesascope.models import LinearAttentionModel, PromptModel, SequenceModel
     from mesascope.probes import as_callable
@@ -34,7 +34,7 @@ def named_model(name: str) -> Any:
 
 
 class NamedFunction:
-    """A function of contexts, as `as_callable` gives it; what it raises becomes a `ValueError` of one line.
+    """A function of contexts, as `as_callable` returns it; its exceptions become a `ValueError` of one line.
 
     Attributes:
         name: `package.module:attribute`.
@@ -47,14 +47,14 @@ class NamedFunction:
         """The predictions.
 
         Raises:
-            ValueError: what the function raised, and where.
+            ValueError: the function raised an exception; names it and its line.
         """
         try:
             return self._function(*arrays)
         except MemoryError:
             raise
         except (Exception, SystemExit) as error:
-            raise ValueError(f"model: {_told(self.name, error)}") from error
+            raise ValueError(f"model: {_describe(self.name, error)}") from error
 
 
 def _imported(name: str) -> Any:
@@ -67,64 +67,63 @@ def _imported(name: str) -> Any:
     except ValueError as error:
         if traceback.extract_tb(error.__traceback__)[-1].name == import_callable.__name__:
             raise SpecError(_without_name(error)) from None
-        raise SpecError(_told(name, error)) from error
+        raise SpecError(_describe(name, error)) from error
     except (Exception, SystemExit) as error:
-        raise SpecError(_told(name, error)) from error
+        raise SpecError(_describe(name, error)) from error
 
 
 def _refuse_makers(name: str, found: Any) -> None:
-    """Refuse classes and functions without arguments: they make models, and whoever names one means what it makes."""
+    """Refuse classes and functions without arguments: they make models, and the user means a model."""
     module, _, attribute = name.partition(":")
-    mend = f"write model = {attribute}(…) in {module}, and name {module}:model"
+    fix = f"write model = {attribute}(…) in {module}, and name {module}:model"
     if isinstance(found, type):
-        raise SpecError(f"{name} is a class, not a model; {mend}")
+        raise SpecError(f"{name} is a class, not a model; {fix}")
     if callable(found) and _takes_nothing(found):
-        raise SpecError(f"{name} takes no arguments, so that it cannot answer contexts; {mend}")
+        raise SpecError(f"{name} takes no arguments, so that it cannot answer contexts; {fix}")
 
 
 def _takes_nothing(function: Callable[..., Any]) -> bool:
     try:
         return not inspect.signature(function).parameters
-    except (TypeError, ValueError):  # compiled functions may not tell
+    except (TypeError, ValueError):  # compiled functions may have no signature
         return False
 
 
-def _told(name: str, error: BaseException) -> str:
-    """What was raised, where in the file of the module, and the fix."""
-    place, said = _place(name, error), one_line(str(error))
+def _describe(name: str, error: BaseException) -> str:
+    """The exception, its line in the file of the module, and the fix."""
+    place, text = _place(name, error), one_line(str(error))
     if place is None:
-        return f"{name} cannot be asked: {said}; sequences are asked as f(contexts), prompts as f(x, y)"
+        return f"{name} cannot be called: {text}; it is called as f(contexts) for sequences, as f(x, y) for prompts"
     file, line = place
-    return f"{name} raised {type(error).__name__} in {file}:{line}{': ' * bool(said)}{said}; mend it there"
+    return f"{name} raised {type(error).__name__} in {file}:{line}{': ' * bool(text)}{text}; fix it there"
 
 
 def _place(name: str, error: BaseException) -> tuple[str, int] | None:
-    """The innermost line in the module of the name, or else the innermost of all; None if that is a line of ours."""
+    """The innermost line in the module of the name, or else of all; None if that line is in mesascope."""
     if isinstance(error, SyntaxError) and error.filename:
         return _shown(error.filename), error.lineno or 0
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == _file(name.partition(":")[0])]
     innermost = (own or frames)[-1]
-    if Path(innermost.filename).is_relative_to(_OURS):
+    if Path(innermost.filename).is_relative_to(_PACKAGE):
         return None
     return _shown(innermost.filename), innermost.lineno or 0
 
 
 def _file(module: str) -> str | None:
-    """The file of a module, also of one that could not be imported to its end."""
+    """The file of a module, even if importing it failed."""
     try:
         found = find_spec(module)
-    except (Exception, SystemExit):  # looking for a module imports the packages that it lies in
+    except (Exception, SystemExit):  # find_spec imports the packages that contain the module
         return None
     return found.origin if found else None
 
 
 def _shown(file: str) -> str:
-    """A path from here, if it leads downwards."""
-    here = os.getcwd() + os.sep
-    return file.removeprefix(here)
+    """A path relative to the current folder, if it is below it."""
+    return file.removeprefix(os.getcwd() + os.sep)
 
 
 def _without_name(error: Exception) -> str:
-    """The message without the argument that it begins with: where it stands in a specification is said otherwise."""
+    """The message without the name of the argument: the error of a specification names its field."""
     return str(error).removeprefix("model: ")

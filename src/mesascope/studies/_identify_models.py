@@ -1,4 +1,4 @@
-"""Specifications of models that are to be identified: built, left behind by training, written by others, ends of flows."""
+"""Models to identify: built from their specification, trained before, written by the user, ends of flows."""
 
 import os
 from collections.abc import Mapping
@@ -29,24 +29,23 @@ from mesascope.specs import (
 from ._data import DataSpec
 from ._flow import FlowSpec, Until
 from ._identify_function import named_model
-from ._train import TrainSpec
-from ._trained import load_trained, trained_spec
+from ._train import TrainSpec, load_trained, trained_spec
 
 if TYPE_CHECKING:
     from mesascope.models import LinearAttention
 
 
 class FailedFlowError(RuntimeError):
-    """A flow whose end was to be identified did not come to it; the message says why, and the fix."""
+    """The flow to the model that is to be identified did not reach its end; the message says why, and the fix."""
 
 
-class AskedModel(Component, family="given model"):
-    """A model that is there before it is asked: trained, written by somebody, the end of a flow."""
+class GivenModel(Component, family="given model"):
+    """A model that exists already: trained, written by the user, the end of a flow."""
 
     reads = (*TOKENS, *SYMBOLS, *PROMPTS)
 
     def check(self, shape: Shape) -> None:
-        """Refuse data that it cannot be asked about; by default none: what does not fit shows when it is asked."""
+        """Refuse data that the model does not read; by default none: the first prediction shows whether they fit."""
 
 
 def _path(value: Any, info: ValidationInfo) -> Path:
@@ -56,14 +55,14 @@ def _path(value: Any, info: ValidationInfo) -> Path:
 
 
 @kind("checkpoint", path="/runs/example")
-class CheckpointSpec(AskedModel):
+class CheckpointSpec(GivenModel):
     """A model that `mesascope train` has trained.
 
     Args:
         path: the folder of the run, or one of its checkpoints; a relative path starts at the folder of the specification.
     """
 
-    # written with its whole path: a specification may be read again from another folder
+    # written as an absolute path: a specification may be read again from another folder
     path: Annotated[Path, PlainValidator(_path), PlainSerializer(os.path.abspath)]
 
     def run(self) -> TrainSpec:
@@ -78,12 +77,12 @@ class CheckpointSpec(AskedModel):
             raise SpecError(one_line(str(error)), "path") from None
 
     def check(self, shape: Shape) -> None:
-        """Refuse data of another kind or dimension than those it was trained on."""
+        """Refuse data of another kind or dimension than the data of its training."""
         trained = self.run().shape
         if (trained.data in TOKENS) != (shape.data in TOKENS) or trained.width != shape.width:
             raise SpecError(
-                f"was trained on {trained.data} of dimension {trained.width}, and cannot be asked about {shape.data} of "
-                f"dimension {shape.width}; choose a process that draws such data",
+                f"was trained on {trained.data} of dimension {trained.width}, and does not read {shape.data} of dimension "
+                f"{shape.width}; choose a process that draws data as in training",
                 "path",
             )
 
@@ -94,8 +93,8 @@ class CheckpointSpec(AskedModel):
 
 
 @kind("function", name="package.module:model")
-class FunctionSpec(AskedModel):
-    """A model that somebody wrote: a function, a module of torch, a model of ours.
+class FunctionSpec(GivenModel):
+    """A model that the user wrote: a function, a module of torch, a model of mesascope.
 
     Args:
         name: where it is, as `package.module:attribute`.
@@ -110,8 +109,8 @@ class FunctionSpec(AskedModel):
 
 
 @kind("flow", init={"kind": "diagonal", "a": 0.1, "b": 0.1})
-class FlowEndSpec(AskedModel):
-    """Linear attention at the end of gradient flow on the data that it is asked about.
+class FlowEndSpec(GivenModel):
+    """Linear attention at the end of gradient flow on the data of the specification.
 
     Args:
         init: initial weights.
@@ -130,8 +129,8 @@ class FlowEndSpec(AskedModel):
         """The flow, on these data.
 
         Raises:
-            SpecError: the data are not those of diagonal unitary sequences, or no flow can be computed on them; its
-                path begins at the specification that holds both.
+            SpecError: the data are not diagonal unitary sequences, or no flow can be computed on them; its path begins at
+                the specification of model and data.
         """
         if not isinstance(data.source, DiagonalUnitary):
             raise SpecError(
@@ -160,7 +159,7 @@ class FlowEndSpec(AskedModel):
 
         Raises:
             SpecError: the law lacks moments.
-            FailedFlowError: it did not come to its end.
+            FailedFlowError: it did not reach its end.
         """
         try:
             result = self.flow(data).run()
@@ -178,16 +177,16 @@ _OF_THE_FLOW = ("init", "mask", "until", "rho")
 
 
 def _outside(error: SpecError) -> SpecError:
-    """The error of a field of a flow, in the specification that holds model and data."""
+    """The error of a field of a flow, with its path in the specification of model and data."""
     return error.within("model") if error.path and error.path[0] in _OF_THE_FLOW else error
 
 
 IdentifiedModel: TypeAlias = Annotated[Any, *one_of("model", "given model")]
-"""A model that can be identified: any that can be trained, and those that are there before."""
+"""A model that can be identified: one that can be trained, or one that exists already."""
 
 
 def checkpoint_run(model: Any, info: ValidationInfo) -> TrainSpec | None:
-    """The run of a model that is given as a checkpoint; None for other models, and for what is no specification of one.
+    """The training run of a model that is given as a checkpoint; None for other models, and for a bad specification.
 
     Raises:
         SpecError: the run cannot be read.
@@ -197,7 +196,7 @@ def checkpoint_run(model: Any, info: ValidationInfo) -> TrainSpec | None:
         try:
             model = construct(CheckpointSpec, fields, info.context)
         except SpecError:
-            return None  # the field of the model says what is wrong with it
+            return None  # the check of the field reports the error
     if not isinstance(model, CheckpointSpec):
         return None
     with error_path("model"):

@@ -12,10 +12,10 @@ from ._problem import Problem, ProblemSpec
 
 
 class LossResult(BaseModel):
-    """What `LossSpec.run` gives.
+    """The result of `LossSpec.run`.
 
     Attributes:
-        loss: L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖²; infinite or NaN when it leaves double precision.
+        loss: L = Σ_t w_t ½ E‖ŷ_t − x_{t+1}‖²; infinite or NaN if it exceeds double precision.
         standard_error: of the loss; 0 for exact engines.
         grad_w_kq: ∂L/∂W^KQ, shape (2d, 2d).
         grad_w_pv: ∂L/∂W^PV, shape (d, 2d).
@@ -58,12 +58,7 @@ class LossSpec(ProblemSpec):
             SpecError: the law is impossible or lacks moments, or does not fit the dimension.
         """
         process, task = self.data()
-        return Problem(
-            explicit_model(self.w_kq, self.w_pv, self.rho),
-            process,
-            task,
-            self.engine,
-        )
+        return Problem(explicit_model(self.w_kq, self.w_pv, self.rho), process, task, self.engine)
 
     def run(self) -> LossResult:
         """Compute the loss and its gradient.

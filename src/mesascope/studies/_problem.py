@@ -1,4 +1,4 @@
-"""What losses and flows have in common: data, task and normalizer."""
+"""Data, task and normalizer: the part that losses and flows share."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
@@ -21,7 +21,7 @@ from mesascope.specs import (
     unknown,
 )
 
-from ._task import Horizon, Weights
+from ._data import Horizon, Weights
 
 if TYPE_CHECKING:
     from mesascope.models import LinearAttention
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 
 def _diagonal_unitary(value: Any) -> Any:
-    """Send other processes to the command that treats them."""
+    """Refuse other processes, with the command that takes them."""
     kind = value.get("kind") if isinstance(value, Mapping) else value
     if kind in known_kinds("process") and kind != DiagonalUnitary.kind:
         raise SpecError(
-            f"{show(kind)} is not treated here, only '{DiagonalUnitary.kind}' is; train a model on it (mesascope train)",
+            f"{show(kind)} is not supported here, only '{DiagonalUnitary.kind}' is; train a model on it (mesascope train)",
             "kind",
         )
     if kind != DiagonalUnitary.kind:
         raise SpecError(unknown("kind", kind, [DiagonalUnitary.kind]), "kind")
     if isinstance(value, Mapping) and len(value) > 1:
         name = next(name for name in value if name != "kind")
-        raise SpecError(f"of '{kind}' stands at the top level of the specification; move it there", name)
+        raise SpecError("is a field of the top level of the specification; move it there", name)
     return kind
 
 
@@ -58,11 +58,11 @@ class ProblemSpec(Spec):
 
     Attributes:
         plugins: files of Python that declare kinds of laws, processes and the like, read before all else.
-        process: what generates the sequences.
+        process: the process that generates the sequences.
         law: the law of the initial token.
         dim: token dimension d.
         horizon: tokens per sequence T ≥ 3.
-        weights: weight of every context length, those not named 0; all 1 when left out.
+        weights: weight of every context length, 0 for those not named; all 1 when left out.
         rho: the normalizer ρ_t: "t-1", "t" or "1".
         engine: how the expectation is computed.
     """
@@ -97,7 +97,7 @@ class ProblemSpec(Spec):
 
 
 def require_moments(law: "Law", dim: int) -> None:
-    """Refuse a law without moments of order up to 6, for sampling too: the expected loss is infinite then."""
+    """Refuse a law without moments of order up to 6, for sampling too: its expected loss is infinite."""
     if law.exchangeable:
         sixth = [law.joint_moment((6,), dim)]
     else:

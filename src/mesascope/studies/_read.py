@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from mesascope.specs import TOO_DEEP, Spec, SpecError, error_path, first_error
+from mesascope.specs import TOO_DEEP, Spec, error_path, first_error
+from mesascope.specs import SpecError as SpecError
 
 _Spec = TypeVar("_Spec", bound=Spec)
 _MAX_BYTES = 2**28
@@ -22,14 +23,14 @@ def read_spec(
     """Read a specification from a file.
 
     Args:
-        path: a .toml or .json file; with another ending, what begins with `{` is JSON, the rest TOML. `-`
+        path: a .toml or .json file; with another ending, text that begins with `{` is JSON, other text TOML. `-`
             reads standard input.
         kind: what it specifies, e.g. `LossSpec`.
-        given: fields that do not stand in the file.
+        given: fields that are not in the file.
 
     Raises:
-        SpecError: the file cannot be read, is neither TOML nor JSON, or does not specify that; one line with
-            file, field, what is wrong, and the fix.
+        SpecError: the file cannot be read, is neither TOML nor JSON, or a field is wrong; one line with file, field, what
+            is wrong, and the fix.
     """
     name, folder = ("standard input", Path()) if str(path) == "-" else (str(path), Path(path).parent)
     with error_path(file=name):
@@ -57,12 +58,12 @@ def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] =
 
 
 def _with(data: Any, given: Mapping[str, Any]) -> Any:
-    """The fields of the file and those given beside it."""
+    """The fields of the file, and those given in addition."""
     if not isinstance(data, Mapping):
         return data
     for name in given:
         if name in data:
-            raise SpecError("stands in the file and is given beside it; drop one of the two", name)
+            raise SpecError("is in the file and is given in addition; leave out one of the two", name)
     return {**data, **given}
 
 
@@ -81,16 +82,16 @@ def _content(path: str | os.PathLike[str]) -> bytes:
         reason = getattr(error, "strerror", None) or error
         raise SpecError(f"cannot be read ({reason}); check path and permissions") from None
     if len(raw) > _MAX_BYTES:
-        raise SpecError(f"is larger than {_MAX_BYTES // 2**20} MiB; is this a specification?")
+        raise SpecError(f"is larger than {_MAX_BYTES // 2**20} MiB; give the file of a specification")
     return raw
 
 
 def parse_file(content: bytes, suffix: str = "") -> Any:
-    """Return the table that a TOML or JSON file holds.
+    """Return the table in a TOML or JSON file.
 
     Args:
         content: of the file.
-        suffix: ".toml" or ".json"; with another one, what begins with `{` is JSON, the rest TOML.
+        suffix: ".toml" or ".json"; with another one, text that begins with `{` is JSON, other text TOML.
 
     Raises:
         SpecError: it is neither.
@@ -98,29 +99,27 @@ def parse_file(content: bytes, suffix: str = "") -> Any:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SpecError("is no text in UTF-8; give a TOML or JSON file") from None
+        raise SpecError("is not a text in UTF-8; give a TOML or JSON file") from None
     is_json = suffix == ".json" or (suffix != ".toml" and text.lstrip().startswith("{"))
     name = "JSON" if is_json else "TOML"
     if not text.strip():
         raise SpecError("is empty; write the fields of the specification")
     try:
-        return json.loads(text, object_pairs_hook=_without_repetition) if is_json else tomllib.loads(text)
+        return json.loads(text, object_pairs_hook=_refuse_repeated) if is_json else tomllib.loads(text)
     except SpecError:
         raise
     except ValueError as error:
         if "integer string conversion" in str(error):
-            raise SpecError(
-                "holds an integer of thousands of digits; write a number of ordinary size"
-            ) from None
-        raise SpecError(f"is no valid {name}: {error}; mend it there") from None
+            raise SpecError("holds an integer of thousands of digits; write a shorter number") from None
+        raise SpecError(f"is not valid {name}: {error}; fix it there") from None
     except RecursionError:
         raise SpecError(TOO_DEEP) from None
 
 
-def _without_repetition(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise SpecError("given twice; keep one", twice)
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise SpecError("is given twice; keep one", repeated)
     return table

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
@@ -9,24 +10,13 @@ from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 from mesascope.core import Progress
 from mesascope.dynamics import Optimizer, OptimizerField
 from mesascope.models import ModelKind, require_readable
-from mesascope.specs import (
-    Count,
-    Number,
-    Seed,
-    SpecError,
-    error_path,
-    number,
-    one_of,
-    show,
-    tables,
-    written,
-)
+from mesascope.specs import Count, Number, Seed, SpecError, error_path, number, one_of, show, tables, written
 
 from ._data import DataSpec
 from ._problem import require_moments
+from ._read import read_spec
 from ._train_result import TrainResult
-from ._training_run import TrainingRun
-from ._training_runs import TrainingRuns
+from ._training_run import SPEC_FILE, TrainingRun, TrainingRuns
 
 
 def _decay(value: Any) -> Number:
@@ -44,17 +34,17 @@ def _seed_unless_seeds(given: dict[str, Any]) -> int | None:
 
 
 class TrainSpec(DataSpec):
-    """A training run: data and task as for `DataSpec`, model, and how to train.
+    """A training run: data and task as for `DataSpec`, the model, and the settings of training.
 
     Attributes:
-        model: what is trained, and its initial weights.
+        model: the model, and its initial weights.
         optimizer: its name, or a table with method, learning_rate, schedule, warmup, clip and weight_decay.
         steps: number of steps.
         batch: samples per step.
-        seed: of samples and, where the model does not say otherwise, of the initial weights; 0 when left out.
-        seeds: of one run each, instead of seed.
+        seed: of the samples and, unless the model has its own seed, of the initial weights; 0 when left out.
+        seeds: instead of seed: one run for each.
         precision: "float32", "float64" or "bfloat16" (samples and activations, with weights in float32).
-        average: decay of a moving average of the weights, if one is kept.
+        average: decay of a moving average of the weights; without it none is computed.
         held_out: samples for evaluations, at least 2.
         record_every: steps between records of the loss.
         evaluate_every: steps between evaluations on held-out samples; without it only at the end.
@@ -79,9 +69,7 @@ class TrainSpec(DataSpec):
         if self.seeds is None and self.seed is None:
             raise SpecError("missing; give one seed, or leave it out for 0", "seed")
         if self.seeds is not None and self.seed is not None:
-            raise SpecError(
-                "of several runs stand beside seed, which is that of one; drop one of the two", "seeds"
-            )
+            raise SpecError("cannot be given together with seed; leave out one of the two", "seeds")
         if self.seeds is not None and len(set(self.seeds)) < len(self.seeds):
             raise SpecError(f"must be distinct, got {list(self.seeds)}", "seeds")
         return self
@@ -97,7 +85,7 @@ class TrainSpec(DataSpec):
         """Return the run of one seed, ready to start.
 
         Raises:
-            SpecError: what the processes, models and optimizers of the library refuse, with its field; several seeds.
+            SpecError: the library refuses a field, or there are several seeds.
             ValueError: precision "float64" without 64-bit mode.
         """
         from mesascope.core import require_x64
@@ -106,7 +94,7 @@ class TrainSpec(DataSpec):
         from mesascope.processes import DiagonalUnitary
 
         if self.seeds is not None:
-            raise SpecError("of several runs; build them by build_many", "seeds")
+            raise SpecError("lists several runs; build them by build_many", "seeds")
         if self.precision == "float64":
             require_x64("precision 'float64'")
         self._refuse_numbers()
@@ -131,16 +119,16 @@ class TrainSpec(DataSpec):
             ValueError: precision "float64" without 64-bit mode.
         """
         if self.seeds is None:
-            raise SpecError("missing; list some, or build the run of one seed by build", "seeds")
-        alone = {seed: self.model_copy(update={"seed": seed, "seeds": None}) for seed in self.seeds}
-        return TrainingRuns({seed: spec.build() for seed, spec in alone.items()})
+            raise SpecError("missing; give a list of seeds, or build the run of one seed by build", "seeds")
+        specs = {seed: self.model_copy(update={"seed": seed, "seeds": None}) for seed in self.seeds}
+        return TrainingRuns({seed: spec.build() for seed, spec in specs.items()})
 
     def run(
         self,
         folder: str | PathLike[str] | None = None,
         progress: "Callable[[Progress], None] | None" = None,
     ) -> TrainResult:
-        """Train and return what came out as plain numbers; as `build().train(…)`, which keeps the model.
+        """Train and return the result as plain numbers; `build().train(…)` returns the model too.
 
         Raises:
             ValueError: as for `build` and `TrainingRun.train`.
@@ -149,10 +137,10 @@ class TrainSpec(DataSpec):
         return run.result(run.train(folder, progress))
 
     def build_model(self) -> Any:
-        """Return the model with its initial weights, the same ones whether 64-bit mode is on or off.
+        """Return the model with its initial weights, which are the same with and without 64-bit mode.
 
         Raises:
-            SpecError: numbers that do not fit, such as a width that heads do not divide.
+            SpecError: numbers do not fit, such as a width that is not a multiple of heads.
         """
         import jax
 
@@ -160,7 +148,7 @@ class TrainSpec(DataSpec):
             return self.model.build(self.shape, self.seed or 0)
 
     def _refuse_numbers(self) -> None:
-        """Refuse numbers that the precision cannot hold: drawn or trained with, they would be infinite or 0."""
+        """Refuse numbers that the precision cannot represent: they would become infinite or 0."""
         from mesascope.dynamics import number_out_of_range
 
         found = number_out_of_range(tables(self), self.precision)
@@ -168,19 +156,66 @@ class TrainSpec(DataSpec):
             raise SpecError(found.what, *found.path)
 
     def _refuse_size(self, settings: dict[str, Any]) -> None:
-        """Refuse a model that is too large to be trained, before it is drawn."""
+        """Refuse a model that is too large to be trained, before its weights are drawn."""
         import equinox as eqx
 
         from mesascope.dynamics import TrainingSettings, refuse_large_networks
 
         shapes = eqx.filter_eval_shape(self.build_model)
         with error_path("model"):
-            alone = {name: value for name, value in settings.items() if name != "seed"}
-            refuse_large_networks(shapes, TrainingSettings(**alone))
+            seedless = {name: value for name, value in settings.items() if name != "seed"}
+            refuse_large_networks(shapes, TrainingSettings(**seedless))
 
     def _settings(self) -> dict[str, Any]:
-        """How to train, as `train` takes it."""
+        """The arguments of `train`, without the optimizer."""
         names = ("steps", "batch", "seed", "precision", "held_out")
         every = ("record_every", "evaluate_every", "checkpoint_every")
         average = None if self.average is None else float(self.average)
         return {"average": average, **{name: getattr(self, name) for name in (*names, *every)}}
+
+
+def load_trained(checkpoint: str | PathLike[str]) -> Any:
+    """Return the model of a checkpoint, built from the specification in its folder.
+
+    Args:
+        checkpoint: a checkpoint of `TrainSpec.run` or `mesascope train`, or the folder of a run, for its last one.
+
+    Raises:
+        SpecError: there is no `spec.json` in its folder, or it builds no model.
+        CheckpointError: the checkpoint is missing, damaged, or of another architecture (names the field).
+        ValueError: weights in float64 without 64-bit mode.
+    """
+    from mesascope.dynamics import load_model
+
+    path = _checkpoint(Path(checkpoint))
+    return load_model(path, trained_spec(path).build_model())
+
+
+def trained_spec(checkpoint: str | PathLike[str]) -> TrainSpec:
+    """Return the specification of the run of a checkpoint.
+
+    Args and errors are those of `load_trained`.
+    """
+    path = _checkpoint(Path(checkpoint)).parent / SPEC_FILE
+    if not path.exists():
+        raise SpecError(
+            "no such file: this run was not started from a specification; load its model in Python (load_model), and name "
+            "it as package.module:model",
+            file=str(path),
+        )
+    return read_spec(path, TrainSpec)
+
+
+def _checkpoint(path: Path) -> Path:
+    from mesascope.dynamics import CheckpointError
+
+    found = max(path.glob("step-*.checkpoint"), default=None) if path.is_dir() else path
+    if found is None:
+        raise CheckpointError(
+            f"{path}: this folder holds no checkpoint; give the folder of a run, or of one of its seeds"
+        )
+    if found.suffix != ".checkpoint":
+        raise CheckpointError(
+            f"{path}: is not a checkpoint; give a step-….checkpoint of a run, or its folder"
+        )
+    return found

@@ -1,4 +1,4 @@
-"""What a training run gives, as plain numbers."""
+"""The results of training runs, as plain numbers."""
 
 from collections.abc import Mapping
 from statistics import fmean, stdev
@@ -43,17 +43,17 @@ class EvaluationRecord(LossRecord):
 
 
 class TrainResult(BaseModel):
-    """What `TrainSpec.run` gives.
+    """The result of `TrainSpec.run`.
 
     Attributes:
         loss: of the model at the end, on held-out samples.
         loss_standard_error: of that loss.
-        average_loss: of the moving average of the weights, on the same samples; None where none is kept.
+        average_loss: of the moving average of the weights, on the same samples; None without an average.
         average_loss_standard_error: of that loss.
         steps: steps taken at the last record.
-        checkpoint: the last checkpoint; None where no folder was given.
+        checkpoint: the last checkpoint; None without a folder.
         result: "finished", "diverged", "not finite" (the loss, at the start) or "interrupted".
-        message: what that means, and the remedy where one is needed.
+        message: the meaning of the result, and the remedy if it failed.
         losses: mean loss of the batches at every record.
         evaluations: losses on held-out samples while training.
     """
@@ -73,7 +73,7 @@ class TrainResult(BaseModel):
 
     @classmethod
     def of(cls, training: "Training[Any]", average: "Estimate | None") -> Self:
-        """The numbers of a finished run, and of the moving average of its weights."""
+        """The numbers of a run that has ended, and of the moving average of its weights."""
         steps, evaluated = training.steps.tolist(), training.evaluated.tolist()
         evaluations = training.evaluations
         values = zip(evaluated, evaluations.value.tolist(), evaluations.standard_error.tolist(), strict=True)
@@ -102,17 +102,17 @@ class TrainResult(BaseModel):
 
 
 class TrainManyResult(BaseModel):
-    """What runs of several seeds give.
+    """The result of runs of several seeds.
 
     Attributes:
         seeds: one for every run.
         loss: mean over the runs.
         loss_standard_error: standard error of that mean over seeds; None for a single one.
-        average_loss: as loss, of the moving averages; None where none are kept.
+        average_loss: as loss, of the moving averages; None without averages.
         average_loss_standard_error: of that mean.
-        result: "finished" if all runs are, else how the first other one ended.
-        message: what that means, and the remedy where one is needed.
-        runs: what every run gives, in the order of the seeds.
+        result: "finished" if all runs are, else that of the first other run.
+        message: the meaning of the result, and the remedy if it failed.
+        runs: the results of all runs, in the order of the seeds.
     """
 
     model_config = ConfigDict(frozen=True)

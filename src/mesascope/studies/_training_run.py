@@ -1,8 +1,8 @@
-"""A training run, ready to start, and the specification that it leaves beside its checkpoints."""
+"""Training runs of one seed or several, ready to start, and their specification in the folder of the checkpoints."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,7 +12,7 @@ from mesascope.core import Progress
 from mesascope.specs import Spec, show
 
 from ._read import read_spec
-from ._train_result import TrainResult
+from ._train_result import TrainManyResult, TrainResult
 
 if TYPE_CHECKING:
     from mesascope.core import Estimate
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from mesascope.processes import PromptProcess, SequenceProcess
 
 SPEC_FILE = "spec.json"
-# What may change when a run goes on; what else the library refuses, say steps under a schedule, it refuses itself.
+# Fields that may change when a run resumes; the library itself refuses others, such as steps under a schedule.
 _CHANGEABLE = ("steps", "evaluate_every", "checkpoint_every")
 
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What a specification builds.
+    """The objects that a `TrainSpec` builds.
 
     Attributes:
         spec: the specification.
         model: the model with its initial weights.
-        process: what draws the data.
+        process: the process that draws the data.
         task: which predictions count.
-        settings: how to train: `train(model, process, task, **settings)`.
+        settings: arguments of `train`: `train(model, process, task, **settings)`.
     """
 
     spec: Spec
@@ -51,19 +51,19 @@ class TrainingRun:
         """Train.
 
         Args:
-            folder: for checkpoints, and the specification as `spec.json` beside them; without it nothing is kept. The
-                same specification in the same folder resumes, and more steps extend the run.
-            progress: called with a `Progress` at every record; a KeyboardInterrupt ends the run and keeps what
-                was computed.
+            folder: for checkpoints and the specification, `spec.json`; without it nothing is written. The same
+                specification in the same folder resumes, and more steps extend the run.
+            progress: called with a `Progress` at every record; a KeyboardInterrupt ends the run, with the result
+                until then.
 
         Raises:
-            CheckpointError: the folder holds another run (names the field), or a torn checkpoint.
+            CheckpointError: the folder holds another run (names the field), or a damaged checkpoint.
             InUseError: another run writes to the folder now.
             RecordError: the folder cannot be written to.
         """
         from mesascope.dynamics import train
 
-        with nullcontext() if folder is None else kept_spec(Path(folder), self.spec):
+        with nullcontext() if folder is None else recorded_spec(Path(folder), self.spec):
             return train(
                 self.model,
                 self.process,
@@ -74,11 +74,11 @@ class TrainingRun:
             )
 
     def result(self, training: "Training[Any]") -> TrainResult:
-        """What came out of `train` as plain numbers, the loss of the moving average included."""
+        """The result of `train` as plain numbers, with the loss of the moving average."""
         return TrainResult.of(training, self._average_loss(training))
 
     def _average_loss(self, training: "Training[Any]") -> "Estimate | None":
-        """The loss of the moving average on the samples, and in the precision, of `training.loss`."""
+        """The loss of the moving average, on the samples and in the precision of `training.loss`."""
         from mesascope.dynamics import TrainingSettings, held_out_loss
 
         if training.average is None:
@@ -90,11 +90,11 @@ class TrainingRun:
 
 
 @contextmanager
-def kept_spec(folder: Path, spec: Spec) -> Iterator[None]:
-    """Keep the specification in the folder of the run that the block makes.
+def recorded_spec(folder: Path, spec: Spec) -> Iterator[None]:
+    """Lock the folder of the run that the block computes, and write the specification into it.
 
-    A new folder gets it before the first checkpoint. One that holds checkpoints gets it afterwards: the block may refuse to
-    go on from them, and what changed until then decides nothing that they need. Nobody else gets the folder meanwhile.
+    It is written before the first checkpoint of a new run, but after the block if the folder holds checkpoints: the block may
+    refuse to resume from them, and fields that may change do not matter to them.
     """
     from mesascope.records import folder_lock
 
@@ -119,7 +119,7 @@ def _write_spec(path: Path, spec: Spec) -> None:
 
 
 def _refuse_another_run(path: Path, spec: Spec) -> None:
-    """Refuse a folder of another run: checkpoints do not tell how its initial weights were drawn.
+    """Refuse a folder of another run: its checkpoints do not hold how the initial weights were drawn.
 
     Raises:
         CheckpointError: names the first field that differs, with both values.
@@ -129,7 +129,7 @@ def _refuse_another_run(path: Path, spec: Spec) -> None:
 
     if not path.exists():
         raise CheckpointError(
-            f"{path.parent}: holds checkpoints of a run that no specification started; choose another folder (--out)"
+            f"{path.parent}: holds checkpoints of a run not started from a specification; choose another folder (--out)"
         )
     before, now = (
         one.model_dump(mode="json", exclude=set(_CHANGEABLE)) for one in (read_spec(path, type(spec)), spec)
@@ -145,3 +145,62 @@ def _refuse_another_run(path: Path, spec: Spec) -> None:
 
 def _kind(value: Any) -> Any:
     return value.get("kind", value) if isinstance(value, dict) else value
+
+
+@dataclass(frozen=True)
+class TrainingRuns:
+    """The runs that a `TrainSpec` of several seeds builds.
+
+    Attributes:
+        runs: the run of every seed, the same as the run of a specification with that seed alone.
+    """
+
+    runs: Mapping[int, TrainingRun]
+
+    def train(
+        self,
+        folder: str | PathLike[str] | None = None,
+        progress: "Callable[[int, Progress], None] | None" = None,
+    ) -> "list[Training[Any]]":
+        """Train all runs, in the order of the seeds; see `mesascope.dynamics.train_many`.
+
+        Args:
+            folder: for one subfolder `seed-…` for each run, as of `TrainingRun.train`.
+            progress: called with (seed, `Progress`) at every record, from the thread of the run.
+
+        Raises:
+            CheckpointError: a subfolder holds another run (names the field), or a damaged checkpoint.
+            InUseError: another run writes to a subfolder now.
+            RecordError: a subfolder cannot be written to.
+        """
+        from mesascope.core import named_key
+        from mesascope.dynamics import train_many
+
+        one = next(iter(self.runs.values()))
+        # train_many identifies a run by its key; the specification has drawn its weights for the seed
+        starts = {_bits(named_key(seed, "model")): run.model for seed, run in self.runs.items()}
+        with ExitStack() as specs:
+            if folder is not None:
+                for seed, run in self.runs.items():
+                    specs.enter_context(recorded_spec(Path(folder) / f"seed-{seed}", run.spec))
+            return train_many(
+                lambda key: starts[_bits(key)],
+                one.process,
+                one.task,
+                list(self.runs),
+                checkpoint=None if folder is None else Path(folder),
+                progress=progress,
+                **{name: value for name, value in one.settings.items() if name != "seed"},
+            )
+
+    def result(self, trainings: "Sequence[Training[Any]]") -> TrainManyResult:
+        """The result of `train` as plain numbers."""
+        pairs = zip(self.runs.items(), trainings, strict=True)
+        return TrainManyResult.of({seed: run.result(training) for (seed, run), training in pairs})
+
+
+def _bits(key: Any) -> bytes:
+    import jax
+    import numpy as np
+
+    return np.asarray(jax.random.key_data(key)).tobytes()

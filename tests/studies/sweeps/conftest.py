@@ -1,6 +1,5 @@
-"""A study that takes milliseconds a run, and the command that sweeps it in a process of its own."""
+"""Studies that take milliseconds a run, and the command that sweeps them in a process of its own."""
 
-import copy
 import json
 import os
 import re
@@ -17,25 +16,10 @@ from mesascope.records import RunFolders
 from mesascope.studies import StudySpec, open_or_make, parse_spec
 from mesascope.studies.sweeps._prepare import check, prepare
 
-FLOW = {
-    "law": {"kind": "gaussian", "scale": 1.0},
-    "dim": 2,
-    "horizon": 5,
-    "init": {"kind": "diagonal", "a": 0.1, "b": 0.1},
-}
-# A loss takes a tenth of the time to compile.
-LOSS = {
-    "law": {"kind": "gaussian"},
-    "dim": 2,
-    "horizon": 5,
-    "w_kq": [[0, 0, 0, 0], [0, 0, 0, 0], [0.3, 0, 0, 0], [0, 0.3, 0, 0]],
-    "w_pv": [[0.7, 0, 0, 0], [0, 0.7, 0, 0]],
-}
-
 
 @pytest.fixture
 def jobqueue():
-    """dask-jobqueue; its import has Ctrl-C end the process as if all were done, and other tests press it."""
+    """dask-jobqueue; importing it changes the handler of Ctrl-C, which other tests press."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield pytest.importorskip("dask_jobqueue")
@@ -44,18 +28,18 @@ def jobqueue():
 
 
 @pytest.fixture
-def study_with():
+def study_with(flow_with):
     """The mapping of a study of flows, with changes."""
-    return lambda **changes: {"name": "a-study", "kind": "flow", "base": copy.deepcopy(FLOW), **changes}
+    return lambda **changes: {"name": "a-study", "kind": "flow", "base": flow_with(), **changes}
 
 
 @pytest.fixture
-def many_losses():
-    """The mapping of a study of n losses."""
+def many_losses(loss_with):
+    """The mapping of a study of n losses, which take a tenth of the time of flows to compile."""
 
     def make(n):
         axis = {"path": "law.scale", "range": {"start": 0.5, "stop": 1.5, "count": n}}
-        return {"name": "losses", "kind": "loss", "base": copy.deepcopy(LOSS), "axes": [axis]}
+        return {"name": "losses", "kind": "loss", "base": loss_with(), "axes": [axis]}
 
     return make
 
@@ -81,7 +65,7 @@ class Command:
         )
 
     def until(self, condition, seconds=60):
-        """Wait until something is so."""
+        """Wait until a condition holds."""
         end = time.monotonic() + seconds
         while not condition():
             assert self.process.poll() is None, self.process.communicate()[1]
@@ -99,7 +83,7 @@ class Command:
 
 @pytest.fixture
 def command(tmp_path):
-    """Start the command; what still runs at the end of the test is killed."""
+    """Start the command; it is killed if it still runs at the end of the test."""
     started = []
 
     def start(study, store, *options, **others):
@@ -115,7 +99,7 @@ def command(tmp_path):
 
 @pytest.fixture
 def shell_of_the_page(tmp_path):
-    """Give commands of docs/studies.md, beside its files, other places than those that it names; what they print."""
+    """Run commands of docs/studies.md in a folder with its files, with other places than it names; return their output."""
     page = (Path(__file__).parents[3] / "docs" / "studies.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.S)
     for text in (text for kind, text in blocks if kind == "toml"):
@@ -123,7 +107,7 @@ def shell_of_the_page(tmp_path):
     lines = [line for kind, text in blocks if kind == "sh" for line in text.splitlines()]
 
     def run(word, places, **environment):
-        said = []
+        outputs = []
         for line in (line for line in lines if word in line):
             for named, place in places.items():
                 line = line.replace(named, str(place))
@@ -137,15 +121,15 @@ def shell_of_the_page(tmp_path):
                 timeout=300,
             )
             assert done.returncode == 0, done.stderr
-            said.append(done.stdout)
-        return said
+            outputs.append(done.stdout)
+        return outputs
 
     return run
 
 
 @pytest.fixture
 def begun():
-    """By run, the processes that began it."""
+    """Run → the processes that began it."""
 
     def read(store):
         files = store.glob("runs/*/*/attempts.jsonl")
@@ -156,10 +140,15 @@ def begun():
     return read
 
 
+def plan(study, folder):
+    """Plan the runs of a study in a store; return its folders and the ids."""
+    spec = parse_spec(study, StudySpec)
+    with open_or_make(folder) as store:
+        return RunFolders(folder), prepare(spec, check(spec), store).left
+
+
 @pytest.fixture
 def planned(study_with, tmp_path):
     """A store with one planned run, and its id."""
-    study = parse_spec(study_with(), StudySpec)
-    with open_or_make(tmp_path / "s") as store:
-        prepared = prepare(study, check(study, lambda *_: None), store, lambda *_: None)
-    return RunFolders(tmp_path / "s"), prepared.left[0]
+    folders, (run,) = plan(study_with(), tmp_path / "s")
+    return folders, run

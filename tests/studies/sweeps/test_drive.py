@@ -1,35 +1,35 @@
-"""What a driver makes of workers that are lost, told by one that loses them at will."""
+"""How a driver handles lost workers, with a runner that loses them as planned, and a database that does not answer."""
 
 import threading
 
 import pytest
 
 from mesascope.records import RecordError, RunFolders, Store, open_store
-from mesascope.studies import StudySpec, SweepError, execute, parse_spec, sweep
-from mesascope.studies.sweeps import _drive, _entering
+from mesascope.studies import Request, StudySpec, SweepError, execute, parse_spec, sweep
+from mesascope.studies.sweeps import _drive, _index_writer
 from mesascope.studies.sweeps._attempts import begin_attempt
 from mesascope.studies.sweeps._drive import Drive
-from mesascope.studies.sweeps._drivers import announced
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
 from mesascope.studies.sweeps._runners import Report
+from mesascope.studies.sweeps._status import announced
 
 
 class Losing:
-    """Does with a run what the next of its plans says, and reports its worker as lost; without plans, computes it."""
+    """A runner that follows its next plan with a run, and reports its worker as lost; without plans it computes the run."""
 
     dashboard, started = None, True
 
     def __init__(self, root, plans):
-        self.root, self.plans, self.given = root, plans, []
+        self.root, self.plans, self.tasks = root, plans, []
 
-    def room(self):
-        return 1 - len(self.given)
+    def free(self):
+        return 1 - len(self.tasks)
 
-    def give(self, runs):
-        self.given.append(runs)
+    def submit(self, runs):
+        self.tasks.append(runs)
 
     def reports(self, seconds):
-        runs = self.given.pop()
+        runs = self.tasks.pop()
         if not self.plans:
             return [Report(runs, tuple(execute(self.root, run) for run in runs))]
         plan = self.plans.pop(0)
@@ -38,26 +38,26 @@ class Losing:
         return [Report(runs, None, "KilledWorker: its worker process died", lost=True)]
 
     def cancel(self):
-        self.given.clear()
+        self.tasks.clear()
 
 
 def waits(root, run):
-    """The run only waited at the worker."""
+    """The worker dies while the run waits there."""
 
 
 def begins(root, run):
-    """The worker dies in the middle."""
+    """The worker dies while it computes the run."""
     begin_attempt(RunFolders(root).folder(run))
 
 
 @pytest.fixture
 def driven(study_with, tmp_path):
-    """The drive of one run, with these plans."""
+    """Drive one task with these plans."""
 
     def drive(*plans, retries=1, **changes):
         study = parse_spec(study_with(**changes), StudySpec)
         with open_or_make(tmp_path / "s") as store:
-            prepared = prepare(study, check(study, lambda *_: None), store, lambda *_: None)
+            prepared = prepare(study, check(study), store)
             runner = Losing(tmp_path / "s", list(plans))
             with announced(tmp_path / "s", "a-study", "local", None, 1) as announcement:
                 tasks = [tuple(prepared.left)]
@@ -87,26 +87,26 @@ def test_a_run_that_waited_at_lost_workers_is_not_blamed(driven):
     assert len(driven(*[waits] * 10, retries=0).done) == 1
 
 
-def test_a_worker_that_is_lost_after_its_work_has_done_it(driven, tmp_path):
-    found = driven(lambda root, run: execute(root, run, driver="me"), retries=0)
+def test_a_run_that_was_recorded_before_its_worker_was_lost_is_done(driven, tmp_path):
+    found = driven(lambda root, run: execute(root, run, Request(driver="me")), retries=0)
     assert (len(found.done), found.reused, found.failed) == (1, set(), {})
     assert RunFolders(tmp_path / "s").finished(*found.done).attempts == 1
 
 
-def test_what_somebody_else_has_done_is_reused(driven):
-    found = driven(lambda root, run: execute(root, run, driver="other"))
+def test_runs_of_another_driver_are_reused(driven):
+    found = driven(lambda root, run: execute(root, run, Request(driver="other")))
     assert (found.done, len(found.reused)) == (set(), 1)
 
 
 def test_runs_that_were_together_at_a_lost_worker_are_not_blamed(driven, tmp_path):
-    """Which of them killed it is told by what follows, where each is alone."""
+    """They are tried again one by one, which shows the one that kills its worker."""
     found = driven(begins, retries=0, axes=[{"path": "init.a", "values": [0.1, 0.2, 0.3]}])
     assert (len(found.done), found.failed) == (3, {})
     folders = RunFolders(tmp_path / "s")
     assert {folders.finished(run).attempts for run in found.done} == {2}
 
 
-def test_of_runs_that_were_together_the_killer_is_found(driven, tmp_path):
+def test_the_run_of_a_batch_that_kills_its_workers_is_found(driven, tmp_path):
     found = driven(begins, begins, retries=0, axes=[{"path": "init.a", "values": [0.1, 0.2, 0.3]}])
     assert (len(found.done), len(found.failed)) == (2, 1)
 
@@ -117,29 +117,29 @@ def test_workers_that_never_begin_end_the_sweep(driven):
 
 
 class Hanging:
-    """A database that takes plans, and hangs when a run has ended, until it is let go; then it answers, or has given up."""
+    """A database that takes plans, but hangs when a run has ended, until it is released; then it answers or fails."""
 
     def __init__(self, monkeypatch, answers):
-        self.asked, self.let_go = threading.Event(), threading.Event()
+        self.asked, self.released = threading.Event(), threading.Event()
         self.enter, self.answers = Store.enter, answers
-        monkeypatch.setattr(_entering, "_EVERY", 0.0)
+        monkeypatch.setattr(_index_writer, "_EVERY", 0.0)
         monkeypatch.setattr(Store, "enter", lambda store, runs: self(store, set(runs)))
 
     def __call__(self, store, runs):
         if any(store.folders.state(run) == "done" for run in runs):
             self.asked.set()
-            assert self.let_go.wait(20), "somebody waits for the database"
+            assert self.released.wait(20), "the sweep waits for the database"
             if not self.answers:
                 raise RecordError("the server has not answered")
         self.enter(store, runs)
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_a_database_that_hangs_keeps_nobody_from_computing(many_losses, tmp_path, monkeypatch, answers):
+def test_a_database_that_hangs_does_not_stop_the_sweep(many_losses, tmp_path, monkeypatch, answers):
     def progress(now):
         if now.done == now.total == now.values.get("done"):
             assert database.asked.wait(20)
-            database.let_go.set()
+            database.released.set()
 
     with monkeypatch.context() as patched:
         database = Hanging(patched, answers)
@@ -150,14 +150,14 @@ def test_a_database_that_hangs_keeps_nobody_from_computing(many_losses, tmp_path
         assert store.count(["state=done"]) == 4 and store.verify() == []
 
 
-def test_who_is_stopped_does_not_wait_for_a_database_that_hangs(many_losses, tmp_path, monkeypatch):
+def test_a_sweep_that_is_stopped_does_not_wait_for_a_database_that_hangs(many_losses, tmp_path, monkeypatch):
     def progress(now):
         if now.values.get("done"):
             assert database.asked.wait(20)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_drive, "_LAST_WORDS", 0.01)
+    monkeypatch.setattr(_drive, "_CLOSE_INDEX", 0.01)
     database = Hanging(monkeypatch, answers=False)
     with pytest.raises(KeyboardInterrupt):
         sweep(parse_spec(many_losses(2), StudySpec), tmp_path / "s", progress=progress)
-    database.let_go.set()
+    database.released.set()

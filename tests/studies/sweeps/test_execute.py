@@ -1,4 +1,4 @@
-"""One run: how its end is recorded, what is tried again, and how far its study is said to be."""
+"""One run: how its end is recorded, when it is tried again, and the status of its study."""
 
 import json
 import os
@@ -9,13 +9,11 @@ import jax
 import pytest
 
 from mesascope.records import RecordError, RunFolders, folder_lock, open_store
-from mesascope.studies import Driver, StudySpec, SweepError, execute, parse_spec, study_status, sweep
-from mesascope.studies.sweeps import _compute, _drivers, _execute
-from mesascope.studies.sweeps._drivers import announced, drivers
+from mesascope.studies import Driver, Request, StudySpec, SweepError, execute, parse_spec, study_status, sweep
+from mesascope.studies.sweeps import _compute, _execute, _status
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
+from mesascope.studies.sweeps._status import announced, drivers
 from mesascope.studies.sweeps._worker import work
-
-QUIET = lambda *_: None  # noqa: E731
 
 
 def study_of(data):
@@ -37,7 +35,7 @@ def test_a_run_that_raises_is_recorded_with_its_traceback(planned, monkeypatch):
     assert execute(folders.root, run) == "cached"
 
 
-def test_what_ran_out_of_memory_is_tried_again_by_the_next_sweep(planned, monkeypatch, study_with):
+def test_a_run_out_of_memory_is_tried_again_by_the_next_sweep(planned, monkeypatch, study_with):
     folders, run = planned
 
     def full(*_):
@@ -51,7 +49,7 @@ def test_what_ran_out_of_memory_is_tried_again_by_the_next_sweep(planned, monkey
     assert folders.finished(run).attempts == 2
 
 
-def test_a_run_that_somebody_computes_is_left_alone(planned):
+def test_a_locked_run_is_not_computed(planned):
     folders, run = planned
     with folders.holding(run):
         assert execute(folders.root, run) == "locked"
@@ -77,11 +75,11 @@ def test_ctrl_c_records_nothing(planned, monkeypatch):
 
     monkeypatch.setattr(_execute, "compute", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        execute(folders.root, run, stopped=lambda: True)
+        execute(folders.root, run, Request(stopped=lambda: True))
     assert folders.state(run) == "planned"
 
 
-def test_files_that_fail_are_tried_again_and_at_last_recorded(planned, monkeypatch, study_with):
+def test_errors_of_files_are_tried_again_and_recorded_in_the_end(planned, monkeypatch, study_with):
     folders, _ = planned
     tried = []
 
@@ -98,8 +96,8 @@ def test_files_that_fail_are_tried_again_and_at_last_recorded(planned, monkeypat
     assert sweep(study_of(study_with()), folders.root).done == 1
 
 
-def test_a_record_that_cannot_be_read_is_asked_for_again(planned, monkeypatch, study_with):
-    """As for a moment on a network file system; for good, the sweep ends and says so."""
+def test_a_record_that_cannot_be_read_is_read_again(planned, monkeypatch, study_with):
+    """As happens for a moment on a network file system; if it stays unreadable, the sweep ends with an error."""
     folders, run = planned
     real, asked = RunFolders.run, []
 
@@ -115,7 +113,7 @@ def test_a_record_that_cannot_be_read_is_asked_for_again(planned, monkeypatch, s
         gone = True
         patch.setattr(RunFolders, "run", unreadable)
         with pytest.raises(
-            SweepError, match=r"Stale file handle; what has ended is kept, and the same command"
+            SweepError, match=r"Stale file handle; runs that have ended are kept, and the same command"
         ):
             sweep(study_of(study_with()), folders.root)
         gone = False
@@ -136,24 +134,15 @@ def test_a_disk_that_is_full_ends_the_sweep(planned, monkeypatch, study_with):
     assert folders.state(run) == "planned"
 
 
-def test_a_training_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    base = {
-        "process": {"kind": "linear-regression", "dim": 2},
-        "examples": 3,
-        "model": {"kind": "prompt-linear-transformer", "layers": 1},
-        "steps": 6,
-        "batch": 4,
-        "held_out": 8,
-        "record_every": 2,
-        "checkpoint_every": 2,
-    }
+def test_a_training_resumes_from_its_checkpoint(prompts_with, tmp_path, monkeypatch):
+    base = prompts_with(steps=6, batch=4, held_out=8, record_every=2, checkpoint_every=2)
     study = study_of({"name": "t", "kind": "train", "base": base})
     whole = sweep(study, tmp_path / "whole")
     run = whole.ids[0]
     with open_or_make(tmp_path / "cut") as store:
-        prepare(study, check(study, QUIET), store, QUIET)
+        prepare(study, check(study), store)
     folders = RunFolders(tmp_path / "cut")
-    # as a kill in the middle leaves it: the checkpoints until then, and no record
+    # as after a kill: some checkpoints, and no record
     there, here = RunFolders(tmp_path / "whole").folder(run), folders.folder(run)
     shutil.copytree(there / "checkpoint", here / "checkpoint")
     last = max(here.glob("checkpoint/step-*.checkpoint"))
@@ -176,15 +165,15 @@ def test_a_worker_switches_64_bits_on(planned):
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", False)
     try:
-        assert work(str(folders.root), [run]) == ("done",)
+        assert work(str(folders.root), [run], Request()) == ("done",)
     finally:
         jax.config.update("jax_enable_x64", before)
 
 
-# How far a study is
+# The status of a study
 
 
-def test_status_counts_and_knows_who_drives(planned, study_with):
+def test_status_counts_runs_and_lists_drivers(planned, study_with):
     folders, run = planned
     with open_store(folders.root) as store:
         before = study_status(store, "a-study")
@@ -193,8 +182,8 @@ def test_status_counts_and_knows_who_drives(planned, study_with):
             announced(folders.root, "a-study", "local", "http://127.0.0.1:1/status", 1) as announcement,
             folders.holding(run),
         ):
-            announcement._said = -10.0
-            announcement.say(per_minute=30.0)
+            announcement._written = -10.0
+            announcement.update(per_minute=30.0)
             now = study_status(store, "a-study")
         assert (now.planned, now.running) == (0, 1)
         assert (now.per_minute, now.seconds_left) == (30.0, 2.0)
@@ -220,12 +209,12 @@ def test_drivers_that_were_killed_are_forgotten(planned):
         assert store.verify() == []
 
 
-def test_a_driver_that_computes_for_long_says_that_it_is_there(planned, monkeypatch):
+def test_a_driver_without_news_announces_itself_again(planned, monkeypatch):
     folders, _ = planned
-    monkeypatch.setattr(_drivers, "_BEAT", 0.01)
+    monkeypatch.setattr(_status, "_ANNOUNCE_AGAIN", 0.01)
     with announced(folders.root, "a-study", "in-process", None, 1):
-        (mine,) = (folders.root / "drivers").glob("*.json")  # beside it, for a moment, what takes its place
-        mine.unlink()  # as somebody does who has long heard nothing
+        (mine,) = (folders.root / "drivers").glob("*.json")  # a temporary file may lie beside it
+        mine.unlink()  # as another process does after a long silence
         end = time.monotonic() + 10
         while not mine.exists():
             assert time.monotonic() < end
@@ -234,19 +223,19 @@ def test_a_driver_that_computes_for_long_says_that_it_is_there(planned, monkeypa
     assert not list((folders.root / "drivers").iterdir())
 
 
-def test_drivers_of_other_machines_are_gone_after_a_while(planned):
+def test_silent_drivers_of_other_machines_are_removed(planned):
     folders, _ = planned
     far = Driver(study="a-study", host="far", pid=1, scheduler="local", dashboard=None, total=1)
     file = folders.root / "drivers" / "far-1-a-study.json"
     file.parent.mkdir()
     file.write_text(far.model_dump_json())
     now = time.time()
-    for silent, there in ((3 * _drivers._BEAT, 1), (_drivers._SILENT + 10, 0)):
+    for silent, there in ((3 * _status._ANNOUNCE_AGAIN, 1), (_status._SILENT + 10, 0)):
         os.utime(file, (now - silent, now - silent))
         assert len(drivers(folders.root, "a-study")) == there
 
 
-def test_a_held_folder_is_running(planned):
+def test_a_locked_folder_is_running(planned):
     folders, run = planned
     with folder_lock(folders.folder(run), "run"), open_store(folders.root) as store:
         assert study_status(store, "a-study").running == 1

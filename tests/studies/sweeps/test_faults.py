@@ -1,4 +1,4 @@
-"""Real processes that are killed, interrupted and started twice: nothing is lost, and nothing is computed twice."""
+"""Real processes are killed, interrupted and started twice: nothing is lost, and nothing is computed twice."""
 
 import atexit
 import json
@@ -19,10 +19,10 @@ import pytest
 
 from mesascope.records import RunFolders, open_store
 from mesascope.records.store._problems import problems
-from mesascope.studies.sweeps._attempts import deaths
+from mesascope.studies.sweeps._attempts import driver_deaths
 
 RUNS = int(os.environ.get("MESASCOPE_FAULT_RUNS", "40"))  # 200 at full size
-# Linux does not enforce this limit; Dask takes it for the memory of the machine.
+# Linux does not enforce this limit, but Dask takes it as the memory of the machine.
 WITH_3_GB = ("sh", "-c", 'ulimit -m 2929688 && exec "$@"', "sh")
 TWO = ("--scheduler", "local", "--workers", 2)
 
@@ -49,12 +49,12 @@ def postgresql(postgresql_server):
     return postgresql_server.get_uri(name)
 
 
-def computed_once(store, begun, but=0):
-    """Every run is done, and only so many were begun more than once."""
+def computed_once(store, begun, repeated=0):
+    """Every run is done, and at most so many attempts were repeated."""
     folders = RunFolders(store)
     assert {folders.state(run) for run in folders.ids()} == {"done"}
     times = [len(pids) for pids in begun(store).values()]
-    assert sum(times) <= len(times) + but
+    assert sum(times) <= len(times) + repeated
     with open_store(store) as opened:
         assert opened.count(["state=done"]) == len(times)
         assert opened.verify() == []
@@ -67,9 +67,9 @@ def test_a_worker_is_killed_and_every_run_is_done(command, many_losses, tmp_path
     worker = next(iter(begun(sweep.store).values()))[0]
     assert worker != sweep.process.pid
     os.kill(worker, signal.SIGKILL)
-    status, result, said = sweep.end()
-    assert (status, result["done"], result["failed"]) == (0, RUNS, 0), said
-    computed_once(sweep.store, begun, but=1)
+    status, result, err = sweep.end()
+    assert (status, result["done"], result["failed"]) == (0, RUNS, 0), err
+    computed_once(sweep.store, begun, repeated=1)
     assert not list(sweep.store.glob("drivers/*"))
 
 
@@ -84,16 +84,16 @@ def test_the_driver_is_killed_and_the_rest_is_computed(command, many_losses, tmp
     cut.process.communicate()
     before = len(cut.ended_runs())
     assert before < RUNS
-    shared = command(study, cut.store, "--index", postgresql, *TWO)
-    shared.until(lambda: len(cut.ended_runs()) > before)
-    listening_on_loopback(shared.process.pid)
-    status, result, said = shared.end()
-    assert status == 0, said
+    resumed = command(study, cut.store, "--index", postgresql, *TWO)
+    resumed.until(lambda: len(cut.ended_runs()) > before)
+    listens_on_loopback_only(resumed.process.pid)
+    status, result, err = resumed.end()
+    assert status == 0, err
     assert (result["reused"], result["done"]) == (before, RUNS - before)
-    computed_once(cut.store, begun, but=1)  # the one that was under way
+    computed_once(cut.store, begun, repeated=1)  # the run that was being computed
     assert one.end()[0] == 0
-    with open_store(one.store) as alone, open_store(cut.store, postgresql) as both:
-        first, second = alone.to_xarray("losses"), both.to_xarray("losses")
+    with open_store(one.store) as alone, open_store(cut.store, postgresql) as shared:
+        first, second = alone.to_xarray("losses"), shared.to_xarray("losses")
     assert first.identical(second.assign_attrs(first.attrs))
     assert np.isfinite(first.loss).all()
 
@@ -116,13 +116,13 @@ def test_workers_end_with_a_driver_that_is_killed_and_the_rest_is_computed(
         time.sleep(0.05)
     before = len(cut.ended_runs())
     assert before < total
-    status, result, said = command(study, cut.store).end()
-    assert (status, result["reused"], result["done"]) == (0, before, total - before), said
-    computed_once(cut.store, begun, but=2)  # those that were under way
+    status, result, err = command(study, cut.store).end()
+    assert (status, result["reused"], result["done"]) == (0, before, total - before), err
+    computed_once(cut.store, begun, repeated=2)  # those that were being computed
 
 
 def has_ended(process):
-    """Whether a process has; nobody may have asked yet for what became of it."""
+    """Whether a process has ended, also if its parent has not asked for its status yet."""
     with suppress(psutil.NoSuchProcess):
         return process.status() == psutil.STATUS_ZOMBIE
     return True
@@ -139,8 +139,8 @@ def test_flows_are_the_same_on_both_databases(command, tmp_path, postgresql):
     assert one.end()[0] == 0
     two = command(study, tmp_path / "shared", "--index", postgresql, *TWO)
     assert two.end()[0] == 0
-    with open_store(one.store) as alone, open_store(two.store, postgresql) as both:
-        first, second = alone.to_xarray("flows"), both.to_xarray("flows")
+    with open_store(one.store) as alone, open_store(two.store, postgresql) as shared:
+        first, second = alone.to_xarray("flows"), shared.to_xarray("flows")
     assert first.identical(second.assign_attrs(first.attrs))
     assert len(set(first.loss.values)) == 4
     ids = RunFolders(one.store).ids()
@@ -150,7 +150,7 @@ def test_flows_are_the_same_on_both_databases(command, tmp_path, postgresql):
         assert path.identical(RunFolders(two.store).trajectory(run).assign_attrs(path.attrs))
 
 
-def listening_on_loopback(pid):
+def listens_on_loopback_only(pid):
     """Nothing of a sweep can be reached from other machines."""
     processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     listening = []
@@ -178,14 +178,14 @@ def test_two_drivers_share_the_work(command, many_losses, tmp_path, begun):
     [((), signal.SIGINT), ((), signal.SIGTERM), (TWO, signal.SIGINT)],
     ids=["in-process", "terminated", "local"],
 )
-def test_what_has_ended_is_kept_when_it_is_stopped(command, many_losses, tmp_path, begun, where, number):
+def test_ended_runs_are_kept_when_the_sweep_is_stopped(command, many_losses, tmp_path, begun, where, number):
     sweep = command(many_losses(400), tmp_path / "s", *where)
     sweep.until(lambda: len(sweep.ended_runs()) > 5)
     pressed = time.monotonic()
     sweep.process.send_signal(number)
-    status, result, said = sweep.end()
+    status, result, err = sweep.end()
     assert (status, result) == (130, None)
-    assert said.splitlines()[-1] == (
+    assert err.splitlines()[-1] == (
         "mesascope sweep: interrupted; runs that have ended are kept, and the same command resumes"
     )
     assert time.monotonic() - pressed < 20
@@ -193,8 +193,10 @@ def test_what_has_ended_is_kept_when_it_is_stopped(command, many_losses, tmp_pat
     states = [folders.state(run) for run in folders.ids()]
     assert set(states) == {"done", "planned"}
     assert not list(sweep.store.glob("drivers/*"))
-    if not where:  # a run that was cut by this is not blamed for it
-        assert all(deaths(folders.folder(run), 0) == 0 for run in folders.ids() if folders.run(run) is None)
+    if not where:  # the run that was cut short does not count as killed
+        assert all(
+            driver_deaths(folders.folder(run), 0) == 0 for run in folders.ids() if folders.run(run) is None
+        )
     with open_store(sweep.store) as store:
         assert store.count(["state=done"]) == states.count("done")
         assert store.verify() == []
@@ -220,13 +222,13 @@ def takes_all_memory(contexts):
     taken = []
     for _ in range(100):
         taken.append(np.ones(2**24))  # 128 MB
-        time.sleep(0.1)  # workers are looked at ten times a second
+        time.sleep(0.1)  # Dask measures workers ten times a second
 """
 
 
-def asked_of(*names):
-    """A study that asks what these functions are."""
-    values = [{"label": name, "value": f"models_of_poison:{name}"} for name in names]
+def identified(*names):
+    """A study that identifies these functions."""
+    values = [{"label": name, "value": f"models_of_faults:{name}"} for name in names]
     base = {
         "process": {"kind": "orthogonal-ar", "dim": 2, "law": "gaussian"},
         "horizon": 4,
@@ -244,14 +246,14 @@ def asked_of(*names):
 
 
 @pytest.mark.slow
-def test_poison_fails_alone(command, tmp_path, begun):
-    (tmp_path / "models_of_poison.py").write_text(MODELS)
-    study = asked_of("good", "raises", "dies", "takes_all_memory", "also_good")
+def test_runs_that_raise_or_kill_workers_fail_alone(command, tmp_path, begun):
+    (tmp_path / "models_of_faults.py").write_text(MODELS)
+    study = identified("good", "raises", "dies", "takes_all_memory", "also_good")
     sweep = command(study, tmp_path / "s", *TWO, "--retries", 1, before=WITH_3_GB)
-    status, result, said = sweep.end()
-    assert status == 1, said
+    status, result, err = sweep.end()
+    assert status == 1, err
     assert (result["done"], result["failed"]) == (2, 3)
-    assert "2 workers on 3.0 GB: one that takes more than 1.5 GB is killed" in said
+    assert "2 workers on 3.0 GB: one that takes more than 1.5 GB is killed" in err
     reasons = {one["error"].partition(":")[0]: one for one in result["failures"]}
     assert {name: one["count"] for name, one in reasons.items()} == {"SpecError": 1, "KilledWorker": 2}
     folders = RunFolders(sweep.store)
@@ -263,19 +265,19 @@ def test_poison_fails_alone(command, tmp_path, begun):
         else:
             assert "poison" in record.error and "in raises" in record.traceback
             assert record.outcome == {"failure": "computation"}
-    # who only waited at the worker that died is not blamed
+    # runs that only waited at the worker that died have not failed
     with open_store(sweep.store) as store:
         assert store.to_xarray("poison").state.values.tolist() == ["done", *["failed"] * 3, "done"]
 
 
 @pytest.mark.slow
-def test_a_run_that_kills_the_driver_does_so_once_and_last(command, tmp_path):
-    (tmp_path / "models_of_poison.py").write_text(MODELS)
-    study = asked_of("dies", "raises", "good")
+def test_a_run_that_kills_the_driver_comes_last_and_fails(command, tmp_path):
+    (tmp_path / "models_of_faults.py").write_text(MODELS)
+    study = identified("dies", "raises", "good")
     first = command(study, tmp_path / "s", "--retries", 0).end()
     assert first[0] == -signal.SIGKILL
-    status, result, said = command(study, tmp_path / "s", "--retries", 0).end()
-    assert (status, result["done"], result["failed"]) == (1, 1, 2), said
+    status, result, err = command(study, tmp_path / "s", "--retries", 0).end()
+    assert (status, result["done"], result["failed"]) == (1, 1, 2), err
     assert sorted(one["error"].partition(":")[0] for one in result["failures"]) == [
         "KilledDriver",
         "SpecError",
@@ -300,21 +302,21 @@ def test_a_full_disk_ends_the_sweep_at_once(command, many_losses, tmp_path, wher
         with suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
             while True:
                 filler.write(bytes(4096))
-        status, result, said = sweep.end()
+        status, result, err = sweep.end()
         assert (status, result) == (1, None)
-        assert "No space left on device" in said and "the same command resumes" in said.splitlines()[-1]
+        assert "No space left on device" in err and "the same command resumes" in err.splitlines()[-1]
         assert problems(RunFolders(sweep.store)) == []
         (disk / "filler").unlink()
-        status, result, said = command(many_losses(60), disk / "s").end()
-        assert (status, result["failed"]) == (0, 0), said
+        status, result, err = command(many_losses(60), disk / "s").end()
+        assert (status, result["failed"]) == (0, 0), err
         assert 3 < result["reused"] < 60
     finally:
         subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 @pytest.mark.slow
-def test_workers_that_stay_compute_with_functions_as_they_are_now(command, tmp_path):
-    """A scheduler that somebody else started, with one worker, and a function that is edited between two sweeps."""
+def test_workers_of_another_scheduler_import_functions_that_were_edited(command, tmp_path):
+    """A scheduler that runs already, with one worker, and a function that is edited between two sweeps."""
     address = tmp_path / "scheduler.json"
     quiet = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--host", "127.0.0.1"]
     programs = [
@@ -325,7 +327,7 @@ def test_workers_that_stay_compute_with_functions_as_they_are_now(command, tmp_p
         subprocess.Popen([sys.executable, "-m", *one], stderr=subprocess.DEVNULL, cwd=tmp_path)
         for one in programs
     ]
-    module = tmp_path / "models_of_poison.py"
+    module = tmp_path / "models_of_faults.py"
     named = []
     try:
         for edit in (MODELS, MODELS.replace("contexts[:, -1]", "0 * contexts[:, -1]")):
@@ -335,10 +337,10 @@ def test_workers_that_stay_compute_with_functions_as_they_are_now(command, tmp_p
                 assert time.monotonic() < end
                 time.sleep(0.1)
             where = json.loads(address.read_text())["address"]
-            status, result, said = command(
-                asked_of("good"), tmp_path / f"s{len(named)}", "--scheduler", where
+            status, result, err = command(
+                identified("good"), tmp_path / f"s{len(named)}", "--scheduler", where
             ).end()
-            assert status == 0, said
+            assert status == 0, err
             named.append(
                 RunFolders(tmp_path / f"s{len(named)}").finished(result["ids"][0]).outcome["learner"]
             )

@@ -1,4 +1,4 @@
-"""What one run changes of its process is not there for the next, and modules are those that lie in their files now."""
+"""Changes of one run to its process are undone before the next, and modules are imported from their files of now."""
 
 import os
 import random
@@ -15,7 +15,7 @@ from mesascope.studies.sweeps._modules import importable, was_edited
 RUN, OTHER = "0" * 31 + "1", "f" * 32
 
 
-def test_what_a_run_changes_is_undone(tmp_path, monkeypatch):
+def test_changes_of_a_run_are_undone(tmp_path, monkeypatch):
     monkeypatch.setenv("MESASCOPE_KEPT", "1")
     folder, filters, states = os.getcwd(), list(warnings.filters), (random.getstate(), np.random.get_state())
     with pytest.raises(RuntimeError), isolated(RUN):
@@ -35,7 +35,7 @@ def test_what_a_run_changes_is_undone(tmp_path, monkeypatch):
     assert jax.config.jax_enable_x64
 
 
-def test_the_environment_is_never_empty_meanwhile(monkeypatch):
+def test_the_environment_is_never_empty(monkeypatch):
     """Other threads of a worker read it."""
     seen = []
     real = type(os.environ).__delitem__
@@ -62,7 +62,7 @@ def test_random_numbers_depend_on_the_run_alone():
     assert draw(RUN) == first
 
 
-def test_a_folder_that_is_removed_meanwhile(tmp_path, monkeypatch):
+def test_a_current_folder_that_is_removed(tmp_path, monkeypatch):
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -80,7 +80,7 @@ def value(folder, name=NAME):
         return __import__(name).VALUE
 
 
-def test_modules_are_imported_anew_when_they_were_edited(tmp_path):
+def test_modules_are_imported_again_after_an_edit(tmp_path):
     (tmp_path / f"{NAME}.py").write_text("from helper_of_it import VALUE\n")
     helper = tmp_path / "helper_of_it.py"
     for number in (1, 2, 3):  # of the same length, within a second: bytecode would be that of the first
@@ -90,7 +90,7 @@ def test_modules_are_imported_anew_when_they_were_edited(tmp_path):
     assert NAME not in sys.modules and "helper_of_it" not in sys.modules
 
 
-def test_modules_are_imported_once_while_they_stay(tmp_path):
+def test_modules_are_imported_once_without_an_edit(tmp_path):
     (tmp_path / f"{NAME}.py").write_text("import os\nVALUE = os.urandom(8)\n")
     assert value(tmp_path) == value(tmp_path)
 
@@ -102,7 +102,7 @@ def test_two_studies_may_have_modules_of_one_name(tmp_path):
     assert [value(tmp_path / name) for name in "aba"] == ["a", "b", "a"]
 
 
-def test_what_the_program_has_imported_stays_its_own(tmp_path, monkeypatch):
+def test_modules_of_the_program_are_not_replaced(tmp_path, monkeypatch):
     (tmp_path / f"{NAME}.py").write_text("VALUE = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     theirs = __import__(NAME)
@@ -112,7 +112,7 @@ def test_what_the_program_has_imported_stays_its_own(tmp_path, monkeypatch):
     assert sys.modules[NAME] is theirs and theirs.VALUE == 1
 
 
-def test_packages_that_are_installed_cannot_be_imported_anew(tmp_path):
+def test_installed_packages_cannot_be_imported_again(tmp_path):
     file = tmp_path / "installed.py"
     file.write_text("VALUE = 1\n")
     assert not was_edited(file)

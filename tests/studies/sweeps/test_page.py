@@ -1,4 +1,4 @@
-"""What docs/studies.md shows is true: its files are read, its programs run, its commands do what it says."""
+"""docs/studies.md is correct: its files are read, its programs run, its commands print what it shows."""
 
 import os
 import re
@@ -29,13 +29,10 @@ def files(tmp_path, monkeypatch):
             Path(re.match(r"# (\S+)\n", text).group(1)).write_text(text, encoding="utf-8")
 
 
-def test_its_studies_have_the_points_that_it_says(files):
+def test_its_studies_have_the_points_that_it_names(files):
     products = read_spec("products.toml", StudySpec)
     assert products.shape == (3, 2)
-    assert [choice.labels for choice in products.choices[1]] == [
-        ("gaussian",),
-        ("heavy",),
-    ]
+    assert [choice.labels for choice in products.choices[1]] == [("gaussian",), ("heavy",)]
     zipped = read_spec("zipped.toml", StudySpec)
     assert (zipped.shape, zipped.size) == ((2, 3), 4)
     assert len(list(products.points())) + len(list(zipped.points())) == 10
@@ -45,12 +42,12 @@ def test_its_studies_have_the_points_that_it_says(files):
 def test_its_commands_and_its_program(files, capsys):
     here = [line for line in COMMANDS if line.startswith("mesascope") and "--store runs" in line]
     assert len(here) == 4
-    said = []
+    outputs = []
     for line in here:
         assert main(shlex.split(line)[1:]) == 0, line
-        said.append(capsys.readouterr().out)
-    assert said[0].startswith("products: 6 done, 0 failed, 0 reused, of 6 runs")
-    assert said[1].startswith("products: 0 done, 0 failed, 6 reused, of 6 runs")
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0].startswith("products: 6 done, 0 failed, 0 reused, of 6 runs")
+    assert outputs[1].startswith("products: 0 done, 0 failed, 6 reused, of 6 runs")
     finished = subprocess.run(
         [sys.executable, "compute.py"],
         capture_output=True,
@@ -66,12 +63,12 @@ def test_the_error_that_it_shows(files, capsys):
     ranged = "range = {start = 0.1, stop = 0.5, step = 0.2}"
     assert ranged in text
     Path("products.toml").write_text(text.replace(ranged, 'values = [0.1, 0.3, "x"]'))
-    command, told = next(text for kind, text in BLOCKS if kind == "text").splitlines()
+    command, message = next(text for kind, text in BLOCKS if kind == "text").splitlines()
     assert main(shlex.split(command)[2:]) == 2
-    assert capsys.readouterr().err.startswith(told)
+    assert capsys.readouterr().err.startswith(message)
 
 
-def test_every_other_command_is_one():
+def test_every_other_command_can_be_parsed():
     for line in COMMANDS:
         if line.startswith("mesascope"):
             assert parse(shlex.split(line)[1:])
@@ -80,15 +77,15 @@ def test_every_other_command_is_one():
 
 
 def test_every_field_is_explained():
-    told = set(re.findall(r"`(\w+) =|`(\w+)`", PAGE))
-    words = {one for pair in told for one in pair} | set(re.findall(r"^(\w+) = ", PAGE, re.M))
+    quoted = set(re.findall(r"`(\w+) =|`(\w+)`", PAGE))
+    words = {one for pair in quoted for one in pair} | set(re.findall(r"^(\w+) = ", PAGE, re.M))
     assert {*StudySpec.model_fields, *AxisSpec.model_fields} - {"subset", "axes", "base"} <= words
     assert "[subset]" in PAGE and "[[axes]]" in PAGE and "[base]" in PAGE
 
 
 def test_its_settings_of_a_queue_are_what_dask_reads(jobqueue):
-    told = yaml.safe_load(next(text for kind, text in BLOCKS if kind == "yaml"))["jobqueue"]["slurm"]
+    settings = yaml.safe_load(next(text for kind, text in BLOCKS if kind == "yaml"))["jobqueue"]["slurm"]
     known = yaml.safe_load((Path(jobqueue.__file__).parent / "jobqueue.yaml").read_text())["jobqueue"][
         "slurm"
     ]
-    assert set(told) <= set(known)
+    assert set(settings) <= set(known)

@@ -1,4 +1,4 @@
-"""Runs that mean the same have one id, others have another one."""
+"""Runs with the same meaning have one id, all others have different ids."""
 
 import copy
 from fractions import Fraction
@@ -8,14 +8,7 @@ import pytest
 
 from mesascope.records import RecordError, canonical_json, code_digest
 from mesascope.specs import SpecError
-from mesascope.studies import (
-    CertifySpec,
-    FlowSpec,
-    IdentifySpec,
-    LossSpec,
-    TrainSpec,
-    parse_spec,
-)
+from mesascope.studies import CertifySpec, FlowSpec, IdentifySpec, LossSpec, TrainSpec, parse_spec
 from mesascope.studies.sweeps import _run_id
 from mesascope.studies.sweeps._modules import importable
 from mesascope.studies.sweeps._run_id import canonical, planned_run
@@ -58,7 +51,7 @@ def flow(**changes):
 
 
 @pytest.mark.parametrize(("kind", "data"), SPECS)
-def test_what_is_planned_is_read_back_as_the_same(kind, data):
+def test_a_plan_is_read_back_unchanged(kind, data):
     spec = parse_spec(data, kind)
     there = canonical(spec)
     assert canonical_json(canonical(parse_spec(there, kind))) == canonical_json(there)
@@ -77,7 +70,7 @@ def test_what_is_planned_is_read_back_as_the_same(kind, data):
         flow(method="flow", rho="t-1", mask=None, process="diagonal-unitary"),
     ],
 )
-def test_equal_meaning_is_an_equal_id(same):
+def test_equal_meaning_gives_an_equal_id(same):
     assert id_of(same) == id_of(FLOW)
 
 
@@ -86,7 +79,7 @@ def test_other_numbers_are_other_runs():
         FLOW,
         flow(dim=3),
         flow(init={"kind": "diagonal", "a": 0.5, "b": 2.0000000000000004}),
-        # the float nearest to a tenth is not a tenth, and a proof knows it
+        # the float nearest to 1/10 is not 1/10, which matters in a proof
         flow(init={"kind": "diagonal", "a": 0.1, "b": 2}),
         flow(init={"kind": "diagonal", "a": "0.1", "b": 2}),
         flow(mask="off-diagonal"),
@@ -96,7 +89,7 @@ def test_other_numbers_are_other_runs():
     assert planned_run("descent", parse_spec(FLOW, FlowSpec)).id not in ids
 
 
-def test_an_exact_number_is_written_in_one_way():
+def test_equal_exact_numbers_give_an_equal_id():
     one, other = (flow(init={"kind": "diagonal", "a": a, "b": 2}) for a in ("1/2", "0.50"))
     assert id_of(one) == id_of(other)
 
@@ -114,7 +107,7 @@ def test_the_content_of_files_counts(tmp_path):
     assert id_of(data) == before
 
 
-def test_files_count_by_what_they_hold_and_not_by_where_they_lie(tmp_path):
+def test_files_count_by_content_and_not_by_path(tmp_path):
     one, other = tmp_path / "x.npy", tmp_path / "elsewhere" / "y.npy"
     other.parent.mkdir()
     parts = [
@@ -127,7 +120,7 @@ def test_files_count_by_what_they_hold_and_not_by_where_they_lie(tmp_path):
     before = id_of(mixed)
     np.save(one, [2.0, -2.0])
     np.save(other, [1.0, -1.0])
-    assert id_of(mixed) != before  # they have exchanged their contents
+    assert id_of(mixed) != before  # they have swapped their contents
     alone = id_of(flow(law={"kind": "empirical", "file": str(one)}))
     np.save(other, [2.0, -2.0])
     assert id_of(flow(law={"kind": "empirical", "file": str(other)})) == alone

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("slurmctld") is None, reason="needs Debian's slurm-wlm"),
 ]
 
-RUNS = 120  # more than a job has ended before it is cancelled
+RUNS = 120  # more than a job computes before it is cancelled
 
 CONFIGURATION = """
 ClusterName=mesascope
@@ -58,20 +58,20 @@ PartitionName=main Nodes=localhost Default=YES MaxTime=INFINITE State=UP
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory):
-    """The environment in which its commands find it."""
+    """The environment in which the commands of Slurm find it."""
     place = tmp_path_factory.mktemp("slurm")
     for name in ("state", "spool"):
         (place / name).mkdir()
     settings = CONFIGURATION.format(ports=free_ports(2), user=getpass.getuser(), place=place)
     (place / "slurm.conf").write_text(settings)
     environment = {"SLURM_CONF": str(place / "slurm.conf")}
-    with open(place / "said", "w") as said:
+    with open(place / "log", "w") as log:
         servers = [
-            subprocess.Popen([name, "-D", *options], stdout=said, stderr=said, env=os.environ | environment)
+            subprocess.Popen([name, "-D", *options], stdout=log, stderr=log, env=os.environ | environment)
             for name, *options in (("slurmctld",), ("slurmd", "-N", "localhost"))
         ]
     try:
-        until(lambda: "idle" in asked(environment, "sinfo", "--noheader"), why=place / "said")
+        until(lambda: "idle" in asked(environment, "sinfo", "--noheader"), why=place / "log")
         yield environment
     finally:
         for server in servers:
@@ -112,7 +112,7 @@ def queue(tmp_path, slurm):
 
 
 ONE = ("--scheduler", "slurm", "--workers", 1)
-# The command, which asks the queue for what has ended every second instead of every 15.
+# The command, which asks the queue every second instead of every 15.
 IMPATIENT = (
     "-c",
     "import mesascope.studies.sweeps._jobs as jobs; jobs._ASK_EVERY = 1.0; "
@@ -120,8 +120,8 @@ IMPATIENT = (
 )
 
 
-def test_jobs_that_end_are_asked_for_again(command, many_losses, tmp_path, begun, queue):
-    """One job that is cancelled in the middle, as one that reaches its time limit is."""
+def test_jobs_that_end_are_replaced(command, many_losses, tmp_path, begun, queue):
+    """One job is cancelled during the sweep, as a job is that reaches its time limit."""
     sweep = command(many_losses(RUNS), tmp_path / "s", *ONE, program=IMPATIENT, **queue)
     sweep.until(lambda: len(sweep.ended_runs()) > 3)
     on_loopback = {
@@ -134,8 +134,8 @@ def test_jobs_that_end_are_asked_for_again(command, many_losses, tmp_path, begun
     assert on_loopback <= {"127.0.0.1"}
     (job,) = asked(queue, "squeue", "--noheader", "--format=%A").split()
     asked(queue, "scancel", job)
-    status, result, said = sweep.end(300)
-    assert (status, result["done"]) == (0, RUNS), said
+    status, result, err = sweep.end(300)
+    assert (status, result["done"]) == (0, RUNS), err
     folders = RunFolders(sweep.store)
     assert {folders.state(run) for run in folders.ids()} == {"done"}
     processes = {pid for pids in begun(sweep.store).values() for pid in pids}
@@ -162,24 +162,21 @@ def test_ctrl_c_cancels_the_jobs(command, many_losses, tmp_path, queue):
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("settings", "message"),
     [
-        (
-            {"python": "/bin/false"},
-            "slurm jobs end before a worker comes, 5 times in a row; look at what they",
-        ),
+        ({"python": "/bin/false"}, "slurm jobs end before a worker comes, 5 times in a row; read their logs"),
         ({"queue": "nowhere"}, "no slurm job can be submitted"),
     ],
 )
-@pytest.mark.usefixtures("jobqueue")  # its defaults come first
-def test_jobs_that_come_to_nothing_end_the_sweep(many_losses, tmp_path, slurm, monkeypatch, told, said):
+@pytest.mark.usefixtures("jobqueue")  # imported first, for its defaults
+def test_jobs_without_workers_end_the_sweep(many_losses, tmp_path, slurm, monkeypatch, settings, message):
     for name, value in slurm.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("mesascope.studies.sweeps._jobs._ASK_EVERY", 0.5)
     study = parse_spec(many_losses(2), StudySpec)
-    told = {**JOB, "log-directory": str(tmp_path / "logs"), **told}
+    settings = {**JOB, "log-directory": str(tmp_path / "logs"), **settings}
     with (
-        dask.config.set({f"jobqueue.slurm.{name}": value for name, value in told.items()}),
-        pytest.raises(SweepError, match=said),
+        dask.config.set({f"jobqueue.slurm.{name}": value for name, value in settings.items()}),
+        pytest.raises(SweepError, match=message),
     ):
         sweep(study, tmp_path / "s", scheduler="slurm", workers=1)

@@ -1,4 +1,4 @@
-"""Which points a study has, and what its errors say."""
+"""The points of a study, and its errors."""
 
 import datetime
 import itertools
@@ -24,7 +24,7 @@ def test_without_axes_there_is_one_point(study_with):
     assert point.spec == parse_spec(study_with()["base"], FlowSpec)
 
 
-def test_axes_multiply_and_the_last_runs_fastest(study_with):
+def test_points_are_the_product_and_the_last_axis_changes_fastest(study_with):
     axes = [
         {"path": "init.a", "values": [0.1, 0.2]},
         {"path": "dim", "range": {"start": 2, "stop": 4, "step": 1}},
@@ -34,7 +34,7 @@ def test_axes_multiply_and_the_last_runs_fastest(study_with):
     assert [(p.spec.init.a, p.spec.dim) for p in points] == list(itertools.product([0.1, 0.2], [2, 3, 4]))
 
 
-def test_what_is_zipped_changes_together(study_with):
+def test_zipped_fields_change_together(study_with):
     pair = [{"path": "init.a", "values": [0.1, 0.2]}, {"path": "init.b", "values": [3, 4]}]
     axes = [{"zip": pair, "name": "start"}, {"path": "horizon", "values": [5, 6]}]
     study = parse_spec(study_with(axes=axes), StudySpec)
@@ -48,7 +48,7 @@ def test_what_is_zipped_changes_together(study_with):
     assert study.axes[0].coordinates == ("init.a", "init.b")
 
 
-def test_values_of_a_zip_may_repeat_where_its_places_differ(study_with):
+def test_values_of_a_zip_may_repeat_if_its_places_differ(study_with):
     pair = [{"path": "init.a", "values": [0.1, 0.1]}, {"path": "init.b", "values": [3, 4]}]
     assert [(p.spec.init.a, p.spec.init.b) for p in points_of(study_with(axes=[{"zip": pair}]))] == [
         (0.1, 3),
@@ -70,7 +70,7 @@ def test_values_may_be_tables_with_labels(study_with):
     assert [choice.labels for choice in study.choices[0]] == [("sparse",), ("heavy",)]
 
 
-def test_an_axis_may_reach_into_a_list(study_with):
+def test_the_path_of_an_axis_may_lead_into_a_list(study_with):
     parts = [{"probability": "1/2", "law": {"kind": k}} for k in ("gaussian", "sparse")]
     base = {**study_with()["base"], "law": {"kind": "mixture", "parts": parts}}
     points = points_of(study_with(base=base, axes=[{"path": "law.parts.1.law.scale", "values": [2, 3]}]))
@@ -123,17 +123,17 @@ def test_exact_ranges_are_exact(start, stop, count):
 
 def test_a_random_subset_is_drawn_without_repetition_and_stays_the_same(study_with):
     axes = [{"path": p, "range": {"start": 0.1, "stop": 1, "count": 2000}} for p in ("init.a", "init.b")]
-    # four million points: nothing enumerates them
+    # four million points, which are not enumerated
     study = parse_spec(study_with(axes=axes, subset={"kind": "random", "count": 6, "seed": 1}), StudySpec)
     places = list(study.places())
     assert len(set(places)) == 6 and places == sorted(places)
-    assert places[0] == (140, 1933)  # for ever: ids of runs that were computed depend on it
+    assert places[0] == (140, 1933)  # forever: ids of runs that were computed depend on it
     again = parse_spec(study_with(axes=axes, subset={"kind": "random", "count": 6, "seed": 2}), StudySpec)
     assert set(again.places()).isdisjoint(places)
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 15, 16, 40])
-def test_a_random_subset_has_as_many_points_as_there_are(study_with, count):
+def test_a_random_subset_has_at_most_all_points(study_with, count):
     axes = [{"path": p, "values": [0.1, 0.2, 0.3, 0.4]} for p in ("init.a", "init.b")]
     study = parse_spec(study_with(axes=axes, subset={"kind": "random", "count": count}), StudySpec)
     assert len(set(study.places())) == study.size == min(count, 16)
@@ -143,10 +143,7 @@ def test_a_random_subset_has_as_many_points_as_there_are(study_with, count):
 
 
 def test_a_coarser_grid_keeps_every_kth_value(study_with):
-    axes = [
-        {"path": "init.a", "values": [1, 2, 3, 4, 5]},
-        {"path": "init.b", "values": [1, 2]},
-    ]
+    axes = [{"path": "init.a", "values": [1, 2, 3, 4, 5]}, {"path": "init.b", "values": [1, 2]}]
     study = parse_spec(study_with(axes=axes, subset={"kind": "grid", "every": 2}), StudySpec)
     assert [(p.spec.init.a, p.spec.init.b) for p in study.points()] == [(1, 1), (3, 1), (5, 1)]
 
@@ -164,7 +161,7 @@ WIDE = [{"path": p, "range": {"start": 1, "stop": 2, "count": 1001}} for p in ("
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"colour": 1}, "unknown field 'colour'"),
         ({"name": "A b"}, "name: must be lower-case letters"),
@@ -176,14 +173,14 @@ WIDE = [{"path": p, "range": {"start": 1, "stop": 2, "count": 1001}} for p in ("
         (axis(path="init.b", values=[1], seeds=2), "axes[1]: needs exactly one of"),
         (axis(path="init.b", values=[]), "axes[1].values: must be a list"),
         (axis(path="init.b", values=[1, "x"]), "axes[1].values[1]: 'x' is not a rational number"),
-        (axis(path="init.b", values=[1, 2, 1]), "axes[1].values[2]: 1 stands twice"),
+        (axis(path="init.b", values=[1, 2, 1]), "axes[1].values[2]: 1 is given twice"),
         (axis(path="init.b", values=[datetime.date(2026, 1, 1)]), "axes[1].values[0]: a date has no place"),
         (
             axis(path="init.b", values=[{"label": [1], "value": 1}]),
             "axes[1].values[0].label: must be a string or a number",
         ),
         (axis(path="init.c", values=[1]), "axes[1].path: unknown field 'c'"),
-        (axis(path="dim.c", values=[1]), "axes[1].path: dim is 2 in base, no table with a c"),
+        (axis(path="dim.c", values=[1]), "axes[1].path: dim is 2 in base, not a table with a field c"),
         (axis(path="init.a", values=[1]), "axes[1]: init.a changes along axis 0 already"),
         (axis(path="init", values=[{"kind": "diagonal"}]), "axes[1]: init changes along axis 0 already"),
         (axis(path="in it", values=[1]), "axes[1].path: must name a field"),
@@ -201,9 +198,12 @@ WIDE = [{"path": p, "range": {"start": 1, "stop": 2, "count": 1001}} for p in ("
             axis(path="horizon", log_range={"start": 0, "stop": 1, "count": 2}),
             "axes[1].log_range.start: must be",
         ),
-        (axis(path="horizon", seeds=0), "axes[1].seeds: must be 1"),
+        (axis(path="horizon", seeds=0), "axes[1].seeds: must be the number of seeds, 1 …"),
         (axis(path="horizon", seeds=[-1]), "axes[1].seeds[0]: must be an integer 0"),
-        (axis(path="horizon", values=[5], name="init.a"), "axes[1]: is called init.a as axis 0 is"),
+        (
+            axis(path="horizon", values=[5], name="init.a"),
+            "axes[1]: has the name init.a, which axis 0 has already",
+        ),
         ({"axes": [{"zip": ZIP}]}, "axes[0].zip[1]: has 1 values, but axis 0 of the zip has 2"),
         ({"axes": [{"zip": TWICE}]}, "axes[0].zip: places 0 and 2 are both 1, 3; keep one"),
         ({"axes": [{"zip": ZIP[:1]}]}, "axes[0].zip: must have at least 2 entries"),
@@ -212,14 +212,14 @@ WIDE = [{"path": p, "range": {"start": 1, "stop": 2, "count": 1001}} for p in ("
         ({"subset": {"kind": "random", "count": 0}}, "subset.count: must be at least 1"),
     ],
 )
-def test_errors_say_where(study_with, changes, said):
+def test_errors_say_where(study_with, changes, message):
     with pytest.raises(SpecError) as error:
         points_of(study_with(**changes))
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(message)
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_run_is_told_from_a_study(study_with):
+def test_the_specification_of_a_run_is_not_a_study(study_with):
     for run in (study_with()["base"], {"model": {}, "kind": "train"}):
         with pytest.raises(
             SpecError, match=r"^this specifies a run \(it has a (law|model)\), not a study; put"
@@ -229,24 +229,19 @@ def test_a_run_is_told_from_a_study(study_with):
         points_of({"name": "s", "kind": "flow"})
 
 
-def test_seeds_of_a_training_are_an_axis(study_with):
-    base = {
-        "process": {"kind": "linear-regression", "dim": 2},
-        "examples": 3,
-        "model": {"kind": "prompt-linear-transformer", "layers": 1},
-        "seeds": [1, 2],
-    }
-    with pytest.raises(SpecError, match=r"^base\.seeds: makes several runs of one; .*path = \"seed\""):
+def test_seeds_of_a_training_are_an_axis(study_with, prompts_with):
+    base = prompts_with(seeds=[1, 2])
+    with pytest.raises(SpecError, match=r"^base\.seeds: would make several runs of one; .*path = \"seed\""):
         points_of(study_with(kind="train", base=base))
 
 
-def test_files_that_cannot_be_read_are_told_where_they_stand(study_with):
+def test_files_that_cannot_be_read_are_named_with_their_place(study_with):
     laws = ["gaussian", {"kind": "empirical", "file": "/nowhere/x.npy"}]
     study = parse_spec(study_with(axes=[{"path": "law", "values": laws}]), StudySpec)
     with pytest.raises(
         SpecError, match=r"^axes\[0\]\.values\[1\]\.file: cannot read /nowhere/x\.npy: .*\(at law = "
     ):
-        check(study, lambda *_: None)
+        check(study)
     asked = {
         "process": {"kind": "orthogonal-ar", "dim": 2, "law": "gaussian"},
         "horizon": 4,
@@ -254,4 +249,4 @@ def test_files_that_cannot_be_read_are_told_where_they_stand(study_with):
     }
     study = parse_spec(study_with(kind="identify", base=asked), StudySpec)
     with pytest.raises(SpecError, match=r"^base\.model\.name: no_such_module:f: there is no file"):
-        check(study, lambda *_: None)
+        check(study)

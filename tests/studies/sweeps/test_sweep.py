@@ -1,4 +1,4 @@
-"""Sweeps in this process: what is recorded, what is kept, and what is refused."""
+"""Sweeps in this process: their records, and the input that they refuse."""
 
 import errno
 import fcntl
@@ -11,14 +11,7 @@ import pytest
 
 import mesascope as ms
 from mesascope.records import RecordError, RunFolders, open_store
-from mesascope.studies import (
-    SpecError,
-    StudySpec,
-    SweepError,
-    parse_spec,
-    study_status,
-    sweep,
-)
+from mesascope.studies import SpecError, StudySpec, SweepError, parse_spec, study_status, sweep
 from mesascope.studies.sweeps import _execute
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
 
@@ -34,10 +27,10 @@ def grid(study_with):
 
 
 def test_every_run_of_a_study_is_computed_once(grid, tmp_path):
-    told = []
-    first = sweep(grid, tmp_path / "s", progress=told.append)
+    seen = []
+    first = sweep(grid, tmp_path / "s", progress=seen.append)
     assert (first.total, first.done, first.failed, first.reused) == (4, 4, 0, 0)
-    assert first.succeeded and told[-1].done == told[-1].total == 4
+    assert first.succeeded and seen[-1].done == seen[-1].total == 4
     again = sweep(grid, tmp_path / "s")
     assert (again.done, again.failed, again.reused) == (0, 0, 4)
     assert again.ids == first.ids
@@ -46,7 +39,7 @@ def test_every_run_of_a_study_is_computed_once(grid, tmp_path):
         assert store.verify() == []
     np.testing.assert_array_equal(found["init.a"], [0.1, 0.3])
     assert list(found["law.scale"].values) == [1, "1/2"]
-    # the same flows by the library itself, to the tolerance of rest
+    # the same flows by the library itself, to the tolerance of the steady state
     for i, a in enumerate([0.1, 0.3]):
         for j, scale in enumerate([1.0, 0.5]):
             start = ms.LinearAttention.diagonal(2, a, 0.1)
@@ -56,7 +49,7 @@ def test_every_run_of_a_study_is_computed_once(grid, tmp_path):
             np.testing.assert_allclose(found["loss"][i, j], end.loss[-1], rtol=1e-12)
 
 
-def test_an_extended_study_computes_what_is_new(study_with, tmp_path):
+def test_an_extended_study_computes_the_new_points(study_with, tmp_path):
     few, more = (study_of(study_with(axes=[{"path": "init.a", "values": v}])) for v in ([0.1], [0.2, 0.1]))
     sweep(few, tmp_path / "s")
     result = sweep(more, tmp_path / "s")
@@ -65,7 +58,7 @@ def test_an_extended_study_computes_what_is_new(study_with, tmp_path):
         sweep(study_of(study_with(axes=[{"path": "init.a", "values": [7]}])), tmp_path / "s")
 
 
-def test_points_that_mean_the_same_are_one_run(study_with, tmp_path):
+def test_points_of_equal_meaning_are_one_run(study_with, tmp_path):
     laws = [{"kind": "gaussian"}, {"kind": "gaussian", "scale": 1}]
     result = sweep(study_of(study_with(axes=[{"path": "law", "values": laws}])), tmp_path / "s")
     assert (result.total, result.done) == (1, 1)
@@ -81,7 +74,7 @@ def test_a_study_moves_with_its_files(many_losses, tmp_path):
     np.save(here / "x.npy", [1.0, -1.0, 2.0])
     with open_or_make(tmp_path / "s") as store:
         study = parse_spec(data, StudySpec, folder=here)
-        (run,) = prepare(study, check(study, lambda *_: None), store, lambda *_: None).left
+        (run,) = prepare(study, check(study), store).left
     here.rename(there)
     first = sweep(parse_spec(data, StudySpec, folder=there), tmp_path / "s")
     assert (first.ids, first.done) == ((run,), 1)
@@ -91,7 +84,7 @@ def test_a_study_moves_with_its_files(many_losses, tmp_path):
         assert store.verify() == []
 
 
-def test_a_path_is_kept_with_its_losses(study_with, tmp_path):
+def test_a_path_is_stored_with_its_losses(study_with, tmp_path):
     study = study_of(study_with())
     (run,) = sweep(study, tmp_path / "s").ids
     path = RunFolders(tmp_path / "s").trajectory(run)
@@ -127,16 +120,8 @@ def test_a_flow_that_diverges_has_failed_and_the_others_are_done(study_with, tmp
 
 
 @pytest.mark.slow
-def test_every_kind_can_be_swept(study_with, many_losses, tmp_path):
-    train = {
-        "process": {"kind": "linear-regression", "dim": 2},
-        "examples": 3,
-        "model": {"kind": "prompt-linear-transformer", "layers": 1},
-        "steps": 20,
-        "batch": 8,
-        "held_out": 16,
-        "record_every": 5,
-    }
+def test_every_kind_can_be_swept(study_with, prompts_with, many_losses, tmp_path):
+    train = prompts_with(steps=20, batch=8, held_out=16, record_every=5)
     asked = {name: train[name] for name in ("process", "examples", "model")}
     asked |= {"tasks": 80, "search": False, "learners": ["zero", "gradient-descent"]}
     exact = {**study_with()["base"], "init": {"kind": "diagonal", "a": "1/10", "b": "1/10"}}
@@ -163,10 +148,10 @@ def test_every_kind_can_be_swept(study_with, many_losses, tmp_path):
     assert np.isfinite(lost.loss).all()
 
 
-def test_runs_that_a_colleague_removes_fail_alone(many_losses, tmp_path, monkeypatch):
-    """The first while it is computed, the last while it waits; the same command computes them."""
+def test_runs_that_are_removed_during_the_sweep_fail_alone(many_losses, tmp_path, monkeypatch):
+    """The first is removed while it is computed, the last while it waits; the same command computes them."""
     study, compute, computed = study_of(many_losses(4)), _execute.compute, []
-    ids = [run for run in check(study, lambda *_: None).runs]
+    ids = [run for run in check(study).runs]
 
     def removed(spec, folder):
         if not computed:
@@ -178,22 +163,23 @@ def test_runs_that_a_colleague_removes_fail_alone(many_losses, tmp_path, monkeyp
     monkeypatch.setattr(_execute, "compute", removed)
     result = sweep(study, tmp_path / "s")
     assert (result.done, result.failed, len(computed)) == (2, 2, 3)
-    assert result.failures[0].error.startswith("somebody removed it from the store while the sweep was")
+    assert result.failures[0].error.startswith("it was removed from the store during the sweep")
     with open_store(tmp_path / "s") as store:
         assert store.count() == 2 and store.verify() == []
         status = study_status(store, "losses")
-        assert (status.total, status.done, status.planned) == (2, 2, 0)  # who watches waits for no others
+        # a watch does not wait for the runs that were removed
+        assert (status.total, status.done, status.planned) == (2, 2, 0)
     assert sweep(study, tmp_path / "s").done == 2
 
 
-def test_a_file_system_without_locks_is_told_of(many_losses, tmp_path, monkeypatch):
+def test_a_file_system_without_locks_is_warned_of(many_losses, tmp_path, monkeypatch):
     assert RunFolders.create(tmp_path / "s").has_locks()
 
     def without(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", without)
-    with pytest.warns(UserWarning, match="its file system knows no locks: nobody sees which runs"):
+    with pytest.warns(UserWarning, match="its file system has no locks: a second sweep"):
         assert sweep(study_of(many_losses(1)), tmp_path / "s").done == 1
     assert not list((tmp_path / "s").glob(".probe*"))
 
@@ -202,7 +188,7 @@ def test_a_file_system_without_locks_is_told_of(many_losses, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"scheduler": "cloud"}, "scheduler 'cloud' is unknown; use one of in-process, local, slurm"),
         ({"scheduler": "in-process", "workers": 2}, "workers are not started for scheduler 'in-process'"),
@@ -212,10 +198,10 @@ def test_a_file_system_without_locks_is_told_of(many_losses, tmp_path, monkeypat
         ({"scheduler": "slurm"}, "--scheduler slurm needs --workers"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(study_with, tmp_path, settings, said):
+def test_settings_out_of_range_are_refused(study_with, tmp_path, settings, message):
     with pytest.raises(ValueError) as error:
         sweep(study_of(study_with()), tmp_path / "s", **settings)
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(message)
 
 
 def test_a_bad_point_leaves_no_store(study_with, tmp_path):

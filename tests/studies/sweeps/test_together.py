@@ -1,4 +1,4 @@
-"""Flows that are solved together: the same numbers as one by one, in folders of their own, with failures of their own."""
+"""Flows that are solved together: the numbers are the same as one by one, and each run has its own folder and failure."""
 
 import os
 import signal
@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from mesascope.records import RunFolders, open_store
-from mesascope.studies import FlowSpec, StudySpec, parse_spec, sweep
-from mesascope.studies._flows import program_of
+from mesascope.studies import FlowSpec, Request, StudySpec, parse_spec, sweep
+from mesascope.studies._flow import program_of
 from mesascope.studies.sweeps import _together
-from mesascope.studies.sweeps._attempts import begin_attempt, deaths, why_apart
-from mesascope.studies.sweeps._batches import batches
+from mesascope.studies.sweeps._attempts import begin_attempt, driver_deaths, why_unbatched
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
-from mesascope.studies.sweeps._together import execute_together
+from mesascope.studies.sweeps._together import batches, execute_together
 
 STARTS = [0.1, 0.2, 0.3, 0.4, 0.5]
 
@@ -34,11 +33,11 @@ def planned_flows(timed, tmp_path):
     """A store in which they are planned, and their ids."""
     study = parse_spec(timed(), StudySpec)
     with open_or_make(tmp_path / "s") as store:
-        prepared = prepare(study, check(study, lambda *_: None), store, lambda *_: None)
+        prepared = prepare(study, check(study), store)
     return RunFolders(tmp_path / "s"), prepared.left
 
 
-def test_together_they_give_what_they_give_one_by_one(timed, tmp_path):
+def test_batches_give_the_results_of_single_runs(timed, tmp_path):
     study = parse_spec(timed(), StudySpec)
     one = sweep(study, tmp_path / "one")
     four = sweep(study, tmp_path / "four", batch=4)
@@ -56,7 +55,7 @@ def test_together_they_give_what_they_give_one_by_one(timed, tmp_path):
         assert float(path.time[0]) == 0 and float(path.time[-1]) == 2.0
         np.testing.assert_array_equal(path.w_kq[-1], second["w_kq"])
         np.testing.assert_allclose(path.loss[-1], alone.trajectory(run).loss[-1], rtol=1e-9)
-    # the fifth was left over, and alone
+    # the fifth was computed alone
     assert [together.finished(run).batch for run in one.ids] == [4, 4, 4, 4, 1]
     assert [alone.finished(run).batch for run in one.ids] == [1] * 5
     assert together.finished(one.ids[0]).attempts == 1
@@ -67,10 +66,10 @@ def test_together_they_give_what_they_give_one_by_one(timed, tmp_path):
     assert sweep(study, tmp_path / "one", batch=4).reused == 5
 
 
-def test_who_is_left_over_is_filled_up(planned_flows, timed, tmp_path):
-    """Three flows in the program of four, not in one of a thousand: the same bits as with a fourth one."""
+def test_an_incomplete_batch_is_filled_up(planned_flows, timed, tmp_path):
+    """Three flows run in the program of four, not of a thousand, with the same bits as beside a fourth flow."""
     folders, runs = planned_flows
-    assert execute_together(folders.root, runs[:3], 1000) == ("done",) * 3
+    assert execute_together(folders.root, runs[:3], Request(batch=1000)) == ("done",) * 3
     assert {folders.finished(run).batch for run in runs[:3]} == {4}
     four = sweep(parse_spec(timed(STARTS[:4]), StudySpec), tmp_path / "four", batch=4)
     assert list(four.ids) == runs[:4]
@@ -78,7 +77,7 @@ def test_who_is_left_over_is_filled_up(planned_flows, timed, tmp_path):
         assert folders.trajectory(run).identical(RunFolders(tmp_path / "four").trajectory(run))
 
 
-def test_one_that_diverges_fails_alone(timed, tmp_path):
+def test_a_flow_that_diverges_fails_alone(timed, tmp_path):
     result = sweep(parse_spec(timed([0.1, 1e120, 0.3, 0.4]), StudySpec), tmp_path / "s", batch=4)
     assert (result.done, result.failed) == (3, 1)
     assert result.failures[0].error.startswith("diverged: ")
@@ -96,26 +95,26 @@ def test_a_batch_that_raises_is_run_again_one_by_one(planned_flows, monkeypatch)
         raise RuntimeError("one of them has broken all")
 
     monkeypatch.setattr(_together, "compute_together", broken)
-    assert execute_together(folders.root, runs, 5) == ("done",) * 5
+    assert execute_together(folders.root, runs, Request(batch=5)) == ("done",) * 5
     records = [folders.finished(run) for run in runs]
     assert {(one.batch, one.attempts) for one in records} == {(1, 2)}
-    assert all(deaths(folders.folder(run), 0) == 0 for run in runs)
-    assert {why_apart(folders.folder(run), "") for run in runs} == {
+    assert all(driver_deaths(folders.folder(run), 0) == 0 for run in runs)
+    assert {why_unbatched(folders.folder(run), "") for run in runs} == {
         "RuntimeError: one of them has broken all"
     }
-    assert {why_apart(folders.folder(run), "another driver") for run in runs} == {None}
+    assert {why_unbatched(folders.folder(run), "another driver") for run in runs} == {None}
 
 
-def test_a_sweep_says_which_runs_it_had_to_compute_one_by_one(timed, tmp_path, monkeypatch):
+def test_a_sweep_reports_runs_that_it_had_to_compute_one_by_one(timed, tmp_path, monkeypatch):
     def broken(specs):
         raise RuntimeError("one of them has broken all")
 
     monkeypatch.setattr(_together, "compute_together", broken)
     result = sweep(parse_spec(timed(), StudySpec), tmp_path / "s", batch=4)
     assert (result.done, result.failed) == (5, 0)
-    (apart,) = result.apart  # the fifth was alone from the beginning
-    assert (apart.error, apart.count) == ("RuntimeError: one of them has broken all", 4)
-    assert apart.run in result.ids[:4]
+    (unbatched,) = result.apart  # the fifth was alone from the beginning
+    assert (unbatched.error, unbatched.count) == ("RuntimeError: one of them has broken all", 4)
+    assert unbatched.run in result.ids[:4]
     records = [RunFolders(tmp_path / "s").finished(run) for run in result.ids]
     assert [(one.attempts, one.batch) for one in records] == [(2, 1)] * 4 + [(1, 1)]
 
@@ -128,42 +127,48 @@ def test_ctrl_c_records_nothing_of_a_batch(planned_flows, monkeypatch):
 
     monkeypatch.setattr(_together, "compute_together", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        execute_together(folders.root, runs, 5, stopped=lambda: True)
+        execute_together(folders.root, runs, Request(batch=5, stopped=lambda: True))
     assert {folders.state(run) for run in runs} == {"planned"}
 
 
-def test_what_is_done_or_computed_by_others_is_left_alone(planned_flows):
+def test_runs_that_are_done_or_locked_are_skipped(planned_flows):
     folders, runs = planned_flows
-    execute_together(folders.root, runs[:1], 4)
+    execute_together(folders.root, runs[:1], Request(batch=4))
     before = folders.finished(runs[0])
     with folders.holding(runs[2]):
-        assert execute_together(folders.root, runs, 4) == ("cached", "done", "locked", "done", "done")
+        assert execute_together(folders.root, runs, Request(batch=4)) == (
+            "cached",
+            "done",
+            "locked",
+            "done",
+            "done",
+        )
     assert folders.finished(runs[0]) == before
     assert folders.state(runs[2]) == "planned"
 
 
-def test_a_kill_in_the_middle_loses_only_what_was_not_written(planned_flows, monkeypatch):
+def test_a_kill_loses_only_runs_without_a_record(planned_flows, monkeypatch):
     folders, runs = planned_flows
     finish, written = RunFolders.finish, []
 
     def killed(self, record, data=None):
         if len(written) == 2:
-            raise SystemExit  # as far as files go, as a kill
+            raise SystemExit  # leaves the files of a kill
         written.append(record.id)
         return finish(self, record, data)
 
     with monkeypatch.context() as patch:
         patch.setattr(RunFolders, "finish", killed)
-        patch.setattr(_together, "leave_attempt", lambda *_: None)
+        patch.setattr(_together, "abandon_attempt", lambda *_: None)
         with pytest.raises(SystemExit):
-            execute_together(folders.root, runs[:4], 4, alone=True)
+            execute_together(folders.root, runs[:4], Request(batch=4, in_driver=True))
     assert [folders.state(run) for run in runs] == ["done"] * 2 + ["planned"] * 3
-    # nobody is blamed for it, and the next time each is alone: together they might kill again
-    assert [deaths(folders.folder(run), 0) for run in runs] == [0] * 5
+    # none of them counts as the cause, and the next time each is alone: together they might kill again
+    assert [driver_deaths(folders.folder(run), 0) for run in runs] == [0] * 5
     assert batches(runs[2:], dict.fromkeys(runs, "p"), folders, 4) == [(run,) for run in runs[2:]]
 
 
-# Which go together
+# Which runs go together
 
 
 def test_batches_keep_the_order_and_put_one_program_together(tmp_path):
@@ -178,7 +183,7 @@ def test_batches_keep_the_order_and_put_one_program_together(tmp_path):
     assert batches(runs[:3], programs, folders, 2) == [(runs[0],), (runs[1],), (runs[2],)]
 
 
-def test_what_shapes_a_program(study_with):
+def test_flows_of_one_program(study_with):
     base = {**study_with()["base"], "until": 2.0}
 
     def program(**changes):
@@ -196,7 +201,7 @@ def test_what_shapes_a_program(study_with):
     assert program(until=None, method="descent", lr=0.1, steps=3) is None
 
 
-def test_batches_of_what_is_not_solved_together_are_refused(study_with, many_losses, tmp_path):
+def test_batches_of_other_runs_are_refused(study_with, many_losses, tmp_path):
     for study in (study_with(), many_losses(2)):
         with pytest.raises(ValueError, match="has no flow to a given time"):
             sweep(parse_spec(study, StudySpec), tmp_path / "s", batch=2)
@@ -224,10 +229,10 @@ def test_a_worker_is_killed_in_a_batch_and_every_run_is_done(command, timed, tmp
         return cut
 
     sweep.until(killed)
-    status, result, said = sweep.end()
-    assert status == 0 and result["done"] == 24, said
+    status, result, err = sweep.end()
+    assert status == 0 and result["done"] == 24, err
     records = [RunFolders(sweep.store).finished(run) for run in result["ids"]]
-    # those that were together when the worker died are alone afterwards, and nobody else is computed twice
+    # the runs of the lost batch are computed alone afterwards, and no other run twice
     for one in records:
         assert (one.attempts, one.batch) == ((2, 1) if one.id in cut else (1, 4))
     with open_store(sweep.store) as store:

@@ -1,11 +1,12 @@
-"""Studies: a specification of many runs, computed wherever there are workers, kept in a store."""
+"""Studies: a specification of many runs, which are computed by workers and kept in a store."""
 
-from ._drivers import Driver as Driver
+from ._execute import Request as Request
 from ._execute import execute as execute
-from ._failures import Failure as Failure
 from ._prepare import open_or_make as open_or_make
 from ._runners import SchedulerError as SchedulerError
 from ._runners import SweepError as SweepError
+from ._status import Driver as Driver
+from ._status import Failure as Failure
 from ._status import StudyStatus as StudyStatus
 from ._status import study_status as study_status
 from ._study import Point as Point

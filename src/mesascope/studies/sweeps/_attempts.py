@@ -1,6 +1,6 @@
-"""When a run was begun, and by whom: one line an attempt, in the folder of the run.
+"""When a run was begun, and by which process: one line for each attempt, in the folder of the run.
 
-A line stays when the process that wrote it is killed; so it is known afterwards which run the process was computing.
+The line stays when its process is killed, so that it is known afterwards which run the process was computing.
 """
 
 import json
@@ -14,80 +14,78 @@ from mesascope.records import RecordError, share
 _FILE = "attempts.jsonl"
 
 
-def begin_attempt(folder: Path, driver: str = "", alone: bool = False, batch: int = 1) -> int:
-    """Write down that an attempt begins here and now; return how many there are.
+def begin_attempt(folder: Path, driver: str = "", in_driver: bool = False, batch: int = 1) -> int:
+    """Write down that an attempt begins now, in this process; return the number of attempts.
 
     Args:
         folder: of the run.
-        driver: for whom.
-        alone: whether the process is the driver's own, so that it ends the sweep if it dies.
+        driver: for which driver.
+        in_driver: whether this process is the driver, so that the sweep ends if it dies.
         batch: how many runs are computed together.
 
     Raises:
         RecordError: it cannot be written.
     """
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    me = {"pid": os.getpid(), "host": os.uname().nodename, "driver": driver, "alone": alone, "batch": batch}
-    _write(folder, {**me, "begun": now, "at": _checkpoint(folder)})
+    here = {"pid": os.getpid(), "host": os.uname().nodename, "driver": driver, "alone": in_driver}
+    _write(folder, {**here, "batch": batch, "begun": _now(), "at": _checkpoint(folder)})
     return attempts(folder)
 
 
-def leave_attempt(folder: Path, why: str | None = None) -> None:
-    """Write down that the last attempt was given up without a record: it has not killed its process.
+def abandon_attempt(folder: Path, why: str | None = None) -> None:
+    """Write down that the last attempt ended without a record, while its process lives on.
 
     Args:
         folder: of the run.
-        why: what hindered it from being computed together with others, if that is what it was.
+        why: the reason why it could not be computed together with other runs, if that is why it ended.
 
     Raises:
         RecordError: it cannot be written.
     """
-    told = {"left": datetime.now(UTC).isoformat(timespec="milliseconds")}
-    _write(folder, told if why is None else {**told, "why": why})
+    _write(folder, {"left": _now()} if why is None else {"left": _now(), "why": why})
 
 
 def attempts(folder: Path) -> int:
-    """How many attempts were begun."""
-    return len(_begun(folder))
+    """Return how many attempts were begun."""
+    return len(_read(folder))
 
 
 def last_driver(folder: Path) -> str:
-    """For whom the last attempt was begun."""
-    begun = _begun(folder)
-    return str(begun[-1].get("driver", "")) if begun else ""
+    """Return the driver of the last attempt."""
+    found = _read(folder)
+    return str(found[-1].get("driver", "")) if found else ""
 
 
-def why_apart(folder: Path, driver: str) -> str | None:
-    """What hindered this driver's last attempt together with other runs; None where nothing did, or there was none."""
-    together = [one for one in _begun(folder) if one.get("batch", 1) > 1 and one.get("driver") == driver]
+def why_unbatched(folder: Path, driver: str) -> str | None:
+    """Return why this driver's last attempt together with other runs failed; None if there was none, or it went well."""
+    together = [one for one in _read(folder) if one.get("batch", 1) > 1 and one.get("driver") == driver]
     return together[-1].get("why") if together else None
 
 
 def has_advanced(folder: Path) -> bool:
     """Whether there is a checkpoint that was not there when the last attempt began."""
-    begun = _begun(folder)
-    return bool(begun) and begun[-1].get("at", "") != _checkpoint(folder)
+    found = _read(folder)
+    return bool(found) and found[-1].get("at", "") != _checkpoint(folder)
 
 
-def deaths(folder: Path, recorded: int) -> int:
-    """How many drivers in a row this run has killed, or was killed with, while it came no further.
+def driver_deaths(folder: Path, recorded: int) -> int:
+    """Return how many drivers in a row died while they computed this run, without a new checkpoint between them.
 
-    An attempt together with other runs says nothing of any of them, and does not count.
+    Attempts together with other runs do not count: any of these may have killed the driver.
 
     Args:
-        folder: of the run, which nobody computes now.
+        folder: of the run, which is not being computed now.
         recorded: attempts that its record knows of.
     """
     here, found = _checkpoint(folder), 0
-    for line in reversed(_begun(folder)[recorded:]):
-        if not line.get("alone") or line.get("at", "") != here:
+    for attempt in reversed(_read(folder)[recorded:]):
+        if not attempt.get("alone") or attempt.get("at", "") != here:
             break
-        found += not line.get("left") and line.get("batch", 1) == 1
+        found += not attempt.get("left") and attempt.get("batch", 1) == 1
     return found
 
 
-def _begun(folder: Path) -> list[dict[str, Any]]:
-    """What is written of every attempt, and of its being left."""
+def _read(folder: Path) -> list[dict[str, Any]]:
+    """All attempts, each with what was written when it was abandoned."""
     try:
         lines = (folder / _FILE).read_bytes().splitlines()
     except OSError:
@@ -95,19 +93,23 @@ def _begun(folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for line in lines:
         try:
-            told = json.loads(line)
-        except ValueError:  # torn by a full disk
-            told = {}
-        if isinstance(told, dict) and "left" in told and found:
-            found[-1] |= told
+            entry = json.loads(line)
+        except ValueError:  # cut short by a full disk
+            entry = {}
+        if isinstance(entry, dict) and "left" in entry and found:
+            found[-1] |= entry
         else:
-            found.append(told if isinstance(told, dict) else {})
+            found.append(entry if isinstance(entry, dict) else {})
     return found
 
 
 def _checkpoint(folder: Path) -> str:
-    """The last checkpoint of a training; "" where there is none."""
+    """The last checkpoint of a training; "" if there is none."""
     return max((file.name for file in (folder / "checkpoint").glob("step-*.checkpoint")), default="")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _write(folder: Path, line: dict[str, Any]) -> None:

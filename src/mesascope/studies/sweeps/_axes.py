@@ -1,22 +1,15 @@
-"""Axes of a study: what changes from run to run, and what its values are called."""
+"""Axes of a study: the fields that change from run to run, with values and labels."""
 
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 
-from pydantic import (
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, ValidationInfo, model_validator
 
 from mesascope.records import STUDY_NAME, canonical_json, plain
 from mesascope.specs import Spec, SpecError, as_list, first_error, placed, show, show_text, written
 
-from ._values import MOST_POINTS, LogRangeSpec, RangeSpec
+from ._values import MAX_POINTS, LogRangeSpec, RangeSpec
 
 Label: TypeAlias = int | float | str
 Place: TypeAlias = tuple[str | int, ...]
@@ -32,8 +25,8 @@ class Setting(NamedTuple):
 
     Attributes:
         path: the field, outermost name first.
-        value: what it becomes.
-        place: where in the axis that is written.
+        value: its value.
+        place: the place in the axis where the value is written.
     """
 
     path: tuple[str, ...]
@@ -45,7 +38,7 @@ class Choice(NamedTuple):
     """One place along an axis.
 
     Attributes:
-        labels: what it is called, for every field that changes.
+        labels: one for every field that changes.
         settings: the fields that change.
     """
 
@@ -65,8 +58,8 @@ def _values(value: Any) -> tuple[Any, ...]:
     given = as_list(value)
     if not isinstance(given, list | tuple) or not given:
         raise SpecError(f"must be a list of values, got {show(given)}")
-    if len(given) > MOST_POINTS:
-        raise SpecError(f"has {len(given)} entries, at most {MOST_POINTS} are taken")
+    if len(given) > MAX_POINTS:
+        raise SpecError(f"has {len(given)} entries, and {MAX_POINTS} are allowed; take fewer")
     return tuple(placed(plain_value, one, i) for i, one in enumerate(given))
 
 
@@ -93,10 +86,10 @@ StudyName: TypeAlias = Annotated[str, PlainValidator(_study_name)]
 def _seeds(value: Any) -> tuple[int, ...] | int:
     given = as_list(value)
     if isinstance(given, bool) or not isinstance(given, int | list | tuple):
-        raise SpecError(f"must be how many, or a list of them, got {show(given)}")
+        raise SpecError(f"must be the number of seeds, or a list of seeds, got {show(given)}")
     if isinstance(given, int):
-        if not 1 <= given <= MOST_POINTS:
-            raise SpecError(f"must be 1 … {MOST_POINTS} seeds, or a list of them, got {given}")
+        if not 1 <= given <= MAX_POINTS:
+            raise SpecError(f"must be the number of seeds, 1 … {MAX_POINTS}, or a list of seeds, got {given}")
         return given
     if not given:
         raise SpecError("must have at least 1 entry")
@@ -117,7 +110,7 @@ class AxisSpec(Spec):
 
     Attributes:
         path: the field: names joined by dots, places in lists as numbers: "init.a", "law.parts.0.probability".
-        values: what it becomes; a table `{label = …, value = …}` gives a value its label.
+        values: its values; a table `{label = …, value = …}` gives a value its label.
         range: equally spaced numbers.
         log_range: numbers with equal ratios.
         seeds: a list, or n for 0 … n − 1.
@@ -135,14 +128,14 @@ class AxisSpec(Spec):
     def _one_source(self) -> Self:
         given = [source for source in _SOURCES if getattr(self, source) is not None]
         if len(given) != 1:
-            told = "none is given" if not given else f"{' and '.join(given)} are given"
-            raise SpecError(f"needs exactly one of {', '.join(_SOURCES)}; {told}")
-        self.choices()  # refuses labels that are none
+            found = "none is given" if not given else f"{' and '.join(given)} are given"
+            raise SpecError(f"needs exactly one of {', '.join(_SOURCES)}; {found}")
+        self.choices()  # refuses bad labels
         return self
 
     @property
     def source(self) -> str:
-        """The field that says what its values are."""
+        """The field that holds its values."""
         return next(name for name in _SOURCES if getattr(self, name) is not None)
 
     @property
@@ -152,12 +145,12 @@ class AxisSpec(Spec):
 
     @property
     def dimension(self) -> str:
-        """What the axis is called."""
+        """The name of the axis."""
         return self.name or self.path
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """What the labels along the axis are called, one name for every field that changes."""
+        """The names of the labels along the axis, one for every field that changes."""
         return (self.dimension,)
 
     def choices(self) -> list[Choice]:
@@ -177,22 +170,22 @@ class AxisSpec(Spec):
 
 
 def refuse_repeated(axis: "AxisSpec | ZipSpec") -> None:
-    """Refuse an axis with two places that nothing tells apart.
+    """Refuse an axis with two places of equal labels.
 
     Raises:
-        SpecError: says which, seen from the axis.
+        SpecError: names the places.
     """
     labels = [choice.labels for choice in axis.choices()]
     if len(set(labels)) == len(labels):
         return
     first = {label: i for i, label in reversed(list(enumerate(labels)))}
     place = next(i for i, label in enumerate(labels) if first[label] < i)
-    said = ", ".join(map(show, labels[place]))
-    mend = "keep one, or tell them apart: {label = …, value = …}"
+    label = ", ".join(map(show, labels[place]))
+    fix = "keep one, or give them labels: {label = …, value = …}"
     if isinstance(axis, ZipSpec):
-        raise SpecError(f"places {first[labels[place]]} and {place} are both {said}; {mend}", "zip")
+        raise SpecError(f"places {first[labels[place]]} and {place} are both {label}; {fix}", "zip")
     where = (axis.source, place) if axis.source == "values" else (axis.source,)
-    raise SpecError(f"{said} stands twice; {mend}", *where)
+    raise SpecError(f"{label} is given twice; {fix}", *where)
 
 
 def _label(value: Any, place: int) -> tuple[Label, Any]:
@@ -223,7 +216,7 @@ class ZipSpec(Spec):
     @model_validator(mode="after")
     def _dimension_is_no_coordinate(self) -> Self:
         if self.name in self.coordinates:
-            raise SpecError(f"{self.name} is the name of one of its axes already; choose another", "name")
+            raise SpecError(f"{self.name} is the name of one of its axes; choose another", "name")
         return self
 
     @model_validator(mode="after")
@@ -241,12 +234,12 @@ class ZipSpec(Spec):
 
     @property
     def dimension(self) -> str:
-        """What the axis is called."""
+        """The name of the axis."""
         return self.name or "+".join(axis.dimension for axis in self.zip)
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """What the labels along the axis are called, one name for every field that changes."""
+        """The names of the labels along the axis, one for every field that changes."""
         return tuple(axis.dimension for axis in self.zip)
 
     def choices(self) -> list[Choice]:
@@ -281,7 +274,7 @@ AxisOrZip: TypeAlias = Annotated[
 ]
 
 
-def shown(choice: Choice) -> str:
+def described(choice: Choice) -> str:
     """A place along an axis for messages: `init.a = 0.1, init.b = 2`."""
     pairs = (
         f"{'.'.join(setting.path)} = {show_text(str(label))}"

@@ -1,36 +1,40 @@
-"""Dask clusters: processes of this machine, a scheduler that is there, jobs of a queue."""
+"""Dask clusters: processes of this machine, a scheduler that is running, jobs of a queue."""
 
 import asyncio
 import logging
 import os
 import signal
+import subprocess
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ._gpus import environments, visible_gpus
 from ._jobs import QUEUES, Jobs
 from ._runners import SchedulerError
-from ._worker import alone
+from ._worker import one_thread
 
 if TYPE_CHECKING:
     from distributed import Client
 
-LOOPBACK = "127.0.0.1"
-WORKER_MEMORY = 2 * 10**9
-"""Bytes that a worker needs: the programs that it has compiled take up to half of it before they are forgotten."""
+_LOOPBACK = "127.0.0.1"
+_WORKER_MEMORY = 2 * 10**9
+"""Bytes that a worker needs: its compiled programs take up to half of it before they are forgotten."""
+_GPU_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
+_NO_GPU = ("", "-1", "none", "void", "nodevfiles")
 
 _SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,
-    "distributed.scheduler.allowed-failures": 0,  # which run killed its worker is told by its folder, not by Dask
+    # Dask cannot tell a run that killed its worker from one that waited there; the folders of the runs can
+    "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.worker-ttl": None,  # compiling may keep a worker silent for minutes
-    # results are not kept here: a worker that paused for want of memory would pause for ever
+    # workers keep no results: one that pauses for lack of memory would pause forever
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
-    # what Dask watches itself with takes a share of every core
+    # Dask's monitoring of itself takes a share of every core
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.gil.enabled": False,
@@ -40,51 +44,51 @@ _PATIENCE = 15.0  # seconds for the answer of a scheduler
 
 @contextmanager
 def client_of(scheduler: str, workers: int | None) -> "Iterator[tuple[Client, Callable[[], None]]]":
-    """Connect to a scheduler, and start what is needed for it; all that was started ends with the block.
+    """Connect to a scheduler, and start it if needed; everything that was started ends with the block.
 
     Args:
         scheduler: "local", an address such as "tcp://HOST:PORT", "slurm", "pbs" or "lsf".
-        workers: how many processes to start; of a scheduler that is there, none.
+        workers: how many processes to start; None for a scheduler that is running.
 
     Yields:
-        The client, and what to call now and then: it replaces jobs that have ended.
+        The client, and a function to call now and then, which replaces jobs that have ended.
 
     Raises:
         SchedulerError: it cannot be reached or started.
-        ValueError: workers of a foreign scheduler; a package is missing.
+        ValueError: workers are missing for a queue, or a package is not installed.
     """
     if "://" in scheduler:
-        with _there(scheduler) as client:
+        with _connected(scheduler) as client:
             yield client, _nothing
         return
-    with _settings(), _cluster(scheduler, workers) as (cluster, keep):
+    with _settings(), _cluster(scheduler, workers) as (cluster, replace_jobs):
         from distributed import Client
 
         with Client(cluster, set_as_default=False) as client:
-            yield client, keep
+            yield client, replace_jobs
 
 
 def _nothing() -> None:
-    """Workers of this machine are started anew by Dask, those of others by others."""
+    """Dask restarts workers of this machine; workers of another scheduler are not ours."""
 
 
 @contextmanager
 def _settings() -> Iterator[None]:
     import dask
-    import distributed  # noqa: F401  # its defaults first: read inside, they would be taken back with what is set here
+    import distributed  # noqa: F401  # its defaults first: set inside the block, they would be removed with it
 
     with dask.config.set(_SETTINGS):
         yield
 
 
 @contextmanager
-def _there(address: str) -> "Iterator[Client]":
+def _connected(address: str) -> "Iterator[Client]":
     from distributed import Client
 
     try:
-        # in a thread of its own: a notebook has a loop running here
+        # in a thread of its own: a notebook runs an event loop in this one
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, _greet(address)).result()
+            thread.submit(asyncio.run, _require_answer(address)).result()
         client = Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         raise SchedulerError(
@@ -94,11 +98,11 @@ def _there(address: str) -> "Iterator[Client]":
         yield client
 
 
-async def _greet(address: str) -> None:
-    """Connect as a client does, which for itself would wait for ever where something else listens that says nothing.
+async def _require_answer(address: str) -> None:
+    """Connect once with a time limit: Dask's client waits forever if another program listens there and does not answer.
 
     Raises:
-        OSError: nobody answers.
+        OSError: no scheduler answers.
         ValueError: this is no address.
     """
     from distributed.comm.core import connect
@@ -118,7 +122,7 @@ def _cluster(scheduler: str, workers: int | None) -> Iterator[tuple[Any, Callabl
     if workers is None:
         raise ValueError(f"--scheduler {scheduler} needs --workers: how many processes to ask the queue for")
     with _queue(scheduler) as cluster:
-        yield cluster, Jobs(cluster, scheduler, workers).keep
+        yield cluster, Jobs(cluster, scheduler, workers).replace
 
 
 def _local(workers: int | None) -> Any:
@@ -127,26 +131,26 @@ def _local(workers: int | None) -> Any:
     from distributed.system import MEMORY_LIMIT
 
     gpus = visible_gpus()
-    count = workers or len(gpus) or max(1, min(_cores(), MEMORY_LIMIT // WORKER_MEMORY))
+    count = workers or len(gpus) or max(1, min(_cores(), MEMORY_LIMIT // _WORKER_MEMORY))
     share = MEMORY_LIMIT // count
-    if share < WORKER_MEMORY:
+    if share < _WORKER_MEMORY:
         warnings.warn(
             f"{count} worker{'s' * (count > 1)} on {MEMORY_LIMIT / 1e9:.1f} GB: one that takes more than {share / 1e9:.1f} GB "
-            f"is killed, and its run fails; compiled programs alone take up to 1 GB: give each {WORKER_MEMORY / 1e9:.0f} GB",
+            f"is killed, and its run fails; compiled programs alone take up to 1 GB: give each {_WORKER_MEMORY / 1e9:.0f} GB",
             stacklevel=2,
         )
     options = {
-        "host": LOOPBACK,
+        "host": _LOOPBACK,
         "nthreads": 1,
         "memory_limit": share,
-        "preload": ["mesascope.studies.sweeps._preload"],
+        "preload": ["mesascope.studies.sweeps._worker"],
         "silence_logs": logging.CRITICAL,
     }
     processes = {
-        i: {"cls": Nanny, "options": {**options, "env": {**alone(), **environment}}}
+        i: {"cls": Nanny, "options": {**options, "env": {**one_thread(), **environment}}}
         for i, environment in enumerate(environments(count, gpus))
     }
-    head = {"host": LOOPBACK, "port": 0, "dashboard_address": f"{LOOPBACK}:0"}
+    head = {"host": _LOOPBACK, "port": 0, "dashboard_address": f"{_LOOPBACK}:0"}
     return SpecCluster(
         workers=processes,
         scheduler={"cls": Scheduler, "options": head},
@@ -161,7 +165,7 @@ def _cores() -> int:
 
 @contextmanager
 def _same_interrupts() -> Iterator[None]:
-    """Keep the handler of Ctrl-C: dask-jobqueue, when it is imported, has it end the process as if all were done."""
+    """Keep the handler of Ctrl-C: importing dask-jobqueue sets one that ends the process with status 0."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -181,30 +185,67 @@ def _queue(scheduler: str) -> Any:
         raise ValueError(
             f"--scheduler {scheduler} needs dask-jobqueue; install it: pip install 'mesascope[cluster]'"
         ) from None
-    told = dask.config.get(f"jobqueue.{scheduler}", {})
-    options = dict(told.get("scheduler-options") or {})
-    # else every worker has a page of its own, for all to see
-    quiet = ["--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0"]
-    arguments = [*quiet, *(told.get("worker-extra-args") or [])]
-    if not told.get("interface") and not {"host", "interface"} & set(options):
-        # nodes reach a scheduler, and are reached, only where the configuration says so
-        options["host"] = LOOPBACK
-        arguments += ["--host", LOOPBACK]
-    options.setdefault("dashboard_address", f"{LOOPBACK}:0")
-    # settings travel to workers of our own by themselves, into jobs by the environment
+    queue = dask.config.get(f"jobqueue.{scheduler}", {})
+    options = dict(queue.get("scheduler-options") or {})
+    # else every worker has a page of its own that other machines can open
+    quiet = ["--no-dashboard", "--dashboard-address", f"{_LOOPBACK}:0"]
+    arguments = [*quiet, *(queue.get("worker-extra-args") or [])]
+    if not queue.get("interface") and not {"host", "interface"} & set(options):
+        # other machines can connect only if the configuration names an interface
+        options["host"] = _LOOPBACK
+        arguments += ["--host", _LOOPBACK]
+    options.setdefault("dashboard_address", f"{_LOOPBACK}:0")
+    # Dask passes settings on to workers of this machine; jobs get them by the environment
     settings = {
         f"DASK_{name.upper().replace('.', '__').replace('-', '_')}": value
         for name, value in _SETTINGS.items()
     }
-    prologue = [f"export {name}='{value}'" for name, value in {**alone(), **settings}.items()]
+    prologue = [f"export {name}='{value}'" for name, value in {**one_thread(), **settings}.items()]
     try:
         return getattr(dask_jobqueue, QUEUES[scheduler])(
             scheduler_options=options,
             worker_extra_args=arguments,
-            job_script_prologue=[*(told.get("job-script-prologue") or []), *prologue],
+            job_script_prologue=[*(queue.get("job-script-prologue") or []), *prologue],
             silence_logs=logging.CRITICAL,
         )
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         raise SchedulerError(
             f"no {scheduler} cluster can be started ({error}); check ~/.config/dask/jobqueue.yaml"
         ) from error
+
+
+def visible_gpus(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The GPUs that JAX would compute on, as CUDA_VISIBLE_DEVICES names them, found without starting JAX."""
+    platforms = environ.get("JAX_PLATFORMS", "").lower()
+    wanted = not platforms or "cuda" in platforms or "gpu" in platforms
+    if not wanted or not any(map(find_spec, _GPU_PLUGINS)):
+        return []
+    return named_gpus(environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def named_gpus(variable: str | None) -> list[str]:
+    """The devices that the variable names, or all if it is not set."""
+    if variable is None:
+        return _listed()
+    names = [name.strip() for name in variable.split(",")]
+    # CUDA stops at the first name that is no device
+    stop = next((i for i, name in enumerate(names) if name.lower() in _NO_GPU), len(names))
+    return names[:stop]
+
+
+def _listed() -> list[str]:
+    command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line.strip() for line in found.stdout.splitlines() if line.strip()]
+
+
+def environments(workers: int, gpus: list[str]) -> list[dict[str, str]]:
+    """The environment of every worker: the first ones get one device each, the others none."""
+    if not gpus:
+        return [{} for _ in range(workers)]
+    with_device = [{"CUDA_VISIBLE_DEVICES": name} for name in gpus[:workers]]
+    without = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
+    return with_device + [dict(without) for _ in range(workers - len(with_device))]

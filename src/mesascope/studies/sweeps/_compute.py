@@ -1,14 +1,13 @@
-"""One run of every kind: its numbers for the record, its path as labelled arrays, and why it failed, if it did."""
+"""What a run can be, and how each kind is computed: numbers for the record, the path as labelled arrays, the error."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from mesascope.specs import Spec
 
 from .._certify import CertifySpec
-from .._flow import FlowResult, FlowSpec
-from .._flows import follow_together
+from .._flow import FlowResult, FlowSpec, follow_together
 from .._identify import IdentifySpec
 from .._loss import LossSpec
 from .._train import TrainSpec
@@ -16,19 +15,27 @@ from .._train import TrainSpec
 if TYPE_CHECKING:
     from mesascope.dynamics import Descent, Flow
 
-_SAVES = 32
-"""Points of a path that are kept, at most."""
-_MAX_ENTRIES = 4096
-"""Entries of weights that a record holds; larger ones are the end of the path."""
+Kind: TypeAlias = Literal["flow", "train", "identify", "certify", "loss"]
+
+SPECS: dict[str, type[Spec]] = {
+    "flow": FlowSpec,
+    "train": TrainSpec,
+    "identify": IdentifySpec,
+    "certify": CertifySpec,
+    "loss": LossSpec,
+}
+"""Kind of run → its specification."""
+_SAVES = 32  # points of a path, at most
+_MAX_ENTRIES = 4096  # of weights in a record; larger weights are only in the path
 
 
 class Computed(NamedTuple):
-    """What a run gives.
+    """The result of a run.
 
     Attributes:
         outcome: numbers, strings and lists of them, for the record.
-        data: name → (dimensions, values): the path; None where there is none.
-        error: why it failed; None where it did not.
+        data: the path, name → (dimensions, values); None if there is none.
+        error: why it failed; None if it did not.
     """
 
     outcome: dict[str, Any]
@@ -37,11 +44,11 @@ class Computed(NamedTuple):
 
 
 def compute(spec: Spec, folder: Path) -> Computed:
-    """Run a specification; `folder` keeps the checkpoints of a training, which goes on from those that are there.
+    """Run a specification. Checkpoints of a training are in `folder`; it resumes from the last one.
 
     Raises:
         KeyboardInterrupt: it was interrupted; there is nothing to record.
-        Exception: what the library raises.
+        Exception: as the library raises it.
     """
     return _COMPUTE[type(spec)](spec, folder)
 
@@ -50,7 +57,7 @@ def compute_together(specs: Sequence[FlowSpec]) -> list[Computed]:
     """Run flows that can be solved together (see `program_of`).
 
     Raises:
-        Exception: what the library raises; nothing is known of any of them then.
+        Exception: as the library raises it; there is no result of any of them then.
     """
     followed = follow_together(specs, saves=_SAVES)
     return [_of_flow(spec, result, path) for spec, (result, path) in zip(specs, followed, strict=True)]
@@ -62,7 +69,7 @@ def _flow(spec: FlowSpec, folder: Path) -> Computed:
 
 
 def _of_flow(spec: FlowSpec, result: FlowResult, path: "Flow[Any] | Descent[Any]") -> Computed:
-    error = _ending(result)
+    error = _failure(result)
     outcome = result.model_dump()
     if 6 * spec.dim**2 > _MAX_ENTRIES:
         del outcome["w_kq"], outcome["w_pv"]
@@ -85,7 +92,7 @@ def _path(path: "Flow[Any] | Descent[Any]") -> dict[str, tuple[Any, Any]]:
 
 
 def _losses(flow: "Flow[Any]") -> Any:
-    """Along a path of any length, by one program: the length is part of what is compiled."""
+    """The losses along a path, padded to one length: a program is compiled for every length."""
     import jax
     import numpy as np
 
@@ -99,7 +106,7 @@ def _losses(flow: "Flow[Any]") -> Any:
 
 def _train(spec: TrainSpec, folder: Path) -> Computed:
     result = spec.run(folder / "checkpoint")
-    error = _ending(result)
+    error = _failure(result)
     outcome = result.model_dump(exclude={"losses", "evaluations", "checkpoint"})
     data: dict[str, tuple[Any, Any]] = {
         "step": ("step", [one.steps for one in result.losses]),
@@ -119,11 +126,11 @@ def _train(spec: TrainSpec, folder: Path) -> Computed:
     return Computed(outcome, data, error)
 
 
-def _ending(result: Any) -> str | None:
+def _failure(result: Any) -> str | None:
     """Why a flow or a training failed.
 
     Raises:
-        KeyboardInterrupt: it was interrupted, and kept what it had.
+        KeyboardInterrupt: it was interrupted.
     """
     if result.result == "interrupted":
         raise KeyboardInterrupt

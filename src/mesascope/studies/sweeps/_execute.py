@@ -1,4 +1,4 @@
-"""One run, from its folder into its folder."""
+"""Compute one run: read its plan, compute, and write its record."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mesascope.records import (
     InUseError,
@@ -26,21 +26,25 @@ from mesascope.specs import Spec, SpecError, one_line
 from .._identify import IdentifySpec
 from .._identify_models import FunctionSpec
 from .._read import parse_spec
-from ._attempts import attempts, begin_attempt, last_driver, leave_attempt
-from ._compute import Computed, compute
+from ._attempts import abandon_attempt, attempts, begin_attempt, last_driver
+from ._compute import SPECS, Computed, compute
 from ._isolation import isolated
-from ._kinds import SPECS
 from ._modules import importable, was_edited
 from ._run_id import module_file, planned_run
 
-Ended: TypeAlias = Literal["done", "failed", "cached", "locked"]
-"""What became of a run: computed now (done, failed), cached from before, or locked by somebody who computes it."""
+End: TypeAlias = Literal["done", "failed", "cached", "locked"]
+"""How a run ended: computed now (done, failed), computed before (cached), or being computed by another process (locked)."""
 
 MACHINE, COMPUTATION, KILLED = "machine", "computation", "killed"
-"""Why a run failed, `outcome.failure`: for want of memory, disk or a worker; by itself, which it would do again; or because
-it killed the driver that computed it in its own process, again and again."""
+"""Why a run failed, `outcome.failure`: the machine (memory, disk, a lost worker); the computation, which would fail again;
+or it killed the driver that computed it in its own process, again and again."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
-_FORGET_EVERY = 10  # runs: reading how many mappings there are takes a millisecond
+_FORGET_EVERY = 10  # runs: counting the mapped memory regions takes a millisecond
+_INSTALL = "install the same mesascope and libraries everywhere, and give the same command again"
+
+compute_lock = threading.Lock()
+"""Held while a run is computed in this process."""
+_computed = 0
 
 
 class OtherCodeError(RecordError):
@@ -48,39 +52,49 @@ class OtherCodeError(RecordError):
 
 
 class MachineError(RuntimeError):
-    """Something failed that may go well the next time, such as reading a file; text of traceback and all."""
+    """A failure that may not happen again, such as a file that could not be read; the text holds the traceback."""
 
 
 class StoreFullError(RuntimeError):
-    """The store takes no more, of whatever run."""
+    """The disk of the store is full: no run can be recorded."""
 
 
-one_at_a_time = threading.Lock()
-"""Held while a run is computed in this process."""
-_computed = 0
+def _never() -> bool:
+    return False
 
 
-def execute(
-    root: str | os.PathLike[str],
-    run: str,
-    *,
-    search: Sequence[str] = (),
-    driver: str = "",
-    alone: bool = False,
-    stopped: Callable[[], bool] = lambda: False,
-) -> Ended:
+class Request(NamedTuple):
+    """How a driver wants its runs to be computed.
+
+    Attributes:
+        search: folders in which modules of functions are found.
+        driver: id of the driver, which is written down with every attempt.
+        in_driver: whether the runs are computed in the driver's own process.
+        batch: how many flows are solved together, at most. Programs are compiled for powers of two, or for `batch` itself;
+            where there are fewer flows, the last one is solved several times.
+        stopped: whether Ctrl-C was pressed: exceptions that are raised afterwards say nothing about the run.
+    """
+
+    search: tuple[str, ...] = ()
+    driver: str = ""
+    in_driver: bool = False
+    batch: int = 1
+    stopped: Callable[[], bool] = _never
+
+
+_DEFAULTS = Request()
+
+
+def execute(root: str | os.PathLike[str], run: str, request: Request = _DEFAULTS) -> End:
     """Compute a planned run, unless it has ended before, and record how it ended.
 
-    Whatever the computation raises is recorded, with its traceback: the run has failed. While it is computed nobody else
-    gets it, and this process computes no other; what it changes in this process is undone.
+    If the computation raises an exception, the run is recorded as failed, with the traceback. The run is locked while it is
+    computed, this process computes no other, and what the run changes in this process is undone.
 
     Args:
         root: the folder of the store.
         run: its id.
-        search: folders in which modules of functions are found.
-        driver: for whom; it is written down with the attempt.
-        alone: whether this process is the driver itself.
-        stopped: whether somebody has pressed Ctrl-C: whatever is raised then says nothing about the run.
+        request: how to compute it.
 
     Raises:
         KeyboardInterrupt: nothing is recorded.
@@ -95,27 +109,27 @@ def execute(
     require_x64("a sweep")
     folders = RunFolders(root)
     try:
-        with of_the_machine(folders, [run]):
-            if ended(folders.run(run)):
+        with machine_errors(folders, [run]):
+            if is_final(folders.run(run)):
                 return "cached"
-            with one_at_a_time, folders.holding(run):
-                if ended(folders.run(run)):
+            with compute_lock, folders.holding(run):
+                if is_final(folders.run(run)):
                     return "cached"
                 planned = folders.planned(run)
-                with importable(search if planned.kind == "identify" else ()), isolated(run):
-                    found = _compute(folders, planned, driver, alone, stopped)
-                forget_programs_now_and_then()
-                return found
+                with importable(request.search if planned.kind == "identify" else ()), isolated(run):
+                    end = _compute(folders, planned, request)
+                forget_programs_sometimes()
+                return end
     except InUseError:
         return "locked"
 
 
 @contextmanager
-def of_the_machine(folders: RunFolders, runs: Sequence[str]) -> Iterator[None]:
-    """Tell errors of files of the store, which may go well the next time, from all others.
+def machine_errors(folders: RunFolders, runs: Sequence[str]) -> Iterator[None]:
+    """Turn errors of files of the store, which may not happen again, into errors of their own.
 
     Raises:
-        MachineError, StoreFullError: in the place of such an error; also where one of the runs was removed meanwhile.
+        MachineError, StoreFullError: such an error; MachineError also if one of the runs has been removed.
     """
     try:
         yield
@@ -123,25 +137,37 @@ def of_the_machine(folders: RunFolders, runs: Sequence[str]) -> Iterator[None]:
         raise
     except RecordError as error:
         if is_full(error) or _is_of_a_file(error) or not all(map(folders.is_planned, runs)):
-            raise _of_the_machine(error) from error
+            raise _machine_error(error) from error
         raise
 
 
-def how_it_ended(folders: RunFolders, run: str, driver: str) -> Ended:
-    """What became of a run that was given to somebody, by what lies in its folder: for this driver, or another."""
+def recorded_end(folders: RunFolders, run: str, driver: str) -> End:
+    """How a run ended, by the files in its folder: done or failed if for this driver, cached if for another."""
     record, folder = folders.run(run), folders.folder(run)
     if record is not None and last_driver(folder) == driver and record.attempts == attempts(folder):
         return record.state
-    return "cached" if ended(record) else "locked"
+    return "cached" if is_final(record) else "locked"
 
 
-def ended(record: RunRecord | None) -> bool:
+def is_final(record: RunRecord | None) -> bool:
     """Whether a run need not be computed: it is done, or would fail again."""
     return record is not None and (record.state == "done" or record.outcome.get("failure") != MACHINE)
 
 
-def forget_programs_now_and_then() -> None:
-    """Forget compiled programs, after a number of runs, before they fill the memory."""
+def record_failure(folders: RunFolders, run: str, failure: str, error: str, trace: str | None = None) -> None:
+    """Record that a run has failed in the attempts before.
+
+    Raises:
+        InUseError: another process computes it now.
+        RecordError: it cannot be written.
+    """
+    with folders.holding(run):
+        watch = Stopwatch(attempts(folders.folder(run)))
+        folders.finish(watch.record(folders.planned(run), {"failure": failure}, error, trace))
+
+
+def forget_programs_sometimes() -> None:
+    """After every few runs, forget compiled programs before they fill the memory."""
     from mesascope.core import forget_programs
 
     global _computed
@@ -150,75 +176,72 @@ def forget_programs_now_and_then() -> None:
         forget_programs()
 
 
-def _compute(
-    folders: RunFolders, planned: PlannedRun, driver: str, alone: bool, stopped: Callable[[], bool]
-) -> Ended:
+def _compute(folders: RunFolders, planned: PlannedRun, request: Request) -> End:
     spec = read_planned(planned)
     folder = folders.folder(planned.id)
     try:
-        watch = Stopwatch(begin_attempt(folder, driver, alone))
+        watch = Stopwatch(begin_attempt(folder, request.driver, request.in_driver))
     except RecordError as error:
-        raise _of_the_machine(error) from None
+        raise _machine_error(error) from None
     try:
-        found, trace = _outcome(spec, folder, stopped)
+        found, trace = _outcome(spec, folder, request.stopped)
         try:
             record = watch.record(planned, found.outcome, found.error, trace)
             return folders.finish(record, found.data).state
         except RecordError as error:
-            raise _of_the_machine(error) from None
+            raise _machine_error(error) from None
     except BaseException:  # the process lives: this run has not killed it
         with suppress(RecordError):
-            leave_attempt(folder)
+            abandon_attempt(folder)
         raise
 
 
 def _outcome(spec: Spec, folder: Path, stopped: Callable[[], bool]) -> tuple[Computed, str | None]:
-    """What the computation gives, or how it failed, with the traceback."""
+    """The result of the computation; if it failed, with the traceback."""
     try:
         found = compute(spec, folder)
     except (Exception, SystemExit) as error:
         if stopped():
             raise KeyboardInterrupt from error
         if _is_of_a_file(error):
-            raise _of_the_machine(error) from None
-        short = _is_memory(error)
-        failed = Computed({"failure": MACHINE if short else COMPUTATION}, None, told(error))
-        return failed, traceback.format_exc()
-    return blamed(found), None
+            raise _machine_error(error) from None
+        failure = MACHINE if _is_memory(error) else COMPUTATION
+        return Computed({"failure": failure}, None, error_line(error)), traceback.format_exc()
+    return with_failure(found), None
 
 
-def blamed(found: Computed) -> Computed:
-    """What was computed; where it has failed, it has done so by itself."""
+def with_failure(found: Computed) -> Computed:
+    """The result; if it is an error, marked as one of the computation."""
     if found.error is None:
         return found
     return found._replace(outcome={**found.outcome, "failure": COMPUTATION})
 
 
-def _of_the_machine(error: BaseException) -> MachineError | StoreFullError:
-    """What an error says of a file that could not be read or written; ask while it is handled."""
+def _machine_error(error: BaseException) -> MachineError | StoreFullError:
+    """The error to raise for a file that could not be read or written; call it while `error` is handled."""
     if isinstance(error, RecordError) and is_full(error):
         return StoreFullError(one_line(str(error)))
     return MachineError(f"{type(error).__name__}: {one_line(str(error))}\n{traceback.format_exc()}")
 
 
 def is_full(error: RecordError) -> bool:
-    """Whether it was raised because the disk takes no more."""
+    """Whether it was raised because the disk is full."""
     cause = error.__cause__
-    # of a full disk NetCDF says no more than this
+    # NetCDF reports a full disk as an HDF error, without its number
     return (isinstance(cause, OSError) and cause.errno in _FULL) or "HDF error" in str(cause)
 
 
 class Stopwatch:
-    """The times of an attempt: of day for people, of a clock that never goes back for its duration.
+    """The times of an attempt: the time of day for people, a monotonic clock for the duration.
 
     Args:
         attempts: how many there are, with this one.
-        batch: how many runs the program takes at once.
-        mates: how many it has taken, which share the time.
+        batch: for how many runs the program is compiled.
+        together: how many runs it computes, which share the time.
     """
 
-    def __init__(self, attempts: int, batch: int = 1, mates: int = 1) -> None:
-        self._attempts, self._batch, self._mates = max(attempts, 1), batch, mates
+    def __init__(self, attempts: int, batch: int = 1, together: int = 1) -> None:
+        self._attempts, self._batch, self._together = max(attempts, 1), batch, together
         self._begun = time.monotonic()
         self._started = _now()
 
@@ -236,9 +259,9 @@ class Stopwatch:
             attempts=self._attempts,
             started=self._started,
             ended=now,
-            seconds=(time.monotonic() - self._begun) / self._mates,
+            seconds=(time.monotonic() - self._begun) / self._together,
             batch=self._batch,
-            provenance=_circumstances().model_copy(update={"created": now}),
+            provenance=_provenance().model_copy(update={"created": now}),
         )
 
 
@@ -247,8 +270,8 @@ def _now() -> str:
 
 
 @lru_cache(maxsize=1)
-def _circumstances() -> Provenance:
-    """They are the same for all runs of a process."""
+def _provenance() -> Provenance:
+    """It is the same for all runs of a process."""
     return provenance()
 
 
@@ -262,26 +285,21 @@ def read_planned(planned: PlannedRun) -> Spec:
         spec = parse_spec(planned.spec, SPECS[planned.kind])
         again = planned_run(planned.kind, spec)
     except SpecError as error:
-        raise OtherCodeError(f"run {planned.id} cannot be read here ({error}); {_MEND}") from error
+        raise OtherCodeError(f"run {planned.id} cannot be read here ({error}); {_INSTALL}") from error
     if again.id != planned.id:
         what = "code" if again.code.split("+")[:2] != planned.code.split("+")[:2] else "files"
-        raise OtherCodeError(f"run {planned.id} was planned with other {what} than there is here; {_MEND}")
+        raise OtherCodeError(f"run {planned.id} was planned with other {what} than there is here; {_INSTALL}")
     if isinstance(spec, IdentifySpec) and isinstance(spec.model, FunctionSpec):
         file = module_file(spec.model.name)
         if was_edited(file):
-            raise OtherCodeError(
-                f"{file} was edited after this process had imported it; start the process anew"
-            )
+            raise OtherCodeError(f"{file} was edited after this process imported it; start the process again")
     return spec
 
 
-_MEND = "install the same mesascope and libraries everywhere, and give the same command again"
-
-
-def told(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error in one line."""
-    said = one_line(str(error))
-    return f"{type(error).__name__}{': ' * bool(said)}{said}"
+    text = one_line(str(error))
+    return f"{type(error).__name__}{': ' * bool(text)}{text}"
 
 
 def _is_memory(error: BaseException) -> bool:
@@ -290,9 +308,9 @@ def _is_memory(error: BaseException) -> bool:
 
 def _is_of_a_file(error: BaseException) -> bool:
     """Whether an error, or what caused it, is one of the operating system."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError):
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError):
             return True
-        seen = seen.__cause__
+        cause = cause.__cause__
     return False

@@ -1,4 +1,4 @@
-"""Every run begins as if it were the first of its process: what it changes there is undone before the next."""
+"""Every run begins as if it were the first of its process: what it changes there is undone before the next one."""
 
 import os
 import random
@@ -13,16 +13,16 @@ from typing import Any
 def isolated(run: str) -> Iterator[None]:
     """Undo, after the block, what it has changed of the process.
 
-    That is: environment variables, the current folder, filters of warnings, how NumPy treats errors of arithmetic, JAX's
-    configuration, and the states of the global random numbers of Python, NumPy and PyTorch, which begin with the id of the
-    run: what a function draws from them does not depend on what was computed before it.
+    That is: environment variables, the current folder, filters of warnings, NumPy's handling of floating-point errors, JAX's
+    configuration, and the global random number generators of Python, NumPy and PyTorch. These are seeded with the id of the
+    run, so that they do not depend on the runs before it.
     """
     import jax
     import numpy as np
 
     with ExitStack() as undone:
         undone.callback(_restore_environment, dict(os.environ))
-        with suppress(OSError):  # it was removed meanwhile
+        with suppress(OSError):  # it was removed
             undone.callback(_go_back, os.getcwd())
         undone.callback(_restore_configuration, dict(jax.config.values))
         undone.enter_context(warnings.catch_warnings())
@@ -40,13 +40,13 @@ def _seed(run: str, undone: ExitStack) -> None:
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch: Any = sys.modules.get("torch")
-    if torch is not None:  # it is no dependency: functions of others may have brought it
+    if torch is not None:  # no dependency: a function of the user may have imported it
         undone.callback(_quietly, torch.set_rng_state, torch.get_rng_state())
         torch.manual_seed(seed % 2**63)
 
 
 def _restore_environment(before: dict[str, str]) -> None:
-    """One variable at a time: other threads read the environment meanwhile."""
+    """One variable at a time: other threads read the environment at the same time."""
     for name in os.environ.keys() - before.keys():
         del os.environ[name]
     for name, value in before.items():

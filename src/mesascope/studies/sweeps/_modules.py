@@ -1,6 +1,6 @@
-"""Modules of functions that are to be identified: those that lie in the folders of this study, as they lie there now.
+"""Modules of functions that are to be identified: imported from the folders of the study, as their files are now.
 
-A process may live longer than what stands in a file, and two studies may have modules of one name.
+A file may change while a worker runs, and two studies may have modules of the same name.
 """
 
 import importlib
@@ -15,15 +15,15 @@ _INSTALLED = ("site-packages", "dist-packages")
 _OURS = __name__.partition(".")[0]
 
 
-class _Kept(NamedTuple):
-    """What was imported from folders, and how its files were at that time."""
+class _Imported(NamedTuple):
+    """The modules that were imported from folders, and the state of their files at that time."""
 
     folders: tuple[str, ...]
     modules: dict[str, ModuleType]
     files: dict[str, tuple[int, int]]
 
 
-_kept = _Kept((), {}, {})
+_cached = _Imported((), {}, {})
 _searched: tuple[str, ...] = ()
 _installed: dict[str, tuple[int, int]] = {}
 
@@ -32,8 +32,8 @@ _installed: dict[str, tuple[int, int]] = {}
 def importable(search: Sequence[str]) -> Iterator[None]:
     """Let modules be imported from these folders, while the block runs.
 
-    They are imported once, and anew after one of their files has changed. Those that the program itself has imported from
-    there are neither used nor touched.
+    They are imported once, and again after one of their files has changed. Modules that the program itself has imported from
+    there are neither used nor changed.
     """
     folders = tuple(os.path.abspath(folder) for folder in search)
     if not folders:
@@ -43,30 +43,30 @@ def importable(search: Sequence[str]) -> Iterator[None]:
     path, bytecode, before = list(sys.path), sys.dont_write_bytecode, _searched
     theirs, _searched = _taken_out(folders), folders
     sys.path[:0] = folders
-    sys.dont_write_bytecode = True  # it is told from its source by whole seconds
-    _put_back(folders)
+    sys.dont_write_bytecode = True  # bytecode is compared with its source by whole seconds only
+    _restore(folders)
     importlib.invalidate_caches()
     try:
         yield
     finally:
-        _keep(folders)
+        _cache(folders)
         sys.modules.update(theirs)
         sys.path[:], sys.dont_write_bytecode, _searched = path, bytecode, before
 
 
 def was_edited(file: os.PathLike[str]) -> bool:
-    """Whether the file of a module that lies elsewhere, in a package that is installed, has changed since this was first asked.
+    """Whether the file of a module in an installed package has changed since the first call.
 
-    Such a module stays imported as it was: the process must be started anew.
+    Such a module stays imported as it was: the process must be started again.
     """
     place = os.path.abspath(file)
     if any(place.startswith(folder + os.sep) for folder in _searched):
         return False
-    return _installed.setdefault(place, _now(place)) != _now(place)
+    return _installed.setdefault(place, _state(place)) != _state(place)
 
 
 def _taken_out(folders: tuple[str, ...]) -> dict[str, ModuleType]:
-    """The modules that were imported from these folders, no longer imported."""
+    """Remove the modules that were imported from these folders from `sys.modules`, and return them."""
     there = {name: _lies_in(name, folders) for name in list(sys.modules) if "." not in name}
     names = [name for name in list(sys.modules) if there.get(name.partition(".")[0])]
     return {name: sys.modules.pop(name) for name in names}
@@ -81,20 +81,20 @@ def _lies_in(name: str, folders: tuple[str, ...]) -> bool:
     return any(one in folders and os.path.basename(one) not in _INSTALLED for one in above)
 
 
-def _keep(folders: tuple[str, ...]) -> None:
-    global _kept
+def _cache(folders: tuple[str, ...]) -> None:
+    global _cached
     modules = _taken_out(folders)
-    known = _kept.files if _kept.folders == folders else {}
-    files = {file: known.get(file) or _now(file) for file in _files(modules)}
-    _kept = _Kept(folders, modules, files)
+    known = _cached.files if _cached.folders == folders else {}
+    files = {file: known.get(file) or _state(file) for file in _files(modules)}
+    _cached = _Imported(folders, modules, files)
 
 
-def _put_back(folders: tuple[str, ...]) -> None:
-    global _kept
-    if _kept.folders == folders and all(_now(file) == then for file, then in _kept.files.items()):
-        sys.modules.update(_kept.modules)
+def _restore(folders: tuple[str, ...]) -> None:
+    global _cached
+    if _cached.folders == folders and all(_state(file) == then for file, then in _cached.files.items()):
+        sys.modules.update(_cached.modules)
     else:
-        _kept = _Kept((), {}, {})
+        _cached = _Imported((), {}, {})
 
 
 def _files(modules: dict[str, ModuleType]) -> Iterator[str]:
@@ -104,9 +104,9 @@ def _files(modules: dict[str, ModuleType]) -> Iterator[str]:
             yield file
 
 
-def _now(file: str) -> tuple[int, int]:
+def _state(file: str) -> tuple[int, int]:
     try:
-        told = os.stat(file)
+        found = os.stat(file)
     except OSError:
         return (0, 0)
-    return told.st_mtime_ns, told.st_size
+    return found.st_mtime_ns, found.st_size

@@ -1,4 +1,4 @@
-"""Before a sweep: check every point, record every run that is planned, and find those that are done already."""
+"""Before a sweep: check every point, plan every run, and find the runs that have ended already."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -18,8 +18,9 @@ from mesascope.records import (
 )
 from mesascope.specs import Spec, SpecError
 
+from ._attempts import attempts, driver_deaths
 from ._axes import ZipSpec
-from ._execute import ended
+from ._execute import KILLED, is_final, record_failure
 from ._modules import importable
 from ._run_id import InputFileError, planned_run
 from ._study import StudySpec
@@ -27,8 +28,11 @@ from ._study import StudySpec
 if TYPE_CHECKING:
     from mesascope.records import Store
 
-Tell: TypeAlias = Callable[[str, int, int], None]
-"""Called with the stage, and how many of how many points are done with it."""
+OnProgress: TypeAlias = Callable[[str, int, int], None]
+"""Called with the stage, the number of points that are through with it, and the number of all."""
+
+
+def _ignore(*_: object) -> None: ...
 
 
 class Prepared(NamedTuple):
@@ -37,7 +41,7 @@ class Prepared(NamedTuple):
     Attributes:
         record: the study.
         left: ids of the runs that have not ended, in the order of the points.
-        cached: ids of those that have, with their records' states.
+        cached: id → state, of those that have.
     """
 
     record: StudyRecord
@@ -46,19 +50,19 @@ class Prepared(NamedTuple):
 
 
 def search_folders(study: StudySpec) -> tuple[str, ...]:
-    """Where modules of functions are found: beside the specification, and here."""
+    """The folders in which modules of functions are found: that of the specification, and the current one."""
     return tuple(dict.fromkeys((str(study.folder), os.getcwd())))
 
 
 def check(
-    study: StudySpec, tell: Tell, see: Callable[[str, Spec], None] = lambda run, spec: None
+    study: StudySpec, progress: OnProgress = _ignore, visit: Callable[[str, Spec], None] = _ignore
 ) -> StudyRecord:
     """Check every point, and return the study with the ids of its runs. Nothing is written.
 
     Args:
         study: its specification.
-        tell: called now and then.
-        see: called with the id and the specification of the run of every point.
+        progress: called now and then.
+        visit: called with the id and the specification of the run of every point.
 
     Raises:
         SpecError: a point cannot be run.
@@ -70,10 +74,10 @@ def check(
                 run = planned_run(study.kind, point.spec).id
             except InputFileError as error:
                 raise study.located(SpecError(str(error), *error.place), point.place) from error
-            see(run, point.spec)
+            visit(run, point.spec)
             points.append(StudyPoint.model_construct(run=run, place=point.place))
             if i % 1000 == 0:
-                tell("check points", i, study.size)
+                progress("check points", i, study.size)
     return StudyRecord(
         name=study.name,
         kind=study.kind,
@@ -105,7 +109,9 @@ def open_or_make(where: str | os.PathLike[str], index: str | None = None) -> "St
     return open_store(where, index)
 
 
-def prepare(study: StudySpec, record: StudyRecord, store: "Store", tell: Tell) -> Prepared:
+def prepare(
+    study: StudySpec, record: StudyRecord, store: "Store", progress: OnProgress = _ignore
+) -> Prepared:
     """Record the study, and every run of it that is not in the store.
 
     Raises:
@@ -114,13 +120,13 @@ def prepare(study: StudySpec, record: StudyRecord, store: "Store", tell: Tell) -
     _refuse_another(store.folders, record)
     cached = _cached(store, record)
     left = [run for run in record.runs if run not in cached]
-    _plan(study, record, store, set(left), tell)
+    _plan(study, record, store, set(left), progress)
     store.write_study(record)
     return Prepared(record, left, cached)
 
 
 def _refuse_another(folders: RunFolders, record: StudyRecord) -> None:
-    """Refuse to put a study in the place of one that it neither repeats nor extends."""
+    """Refuse to replace a study by one that does not contain all its runs."""
     if record.name not in folders.studies():
         return
     there = folders.study(record.name)
@@ -135,13 +141,13 @@ def _cached(store: "Store", record: StudyRecord) -> dict[str, str]:
     known = store.folders.studies()
     wanted = set(record.runs)
     found: dict[str, str] = {}
-    if record.name in known:  # the index has just been brought up to the folders
+    if record.name in known:  # opening the store has brought the index up to date
         for row in store.rows([f"study={record.name}", "state=done"]):
             if row.id in wanted and _has_record(store.folders, row.id):
                 found[row.id] = "done"
     for run in wanted - found.keys():
         one = store.folders.run(run) if _has_record(store.folders, run) else None
-        if one is not None and ended(one):
+        if one is not None and is_final(one):
             found[run] = one.state
     return found
 
@@ -150,7 +156,9 @@ def _has_record(folders: RunFolders, run: str) -> bool:
     return Path(folders.folder(run), "run.json").exists()
 
 
-def _plan(study: StudySpec, record: StudyRecord, store: "Store", left: set[str], tell: Tell) -> None:
+def _plan(
+    study: StudySpec, record: StudyRecord, store: "Store", left: set[str], progress: OnProgress
+) -> None:
     missing = {run for run in left if not _is_planned_as_is(store.folders, run)}
     written: set[str] = set()
     if missing:
@@ -158,11 +166,11 @@ def _plan(study: StudySpec, record: StudyRecord, store: "Store", left: set[str],
             for point in record.points:
                 if point.run in missing and point.run not in written:
                     if len(written) % 100 == 0:
-                        tell("write plans", len(written), len(missing))
+                        progress("write plans", len(written), len(missing))
                     planned = planned_run(study.kind, study.point(point.place).spec)
                     if planned.id != point.run:
                         raise RecordError(
-                            "files that the study reads changed meanwhile; give the command again"
+                            "files that the study reads have changed during the check; give the command again"
                         )
                     _write_plan(store.folders, planned)
                     written.add(point.run)
@@ -170,10 +178,10 @@ def _plan(study: StudySpec, record: StudyRecord, store: "Store", left: set[str],
 
 
 def _write_plan(folders: RunFolders, planned: PlannedRun) -> None:
-    """Plan a run. If it was planned with equal files at other paths, they are read from here now."""
+    """Plan a run. If it was planned with equal files at other paths, the plan gets the paths of now."""
     try:
         there = folders.planned(planned.id)
-    except RecordError:  # absent, or torn
+    except RecordError:  # absent, or damaged
         folders.plan(planned)
         return
     if there != planned:
@@ -183,12 +191,12 @@ def _write_plan(folders: RunFolders, planned: PlannedRun) -> None:
 
 
 def _is_planned_as_is(folders: RunFolders, run: str) -> bool:
-    """Whether a run is planned, and without paths, which may now point elsewhere."""
+    """Whether a run is planned, by a plan without paths: a path may be another one now."""
     if not folders.is_planned(run):
         return False
     try:
         return not _holds_paths(folders.planned(run).spec)
-    except RecordError:  # torn
+    except RecordError:  # damaged
         return False
 
 
@@ -198,3 +206,42 @@ def _holds_paths(value: object) -> bool:
     if isinstance(value, list):
         return any(map(_holds_paths, value))
     return isinstance(value, str) and os.path.isabs(value)
+
+
+def without_killers(prepared: Prepared, store: "Store", retries: int) -> Prepared:
+    """For a sweep in this process: runs that have killed a driver come last; after more than `retries` deaths they fail.
+
+    Raises:
+        RecordError: a failure cannot be written.
+    """
+    first: list[str] = []
+    last: list[str] = []
+    cached = dict(prepared.cached)
+    for run in prepared.left:
+        deaths = _driver_deaths(store, run)
+        if deaths > retries and _has_failed(store.folders, run, deaths):
+            cached[run] = "failed"
+        else:
+            (last if deaths else first).append(run)
+    return prepared._replace(left=first + last, cached=cached)
+
+
+def _driver_deaths(store: "Store", run: str) -> int:
+    folder = store.folders.folder(run)
+    if not attempts(folder):
+        return 0
+    record = store.folders.run(run)
+    return driver_deaths(folder, record.attempts if record is not None else 0)
+
+
+def _has_failed(folders: RunFolders, run: str, deaths: int) -> bool:
+    """Record that it has failed, unless another process computes it now."""
+    why = (
+        f"KilledDriver: the process that computed it died {deaths} times (killed, out of memory, or crashed); "
+        "mesascope runs rm lets it be tried again, with --scheduler local it kills workers only"
+    )
+    try:
+        record_failure(folders, run, KILLED, why)
+    except InUseError:
+        return False
+    return True

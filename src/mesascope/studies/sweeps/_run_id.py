@@ -1,4 +1,4 @@
-"""What makes two runs the same: kind, meaning of the specification, files that it reads, and the code that computes."""
+"""The id of a run, from its kind, the meaning of its specification, the files that it reads, and the code that computes."""
 
 import hashlib
 import os
@@ -15,11 +15,11 @@ from mesascope.specs import Component, Spec
 from .._identify_models import CheckpointSpec, FunctionSpec
 from ._axes import Place
 
-# Rooms that start, store and show runs; their numbers depend on all others, and on what computes them in this one.
+# Rooms that start, store and show runs. Numbers depend on all other rooms, and on these files of this one.
 _WITHOUT_NUMBERS = ("cli", "lab", "papers", "records", "report")
 _SWEEPS = ("studies", "sweeps")
 _OF_SWEEPS = ("_compute.py", "_isolation.py", "_worker.py")
-_WHOLE = 2**53  # floats below it that are integers are exactly what was written
+_MAX_EXACT = 2**53  # floats below it that are integers are exactly as written
 _DIGITS = 32
 
 
@@ -36,12 +36,11 @@ class InputFileError(RecordError):
 
 
 def planned_run(kind: str, spec: Spec) -> PlannedRun:
-    """What is to be computed, and its id.
+    """Return the plan of a run, with its id.
 
-    The id is the first 32 hexadecimal digits of the `identity` of kind, specification and code. It is computed from what the
-    specification means: fields that were left out and fields given with their default are the same, and so are 1, 1.0 and "1",
-    or "1/2" and "0.5". A float 0.1 and the exact "0.1" are two numbers. A file is what it holds, wherever it lies, and so is
-    the module of a function.
+    The id is the first 32 hexadecimal digits of the `identity` of kind, specification and code. It is computed from the meaning
+    of the specification: a field that is left out equals its default, and 1, 1.0 and "1" are equal, as are "1/2" and "0.5".
+    A float 0.1 and the exact "0.1" are two numbers. Files and modules of functions count by their content, not by their path.
 
     Raises:
         InputFileError: a file that the specification reads cannot be read.
@@ -52,10 +51,7 @@ def planned_run(kind: str, spec: Spec) -> PlannedRun:
     if read:
         code += f"+{hashlib.sha256(canonical_json(read).encode()).hexdigest()[:16]}"
     return PlannedRun(
-        id=identity(kind, meaning, _own_code())[:_DIGITS],
-        kind=kind,
-        spec=canonical(spec),
-        code=code,
+        id=identity(kind, meaning, _own_code())[:_DIGITS], kind=kind, spec=canonical(spec), code=code
     )
 
 
@@ -65,13 +61,13 @@ def canonical(value: Any) -> Any:
 
 
 def _plain(value: Any, other: Callable[[Any, Place], Any], place: Place = ()) -> Any:
-    """A specification as plain JSON; `other` says what stands for files and the like, None for everything else."""
-    instead = other(value, place)
-    if instead is not None:
-        return instead
+    """A specification as plain JSON; `other` replaces files and the like, and returns None for everything else."""
+    replaced = other(value, place)
+    if replaced is not None:
+        return replaced
     match value:
         case Spec():
-            fields = type(value).model_fields  # not what else the object remembers
+            fields = type(value).model_fields  # without private attributes
             return {name: _plain(getattr(value, name), other, (*place, name)) for name in fields}
         case Component():
             named = value.specification()
@@ -86,7 +82,7 @@ def _plain(value: Any, other: Callable[[Any, Place], Any], place: Place = ()) ->
             return [_plain(one, other, (*place, i)) for i, one in enumerate(value)]
         case Fraction():
             return int(value) if value.denominator == 1 else str(value)
-        case float() if value.is_integer() and abs(value) < _WHOLE:
+        case float() if value.is_integer() and abs(value) < _MAX_EXACT:
             return int(value)
         case complex():
             return {"re": _plain(value.real, other, place), "im": _plain(value.imag, other, place)}
@@ -95,7 +91,7 @@ def _plain(value: Any, other: Callable[[Any, Place], Any], place: Place = ()) ->
 
 
 def _input(read: list[str], value: Any, place: Place) -> Any:
-    """What stands for a file, or for what reads some: the digests of their contents; None for anything else."""
+    """The digests of the contents of a file, or of the files that a value reads; None for anything else."""
     try:
         match value:
             case CheckpointSpec():
@@ -132,7 +128,7 @@ def module_file(name: str) -> Path:
     module = name.partition(":")[0]
     try:
         found = find_spec(module)
-    except (Exception, SystemExit) as error:  # looking for a module imports the packages that it lies in
+    except (Exception, SystemExit) as error:  # find_spec imports the packages that contain the module
         raise RecordError(f"{name}: {module} cannot be imported ({error}); check the name") from error
     if found is None or found.origin is None or not Path(found.origin).is_file():
         raise RecordError(
@@ -143,8 +139,8 @@ def module_file(name: str) -> Path:
 
 def _digest_of(file: Path) -> str:
     try:
-        told = os.stat(file)
-        return _content(os.path.abspath(file), told.st_mtime_ns, told.st_size)
+        found = os.stat(file)
+        return _content(os.path.abspath(file), found.st_mtime_ns, found.st_size)
     except OSError as error:
         raise RecordError(f"{file} cannot be read ({error.strerror}); check the path") from error
 
@@ -157,12 +153,12 @@ def _content(file: str, changed: int, size: int) -> str:
 
 @lru_cache(maxsize=1)
 def _own_code() -> str:
-    """Taken once per process, from the files as they lie at the first call."""
+    """Computed once per process, from the files at the first call."""
     return code_digest(PACKAGE, computing_files(PACKAGE))
 
 
 def computing_files(package: Path) -> list[Path]:
-    """The sources of the package that numbers of runs depend on."""
+    """The source files of the package on which the numbers of runs depend."""
     rooms = (room for room in package.iterdir() if room.is_dir() and room.name not in _WITHOUT_NUMBERS)
     files = (path for room in rooms for path in room.rglob("*.py"))
     sweeps = package.joinpath(*_SWEEPS)

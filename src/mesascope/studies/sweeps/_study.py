@@ -12,10 +12,10 @@ from mesascope.specs import Spec, SpecError, error_path, show, written
 
 from .._read import parse_spec
 from .._train import TrainSpec
-from ._axes import AxisOrZip, Choice, Setting, StudyName, plain_value, refuse_repeated, shown
-from ._kinds import SPECS, Kind
+from ._axes import AxisOrZip, Choice, Setting, StudyName, described, plain_value, refuse_repeated
+from ._compute import SPECS, Kind
 from ._subset import RandomSubset, SubsetField
-from ._values import MOST_POINTS
+from ._values import MAX_POINTS
 
 
 def _base(value: Any) -> dict[str, Any]:
@@ -29,7 +29,7 @@ class Point(NamedTuple):
 
     Attributes:
         place: its place along every axis.
-        spec: what is run.
+        spec: the specification of the run.
     """
 
     place: tuple[int, ...]
@@ -37,15 +37,15 @@ class Point(NamedTuple):
 
 
 class StudySpec(Spec):
-    """A study: a run, and what changes in it.
+    """A study: a run, and the axes along which its fields change.
 
-    The points are the product of all axes, the last one running fastest, or a subset of it.
+    The points are the product of all axes, in which the last axis changes fastest, or a subset of it.
 
     Attributes:
         name: of the study, in its store.
         kind: what a run is: "flow" (descents too), "train", "identify", "certify" or "loss".
         base: the specification of a run of that kind; fields that are axes may be left out.
-        axes: what changes.
+        axes: the fields that change, with their values.
         subset: which of the points, if not all: random (count, seed) or grid (every).
     """
 
@@ -58,7 +58,7 @@ class StudySpec(Spec):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_no_run(cls, data: Any) -> Any:
+    def _refuse_a_run(cls, data: Any) -> Any:
         if isinstance(data, Mapping) and "base" not in data:
             fields = {name for kind in SPECS.values() for name in kind.model_fields} - {*cls.model_fields}
             for name in data:
@@ -70,12 +70,12 @@ class StudySpec(Spec):
         return data
 
     @model_validator(mode="after")
-    def _know_the_folder(self, info: ValidationInfo) -> Self:
+    def _remember_the_folder(self, info: ValidationInfo) -> Self:
         self._folder = Path((info.context or {}).get("folder", ".")).absolute()
         return self
 
     @model_validator(mode="after")
-    def _axes_differ(self) -> Self:
+    def _refuse_equal_axes(self) -> Self:
         paths: dict[tuple[str, ...], int] = {}
         names: dict[str, int] = {}
         for i, axis in enumerate(self.axes):
@@ -86,23 +86,27 @@ class StudySpec(Spec):
                 for known in paths:
                     if known[: len(steps)] == steps[: len(known)]:
                         raise SpecError(
-                            f"{path} changes along axis {paths[known]} already; keep one", "axes", i
+                            f"{path} changes along axis {paths[known]} already; keep one of the two",
+                            "axes",
+                            i,
                         )
                 paths[steps] = i
             for name in {axis.dimension, *axis.coordinates}:
                 if name in names:
                     raise SpecError(
-                        f"is called {name} as axis {names[name]} is; give it another name", "axes", i
+                        f"has the name {name}, which axis {names[name]} has already; give it another name",
+                        "axes",
+                        i,
                     )
             names |= {name: i for name in (axis.dimension, *axis.coordinates)}
         return self
 
     @model_validator(mode="after")
-    def _few_enough(self) -> Self:
-        if self.size > MOST_POINTS:
+    def _refuse_too_many(self) -> Self:
+        if self.size > MAX_POINTS:
             count = prod(self.shape)
             raise SpecError(
-                f"{' × '.join(map(str, self.shape))} = {count} points are more than {MOST_POINTS}; take fewer values, or "
+                f"{' × '.join(map(str, self.shape))} = {count} points are more than {MAX_POINTS}; take fewer values, or "
                 'subset = {kind = "random", count = …}',
                 "axes",
             )
@@ -110,7 +114,7 @@ class StudySpec(Spec):
 
     @property
     def folder(self) -> Path:
-        """Where relative paths of files start."""
+        """The folder in which relative paths of files start."""
         return self._folder
 
     @cached_property
@@ -118,9 +122,9 @@ class StudySpec(Spec):
         """The places along every axis."""
         found = []
         for axis in self.axes:
-            all_of_it = axis.choices()
-            kept = range(len(all_of_it)) if self.subset is None else self.subset.thinned(len(all_of_it))
-            found.append(tuple(all_of_it[i] for i in kept))
+            choices = axis.choices()
+            places = range(len(choices)) if self.subset is None else self.subset.thinned(len(choices))
+            found.append(tuple(choices[i] for i in places))
         return tuple(found)
 
     @property
@@ -148,7 +152,7 @@ class StudySpec(Spec):
         """Return one point, checked.
 
         Raises:
-            SpecError: it cannot be run; says where in the study the reason stands, and which point it is.
+            SpecError: it cannot be run; the message names the place in the study, and the point.
         """
         data: Any = self.base
         for i, choice in enumerate(self._chosen(place)):
@@ -158,7 +162,7 @@ class StudySpec(Spec):
             spec = parse_spec(data, SPECS[self.kind], folder=self._folder)
             if isinstance(spec, TrainSpec) and spec.seeds is not None:
                 raise SpecError(
-                    'makes several runs of one; drop it, and add an axis: path = "seed", seeds = …',
+                    'would make several runs of one; leave it out, and add an axis: path = "seed", seeds = …',
                     "seeds",
                 )
         except SpecError as error:
@@ -166,7 +170,7 @@ class StudySpec(Spec):
         return Point(place, spec)
 
     def located(self, error: SpecError, place: tuple[int, ...]) -> SpecError:
-        """The error of a point, in the terms of the study: where in it the reason stands, and which point it is."""
+        """The error of a point, with its place in the study and the name of the point."""
         return _located(error, self._chosen(place))
 
     def _chosen(self, place: tuple[int, ...]) -> list[Choice]:
@@ -190,7 +194,9 @@ def _with(table: Any, path: tuple[str, ...], value: Any, place: tuple[str | int,
         if not (step.isascii() and step.isdigit() and int(step) < len(table)):
             where = ".".join(path[:done])
             raise SpecError(
-                f"{where} has the entries 0 … {len(table) - 1}, and no {step!r}", *place[:2], "path"
+                f"{where} has the entries 0 … {len(table) - 1}, but no {step!r}; name one of them",
+                *place[:2],
+                "path",
             )
         inner = _with(table[int(step)], path, value, place, done + 1)
         return [*table[: int(step)], inner, *table[int(step) + 1 :]]
@@ -199,14 +205,16 @@ def _with(table: Any, path: tuple[str, ...], value: Any, place: tuple[str | int,
     if not isinstance(table, dict):
         where = ".".join(path[:done])
         raise SpecError(
-            f"{where} is {show(table)} in base, no table with a {step}; write it as one", *place[:2], "path"
+            f"{where} is {show(table)} in base, not a table with a field {step}; write it as a table",
+            *place[:2],
+            "path",
         )
     return {**table, step: _with(table.get(step), path, value, place, done + 1)}
 
 
 def _located(error: SpecError, chosen: list[Choice]) -> SpecError:
-    """The error of a point, in the terms of the study."""
-    which = ", ".join(map(shown, chosen))
+    """The error with its place in the axis that sets the field, or in base."""
+    which = ", ".join(map(described, chosen))
     what = f"{error.what} (at {which})" if which else error.what
     for i, choice in enumerate(chosen):
         for setting in choice.settings:

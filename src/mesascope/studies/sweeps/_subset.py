@@ -16,16 +16,16 @@ class Subset(Component, family="subset"):
 
     @abc.abstractmethod
     def thinned(self, length: int) -> range:
-        """The places of an axis that may occur."""
+        """The places of an axis that can be chosen."""
 
     @abc.abstractmethod
     def chosen(self, size: int) -> Iterator[int]:
-        """The points among `size`, in their order."""
+        """The chosen points among 0 … size − 1, in increasing order."""
 
 
 @kind("random", count=10)
 class RandomSubset(Subset):
-    """Points drawn without repetition, every one as likely as any other; more of them contain fewer.
+    """Points drawn without repetition, all equally likely; a larger subset contains the smaller ones of its seed.
 
     Args:
         count: how many; at most all of them are taken.
@@ -36,18 +36,18 @@ class RandomSubset(Subset):
     seed: Seed = 0
 
     def thinned(self, length: int) -> range:
-        """The places of an axis that may occur: all."""
+        """The places of an axis that can be chosen: all."""
         return range(length)
 
     def chosen(self, size: int) -> Iterator[int]:
-        """The points among `size`, in their order."""
+        """The chosen points among 0 … size − 1, in increasing order."""
         if self.count >= size:
             yield from range(size)
         else:
             yield from sorted(self._drawn(size))
 
     def _drawn(self, size: int) -> set[int]:
-        """Some of 0 … size − 1, by digests: no library decides which, so that they stay the same for ever."""
+        """Drawn by digests, not by the generator of a library: the points must stay the same forever."""
         found: set[int] = set()
         for i in count():
             if len(found) == self.count:
@@ -68,11 +68,11 @@ class GridSubset(Subset):
     every: Length
 
     def thinned(self, length: int) -> range:
-        """The places of an axis that are left."""
+        """The places of an axis that can be chosen: every k-th."""
         return range(0, length, self.every)
 
     def chosen(self, size: int) -> Iterator[int]:
-        """The points among `size`: all, the axes being thinned."""
+        """The chosen points: all, since the axes are thinned."""
         yield from range(size)
 
 

@@ -5,6 +5,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING
 
@@ -14,40 +15,38 @@ from mesascope.core import Progress
 from mesascope.records import RecordError, RunFolders
 from mesascope.specs import Spec
 
-from .._flows import program_of
+from .._flow import program_of
 from .._read import read_spec
-from ._batches import batches
 from ._clusters import client_of
 from ._drive import Drive
-from ._drivers import announced
-from ._execute import is_full
-from ._failures import Failure, grouped
+from ._execute import Request, is_full
 from ._jobs import QUEUES
-from ._killers import without_killers
-from ._prepare import check, open_or_make, prepare, search_folders
-from ._runners import RESUMES, InProcess, Runner, SweepError
+from ._prepare import check, open_or_make, prepare, search_folders, without_killers
+from ._runners import RESUMES, InProcess, OnDask, Runner, SweepError
+from ._status import Failure, announced, grouped
 from ._study import StudySpec
+from ._together import batches
 
 if TYPE_CHECKING:
     from mesascope.records import Store
 
 IN_PROCESS, LOCAL = "in-process", "local"
-_MAX_TOGETHER = 512  # flows: each is held by an open file, and many systems grant a process 1024
+_MAX_BATCH = 512  # flows: each is locked by an open file, and many systems grant a process 1024
 
 
 class SweepResult(BaseModel):
-    """What a sweep gives.
+    """The result of a sweep.
 
     Attributes:
         study: its name.
-        total: its runs: points that mean the same are one.
-        done: runs computed now.
+        total: its runs; points with the same meaning are one run.
+        done: runs that were computed now.
         failed: runs that failed, now or before.
-        reused: runs that were done before, or by somebody else meanwhile.
-        failures: the reasons, those that are alike together.
-        apart: why runs of a batch could not be computed together, and were computed one by one, those that are alike together.
+        reused: runs that were done before, or by another sweep in the meantime.
+        failures: the reasons of failures, equal ones together.
+        apart: the reasons why runs of a batch were computed one by one, equal ones together.
         ids: of all runs, in the order of the points.
-        not_indexed: why the index lacks some of them until the store is opened again; None where it has all.
+        not_indexed: why some runs are not in the index until the store is opened again; None if all are.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -81,29 +80,29 @@ def sweep(
 ) -> SweepResult:
     """Compute the runs of a study that are not in the store yet.
 
-    Every run ends by itself: one that raises, diverges or kills its worker is recorded as failed, and the others go on. Whoever
-    is killed, workers or this process, the same call goes on where they were. Several may sweep one study at once: no run is
-    computed twice.
+    A run that raises an exception, diverges or kills its worker is recorded as failed, and the others go on. If workers or this
+    process are killed, the same call resumes. Several processes may sweep one study at once: no run is computed twice.
 
     Args:
         study: the study, or the file of its specification.
-        store: an open store; or its folder, which is made if there is none; or the URL of its index.
+        store: an open store; or its folder, created if needed; or the URL of its index.
         scheduler: "in-process"; "local": processes of this machine, one for every GPU or else for every core; the address of a
             Dask scheduler, "tcp://HOST:PORT"; or "slurm", "pbs" or "lsf": jobs, as Dask's own configuration describes them.
         workers: how many processes, of "local" and jobs.
-        retries: how often a run is tried again whose worker was lost, or that could not read or write a file.
-        progress: called now and then; values: runs done, failed and reused, and the address of Dask's page.
+        retries: how often a run is tried again if its worker was lost, or a file could not be read or written.
+        progress: called several times a second; its values are the runs done, failed and reused, and the
+            address of Dask's page.
         index: URL of the index, where store is a folder; by default a file in it.
-        batch: how many flows to given times, that differ in start, time and numbers of the law only, one compiled program
-            solves together, at most. Last digits of a run depend on it; its record says which it was.
+        batch: how many flows to given times, that differ only in start, time and numbers of the law, one compiled program
+            solves together, at most. Last digits of a run depend on it; the record of the run holds it.
 
     Raises:
         SpecError: a point of the study cannot be run; nothing is computed then.
         RecordError: the store cannot be used, or has another study of this name.
         SchedulerError: the scheduler cannot be reached, or started.
         SweepError: its workers cannot run mesascope, or it is gone; the disk is full, or a run's folder cannot be read.
-        ValueError: 64-bit mode is off (in-process); workers, retries or batch that make no sense.
-        KeyboardInterrupt: Ctrl-C; what has ended is kept.
+        ValueError: 64-bit mode is off (in-process), or workers, retries or batch are out of range.
+        KeyboardInterrupt: Ctrl-C; runs that have ended are kept.
     """
     _refuse_settings(scheduler, workers, retries, batch)
     if scheduler == IN_PROCESS:
@@ -113,38 +112,38 @@ def sweep(
     spec = study if isinstance(study, StudySpec) else read_spec(study, StudySpec)
     show = progress or (lambda _: None)
 
-    def tell(stage: str, through: int, total: int) -> None:
+    def prepared_so_far(stage: str, through: int, total: int) -> None:
         show(Progress(through, total, "runs", stage=stage))
 
     programs: dict[str, str] = {}
 
-    def see(run: str, point: Spec) -> None:
+    def find_program(run: str, point: Spec) -> None:
         program = program_of(point) if batch > 1 else None
         if program is not None:
             programs[run] = intern(program)
 
-    record = check(spec, tell, see)
+    record = check(spec, prepared_so_far, find_program)
     if batch > 1 and not programs:
         raise ValueError(
             f"batch = {batch}: study {spec.name!r} has no flow to a given time (kind = 'flow' with until = a number), and "
-            "nothing else is solved together; drop it"
+            "nothing else is solved together; leave out batch"
         )
-    with _full_disks_told(), ExitStack() as opened:
+    with _full_disk_explained(), ExitStack() as opened:
         place = opened.enter_context(_opened(store, index))
         _warn_without_locks(place.folders)
-        prepared = prepare(spec, record, place, tell)
+        prepared = prepare(spec, record, place, prepared_so_far)
         if scheduler == IN_PROCESS:
             prepared = without_killers(prepared, place, retries)
         if prepared.left:
-            tell("start workers", 0, len(prepared.left))
-        which = scheduler if prepared.left else IN_PROCESS  # nothing to do needs no cluster
-        driver = secrets.token_hex(8)
-        runner = opened.enter_context(_runner(which, workers, place, spec, driver, batch))
+            prepared_so_far("start workers", 0, len(prepared.left))
+        request = Request(search_folders(spec), driver=secrets.token_hex(8), batch=batch)
+        where = scheduler if prepared.left else IN_PROCESS  # without runs no cluster is started
+        runner = opened.enter_context(_runner(where, workers, place.folders.root, spec.kind, request))
         announcement = opened.enter_context(
             announced(place.folders.root, spec.name, scheduler, runner.dashboard, len(record.runs))
         )
         tasks = batches(prepared.left, programs, place.folders, batch)
-        drive = Drive(prepared, tasks, place, runner, driver, retries, announcement, show)
+        drive = Drive(prepared, tasks, place, runner, request.driver, retries, announcement, show)
         drive.run()
     return SweepResult(
         study=spec.name,
@@ -153,7 +152,7 @@ def sweep(
         failed=len(drive.failed),
         reused=len(drive.reused),
         failures=grouped(drive.failed),
-        apart=grouped(drive.apart),
+        apart=grouped(drive.unbatched),
         ids=tuple(record.runs),
         not_indexed=drive.not_indexed,
     )
@@ -171,21 +170,21 @@ def _refuse_settings(scheduler: str, workers: int | None, retries: int, batch: i
         raise ValueError(f"workers must be at least 1, got {workers}")
     if retries < 0:
         raise ValueError(f"retries must not be negative, got {retries}")
-    if not 1 <= batch <= _MAX_TOGETHER or batch % 1:
-        raise ValueError(f"batch must be an integer from 1 to {_MAX_TOGETHER}, got {batch!r}")
+    if not 1 <= batch <= _MAX_BATCH or batch % 1:
+        raise ValueError(f"batch must be an integer from 1 to {_MAX_BATCH}, got {batch!r}")
 
 
 def _warn_without_locks(folders: RunFolders) -> None:
     if not folders.has_locks():
         warnings.warn(
-            f"{folders.root}: its file system knows no locks: nobody sees which runs are computed, and a second sweep at the "
-            "same time would compute them again; let one sweep at a time use it, or choose another folder",
+            f"{folders.root}: its file system has no locks: a second sweep at the same time would compute the same runs again; "
+            "use it for one sweep at a time, or choose another folder",
             stacklevel=3,
         )
 
 
 @contextmanager
-def _full_disks_told() -> Iterator[None]:
+def _full_disk_explained() -> Iterator[None]:
     try:
         yield
     except RecordError as error:
@@ -196,7 +195,7 @@ def _full_disks_told() -> Iterator[None]:
 
 @contextmanager
 def _opened(store: "Store | str | os.PathLike[str]", index: str | None) -> "Iterator[Store]":
-    """The store; one that was given open stays open."""
+    """The store, closed after the block if it is opened here."""
     if isinstance(store, str | os.PathLike):
         with open_or_make(store, index) as opened:
             yield opened
@@ -205,14 +204,9 @@ def _opened(store: "Store | str | os.PathLike[str]", index: str | None) -> "Iter
 
 
 @contextmanager
-def _runner(
-    scheduler: str, workers: int | None, store: "Store", study: StudySpec, driver: str, batch: int
-) -> Iterator[Runner]:
-    root, search = store.folders.root, search_folders(study)
+def _runner(scheduler: str, workers: int | None, root: Path, kind: str, request: Request) -> Iterator[Runner]:
     if scheduler == IN_PROCESS:
-        yield InProcess(root, search, driver, batch)
+        yield InProcess(root, request)
         return
-    from ._on_dask import OnDask
-
-    with client_of(scheduler, workers) as (client, keep):
-        yield OnDask(client, keep, root, search, study.kind, driver, batch)
+    with client_of(scheduler, workers) as (client, replace_jobs):
+        yield OnDask(client, replace_jobs, root, kind, request)

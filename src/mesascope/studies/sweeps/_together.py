@@ -1,120 +1,128 @@
-"""Several flows in one compiled call, each from its folder into its folder."""
+"""Several flows in one compiled call: which runs are computed together, and how."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
 
 from mesascope.records import InUseError, RecordError, RunFolders
 from mesascope.specs import Spec
 
 from .._flow import FlowSpec
-from ._attempts import begin_attempt, leave_attempt
+from ._attempts import abandon_attempt, attempts, begin_attempt
 from ._compute import Computed, compute_together
 from ._execute import (
-    Ended,
+    End,
+    Request,
     Stopwatch,
-    blamed,
-    ended,
+    compute_lock,
+    error_line,
     execute,
-    forget_programs_now_and_then,
-    of_the_machine,
-    one_at_a_time,
+    forget_programs_sometimes,
+    is_final,
+    machine_errors,
     read_planned,
-    told,
+    with_failure,
 )
 from ._isolation import isolated
 
 
-def execute_together(
-    root: str | os.PathLike[str],
-    runs: Sequence[str],
-    batch: int,
-    *,
-    search: Sequence[str] = (),
-    driver: str = "",
-    alone: bool = False,
-    stopped: Callable[[], bool] = lambda: False,
-) -> tuple[Ended, ...]:
-    """Compute planned runs, those that have not ended and that nobody computes together, and record how each ended.
+def batches(
+    left: Sequence[str], programs: Mapping[str, str], folders: RunFolders, size: int
+) -> list[tuple[str, ...]]:
+    """The runs that are left, in their order, up to `size` runs of one program together.
 
-    Whatever ends the call as a whole says nothing of a single run: they are then computed one by one.
+    A run that was begun before is computed alone: only then is it known which run killed its process, and runs that were killed
+    together might be killed together again.
+
+    Args:
+        left: ids.
+        programs: run → its program (see `program_of`); runs that are computed alone are not in it.
+        folders: of the store.
+        size: how many runs go together, at most.
+    """
+    found: list[list[str]] = []
+    unfilled: dict[str, list[str]] = {}
+    for run in left:
+        program = programs.get(run)
+        if program is None or attempts(folders.folder(run)):
+            found.append([run])
+            continue
+        if program not in unfilled:
+            unfilled[program] = []
+            found.append(unfilled[program])
+        unfilled[program].append(run)
+        if len(unfilled[program]) == size:
+            del unfilled[program]
+    return [tuple(runs) for runs in found]
+
+
+def execute_together(root: str | os.PathLike[str], runs: Sequence[str], request: Request) -> tuple[End, ...]:
+    """Compute planned runs together, except those that have ended or are computed elsewhere, and record how each ended.
+
+    If the call as a whole fails, the runs are computed one by one: any of them may be the cause.
 
     Args:
         root: the folder of the store.
-        runs: ids: one of any kind, or several flows that can be solved together.
-        batch: how many flows are solved together, at most. Programs are compiled for powers of two, or for `batch` itself;
-            where there are fewer flows, the last one is solved several times.
-        search: folders in which modules of functions are found.
-        driver: for whom; it is written down with every attempt.
-        alone: whether this process is the driver itself.
-        stopped: whether somebody has pressed Ctrl-C.
+        runs: ids: one run of any kind, or several flows that can be solved together.
+        request: how to compute them.
 
     Raises:
-        Exception: as for `execute`; what has been recorded until then is kept.
+        Exception: as for `execute`; runs that were recorded before stay recorded.
     """
-    found: dict[str, Ended] = {}
+    found: dict[str, End] = {}
     if len(runs) > 1:
         folders = RunFolders(root)
-        with of_the_machine(folders, runs), one_at_a_time:
-            found = _together(folders, runs, batch, driver, alone, stopped)
-    one = partial(execute, root, search=search, driver=driver, alone=alone, stopped=stopped)
-    return tuple(found.get(run) or one(run) for run in runs)
+        with machine_errors(folders, runs), compute_lock:
+            found = _together(folders, runs, request)
+    return tuple(found.get(run) or execute(root, run, request) for run in runs)
 
 
-def _together(
-    folders: RunFolders,
-    runs: Sequence[str],
-    batch: int,
-    driver: str,
-    alone: bool,
-    stopped: Callable[[], bool],
-) -> dict[str, Ended]:
-    """How those ended that could be computed together: two at least, or none."""
-    with ExitStack() as held:
-        mine = {run: folders.planned(run) for run in runs if _is_taken(folders, run, held)}
+def _together(folders: RunFolders, runs: Sequence[str], request: Request) -> dict[str, End]:
+    """How the runs ended that could be computed together: two at least, or none."""
+    with ExitStack() as locks:
+        mine = {run: folders.planned(run) for run in runs if _is_locked(folders, run, locks)}
         if len(mine) < 2:
             return {}
-        lanes = min(batch, 1 << (len(mine) - 1).bit_length())
+        size = min(request.batch, 1 << (len(mine) - 1).bit_length())
         specs = [read_planned(one) for one in mine.values()]
         watches: dict[str, Stopwatch] = {}
-        found: dict[str, Ended] = {}
+        found: dict[str, End] = {}
         why: str | None = None
         try:
             for run in mine:
-                attempts = begin_attempt(folders.folder(run), driver, alone, lanes)
-                watches[run] = Stopwatch(attempts, lanes, len(mine))
-            computed, why = _computed(next(iter(mine)), specs, lanes, stopped)
+                count = begin_attempt(folders.folder(run), request.driver, request.in_driver, size)
+                watches[run] = Stopwatch(count, size, len(mine))
+            computed, why = _computed(next(iter(mine)), specs, size, request.stopped)
             for one, (outcome, data, error) in zip(mine.values(), computed, strict=False):
                 record = watches[one.id].record(one, outcome, error, None)
                 found[one.id] = folders.finish(record, data).state
-        finally:  # of the others nothing is known, and the process lives: they have not killed it
+        finally:  # the process lives: the runs without a record have not killed it
             for run in watches.keys() - found.keys():
                 with suppress(RecordError):
-                    leave_attempt(folders.folder(run), why)
-        forget_programs_now_and_then()
+                    abandon_attempt(folders.folder(run), why)
+        forget_programs_sometimes()
         return found
 
 
-def _is_taken(folders: RunFolders, run: str, held: ExitStack) -> bool:
-    """Whether a run is ours to compute; if so, nobody else gets it until `held` is closed."""
+def _is_locked(folders: RunFolders, run: str, locks: ExitStack) -> bool:
+    """Lock a run for this process until `locks` is closed; whether that went well and the run has not ended."""
     try:
-        held.enter_context(folders.holding(run))
+        locks.enter_context(folders.holding(run))
     except InUseError:
         return False
-    return not ended(folders.run(run))
+    return not is_final(folders.run(run))
 
 
 def _computed(
-    first: str, specs: Sequence[Spec], lanes: int, stopped: Callable[[], bool]
+    first: str, specs: Sequence[Spec], size: int, stopped: Callable[[], bool]
 ) -> tuple[list[Computed], str | None]:
-    """What the flows give; nothing where something was raised, by whichever of them, and what that was."""
+    """The results of the flows; if any of them raised an exception, no results, and that exception."""
     flows = [spec for spec in specs if isinstance(spec, FlowSpec)]
-    filled = [*flows, *[flows[-1]] * (lanes - len(flows))]
+    filled = [*flows, *[flows[-1]] * (size - len(flows))]
     try:
         with isolated(first):
-            return [blamed(one) for one in compute_together(filled)[: len(flows)]], None
+            return [with_failure(one) for one in compute_together(filled)[: len(flows)]], None
     except Exception as error:
         if stopped():
             raise KeyboardInterrupt from error
-        return [], told(error)
+        return [], error_line(error)

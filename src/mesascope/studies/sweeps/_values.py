@@ -1,4 +1,4 @@
-"""Numbers along an axis, the same ones on every machine: steps in exact decimals, ratios in correctly rounded ones."""
+"""Numbers along an axis, the same on every machine: equal steps in exact arithmetic, equal ratios correctly rounded."""
 
 from collections.abc import Sequence
 from decimal import Context, Decimal
@@ -9,21 +9,21 @@ from pydantic import Field, model_validator
 
 from mesascope.specs import Number, Positive, Real, Spec, SpecError, show, written
 
-MOST_POINTS = 1_000_000
+MAX_POINTS = 1_000_000
 _CONTEXT = Context(prec=50)
-_DIGITS = Context(prec=40)  # what the rounding of logarithms leaves
+_DIGITS = Context(prec=40)  # the digits that are exact after the rounding of logarithms
 
-Length = Annotated[int, Field(strict=True, ge=1, le=MOST_POINTS)]
+Length = Annotated[int, Field(strict=True, ge=1, le=MAX_POINTS)]
 
 
 class RangeSpec(Spec):
     """Equally spaced numbers from start to stop, both included: start, start + step, …, or `count` of them.
 
-    Decimals are taken as they are written: 0.1, 0.2, 0.3 and not 0.30000000000000004. Integers give integers where all are
-    some, exact numbers such as "1/3" exact ones.
+    Decimals are taken as they are written: 0.1, 0.2, 0.3 and not 0.30000000000000004. If all numbers are integers they stay
+    integers; exact numbers such as "1/3" give exact numbers.
 
     Attributes:
-        start, stop: the ends; stop is left out where the steps do not meet it.
+        start, stop: the ends; stop is left out if the steps do not reach it exactly.
         step: not 0; instead of count.
         count: how many numbers; instead of step.
     """
@@ -41,8 +41,8 @@ class RangeSpec(Spec):
         if self.step is not None:
             if not self.step or span * _exact(self.step) < 0:
                 raise SpecError(f"must lead from start to stop, got {show(written(self.step))}", "step")
-            if span / _exact(self.step) >= MOST_POINTS:
-                raise SpecError(f"gives more than {MOST_POINTS} numbers; take larger steps", "step")
+            if span / _exact(self.step) >= MAX_POINTS:
+                raise SpecError(f"gives more than {MAX_POINTS} numbers; take larger steps", "step")
         return self
 
     def numbers(self) -> list[Any]:
@@ -60,7 +60,7 @@ class RangeSpec(Spec):
 class LogRangeSpec(Spec):
     """Numbers from start to stop, both included, each the same multiple of the one before.
 
-    Integers give integers where all are some: 10, 100, 1000.
+    If all numbers are integers they stay integers: 10, 100, 1000.
 
     Attributes:
         start, stop: the ends > 0.
@@ -86,7 +86,7 @@ class LogRangeSpec(Spec):
 
 
 def _exact(value: Number) -> Fraction:
-    """The number that was written: of a float the shortest decimal that stands for it."""
+    """The number as it was written: a float as its shortest decimal."""
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
@@ -95,7 +95,7 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def _alike(found: Sequence[Fraction], given: Sequence[Number]) -> list[Any]:
-    """All as integers, as exact numbers, or as floats, after what was given."""
+    """All as integers, as exact numbers, or as floats, like the numbers that were given."""
     if all(isinstance(one, int) for one in given) and all(one.denominator == 1 for one in found):
         return [int(one) for one in found]
     if any(isinstance(one, Fraction) for one in given):

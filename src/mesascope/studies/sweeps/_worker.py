@@ -1,42 +1,46 @@
-"""What a worker process runs: one task at a time, in 64 bit, on one thread of its own."""
+"""The worker process: one task at a time, in 64 bit, on one thread."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
-from ._execute import Ended
+from ._execute import End, Request
 from ._together import execute_together
 
 _THREADS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _XLA = "--xla_cpu_multi_thread_eigen=false"
 
 
-def work(
-    root: str, runs: Sequence[str], search: Sequence[str] = (), driver: str = "", batch: int = 1
-) -> tuple[Ended, ...]:
-    """As `execute_together`, in a process that belongs to the sweep."""
+def dask_setup(worker: object) -> None:
+    """Leave Ctrl-C to the driver: a terminal sends it to every process. Dask calls this when a worker of ours starts."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def work(root: str, runs: Sequence[str], request: Request) -> tuple[End, ...]:
+    """As `execute_together`, in a worker process."""
     compute_alone()
     import dask
 
     # xarray would ask Dask's scheduler for a lock on every file that it writes: 15 ms a run
     with dask.config.set(scheduler="synchronous"):
-        return execute_together(root, runs, batch, search=search, driver=driver)
+        return execute_together(root, runs, request)
 
 
 def compute_alone() -> None:
     """Compute in 64 bit and, unless JAX has started, on one thread."""
     if "jax" not in sys.modules:
-        os.environ.update(alone())
+        os.environ.update(one_thread())
     import jax
 
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]  # defined at run time
         jax.config.update("jax_enable_x64", True)
 
 
-def alone() -> dict[str, str]:
+def one_thread() -> dict[str, str]:
     """The environment of a process that computes on one thread.
 
-    The processes share out the cores; and sums that are split among threads are rounded otherwise for every number of them.
+    The workers share the cores; and a sum over several threads is rounded differently for every number of them.
     """
     flags = os.environ.get("XLA_FLAGS", "")
     return {

@@ -1,4 +1,4 @@
-"""Ended runs on their way into the index, beside the sweep: a database that hangs keeps nobody from computing."""
+"""Enters ended runs into the index, in a thread of its own: the sweep goes on while the database does not answer."""
 
 import threading
 import time
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 _EVERY = 1.0  # seconds between attempts
 
 
-class Entering:
-    """Brings the index up to the folders of ended runs, many at a time and in a thread of its own."""
+class IndexWriter:
+    """Brings the index up to the folders of ended runs, many at a time."""
 
     def __init__(self, store: "Store") -> None:
         self._store = store
@@ -22,36 +22,36 @@ class Entering:
         self._begun = time.monotonic()
 
     def add(self, run: str) -> None:
-        """Enter this run, too."""
+        """Enter this run with the next attempt."""
         self._waiting.add(run)
 
-    def go_on(self) -> None:
+    def write(self) -> None:
         """Begin an attempt, if one is due and the last one has ended; never waits for the database."""
-        self._settle(0)
+        self._finish(0)
         if self._attempt is None and time.monotonic() - self._begun > _EVERY:
             self._begin()
 
-    def end(self, seconds: float | None = None) -> RecordError | None:
-        """Wait for what is under way, and enter the rest; return why not all is in the index.
+    def close(self, seconds: float | None = None) -> RecordError | None:
+        """Finish the attempt under way, and enter the rest; return why some runs are not in the index.
 
         Args:
-            seconds: how long to wait, at most, for either of them; None to wait until the database is given up.
+            seconds: how long to wait for each of the two, at most; None to wait until the store gives up.
         """
-        error = self._settle(seconds)
+        error = self._finish(seconds)
         if self._attempt is None and self._waiting:
             self._begin()
-            error = self._settle(seconds)
+            error = self._finish(seconds)
         return error
 
     def _begin(self) -> None:
         self._begun = time.monotonic()
         if self._waiting:
             attempt = _Attempt(self._store, frozenset(self._waiting))
-            attempt.start()  # first: cut by Ctrl-C here, the runs would only be entered twice
+            attempt.start()  # first: if Ctrl-C falls here, the runs are only entered twice
             self._attempt, self._waiting = attempt, set()
 
-    def _settle(self, seconds: float | None) -> RecordError | None:
-        """Wait for the attempt; runs of one that failed wait for the next, for the database may come back."""
+    def _finish(self, seconds: float | None) -> RecordError | None:
+        """Wait for the attempt; if it failed, its runs wait for the next one."""
         attempt = self._attempt
         if attempt is None:
             return None
@@ -68,7 +68,7 @@ class Entering:
 
 
 class _Attempt(threading.Thread):
-    """One attempt; a process that ends does not wait for it."""
+    """One attempt; the process can end before it has ended."""
 
     def __init__(self, store: "Store", runs: frozenset[str]) -> None:
         super().__init__(daemon=True)
