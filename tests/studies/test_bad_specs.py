@@ -137,7 +137,7 @@ FLOWS = [
     ({"tolerance": 1e-15}, "tolerance: must lie between 1e-11"),
     ({"max_steps": 0}, "max_steps: must be at least 1, got 0"),
     ({"method": "sgd"}, "method: unknown value 'sgd'; use one of flow, descent"),
-    ({"lr": 1}, "lr: belongs to method = 'descent', but method is 'flow'; drop it or change method"),
+    ({"lr": 1}, "lr: belongs to method = 'descent', but method is 'flow'; leave it out or change method"),
     ({"method": "descent", "lr": 0.1, "steps": 2, "until": 3}, "until: belongs to method = 'flow'"),
     ({"method": "descent", "steps": 2}, "lr: missing; method = 'descent' needs lr and steps"),
     ({"method": "descent", "lr": -1, "steps": 2}, "lr: must be greater than 0, got -1"),

@@ -114,7 +114,7 @@ SEQUENCES = [
     ),
     (model("linear-transformer", layers=1, rho="t-2"), "model.rho: unknown value 't-2'"),
     (model("linear-transformer", layers=0), "model.layers: must be at least 1, got 0"),
-    (model("transformer", **SOFTMAX, heads=3), "model.heads: must divide the width 4, got 3"),
+    (model("transformer", **{**SOFTMAX, "heads": 3}), "model.heads: must divide the width 4, got 3"),
     (
         model("prompt-transformer", **SOFTMAX),
         "model.kind: 'prompt-transformer' does not read the complex tokens of process 'diagonal-unitary'; use one of "
@@ -234,7 +234,7 @@ def regression(**changes):
 
 def started(**changes):
     start = {"kind": "gradient-descent", "step_sizes": [0.5]}
-    return model("prompt-linear-transformer", layers=1, start=start, **changes)
+    return model("prompt-linear-transformer", **{"layers": 1, "start": start, **changes})
 
 
 PROMPTS = [

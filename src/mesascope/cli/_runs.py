@@ -237,7 +237,7 @@ class Reindex(InStore):
 
 @dataclass(frozen=True)
 class Verify(InStore):
-    """Check every file and row, and list those that are damaged, changed, or misplaced.
+    """Check every file and row; list those that are damaged, changed, or misplaced.
 
     Exit status: 0 no problems, 1 problems.
     """
