@@ -256,8 +256,9 @@ def main(runs):
         if id not in known:
             (shipped_run(preset).path / "claims" / f"{id}.json").unlink()
     for record, folder in taken:
-        for file in record.files:
-            _take_picture((folder / file).with_suffix(".png"), record)
+        if record.preset == shipped_record(known[record.id]).preset:  # pages show the larger run
+            for file in record.files:
+                _take_picture((folder / file).with_suffix(".png"), record)
     for name, text in pages.items():
         (FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
 
@@ -295,9 +296,9 @@ def _is_picture(path):
 
 
 def _take_picture(drawn, record):
-    """Put a figure that was drawn in place of the picture that a page shows, in 256 colours; pages show small runs."""
+    """Put a figure that was drawn in place of the picture that a page shows, in 256 colours."""
     picture = FOLDER / f"{record.id.partition('/')[0]}-{drawn.name}"
-    if record.preset == "small" and picture.exists() and drawn.exists():
+    if picture.exists() and drawn.exists():
         Image.open(drawn).convert("RGB").quantize(256).save(picture, optimize=True)
 
 

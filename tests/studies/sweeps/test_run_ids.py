@@ -1,6 +1,7 @@
 """Runs with the same meaning have one id, all others have different ids."""
 
 import copy
+import importlib
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from mesascope.records import RecordError, canonical_json, code_digest
 from mesascope.specs import SpecError
+from mesascope.specs._registry import FAMILIES
 from mesascope.studies import CertifySpec, FlowSpec, IdentifySpec, LossSpec, TrainSpec, parse_spec
 from mesascope.studies.sweeps import _run_id
 from mesascope.studies.sweeps._modules import importable
@@ -177,3 +179,36 @@ def test_code_that_computes_counts_and_other_code_does_not(tmp_path, monkeypatch
         "mesascope.records._identity.package_version", lambda name: "9" if name == "diffrax" else None
     )
     assert code() != now
+
+
+LAW = """
+from mesascope.processes import IdenticalLaw
+from mesascope.specs import kind
+from laws_of_others.numbers import SCALE
+
+@kind("of-another-package")
+class Law(IdenticalLaw):
+    def line_moment(self, order):
+        return SCALE**order if order % 2 == 0 else 0
+
+    def sample(self, key, dim, shape=()):
+        raise NotImplementedError
+"""
+
+
+def test_the_sources_of_an_installed_package_count(tmp_path, monkeypatch):
+    package = tmp_path / "laws_of_others"
+    package.mkdir()
+    (package / "__init__.py").write_text("from . import laws")
+    (package / "laws.py").write_text(LAW)
+    (package / "numbers.py").write_text("SCALE = 1")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("laws_of_others")
+    try:
+        data = flow(law="of-another-package")
+        before = id_of(data)
+        assert id_of(data) == before
+        (package / "numbers.py").write_text("SCALE = 12")
+        assert id_of(data) != before
+    finally:
+        del FAMILIES["law"]["of-another-package"]

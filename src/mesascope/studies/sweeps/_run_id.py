@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -72,8 +73,10 @@ def _plain(value: Any, other: Callable[[Any, Place], Any], place: Place = ()) ->
         case Component():
             named = value.specification()
             parts = {name: getattr(value, name) for name in named if name != "kind"}
+            source = other(type(value), place)
             return {
                 **({"kind": value.kind} if "kind" in named else {}),
+                **(source or {}),
                 **{name: _plain(one, other, (*place, name)) for name, one in parts.items()},
             }
         case dict():
@@ -103,6 +106,9 @@ def _input(read: list[str], value: Any, place: Place) -> Any:
             case Path():
                 contents = [_digest_of(value)]
                 found = {"content": contents, "suffix": value.suffix}
+            case type():
+                contents = [_digest_of(file) for file in _sources(value)]
+                found = {"source": contents} if contents else {}
             case _:
                 return None
     except RecordError as error:
@@ -110,6 +116,16 @@ def _input(read: list[str], value: Any, place: Place) -> Any:
         raise InputFileError(str(error), (*place, *field)) from error
     read += contents
     return found
+
+
+def _sources(cls: type) -> list[Path]:
+    """The source files of the package or single module, other than this package, that declares a class."""
+    top = cls.__module__.partition(".")[0]
+    file = None if top == PACKAGE.name else getattr(sys.modules[top], "__file__", None)
+    if file is None:  # a class of ours, or of an interactive session
+        return []
+    path = Path(file)
+    return sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]
 
 
 def _checkpoint_files(path: Path) -> list[Path]:
