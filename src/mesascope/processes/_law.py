@@ -120,7 +120,7 @@ class Law(Component, family="law"):
         """Return the law as a finite mixture of products of quadrature rules, exact to order 6 or better.
 
         The rules are classical Gauss rules or atoms, independent of `product_terms`, so that the two can be
-        compared in tests; only `StudentT` and `Moments`, which have no classical rule, compute theirs from moments.
+        compared in tests. A law without a classical rule computes its rule from the moments.
 
         Raises:
             MomentError: a moment of order ≤ 6 does not exist.
