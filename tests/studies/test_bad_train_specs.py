@@ -190,7 +190,7 @@ SEQUENCES = [
 
 def composed(**changes):
     parts = {"embedding": "paired-tokens", "layers": ["linear-attention"], "readout": "first-block"}
-    return model("composed", **parts, **changes)
+    return model("composed", **{**parts, **changes})
 
 
 COMPOSED = [
