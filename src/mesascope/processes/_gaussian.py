@@ -31,7 +31,7 @@ class Gaussian(IdenticalLaw):
 
     def line_moment(self, order: int) -> Number:
         r"""Return $(n-1)!!\,\sigma^n$ for even $n$, 0 for odd."""
-        return exact(self.scale) ** order * odd_factorial(order) if order % 2 == 0 else exact(0)
+        return exact(self.scale) ** order * odd_factorial(order) if order % 2 == 0 else 0
 
     def line_rule(self) -> LineRule:
         """Return the four-point Gauss–Hermite rule, exact to degree 7."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..core import integer_at_least
+from ..core import exact, finite_number, integer_at_least
 from ..specs import Component, Number, one_of
 from ._gauss_rule import LineRule, golub_welsch, jacobi_coefficients
 
@@ -176,11 +176,11 @@ class IdenticalLaw(Law):
 
     @abc.abstractmethod
     def line_moment(self, order: int) -> Number:
-        """Return E xⁿ of one coordinate for n = `order` ≥ 0."""
+        """Return E xⁿ of one coordinate for n = `order` ≥ 0: any finite number, which `moment` takes as exact."""
 
     def line_rule(self) -> LineRule:
         """Return a quadrature rule for one coordinate: at most four nodes, with its moments to order 6."""
-        return golub_welsch(jacobi_coefficients([self.line_moment(order) for order in range(MAX_ORDER + 1)]))
+        return golub_welsch(jacobi_coefficients([self.moment(order) for order in range(MAX_ORDER + 1)]))
 
     @property
     def line_zero_probability(self) -> Number:
@@ -190,11 +190,12 @@ class IdenticalLaw(Law):
     @property
     def even(self) -> bool:
         """Whether the odd moments up to order 5 vanish: the loss depends on no others."""
-        return not any(self.line_moment(order) for order in (1, 3, 5))
+        return not any(self.moment(order) for order in (1, 3, 5))
 
     def moment(self, order: int, dim: int | None = None) -> Number:
         r"""Return $E\,x_{1j}^n$; it does not depend on the dimension."""
-        return self.line_moment(integer_at_least("order", order, 0))
+        order = integer_at_least("order", order, 0)
+        return exact(finite_number(f"E x^{order} of {self.describe()}", self.line_moment(order)))
 
     def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
         """Return one term: the law is a product."""

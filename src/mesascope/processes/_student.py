@@ -43,7 +43,7 @@ class StudentT(IdenticalLaw):
                 f"{show_number(self.df)} do; take df > {max(order, MAX_ORDER)}"
             )
         if order % 2:
-            return exact(0)
+            return 0
         df, half = exact(self.df), order // 2
         ratios = prod((2 * i - 1) / (df - 2 * i) for i in range(1, half + 1))
         return exact(self.scale) ** order * df**half * ratios

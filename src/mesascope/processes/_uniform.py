@@ -29,7 +29,7 @@ class Uniform(IdenticalLaw):
 
     def line_moment(self, order: int) -> Number:
         r"""Return $h^n/(n+1)$ for even $n$, 0 for odd."""
-        return exact(self.scale) ** order / (order + 1) if order % 2 == 0 else exact(0)
+        return exact(self.scale) ** order / (order + 1) if order % 2 == 0 else 0
 
     def line_rule(self) -> LineRule:
         """Return the four-point Gauss–Legendre rule, exact to degree 7."""
