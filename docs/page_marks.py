@@ -124,7 +124,7 @@ def marked(mark: re.Match[str], paper: str, find: Find) -> str:
         return _formatted(value, form)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
-            f"mark {mark[0]!r} of {paper}: {type(error).__name__} {error}; mend its key or format"
+            f"mark {mark[0]!r} of {paper}: {type(error).__name__} {error}; fix its key or format"
         ) from error
 
 
