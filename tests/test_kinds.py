@@ -60,7 +60,7 @@ def test_an_example_is_its_specification(family, name):
     again = read.validate_python(one.specification())
     assert again == one and hash(again) == hash(one) and repr(again) == repr(one)
     assert pickle.loads(pickle.dumps(one)) == one
-    assert read.dump_python(one) == one.specification() == {"kind": name} | one.specification()
+    assert read.dump_python(one) == one.specification() and one.specification()["kind"] == name
     with pytest.raises(ValidationError, match="unknown field 'wrong'"):
         read.validate_python({**one.specification(), "wrong": 1})
 
@@ -100,7 +100,8 @@ def test_a_layer_maps_streams(name):
     later = layer(stream.at[:, -1].add(1.0))
     assert not layer.causal or np.allclose(later[:, :-1], mapped[:, :-1], rtol=1e-10, atol=1e-12)
     slope = eqx.filter_grad(lambda layer: jnp.sum(layer(stream) ** 2))(layer)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
+    sizes = [float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(slope)]
+    assert np.isfinite(sizes).all() and (not sizes or max(sizes) > 0)
 
 
 @pytest.mark.parametrize("name", known_kinds("embedding"))

@@ -1,11 +1,13 @@
 """Kinds in files that a specification or a command lists."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from mesascope.cli import main
-from mesascope.specs import SpecError, families, known_kinds
+from mesascope.models._specified import LayerKind
+from mesascope.specs import SpecError, families, kind_of_function, known_kinds, load_plugin
 from mesascope.specs._registry import FAMILIES
 from mesascope.studies import FlowSpec, parse_spec, read_spec
 
@@ -69,6 +71,10 @@ def test_plugins_of_a_command_are_recorded_in_its_specification(tmp_path, capsys
         ("def", r"plugins\[0\]: .*mine\.py: SyntaxError"),
         (LAW.format(name="gaussian"), r"the law 'gaussian' is mesascope's Gaussian; choose another name"),
         (
+            LAW.format(name="x").replace("def sample", "def draw"),
+            "TypeError: Law lacks sample; write it in the class",
+        ),
+        (
             LAW.format(name="gaussian").replace("class Law", "class Gaussian"),
             r"the law 'gaussian' is mesascope's Gaussian; choose another name",
         ),
@@ -102,3 +108,44 @@ def test_the_last_version_of_a_file_that_is_read_counts(tmp_path):
         )
         spec = FlowSpec.model_validate({**FLOW, "plugins": [str(file)], "law": "changing"})
         assert spec.law.line_moment(0) == factor
+
+
+def test_two_files_with_one_kind_are_refused(tmp_path):
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(LAW.format(name="mine") + f"# {name}")
+    with pytest.raises(
+        SpecError, match=r"plugins\[1\]: .*a\.py and .*b\.py both declare the law 'mine'; rename one"
+    ):
+        parse_spec(
+            {**FLOW, "plugins": [str(tmp_path / "a.py"), str(tmp_path / "b.py")], "law": "mine"}, FlowSpec
+        )
+
+
+@pytest.mark.parametrize("error", ["1 / 0", "raise KeyboardInterrupt"])
+def test_a_file_that_fails_leaves_nothing(tmp_path, error):
+    file = tmp_path / "mine.py"
+    file.write_text(LAW.format(name="half") + error)
+    for _ in range(2):  # also when it is tried again
+        with pytest.raises(KeyboardInterrupt if "raise" in error else ValueError):
+            load_plugin(file)
+        assert "half" not in known_kinds("law")
+    file.write_text(LAW.format(name="half").replace("class Law", "class Renamed"))
+    load_plugin(file)
+    assert known_kinds("law")["half"].__name__ == "Renamed"
+
+
+def test_threads_wait_for_a_file_that_another_one_loads(tmp_path):
+    file = tmp_path / "slow.py"
+    file.write_text("import time; time.sleep(0.3)\n" + LAW.format(name="slow"))
+    with ThreadPoolExecutor(2) as pool:
+        spec = {**FLOW, "plugins": [str(file)], "law": "slow"}
+        laws = [one.law.kind for one in pool.map(lambda _: FlowSpec.model_validate(spec), range(2))]
+    assert laws == ["slow", "slow"]
+
+
+def test_a_parameter_without_a_type_is_refused():
+    def gaussian(width, hidden, *, key):
+        raise AssertionError
+
+    with pytest.raises(TypeError, match=r"gaussian: parameter hidden has no type; write e\.g\. hidden: Size"):
+        kind_of_function("untyped", gaussian, LayerKind, ("width", "key"))

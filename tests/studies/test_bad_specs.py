@@ -17,6 +17,7 @@ def mixture(*parts):
 
 
 LAWS = [
+    ({"kind": ["gaussian"]}, "law.kind: unknown kind a list of 1"),
     # scales
     ({"kind": "gaussian", "scale": -1}, "law.scale: must be greater than 0, got -1"),
     ({"kind": "sparse", "scale": 0}, "law.scale: must be greater than 0, got 0"),

@@ -64,7 +64,7 @@ def recorded_models(
     """
     work = current_work()
     with TemporaryDirectory() as temporary:
-        folder = work.training(make, process, task, list(recorded), sorted(settings), seeds=seeds)
+        folder = work.training(make, process, task, list(recorded), sorted(settings.items()), seeds=seeds)
         every = gcd(*recorded)
         runs = train_many(
             make,

@@ -18,7 +18,7 @@ from pydantic_core import ArgsKwargs
 from ._errors import SpecError, SpecTypeError, first_error, show, show_number, unknown
 from ._fields import written
 from ._plugins import load_installed
-from ._registry import FAMILIES, register
+from ._registry import FAMILIES, LOCK, register
 
 _T = TypeVar("_T", bound="Component")
 
@@ -97,8 +97,9 @@ def register_with_jax() -> None:
     """Register all classes of components with JAX, which this imports."""
     import jax
 
-    while _UNREGISTERED:
-        cls = _UNREGISTERED.pop()
+    with LOCK:
+        unregistered = [_UNREGISTERED.pop() for _ in range(len(_UNREGISTERED))]
+    for cls in unregistered:
         if not any(base.__module__.startswith("equinox.") for base in cls.__mro__):  # equinox registers those
             jax.tree_util.register_pytree_node(cls, _flatten, _unflatten)
 
@@ -135,12 +136,15 @@ def kind(name: str, /, **example: Any) -> Callable[[type[_T]], type[_T]]:
         **example: values of the fields that have no default, for the example that tests, forms and pages show.
 
     Raises:
+        TypeError: the class lacks a method of its family.
         ValueError: the family has another class of that name.
     """
 
     def declare(cls: type[_T]) -> type[_T]:
         cls.kind, cls.example_fields = name, example
         made = component(cls)
+        if lacking := sorted(getattr(made, "__abstractmethods__", ())):
+            raise TypeError(f"{cls.__name__} lacks {', '.join(lacking)}; write it in the class")
         register(cls.family, name, made)
         return made
 
@@ -272,7 +276,7 @@ def _read(families: tuple[str, ...], default: str | None, value: Any, info: Vali
     name = table.get("kind", default)
     if name is None:
         raise SpecError(f"missing; use one of {', '.join(known)}", "kind")
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise SpecError(unknown("kind", name, list(known)), "kind")
     fields = {key: one for key, one in table.items() if key != "kind"}
     return _read_fields(known[name], fields, info, ["kind", *_names(known[name])])

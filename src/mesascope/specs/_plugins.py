@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 
 from ._errors import SpecTypeError, error_path, one_line, show
-from ._registry import recorded_kinds, register
+from ._registry import LOCK, recorded_kinds, register
 
 GROUP = "mesascope"
 """The group of entry points by which installed packages declare kinds: modules that are imported before kinds are listed."""
@@ -35,8 +35,11 @@ def load_installed() -> None:
             raise ImportError(f"{package}: {one_line(str(error))}; fix or remove the package") from error
 
 
-def load_plugin(file: Path) -> None:
+def load_plugin(file: Path) -> list[tuple[str, str, type[Any]]]:
     """Import a Python file that declares kinds; a file of the same content is imported once, and registered again.
+
+    Returns:
+        The family, the name and the class of each kind.
 
     Raises:
         ValueError: it cannot be read, or raises an error.
@@ -46,21 +49,30 @@ def load_plugin(file: Path) -> None:
     except OSError as error:
         raise ValueError(f"cannot read {file}: {error.strerror}; check the path") from None
     name = f"mesascope_plugin_{hashlib.sha256(source).hexdigest()[:16]}"
-    if name in _loaded:
-        for kind in _loaded[name]:
-            register(*kind)
-        return
+    with LOCK:
+        if name in _loaded:
+            for kind in _loaded[name]:
+                register(*kind)
+        else:
+            _loaded[name] = _executed(file, name)
+        return _loaded[name]
+
+
+def _executed(file: Path, name: str) -> list[tuple[str, str, type[Any]]]:
+    """Execute a file as a module of this name; return the kinds that it declares."""
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ValueError(f"{file} is not a Python file; its name must end in .py")
-    module = module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[name] = module = module_from_spec(spec)
     try:
-        with recorded_kinds() as _loaded[name]:
+        with recorded_kinds() as kinds:
             spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name], _loaded[name]
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, Exception):
+            raise
         raise ValueError(f"{file}: {type(error).__name__}: {one_line(str(error))}") from error
+    return [kind for kind in kinds if kind[2].__module__ == name]
 
 
 _loaded: dict[str, list[tuple[str, str, type[Any]]]] = {}
@@ -87,13 +99,16 @@ def default_plugins() -> tuple[Path, ...]:
 def _load(value: Any, info: ValidationInfo) -> tuple[Path, ...]:
     if not isinstance(value, list | tuple):
         raise SpecTypeError(f"must be a list of Python files, got {show(value)}")
-    files = []
+    files, declared = [], dict[tuple[str, str], Path]()
     for i, one in enumerate(value):
         if not isinstance(one, str | Path) or not str(one).strip() or "\0" in str(one):
             raise SpecTypeError(f"must be the path of a Python file, got {show(one)}", i)
         file = Path((info.context or {}).get("folder", ".")) / one
         with error_path(i):
-            load_plugin(file)
+            for family, name, _ in load_plugin(file):
+                other = declared.setdefault((family, name), file)
+                if other != file:
+                    raise ValueError(f"{other} and {file} both declare the {family} '{name}'; rename one")
         files.append(file.absolute())
     return tuple(files)
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 FAMILIES: dict[str, dict[str, type[Any]]] = {}
 """Family → kind → class."""
+LOCK = RLock()
+"""Held while files are loaded, and while classes are registered with JAX."""
 _recorded: list[tuple[str, str, type[Any]]] = []
 
 
@@ -24,17 +27,34 @@ def register(family: str, name: str, cls: type[Any]) -> None:
 
 def _is_new_version(cls: type[Any], known: type[Any]) -> bool:
     """Return whether a class replaces a known one: a file or a cell of a notebook was edited and run again."""
-    ours = any(one.__module__.startswith("mesascope.") for one in (cls, known))
-    return cls.__qualname__ == known.__qualname__ and (cls.__module__ == known.__module__ or not ours)
+    foreign = not (is_ours(cls) or is_ours(known))
+    return cls.__qualname__ == known.__qualname__ and (cls.__module__ == known.__module__ or foreign)
+
+
+def is_ours(cls: type[Any]) -> bool:
+    """Return whether a class is declared in this package."""
+    return cls.__module__.startswith("mesascope.")
 
 
 def _full_name(cls: type[Any]) -> str:
-    return f"mesascope's {cls.__qualname__}" if cls.__module__.startswith("mesascope.") else cls.__qualname__
+    return f"mesascope's {cls.__qualname__}" if is_ours(cls) else cls.__qualname__
 
 
 @contextmanager
 def recorded_kinds() -> Iterator[list[tuple[str, str, type[Any]]]]:
-    """Yield a list that holds, after the block, the family, name and class of each kind that the block registered."""
+    """Yield a list that holds, after the block, the family, name and class of each kind that the block registered.
+
+    If the block fails, kinds from outside this package that it registered are forgotten.
+    """
     start, kinds = len(_recorded), list[tuple[str, str, type[Any]]]()
-    yield kinds
+    before = {family: dict(known) for family, known in FAMILIES.items()}
+    try:
+        yield kinds
+    except BaseException:
+        for family, name, cls in _recorded[start:]:
+            if not is_ours(cls):
+                earlier = before.get(family, {}).get(name)
+                FAMILIES[family] = {one: known for one, known in FAMILIES[family].items() if one != name}
+                FAMILIES[family] |= {name: earlier} if earlier else {}
+        raise
     kinds.extend(_recorded[start:])

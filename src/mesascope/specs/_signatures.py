@@ -67,6 +67,7 @@ def kind_of_function(
         **example: values of the fields that have no default.
 
     Raises:
+        TypeError: a parameter has no type.
         ValueError: the family has another class of that name.
     """
     parameters, fields = {}, dict[str, tuple[Any, Any]]()
@@ -105,4 +106,10 @@ def _documentation(
 
 def _type_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
     written = parameter.annotation
+    if written is inspect.Parameter.empty or parameter.kind in (
+        parameter.VAR_POSITIONAL,
+        parameter.VAR_KEYWORD,
+    ):
+        told = f"{function.__qualname__}: parameter {parameter.name} has no type"
+        raise TypeError(f"{told}; write e.g. {parameter.name}: Size, with a type of mesascope.specs")
     return eval(written, vars(sys.modules[function.__module__])) if isinstance(written, str) else written

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from mesascope.core import Progress
 from mesascope.models import InitField
 from mesascope.records import CertificateFile, CertificateRecord, provenance
-from mesascope.specs import SpecError, error_path
+from mesascope.specs import SpecError, error_path, integer
 
 from ._problem import ProblemSpec
 from ._read import parse_spec
@@ -59,7 +59,7 @@ class CertifySpec(CertifiedLossSpec):
     """
 
     init: InitField
-    digits: Annotated[int, Field(strict=True, ge=10, le=1000)] = 40
+    digits: Annotated[int, BeforeValidator(integer), Field(ge=10, le=1000)] = 40
 
     @model_validator(mode="after")
     def _init_fits(self) -> Self:

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, model_validator
 
 from mesascope.core import Progress
 from mesascope.models import InitField
-from mesascope.specs import Number, Positive, Spec, SpecError, error_path, positive, show, written
+from mesascope.specs import Count, Number, Positive, Spec, SpecError, error_path, positive, show, written
 
 from ._problem import Problem, ProblemSpec
 
@@ -100,10 +100,10 @@ class FlowSpec(ProblemSpec):
     method: Literal["flow", "descent"] = "flow"
     until: Until | None = None
     tolerance: Tolerance | None = None
-    max_steps: Annotated[int, Field(strict=True, ge=1, le=10**8)] | None = None
+    max_steps: Count | None = None
     solver: Literal["tsit5", "kvaerno5"] | None = None
     lr: Positive | None = None
-    steps: Annotated[int, Field(strict=True, ge=1, le=10**8)] | None = None
+    steps: Count | None = None
 
     @model_validator(mode="after")
     def _fields_fit_the_method(self) -> Self:

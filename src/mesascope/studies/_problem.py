@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def _diagonal_unitary(value: Any) -> Any:
     """Refuse other processes, with the command that takes them."""
     kind = value.get("kind") if isinstance(value, Mapping) else value
-    if kind in known_kinds("process") and kind != DiagonalUnitary.kind:
+    if isinstance(kind, str) and kind in known_kinds("process") and kind != DiagonalUnitary.kind:
         raise SpecError(
             f"{show(kind)} is not supported here, only '{DiagonalUnitary.kind}' is; train a model on it (mesascope train)",
             "kind",

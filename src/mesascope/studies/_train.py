@@ -5,12 +5,24 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, model_validator
 
 from mesascope.core import Progress
 from mesascope.dynamics import Optimizer, OptimizerField
 from mesascope.models import ModelKind, require_readable
-from mesascope.specs import Count, Number, Seed, SpecError, error_path, number, one_of, show, tables, written
+from mesascope.specs import (
+    Count,
+    Number,
+    Seed,
+    SpecError,
+    error_path,
+    integer,
+    number,
+    one_of,
+    show,
+    tables,
+    written,
+)
 
 from ._data import DataSpec
 from ._problem import require_moments
@@ -59,7 +71,7 @@ class TrainSpec(DataSpec):
     seed: Seed | None = Field(default_factory=_seed_unless_seeds)
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
     average: Decay | None = None
-    held_out: Annotated[int, Field(strict=True, ge=2, le=10**8)] = 4096
+    held_out: Annotated[int, BeforeValidator(integer), Field(ge=2, le=10**8)] = 4096
     record_every: Count = 50
     evaluate_every: Count | None = None
     checkpoint_every: Count | None = None

@@ -212,3 +212,32 @@ def test_the_sources_of_an_installed_package_count(tmp_path, monkeypatch):
         assert id_of(data) != before
     finally:
         del FAMILIES["law"]["of-another-package"]
+
+
+LEARNER = """
+from mesascope.learners import Context, Learner, Scalar, learner
+
+@learner("constant-answer", Scalar("value", 0.1, 10.0), example={"value": 0.5})
+class ConstantAnswer(Learner):
+    reads = Context
+    value: float
+
+    def respond(self, features):
+        raise NotImplementedError
+"""
+
+
+def test_the_sources_of_learners_of_other_packages_count(tmp_path, monkeypatch):
+    identification = {name: value for name, value in TRAIN.items() if name != "optimizer"}
+    alone, every = {**identification, "learners": ["zero"]}, identification
+    before = [id_of(one, IdentifySpec) for one in (alone, every)]
+    (tmp_path / "learners_of_others.py").write_text(LEARNER)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("learners_of_others")
+    try:
+        with_it = [id_of(one, IdentifySpec) for one in (alone, every)]
+        assert with_it[0] == before[0] and with_it[1] != before[1]
+        (tmp_path / "learners_of_others.py").write_text(LEARNER + "# edited")
+        assert id_of(every, IdentifySpec) not in (before[1], with_it[1])
+    finally:
+        del FAMILIES["learner"]["constant-answer"]

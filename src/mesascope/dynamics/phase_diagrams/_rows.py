@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,22 @@ import numpy as np
 
 from mesascope.core import finite_positive, integer_at_least
 from mesascope.objectives import Engine
-from mesascope.records import RecordError, canonical_json, difference, read_dataset, write_dataset
+from mesascope.records import (
+    PACKAGE,
+    RecordError,
+    canonical_json,
+    code_digest,
+    difference,
+    read_dataset,
+    write_dataset,
+)
 
 from .._parameters import Mask, by_structure, mask_vector, stacked
 from ._points import PhasePoint, Problem, errors_at, problem_of, starts
 from ._solve import FlowFacts, solve_flows
 
 _ALMOST_NO_TIME = 1e-300
+_ROOMS = ("specs", "core", "processes", "models", "objectives", "dynamics")  # whose code computes a row
 _COMPILING = threading.Lock()
 
 Row = dict[str, np.ndarray]
@@ -57,7 +67,15 @@ class Solving:
         masks = jax.tree.leaves(eqx.filter(self.mask, eqx.is_inexact_array))
         mask = [np.asarray(mask).real for mask in masks] if masks else self.mask
         words = {"engine": repr(self.engine), "solver": repr(self.solver), "mask": mask}
-        return {field.name: getattr(self, field.name) for field in fields(self)} | words
+        return (
+            {field.name: getattr(self, field.name) for field in fields(self)} | words | {"code": _own_code()}
+        )
+
+
+@cache
+def _own_code() -> str:
+    """Digest of the code and of the libraries that compute a row."""
+    return code_digest(PACKAGE, [path for room in _ROOMS for path in (PACKAGE / room).rglob("*.py")])
 
 
 def solve_row(points: Sequence[PhasePoint], places: Sequence[str], how: Solving) -> Row:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from mesascope.records import PACKAGE, PlannedRun, RecordError, canonical_json, code_digest, identity
-from mesascope.specs import Component, Spec
+from mesascope.specs import Component, Spec, known_kinds
 
+from .._identify import IdentifySpec
 from .._identify_models import CheckpointSpec, FunctionSpec
 from ._axes import Place
 
@@ -48,6 +49,9 @@ def planned_run(kind: str, spec: Spec) -> PlannedRun:
     """
     read: list[str] = []
     meaning = _plain(spec, partial(_input, read))
+    if learners := _foreign_learners(spec):
+        meaning["learners of other packages"] = learners
+        read += [digest for digests in learners.values() for digest in digests]
     code = _own_code()
     if read:
         code += f"+{hashlib.sha256(canonical_json(read).encode()).hexdigest()[:16]}"
@@ -121,11 +125,22 @@ def _input(read: list[str], value: Any, place: Place) -> Any:
 def _sources(cls: type) -> list[Path]:
     """The source files of the package or single module, other than this package, that declares a class."""
     top = cls.__module__.partition(".")[0]
-    file = None if top == PACKAGE.name else getattr(sys.modules[top], "__file__", None)
-    if file is None:  # a class of ours, or of an interactive session
+    module = sys.modules[top]
+    if top == PACKAGE.name:
         return []
-    path = Path(file)
-    return sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]
+    if folders := getattr(module, "__path__", ()):
+        return sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
+    file = getattr(module, "__file__", None)  # an interactive session has none
+    return [Path(file)] if file else []
+
+
+def _foreign_learners(spec: Spec) -> dict[str, list[str]]:
+    """The digests of the sources of the learners of other packages that an identification compares with."""
+    if not isinstance(spec, IdentifySpec):
+        return {}
+    known = known_kinds("learner")
+    sources = {name: _sources(known[name]) for name in spec.learners or known}
+    return {name: [_digest_of(file) for file in files] for name, files in sources.items() if files}
 
 
 def _checkpoint_files(path: Path) -> list[Path]:
