@@ -3,6 +3,7 @@
 Every other line of a stub stays as it is.
 """
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,16 @@ def _merged(path: Path, added: set[str]) -> str:
     imports, rest = [], []
     for line in path.read_text(encoding="utf-8").splitlines():
         (imports if line.startswith("from ") else rest).append(line)
+    imports = [line for line in imports if _leads_somewhere(path.parent, line)]
     return "\n".join([*sorted({*imports, *added}, key=_order), *rest]) + "\n"
+
+
+def _leads_somewhere(folder: Path, line: str) -> bool:
+    """Whether the module of an import is there and has the name."""
+    _, module, _, name, *_ = line.split()
+    place = folder.joinpath(*module.removeprefix(".").split("."))
+    files = (place.with_suffix(".py"), place / "__init__.py", place / "__init__.pyi")
+    return any(re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")) for file in files if file.exists())
 
 
 def _order(line: str) -> tuple[Any, ...]:

@@ -42,7 +42,7 @@ def overflowing(study):
 def test_a_sweep_is_printed_and_stored(run, study, tmp_path):
     first = run("sweep", study(), "--store", tmp_path / "s", "--json")
     assert first.status == 0
-    counts, reasons = {"total", "done", "failed", "reused"}, {"failures", "apart", "not_indexed"}
+    counts, reasons = {"total", "done", "failed", "reused"}, {"failures", "unbatched", "not_indexed"}
     assert set(first.json) == {"study", "ids"} | counts | reasons
     assert (first.json["done"], first.json["failed"], first.json["reused"]) == (2, 0, 0)
     again = run("sweep", study("2, 1, 3"), "--store", tmp_path / "s")
@@ -63,7 +63,7 @@ def test_equal_failures_are_printed_together(run, overflowing, tmp_path):
 def test_batches_that_failed_as_a_whole_are_printed(capsys):
     failures = (Failure(error="ValueError: no", count=4, run="1" * 32),)
     counts = {"total": 5, "done": 5, "failed": 0, "reused": 0}
-    _sweep._print(SweepResult(study="flows", **counts, failures=(), apart=failures, ids=()))
+    _sweep._print(SweepResult(study="flows", **counts, failures=(), unbatched=failures, ids=()))
     assert capsys.readouterr().out.splitlines() == [
         "flows: 5 done, 0 failed, 0 reused, of 5 runs",
         f"computed one by one: 4 × ValueError: no  (such as run {'1' * 32})",

@@ -67,9 +67,9 @@ def test_sampled_descent_is_the_same_for_a_seed_and_near_the_exact_one():
 def test_interrupting_keeps_what_was_computed():
     seen = []
 
-    def stop(steps, loss):
-        seen.append(steps)
-        if steps >= 3:
+    def stop(now):
+        seen.append(now.done)
+        if now.done >= 3:
             raise KeyboardInterrupt
 
     run = descend(START, PROCESS, TASK, learning_rate=1e-4, steps=100, progress=stop)

@@ -225,7 +225,7 @@ AXES = {"a": [0.1], "b": [0.2]}
         ({"a": [1.0, float("nan")], "b": [1]}, ValueError, "axes: a"),
         ({"a": [float("inf")], "b": [1]}, ValueError, "axes: a"),
         ({"a": "0.1", "b": [1]}, TypeError, "a must be a sequence"),
-        ({"loss": [0.1], "b": [1]}, ValueError, "'loss' is no name for an axis"),
+        ({"loss": [0.1], "b": [1]}, ValueError, "'loss' is the name of a result; choose another"),
     ],
 )
 def test_bad_axes_are_refused(axes, error, words):

@@ -1,4 +1,4 @@
-"""The contract of every process. A new process is added to PROCESSES, and nothing else here changes."""
+"""The contract of every process."""
 
 from fractions import Fraction
 
@@ -85,7 +85,7 @@ def test_shapes_types_and_finite_values(name, batch):
             assert array.min() >= 0
             assert array.max() < process.vocabulary == process.dim
         else:
-            assert array.dtype == (jnp.complex128 if name == "diagonal-unitary" else jnp.float64)
+            assert array.dtype == (jnp.complex128 if process.data == "complex tokens" else jnp.float64)
 
 
 @every_process

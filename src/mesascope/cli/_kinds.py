@@ -58,7 +58,7 @@ def _table(kind: type[Any]) -> dict[str, Any]:
         ],
         "example": specification(kind.example())
         if hasattr(kind, "specification")
-        else dict(kind.example_fields),
+        else {"kind": kind.name, **kind.example_fields},
     }
 
 

@@ -68,7 +68,7 @@ class Sweep(PluginOption):
     watch: FlagCreatePairsOff[bool] = False
     """As --status, repeated until all runs have ended."""
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: study, total, done, failed, reused, failures, apart (why runs of a batch were computed one
+    """Print one JSON object: study, total, done, failed, reused, failures, unbatched (why runs of a batch were computed one
     by one), ids, not_indexed (why the index lacks runs until the next command, or null); with --status: study, total,
     planned, running, done, failed, per_minute, seconds_left, failures, drivers."""
 
@@ -209,7 +209,7 @@ def _print(result: "SweepResult") -> None:
     style = "bold green" if result.succeeded else "bold red"
     counts = f"{result.done} done, {result.failed} failed, {result.reused} reused, of {result.total} runs"
     print_headline(console, result.study, style, f": {counts}")
-    unbatched = [f"computed one by one: {line}" for line in _failure_lines(result.apart)]
+    unbatched = [f"computed one by one: {line}" for line in _failure_lines(result.unbatched)]
     for line in [*_failure_lines(result.failures), *unbatched]:
         console.print(line, markup=False, soft_wrap=True)
 

@@ -33,7 +33,7 @@ class Bounds(NamedTuple):
     Attributes:
         begin, end: flow times; the end may be infinite.
         first_step: size of the first step.
-        steepness: below which the flow is in a steady state, in the sense of `steepness`; negative for never.
+        steepness: the flow is in a steady state if `steepness` is below it; a negative number switches this off.
         rtol, atol: relative and absolute local error allowed per step.
     """
 

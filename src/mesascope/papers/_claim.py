@@ -204,7 +204,7 @@ def all_of(*decisions: Decision) -> Decision:
 def within(error: float, tolerance: float) -> Decision:
     """Met when the error is within the tolerance, else not met.
 
-    An error that is not a number does not meet it, either; a tolerance that is not one decides nothing.
+    An error that is NaN does not meet it; if the tolerance is NaN, the decision is undecided.
     """
     return "undecided" if isnan(tolerance) else verdict_if(error <= tolerance)
 

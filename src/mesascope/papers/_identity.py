@@ -26,10 +26,10 @@ def relative_error(found: Any, expected: Any) -> float:
 def identity(
     errors: Mapping[str, float], tolerance: float, figures: Mapping[str, Figure] | None = None, **details: Any
 ) -> Finding:
-    """The finding on an identity: its largest error against 0, verified within the tolerance.
+    """The finding on an identity: its largest error against 0, met within the tolerance.
 
     Args:
-        errors: case → error, at least one; one that is NaN refutes.
+        errors: case → error, at least one; NaN does not meet the criterion.
         tolerance: largest error that still meets the criterion.
         figures: as in `Finding`.
         **details: what else belongs to the errors.
@@ -42,7 +42,7 @@ def identities(errors: Mapping[str, Mapping[str, float]], tolerance: float, **de
     """The finding on several identities, the parts of a statement: the largest error of each against 0.
 
     Args:
-        errors: part → case → error, at least one each; one that is NaN refutes.
+        errors: part → case → error, at least one each; NaN does not meet the criterion.
         tolerance: largest error that still meets the criterion.
         **details: what else belongs to the errors.
     """

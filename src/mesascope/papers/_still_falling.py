@@ -1,4 +1,4 @@
-"""Trainings that had not converged: a loss that is too high refutes nothing while it still falls."""
+"""Trainings that had not converged: a claim that is not met by a loss that still falls is undecided."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._claim import all_of
 from ._intervals import above, below
 
 LARGEST_FALL = 0.1
-"""Largest share of the loss that the second half of a training may take off where the rest refutes a claim."""
+"""If the loss fell by more than this share in the second half of a training, a claim that is not met is undecided."""
 
 
 def halves(steps: int) -> list[int]:
@@ -34,20 +34,20 @@ def fall(middle: Any, end: Any) -> float:
 
 
 def unless_falling(decision: Decision, share: float) -> Decision:
-    """The decision on trained models, but undecided where a loss that still fell by more than a tenth would refute.
+    """The decision on trained models, but undecided if it is not met and the loss still fell by more than a tenth.
 
-    It is for parts of claims that more training can only support. A loss below what is claimed refutes in any case:
-    it falls further away.
+    Only for parts of claims that more training can only support; a loss below what is claimed is not met in any case,
+    since it falls further away.
 
     Args:
         decision: by the models at the end.
-        share: `fall` of their loss; one that is not a number excuses nothing.
+        share: `fall` of their loss; NaN changes nothing.
     """
     return "undecided" if decision == "not met" and share > LARGEST_FALL else decision
 
 
 def loss_between(interval: Sequence[float], least: float, most: float, share: float) -> Decision:
-    """Whether the loss of trained models lies in [least, most], where one that is too high and still falls decides nothing.
+    """Whether the loss of trained models lies in [least, most]; undecided if it is too high and still falls.
 
     Args:
         interval: of the loss at the end.

@@ -150,7 +150,7 @@ class ClaimRecord(BaseModel, frozen=True, extra="forbid"):
 
 
 def fingerprint(claim: str, spec: Any, preset: str | None = None, code: str | None = None) -> str:
-    """The `identity` of a claim's result: a stored one is that of running again exactly when the fingerprints are equal.
+    """The `identity` of a claim's result: with an equal one, running again would give the stored result.
 
     Args:
         claim: the claim's id.

@@ -161,7 +161,7 @@ _FOLDERS: tuple[tuple[Callable[[Path], Iterable[Any]], Callable[[Gathering, Any]
     (_with("step-*.checkpoint"), add_training),
     (_with(RECORD), lambda found, folder: _add_identification(found, folder / RECORD)),
 )
-"""The folders with records in a folder, itself included, and what adds the records of each; the first that has some counts."""
+"""How to find folders of each format below a path, and how to add their records; the first format that is found counts."""
 
 
 # Stores

@@ -29,7 +29,7 @@ _ROOMS = {
     "models": ("layer", "embedding", "readout"),
     "theory": ("construction",),
     "learners": ("learner",),
-    "studies._identify_models": ("given model",),
+    "studies._identify_models": ("given-model",),
     "studies.sweeps._subset": ("subset",),
 }
 """Package → families of the kinds in it: all modules of the package are imported before these families are listed."""

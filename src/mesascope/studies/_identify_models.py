@@ -39,7 +39,7 @@ class FailedFlowError(RuntimeError):
     """The flow to the model that is to be identified did not reach its end; the message says why, and the fix."""
 
 
-class GivenModel(Component, family="given model"):
+class GivenModel(Component, family="given-model"):
     """A model that exists already: trained, written by the user, the end of a flow."""
 
     reads = (*TOKENS, *SYMBOLS, *PROMPTS)
@@ -181,7 +181,7 @@ def _outside(error: SpecError) -> SpecError:
     return error.within("model") if error.path and error.path[0] in _OF_THE_FLOW else error
 
 
-IdentifiedModel: TypeAlias = Annotated[Any, *one_of("model", "given model")]
+IdentifiedModel: TypeAlias = Annotated[Any, *one_of("model", "given-model")]
 """A model that can be identified: one that can be trained, or one that exists already."""
 
 

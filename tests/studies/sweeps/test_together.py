@@ -42,7 +42,7 @@ def test_batches_give_the_results_of_single_runs(timed, tmp_path):
     one = sweep(study, tmp_path / "one")
     four = sweep(study, tmp_path / "four", batch=4)
     assert (four.done, four.failed, four.ids) == (5, 0, one.ids)
-    assert one.apart == four.apart == ()
+    assert one.unbatched == four.unbatched == ()
     alone, together = RunFolders(tmp_path / "one"), RunFolders(tmp_path / "four")
     for run in one.ids:
         # the solver's relative error is 1e-11 a step; there are some dozens of steps
@@ -112,7 +112,7 @@ def test_a_sweep_reports_runs_that_it_had_to_compute_one_by_one(timed, tmp_path,
     monkeypatch.setattr(_together, "compute_together", broken)
     result = sweep(parse_spec(timed(), StudySpec), tmp_path / "s", batch=4)
     assert (result.done, result.failed) == (5, 0)
-    (unbatched,) = result.apart  # the fifth was alone from the beginning
+    (unbatched,) = result.unbatched  # the fifth was alone from the beginning
     assert (unbatched.error, unbatched.count) == ("RuntimeError: one of them has broken all", 4)
     assert unbatched.run in result.ids[:4]
     records = [RunFolders(tmp_path / "s").finished(run) for run in result.ids]

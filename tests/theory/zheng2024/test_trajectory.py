@@ -181,7 +181,7 @@ def test_masks_allow_the_flow_of_the_full_one_token():
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="a0 must be finite, got nan"):
+    with pytest.raises(ValueError, match="a0 must be finite and fit double precision, got nan"):
         zheng2024.diagonal_flow(PROCESS, TASK, float("nan"), 0.1)
     with pytest.raises(TypeError, match="b0 must be a number"):
         zheng2024.diagonal_flow(PROCESS, TASK, 0.1, None)

@@ -56,8 +56,10 @@ def checked_axes(axes: Any, taken: Sequence[str]) -> tuple[PhaseAxis, PhaseAxis]
 
 
 def _axis(name: str, values: Any, taken: Sequence[str]) -> PhaseAxis:
-    if name in taken or not name:
-        raise ValueError(f"axes: {name!r} is no name for an axis, for something else has it; choose another")
+    if not name:
+        raise ValueError("axes: a name is empty; name each axis")
+    if name in taken:
+        raise ValueError(f"axes: {name!r} is the name of a result; choose another name")
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise TypeError(f"axes: {name} must be a sequence of values, got {values!r}")
     given = tuple(value.item() if isinstance(value, np.generic) else value for value in values)

@@ -105,7 +105,7 @@ def _solve(
     limit, tolerance, rtol, fraction = numbers
     vector, rebuild = real_vector(start)
     gradient = jax.jit(masked_gradient(objective, rebuild, allowed))
-    # large weights bend the landscape more than the end will: a steady state in the units of the flatter of two places
+    # the curvature at large weights exceeds that at the end: take the smaller of those at the start and near 0
     places = jnp.stack([vector, _NEAR_ORIGIN * vector])
     surveys = jax.lax.map(lambda place: survey(gradient, rebuild, place), places)
     here, origin = (jax.tree.map(lambda both, i=i: both[i], surveys) for i in range(2))

@@ -44,7 +44,7 @@ class SweepResult(BaseModel):
         failed: runs that failed, now or before.
         reused: runs that were done before, or by another sweep in the meantime.
         failures: the reasons of failures, equal ones together.
-        apart: the reasons why runs of a batch were computed one by one, equal ones together.
+        unbatched: the reasons why runs of a batch were computed one by one, equal ones together.
         ids: of all runs, in the order of the points.
         not_indexed: why some runs are not in the index until the store is opened again; None if all are.
     """
@@ -57,7 +57,7 @@ class SweepResult(BaseModel):
     failed: int
     reused: int
     failures: tuple[Failure, ...]
-    apart: tuple[Failure, ...]
+    unbatched: tuple[Failure, ...]
     ids: tuple[str, ...]
     not_indexed: str | None = None
 
@@ -152,7 +152,7 @@ def sweep(
         failed=len(drive.failed),
         reused=len(drive.reused),
         failures=grouped(drive.failed),
-        apart=grouped(drive.unbatched),
+        unbatched=grouped(drive.unbatched),
         ids=tuple(record.runs),
         not_indexed=drive.not_indexed,
     )
