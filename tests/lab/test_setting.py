@@ -336,7 +336,7 @@ def test_its_page_tells_the_sizes_that_it_has():
     for text in (
         f"Dimensions up to {MAX_DIM}, horizons and weights of the start up to 10⁶;",
         f"on {SEQUENCES} sequences of at most {SHOWN_TOKENS + 1} tokens",
-        f"asks on {IDENTIFY_TASKS} sequences of at most {IDENTIFY_TOKENS}.",
+        f"`identify` uses {IDENTIFY_TASKS} sequences of at most {IDENTIFY_TOKENS}.",
     ):
         assert text in page
     assert (SHOWN_SEQUENCES, "four sequences" in page) == (4, True)

@@ -69,10 +69,10 @@ def test_a_store_that_cannot_be_read_is_reported(tmp_path, content):
     folder = stored.store(tmp_path / "runs")
     assert shelve([], [folder], tmp_path / "own").stores == (str(folder),)
     material, problems = read_store(str(folder))
-    assert (len(material.studies), len(material.runs), problems) == (1, 1, ())
+    assert (len(material.of("study")), len(material.of("run")), problems) == (1, 1, ())
     if content is None:
         (folder / "store.json").unlink()
     else:
         (folder / "store.json").write_text(content)
     material, (problem,) = read_store(str(folder))
-    assert not material.studies and str(folder) in problem
+    assert not material.of("study") and str(folder) in problem

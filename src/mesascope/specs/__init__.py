@@ -57,6 +57,7 @@ from ._kinds import one_of as one_of
 from ._kinds import register_with_jax as register_with_jax
 from ._kinds import specification as specification
 from ._kinds import value_or as value_or
+from ._plugins import PLUGIN_MODULE as PLUGIN_MODULE
 from ._plugins import Plugins as Plugins
 from ._plugins import default_plugins as default_plugins
 from ._plugins import load_plugin as load_plugin

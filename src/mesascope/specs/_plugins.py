@@ -20,6 +20,10 @@ GROUP = "mesascope"
 """The group of entry points by which installed packages declare kinds: modules that are imported before kinds are listed."""
 
 
+PLUGIN_MODULE = "mesascope_plugin_"
+"""The module of a file is this and a digest of its content."""
+
+
 @cache
 def load_installed() -> None:
     """Import the modules that installed packages declare.
@@ -48,7 +52,7 @@ def load_plugin(file: Path) -> list[tuple[str, str, type[Any]]]:
         source = file.read_bytes()
     except OSError as error:
         raise ValueError(f"cannot read {file}: {error.strerror}; check the path") from None
-    name = f"mesascope_plugin_{hashlib.sha256(source).hexdigest()[:16]}"
+    name = f"{PLUGIN_MODULE}{hashlib.sha256(source).hexdigest()[:16]}"
     with LOCK:
         if name in _loaded:
             for kind in _loaded[name]:

@@ -2,16 +2,16 @@
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from mesascope.records import PACKAGE, PlannedRun, RecordError, canonical_json, code_digest, identity
-from mesascope.specs import Component, Spec, known_kinds
+from mesascope.specs import PLUGIN_MODULE, Component, Spec, known_kinds
 
 from .._identify import IdentifySpec
 from .._identify_models import CheckpointSpec, FunctionSpec
@@ -123,11 +123,14 @@ def _input(read: list[str], value: Any, place: Place) -> Any:
 
 
 def _sources(cls: type) -> list[Path]:
-    """The source files of the package or single module, other than this package, that declares a class."""
+    """The source files of the installed package, or of the single module, that declares a class.
+
+    None for classes of this package, and for those of plugins: a specification names their files.
+    """
     top = cls.__module__.partition(".")[0]
-    module = sys.modules[top]
-    if top == PACKAGE.name:
+    if top == PACKAGE.name or top.startswith(PLUGIN_MODULE):
         return []
+    module = import_module(top)
     if folders := getattr(module, "__path__", ()):
         return sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
     file = getattr(module, "__file__", None)  # an interactive session has none
