@@ -68,6 +68,9 @@ def test_plugins_of_a_command_are_recorded_in_its_specification(tmp_path, capsys
     [
         (None, r"plugins\[0\]: cannot read .*mine\.py: No such file or directory; check the path"),
         ("1 / 0", r"plugins\[0\]: .*mine\.py: ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit(0)", r"mine\.py: ends the program; remove its call of exit"),
+        (LAW.format(name="My law"), r"'My law' is not a name of a kind; use lower-case words joined by -"),
+        (LAW.replace('"{name}"', "1"), r"1 is not a name of a kind; write @kind\(\"name\"\) above the class"),
         ("def", r"plugins\[0\]: .*mine\.py: SyntaxError"),
         (LAW.format(name="gaussian"), r"the law 'gaussian' is mesascope's Gaussian; choose another name"),
         (
@@ -149,3 +152,12 @@ def test_a_parameter_without_a_type_is_refused():
 
     with pytest.raises(TypeError, match=r"gaussian: parameter hidden has no type; write e\.g\. hidden: Size"):
         kind_of_function("untyped", gaussian, LayerKind, ("width", "key"))
+
+
+def test_two_files_of_a_command_with_one_kind_are_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mesascope.specs._plugins._default_plugins", [])
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(LAW.format(name="mine") + f"# {name}")
+    options = [part for name in ("a.py", "b.py") for part in ("--plugin", str(tmp_path / name))]
+    assert main(["kinds", "law", *options]) == 2
+    assert "both declare the law 'mine'; rename one" in capsys.readouterr().err

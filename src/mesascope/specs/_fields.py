@@ -33,7 +33,9 @@ SMALLEST = 1e-50
 LARGEST = 1e50
 """Sixth powers of larger numbers exceed double precision."""
 # Decimals and ratios of integers. Exponents are short: an exact 1e999999999 would fill the memory.
-_RATIONAL = re.compile(r"[+-]?\d{1,50}(\.\d{1,50}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2}|/0*[1-9]\d{0,49})?")
+_RATIONAL = re.compile(
+    r"[+-]?\d{1,50}(\.\d{1,50}([eE][+-]?\d{1,2})?|[eE][+-]?\d{1,2}|/0*[1-9]\d{0,49})?", re.ASCII
+)
 
 
 class Spec(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -89,6 +90,7 @@ class Component(abc.ABC):
             register_with_jax()
 
 
+_NAME = re.compile(r"[a-z0-9+]+(-[a-z0-9+]+)*")
 _UNREGISTERED: list[type[Component]] = []
 """Classes that are not registered with JAX yet, since JAX was not imported."""
 
@@ -136,9 +138,13 @@ def kind(name: str, /, **example: Any) -> Callable[[type[_T]], type[_T]]:
         **example: values of the fields that have no default, for the example that tests, forms and pages show.
 
     Raises:
-        TypeError: the class lacks a method of its family.
-        ValueError: the family has another class of that name.
+        TypeError: the class lacks a method of its family, or `name` is not a string.
+        ValueError: the name has other characters, or the family has another class of that name.
     """
+    if not isinstance(name, str):
+        raise TypeError(f'{show(name)} is not a name of a kind; write @kind("name") above the class')
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{show(name)} is not a name of a kind; use lower-case words joined by -")
 
     def declare(cls: type[_T]) -> type[_T]:
         cls.kind, cls.example_fields = name, example

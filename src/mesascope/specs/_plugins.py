@@ -73,6 +73,8 @@ def _executed(file: Path, name: str) -> list[tuple[str, str, type[Any]]]:
             spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
+        if isinstance(error, SystemExit):
+            raise ValueError(f"{file}: ends the program; remove its call of exit") from None
         if not isinstance(error, Exception):
             raise
         raise ValueError(f"{file}: {type(error).__name__}: {one_line(str(error))}") from error
@@ -90,14 +92,23 @@ def set_default_plugins(files: Iterable[str]) -> None:
     Raises:
         ValueError: as `load_plugin`.
     """
+    declared: dict[tuple[str, str], Path] = {}
     for file in map(Path, files):
-        load_plugin(file)
+        _load_beside(file, declared)
         _default_plugins.append(file.absolute())
 
 
 def default_plugins() -> tuple[Path, ...]:
     """Return the files of `set_default_plugins`."""
     return tuple(_default_plugins)
+
+
+def _load_beside(file: Path, declared: dict[tuple[str, str], Path]) -> None:
+    """Load a file, and refuse one that declares a kind of another file; `declared` has the file of each kind."""
+    for family, name, _ in load_plugin(file):
+        other = declared.setdefault((family, name), file)
+        if other != file:
+            raise ValueError(f"{other} and {file} both declare the {family} '{name}'; rename one")
 
 
 def _load(value: Any, info: ValidationInfo) -> tuple[Path, ...]:
@@ -109,10 +120,7 @@ def _load(value: Any, info: ValidationInfo) -> tuple[Path, ...]:
             raise SpecTypeError(f"must be the path of a Python file, got {show(one)}", i)
         file = Path((info.context or {}).get("folder", ".")) / one
         with error_path(i):
-            for family, name, _ in load_plugin(file):
-                other = declared.setdefault((family, name), file)
-                if other != file:
-                    raise ValueError(f"{other} and {file} both declare the {family} '{name}'; rename one")
+            _load_beside(file, declared)
         files.append(file.absolute())
     return tuple(files)
 
