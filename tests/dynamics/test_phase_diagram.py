@@ -279,3 +279,11 @@ def test_bad_settings_are_refused(settings, error, words):
 def test_make_must_be_a_function():
     with pytest.raises(TypeError, match="make: must be a function"):
         phase_diagram(TASK, AXES)
+
+
+def test_rows_that_other_code_computed_are_not_used(tmp_path, monkeypatch):
+    axes = {"a": [0.3], "horizon": [6]}
+    phase_diagram(diagonal_starts, axes, folder=tmp_path)
+    monkeypatch.setattr("mesascope.dynamics.phase_diagrams._rows._own_code", lambda: "0.0+other")
+    with pytest.raises(RecordError, match=r"its code differs from what is asked for.*choose another folder"):
+        phase_diagram(diagonal_starts, axes, folder=tmp_path)

@@ -26,7 +26,7 @@ def register(family: str, name: str, cls: type[Any]) -> None:
 
 
 def _is_new_version(cls: type[Any], known: type[Any]) -> bool:
-    """Return whether a class replaces a known one: a file or a cell of a notebook was edited and run again."""
+    """Return whether a class is a known one again, e.g. after its file or its notebook cell was edited."""
     foreign = not (is_ours(cls) or is_ours(known))
     return cls.__qualname__ == known.__qualname__ and (cls.__module__ == known.__module__ or foreign)
 
@@ -53,8 +53,8 @@ def recorded_kinds() -> Iterator[list[tuple[str, str, type[Any]]]]:
     except BaseException:
         for family, name, cls in _recorded[start:]:
             if not is_ours(cls):
-                earlier = before.get(family, {}).get(name)
-                FAMILIES[family] = {one: known for one, known in FAMILIES[family].items() if one != name}
-                FAMILIES[family] |= {name: earlier} if earlier else {}
+                FAMILIES[family].pop(name, None)
+                if name in before.get(family, {}):
+                    FAMILIES[family][name] = before[family][name]
         raise
     kinds.extend(_recorded[start:])

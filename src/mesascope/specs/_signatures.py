@@ -110,6 +110,8 @@ def _type_of(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
         parameter.VAR_POSITIONAL,
         parameter.VAR_KEYWORD,
     ):
-        told = f"{function.__qualname__}: parameter {parameter.name} has no type"
-        raise TypeError(f"{told}; write e.g. {parameter.name}: Size, with a type of mesascope.specs")
+        raise TypeError(
+            f"{function.__qualname__}: parameter {parameter.name} has no type; write e.g. {parameter.name}: Size, "
+            "with a type of mesascope.specs"
+        )
     return eval(written, vars(sys.modules[function.__module__])) if isinstance(written, str) else written
