@@ -23,10 +23,12 @@ def written(tmp_path):
     other = stored.claim("huang2024/stages", source="huang2024")
     folder = stored.run_directory(tmp_path / "run", stored.claim(), other, figures=figures)
     reported = []
-    write_report(
-        str(folder), out=tmp_path / "r.html", latex=tmp_path / "tex", watch=lambda *one: reported.append(one)
-    )
-    assert reported == [("small/zheng2024/curves", 1, 2), ("small/zheng2024/map", 2, 2)]
+    write_report(str(folder), out=tmp_path / "r.html", latex=tmp_path / "tex", progress=reported.append)
+    assert [one.describe() for one in reported] == [
+        "0 figures, reading records",
+        "0 of 2 figures, drawing small/zheng2024/curves",
+        "1 of 2 figures, drawing small/zheng2024/map",
+    ]
     return tmp_path / "tex"
 
 

@@ -28,6 +28,7 @@ from ._output import (
 from ._plugin import PluginOption
 
 if TYPE_CHECKING:
+    from mesascope.core import Progress
     from mesascope.records import IdentificationRecord, RankedRecord
 
 
@@ -64,8 +65,8 @@ class Identify(PluginOption):
         figures = None if self.figures is None else Path(self.figures).absolute()
         file, given = self._question()
         try:
-            with stopped_by_interrupts(), prints_to_stderr(), progress_bar(progress()) as update:
-                record = self._identified(file, given, figures, update)
+            with stopped_by_interrupts(), prints_to_stderr(), progress_bar(progress()) as show:
+                record = self._identified(file, given, figures, show)
         except FailedFlowError as error:
             say(f"mesascope identify: {error}")
             return FAILED
@@ -93,8 +94,9 @@ class Identify(PluginOption):
         )
 
     def _identified(
-        self, file: str, given: dict[str, Any], figures: Path | None, update: Callable[..., None]
+        self, file: str, given: dict[str, Any], figures: Path | None, show: "Callable[[Progress], None]"
     ) -> "IdentificationRecord":
+        from mesascope.core import Progress
         from mesascope.records import prepare_output
         from mesascope.studies import FunctionSpec, IdentifySpec, read_spec
 
@@ -103,17 +105,15 @@ class Identify(PluginOption):
         compute_in_64_bits()
         with _importable(file) if isinstance(spec.model, FunctionSpec) else nullcontext():
             with in_file(file):
-                update(description="build the model")
+                show(Progress(0, stage="building the model"))
                 run = spec.build()
             if figures is not None:
                 prepare_output(figures)  # before minutes of computing, not after
             with in_file(file):
-                found = run.identify(
-                    lambda now: update(description=now.stage, completed=now.done, total=now.total)
-                )
+                found = run.identify(show)
                 if figures is None:
                     return run.record(found)
-                update(description="compare for figures")
+                show(Progress(0, stage="comparing for figures"))
                 return run.record(found, run.curves(found))
 
 

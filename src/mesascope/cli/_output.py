@@ -5,13 +5,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ._interrupt import delayed_interrupts
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from mesascope.core import Progress
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses: done and nothing contradicted; a claim contradicted or a run failed; bad input; stopped by Ctrl-C."""
@@ -82,26 +83,15 @@ def progress() -> "Console":
 
 
 @contextmanager
-def progress_bar(console: "Console", text: str = "") -> "Iterator[Callable[..., None]]":
-    """A bar on a console of `progress`, nothing if that is quiet.
-
-    Yields:
-        A function to update it, with any of the arguments `description`, `completed` and `total`.
-    """
+def progress_bar(console: "Console") -> "Iterator[Callable[[Progress], None]]":
+    """Yield a function that shows progress as a bar on a console of `progress`; nothing if that is quiet."""
     if console.quiet:
-        yield lambda **_: None
+        yield lambda _: None
         return
-    from rich import progress as rich
+    from mesascope.core import ProgressBar
 
-    columns = (
-        rich.SpinnerColumn(),
-        rich.BarColumn(bar_width=20),
-        rich.MofNCompleteColumn(),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("{task.description}", markup=False),
-    )
-    with rich.Progress(*columns, console=console, transient=True) as bar:
-        yield partial(bar.update, bar.add_task(text, total=None), refresh=True)
+    with ProgressBar(console, transient=True) as bar:
+        yield bar
 
 
 def compute_in_64_bits() -> None:

@@ -48,7 +48,7 @@ class Report:
         """Write; return the exit status."""
         from mesascope.report import write_report
 
-        with stopped_by_interrupts(), progress_bar(progress(), "reading records") as update:
+        with stopped_by_interrupts(), progress_bar(progress()) as show:
             written = write_report(
                 *self.what,
                 out=self.out,
@@ -56,9 +56,7 @@ class Report:
                 results=self.results,
                 store=self.store,
                 index=self.index,
-                watch=lambda name, number, total: update(
-                    description=f"drawing {name}", total=total, completed=number - 1
-                ),
+                progress=show,
             )
         for problem in written.problems:
             say(f"mesascope report: left out: {problem}")

@@ -140,10 +140,12 @@ class Watcher:
         self.at = ""
         self._printed = time.monotonic()
         self._console = progress()
-        self._bar = progress_bar(self._console, "starting")
+        self._bar = progress_bar(self._console)
+        self._done = 0
+        self._total: int | None = None
 
     def __enter__(self) -> Self:
-        self._update = self._bar.__enter__()
+        self._bar_shown = self._bar.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -152,15 +154,20 @@ class Watcher:
     def stage(self, name: str) -> None:
         """Show a stage."""
         self.at = name
-        self._update(description=name)
+        self._show(name)
+
+    def _show(self, text: str) -> None:
+        from mesascope.core import Progress
+
+        self._bar_shown(Progress(self._done, self._total, "claims", stage=text))
 
     def watch(self, event: "Event") -> None:
         """Show an event of `mesascope.papers.reproduce`."""
         if event.kind == "progress":
             self._progress(f"{event.claim.id}: {event.progress}")
             return
+        self._done, self._total = event.index + (event.record is not None), event.total
         self.stage(event.claim.id)
-        self._update(total=event.total, completed=event.index + (event.record is not None))
         if event.record is None:
             return
         spent = "cached" if event.kind == "reused" else f"{event.record.seconds:.1f} s"
@@ -175,7 +182,7 @@ class Watcher:
     def _progress(self, line: str) -> None:
         """Show the progress of a training in a claim; without a terminal at most once a minute."""
         if not self._console.quiet:
-            self._update(description=line)
+            self._show(line)
         elif time.monotonic() - self._printed >= _SILENCE:
             self._printed = time.monotonic()
             say(line)

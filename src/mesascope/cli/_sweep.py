@@ -177,22 +177,17 @@ def _stopped_by_termination() -> Iterator[None]:
 
 
 @contextmanager
-def _shown_progress() -> "Iterator[Callable[[Progress], None] | None]":
+def _shown_progress() -> "Iterator[Callable[[Progress], None]]":
     """A bar on terminals, with the address of the dashboard above it; nothing elsewhere."""
     console, dashboards = progress(), set[str]()
-    if console.quiet:
-        yield None
-        return
-    with progress_bar(console) as update:
+    with progress_bar(console) as bar:
 
         def show(now: "Progress") -> None:
             dashboard = now.values.get("dashboard")
             if dashboard and dashboard not in dashboards:
                 dashboards.add(dashboard)
                 console.print(f"dashboard {dashboard}", markup=False, soft_wrap=True)
-            failed = {name: value for name, value in now.values.items() if name == "failed"}
-            text = ", ".join(replace(now, values=failed).details())
-            update(description=text, completed=now.done, total=now.total)
+            bar(replace(now, values={name: value for name, value in now.values.items() if name == "failed"}))
 
         yield show
 

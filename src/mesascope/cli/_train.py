@@ -19,6 +19,7 @@ from ._output import (
     print_headline,
     print_json,
     progress,
+    progress_bar,
     results,
     say,
 )
@@ -130,16 +131,12 @@ class Train(PluginOption):
 
 def _train(run: "TrainingRun | TrainingRuns", folder: Path) -> Any:
     """Train, with a progress bar on a terminal."""
-    from mesascope.core import ProgressBar
     from mesascope.studies import TrainingRun
 
-    console = progress()
-    if console.quiet:
-        return run.train(folder)
-    with ProgressBar(console) as bar:
+    with progress_bar(progress()) as show:
         if isinstance(run, TrainingRun):
-            return run.train(folder, bar)
-        return run.train(folder, _summed(bar, len(run.runs)))
+            return run.train(folder, show)
+        return run.train(folder, _summed(show, len(run.runs)))
 
 
 def _summed(show: "Callable[[Progress], None]", runs: int) -> "Callable[[int, Progress], None]":

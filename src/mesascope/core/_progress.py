@@ -73,16 +73,21 @@ class ProgressBar:
 
     Args:
         console: the rich console to draw on.
+        transient: remove the bar at the end.
     """
 
-    def __init__(self, console: Any = None) -> None:
+    def __init__(self, console: Any = None, transient: bool = False) -> None:
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
-        from rich.progress import Progress as Bar
 
-        text = TextColumn("{task.description}", markup=False)
-        console = console or Console(stderr=True)
-        self._bar = Bar(SpinnerColumn(), BarColumn(), MofNCompleteColumn(), text, console=console)
+        columns = (
+            rich.SpinnerColumn(),
+            rich.BarColumn(bar_width=20),
+            rich.MofNCompleteColumn(),
+            rich.TimeElapsedColumn(),
+            rich.TextColumn("{task.description}", markup=False),
+        )
+        self._bar = rich.Progress(*columns, console=console or Console(stderr=True), transient=transient)
         self._task: Any = None
 
     def __enter__(self) -> Self:
@@ -96,9 +101,9 @@ class ProgressBar:
 
     def __call__(self, now: Progress) -> None:
         """Show this progress."""
-        if self._task is None:
-            self._task = self._bar.add_task("", total=now.total)
         description = ", ".join(now.details())
+        if self._task is None:
+            self._task = self._bar.add_task(description)
         self._bar.update(self._task, completed=now.done, total=now.total, description=description)
 
 

@@ -14,6 +14,5 @@ from ._tex import tex_to_text as tex_to_text
 from ._theme import DARK as DARK
 from ._theme import LIGHT as LIGHT
 from ._theme import Theme as Theme
-from ._write import Watch as Watch
 from ._write import WrittenReport as WrittenReport
 from ._write import write_report as write_report

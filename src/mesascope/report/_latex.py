@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 
+from mesascope.core import Progress
 from mesascope.records import Figure, cite, known_keys, prepare_output, write_text
 
 from ._material import Material
@@ -32,22 +33,22 @@ _SPECIAL = {
 
 
 def write_latex(
-    folder: str | os.PathLike[str], material: Material, watch: Callable[[str, int, int], None]
+    folder: str | os.PathLike[str], material: Material, progress: Callable[[Progress], None]
 ) -> None:
     """Draw all figures into a folder, and write `figures.tex` and `references.bib` beside them.
 
     Args:
         folder: created if needed; files of the same names are replaced, each as a whole.
         material: whose figures.
-        watch: called for each with its name, its number, and the number of all.
+        progress: called before each is drawn.
 
     Raises:
         RecordError: something cannot be written.
     """
     target = prepare_output(folder)
     figures = list(material.figures)
-    for number, (name, figure) in enumerate(figures, start=1):
-        watch(name, number, len(figures))
+    for done, (name, figure) in enumerate(figures):
+        progress(Progress(done, len(figures), "figures", stage=f"drawing {name}"))
         render(figure, target / "figures" / name, ("pdf",))
     keys = dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.of("claim"))
     cited = [key for key in keys if key in known_keys()]

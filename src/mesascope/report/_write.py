@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mesascope.core import Progress
 from mesascope.records import RecordError, write_text
 
 from ._gather import gather
 from ._latex import write_latex
 from ._material import KINDS
-
-Watch = Callable[[str, int, int], None]
-"""Called for every figure that is drawn for LaTeX with its name, its number, and the number of all."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def write_report(
     results: str | os.PathLike[str] = "results",
     store: str | os.PathLike[str] | None = None,
     index: str | None = None,
-    watch: Watch | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> WrittenReport:
     """Show stored records as one static HTML file; nothing is computed.
 
@@ -65,7 +63,7 @@ def write_report(
         results: folder of run directories of `reproduce`, or one of them.
         store: folder of a store of runs, or the URL of its index.
         index: database of the store's index, if it is not its own.
-        watch: called for every figure that is drawn for LaTeX.
+        progress: called before the records are read, and before every figure that is drawn for LaTeX.
 
     Returns:
         What was written, and what could not be read.
@@ -78,9 +76,11 @@ def write_report(
     file = Path(out)
     if file.is_dir():
         raise RecordError(f"{out} is a folder; name a file in it, such as {file / 'report.html'}")
+    report = progress or (lambda _: None)
+    report(Progress(0, unit="figures", stage="reading records"))
     material = gather(what, results, store, index)
     if latex is not None:
-        write_latex(latex, material, watch or (lambda name, number, total: None))
+        write_latex(latex, material, report)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     write_text(file, page(material, _title(what), created))
     return WrittenReport(
