@@ -417,4 +417,4 @@ def test_progress_on_a_terminal(run, spec, monkeypatch):
         "mesascope.cli._identify.progress", lambda: Console(file=shown, force_terminal=True, width=100)
     )
     assert run("identify", spec(SPEC), "--json").json["verdict"] == "identified"
-    assert "building the model" in shown.getvalue() and "comparing" in shown.getvalue()
+    assert "building the model" in shown.getvalue() and "compare" in shown.getvalue()

@@ -103,8 +103,9 @@ class ProgressBar:
         """Show this progress."""
         description = ", ".join(now.details())
         if self._task is None:
-            self._task = self._bar.add_task(description)
-        self._bar.update(self._task, completed=now.done, total=now.total, description=description)
+            self._task = self._bar.add_task(description, total=now.total, completed=now.done)
+        else:
+            self._bar.update(self._task, completed=now.done, total=now.total, description=description)
 
 
 def _number(value: Any) -> str:
