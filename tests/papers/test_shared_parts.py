@@ -22,7 +22,7 @@ class _Cases(Settings):
     cases: tuple[int, ...] = (1,)
 
 
-class _Judged(_Cases):
+class _TestedTraining(_Cases):
     tolerance: float = 0.1
 
 
@@ -34,7 +34,7 @@ def test_what_is_shared_is_computed_once_per_settings_and_sees_no_others():
         asked.append((settings, exponent))
         return settings.dim**exponent
 
-    assert [power(_Judged(tolerance=t)) for t in (0.1, 0.2)] == [9, 9]
+    assert [power(_TestedTraining(tolerance=t)) for t in (0.1, 0.2)] == [9, 9]
     assert power(_Cases(cases=[1])) == 9  # lists and tuples are one in a record
     assert asked == [(_Cases(), 2)]
     assert power(_Cases(dim=4)) == 16 and len(asked) == 2
@@ -64,9 +64,9 @@ def test_few_results_are_kept_and_failures_are_not():
 
 
 def test_settings_are_frozen_and_know_their_names():
-    small = _Judged(dim=4)
+    small = _TestedTraining(dim=4)
     assert small.as_table() == {"dim": 4, "cases": (1,), "tolerance": 0.1}
-    assert presets(small, tolerance=0.2) == {"small": small, "full": _Judged(dim=4, tolerance=0.2)}
+    assert presets(small, tolerance=0.2) == {"small": small, "full": _TestedTraining(dim=4, tolerance=0.2)}
     assert _Cases.of(small, cases=(2,)) == _Cases(dim=4, cases=(2,))
     with pytest.raises(TypeError, match="tolerances"):
         presets(small, tolerances=0.2)

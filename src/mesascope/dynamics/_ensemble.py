@@ -108,7 +108,7 @@ def _ends(
         gradient = jax.jit(masked_gradient(objective, rebuild, allowed))
         here = survey(gradient, rebuild, vector)
         steady = jnp.where(jnp.isfinite(limit), -1.0, tolerance * here.rate)
-        own = Bounds(0.0, limit, here.first_step, steady, rtol, 1e-3 * rtol * here.smallest_matrix)
+        own = Bounds(0.0, limit, here.first_step, steady, rtol, here.atol(rtol))
         end = integrate(gradient, rebuild, vector, here.slope, here.steepness, own, solver, max_steps)
         model = rebuild(end.point)
         good = (end.code == STEADY) | (end.code == AT_TIME)

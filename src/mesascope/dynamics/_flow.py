@@ -136,7 +136,7 @@ def gradient_flow(
         here = jax.device_get(_survey(objective, model, start, allowed))
         slope, steep, step = here.slope, here.steepness, here.first_step
         if atol is None:
-            atol = 1e-3 * rtol * here.smallest_matrix
+            atol = here.atol(rtol)
         while not path.ended:
             bound = tolerance * float(here.rate) if limit == math.inf else -1.0
             bounds = Bounds(path.end, limit, step, bound, rtol * sharpness, atol * sharpness)

@@ -83,17 +83,12 @@ def gradient_flows(
     points = np.stack([path.last for path in paths])
     rows = segment_rows(points.size)
     begin = jax.device_get(_surveys(together, models[0], points, allowed))
-    slopes, steeps, steps, atols = (
-        begin.slope,
-        begin.steepness,
-        begin.first_step,
-        1e-3 * rtol * begin.smallest_matrix,
-    )
+    slopes, steeps, steps = begin.slope, begin.steepness, begin.first_step
     while any(going := [not path.ended for path in paths]):
         # flows that have ended get an empty interval of time
         now = np.array([path.end for path in paths])
         ends = np.where(going, limits, now)
-        bounds = Bounds(now, ends, steps, np.full_like(now, -1), np.full_like(now, rtol), atols)
+        bounds = Bounds(now, ends, steps, np.full_like(now, -1), np.full_like(now, rtol), begin.atol(rtol))
         left = np.array([min(rows, max_steps - path.taken) for path in paths])
         points = np.stack([path.last for path in paths])
         lanes = points, bounds, slopes, steeps, left

@@ -6,7 +6,7 @@ Sizes are largest absolute values, so that nothing is squared: weights and losse
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -35,6 +35,10 @@ class Survey(NamedTuple):
     steepness: Array
     first_step: Array
     smallest_matrix: Array
+
+    def atol(self, rtol: Any) -> Any:
+        """The absolute local error allowed per step where none is given: of the smallest matrix, a thousandth of rtol."""
+        return 1e-3 * rtol * self.smallest_matrix
 
 
 def survey(gradient: Gradient, rebuild: Rebuild, vector: Array) -> Survey:

@@ -11,7 +11,7 @@ from mesascope.records import Decision
 from ._claim import Settings, all_of, verdict_if
 
 
-class Asking(Settings):
+class IdentifySettings(Settings):
     """How many tasks `identify` draws, and among which learners it chooses."""
 
     tasks: int
@@ -21,7 +21,9 @@ class Asking(Settings):
     )
 
 
-def identify_all(models: Iterable[Any], process: Any, task: Any, settings: Asking) -> list[Identification]:
+def identify_all(
+    models: Iterable[Any], process: Any, task: Any, settings: IdentifySettings
+) -> list[Identification]:
     """What `identify` says of every model."""
     return [
         identify(model, process, task, tasks=settings.tasks, learners=settings.learners) for model in models

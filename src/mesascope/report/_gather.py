@@ -145,7 +145,7 @@ def _add_identification(found: Gathering, file: Path) -> None:
     found.add("identification", file.parent.name, record, tuple(figures.items()))
 
 
-def _with(pattern: str) -> Callable[[Path], Iterable[Path]]:
+def _matching(pattern: str) -> Callable[[Path], Iterable[Path]]:
     return lambda folder: [folder] if any(folder.glob(pattern)) else []
 
 
@@ -156,10 +156,10 @@ _FILES: dict[str, Callable[[Gathering, Path], None]] = {
 }
 """Format of a file → what adds its record."""
 _FOLDERS: tuple[tuple[Callable[[Path], Iterable[Any]], Callable[[Gathering, Any], object]], ...] = (
-    (_with("store.json"), lambda found, folder: _add_store(found, folder)),
+    (_matching("store.json"), lambda found, folder: _add_store(found, folder)),
     (run_directories, lambda found, run: found.claims.take_all(run)),
-    (_with("step-*.checkpoint"), add_training),
-    (_with(RECORD), lambda found, folder: _add_identification(found, folder / RECORD)),
+    (_matching("step-*.checkpoint"), add_training),
+    (_matching(RECORD), lambda found, folder: _add_identification(found, folder / RECORD)),
 )
 """How to find folders of each format below a path, and how to add their records; the first format that is found counts."""
 

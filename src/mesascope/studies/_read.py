@@ -35,7 +35,7 @@ def read_spec(
     name, folder = ("standard input", Path()) if str(path) == "-" else (str(path), Path(path).parent)
     with error_path(file=name):
         data = parse_file(_content(path), Path(path).suffix.lower())
-        return parse_spec(_with(data, given) if given else data, kind, folder=folder)
+        return parse_spec(_filled_in(data, given) if given else data, kind, folder=folder)
 
 
 def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] = ".") -> _Spec:
@@ -57,7 +57,7 @@ def parse_spec(data: Any, kind: type[_Spec], *, folder: str | os.PathLike[str] =
         raise SpecError(TOO_DEEP) from None
 
 
-def _with(data: Any, given: Mapping[str, Any]) -> Any:
+def _filled_in(data: Any, given: Mapping[str, Any]) -> Any:
     """The fields of the file, and those given in addition."""
     if not isinstance(data, Mapping):
         return data

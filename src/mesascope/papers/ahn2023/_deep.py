@@ -31,14 +31,14 @@ from ._training import Training, trained
 
 def _without_input_updates(settings: _Deep) -> Finding:
     """Distances of A_ℓ from multiples of Σ⁻¹ and of I, and the loss beside that of the best multiples."""
-    judged = _Judged(settings, False, *best_steps(expected_spectrum(settings), settings))
+    judged = _Compared(settings, False, *best_steps(expected_spectrum(settings), settings))
     return judged.finding("theorem-3")
 
 
 def _with_input_updates(settings: _Moving) -> Finding:
     """The same, and distances of B_ℓ from multiples of I. The last layer's B has no effect."""
     spectrum = drawn_spectrum(settings)
-    judged = _Judged(settings, True, *best_multiples(spectrum, settings))
+    judged = _Compared(settings, True, *best_multiples(spectrum, settings))
     identity = np.eye(len(settings.eigenvalues))
     updates = [run.end.b[:-1] for run in judged.runs]
     found = [[distance(one, identity) for one in every] for every in updates]
@@ -56,7 +56,7 @@ def _with_input_updates(settings: _Moving) -> Finding:
     return judged.finding("theorem-4")
 
 
-class _Judged:
+class _Compared:
     """Trained layers beside Σ⁻¹ and I, and their losses beside those of the best multiples, on the same prompts.
 
     Attributes:

@@ -13,7 +13,7 @@ from .._claim import Claim, Finding, presets, within
 from .._exact_search import best_layer
 from .._figures import matrix_panels
 from .._intervals import below, mean_intervals
-from .._names import Asking, identified_as, identify_all, name_of
+from .._names import IdentifySettings, identified_as, identify_all, name_of
 from .._prompts import construction_model, fresh_losses
 from .._recorded import Trainings, recorded_trainings
 from .._runs import seeds_of
@@ -168,7 +168,7 @@ class _Search(Inputs):
     tolerance: float = 1e-4
 
 
-class _Named(_Training, Asking):
+class _Named(_Training, IdentifySettings):
     prompts: int = 20_000
     tasks: int = 1000
     learners: tuple[str, ...] = (

@@ -22,12 +22,12 @@ import numpy as np
 import optax
 from jax import Array
 
-from mesascope.core import named_key
+from mesascope.core import Clock, named_key
 from mesascope.dynamics import load_model, save_model
 from mesascope.records import CheckpointError, folder_lock
 
 from .._claim import UnsettledError
-from .._progress import Work, current_work
+from .._progress import current_work
 from .._runs import Seeds, seeds_of
 from .._shared import shared
 from ._common import Inputs, covariance, symmetric_power
@@ -97,7 +97,7 @@ def _trained(settings: Training, moves: bool, seed: int) -> Trained:
         fresh = _State(jnp.asarray(0), start, _rule(moves).init(start), start)
         found = _resumed(folder, fresh, lambda line: work.tell(f"seed {seed}: {line}"))
         done, state, middle = int(found.done), (found.layers, found.moments), found.middle
-        block = _block(settings, moves, sigma)
+        block, clock = _block(settings, moves, sigma), Clock()
         while done < steps:
             rate = settings.rate * 0.5 ** (done * settings.halvings // steps)
             state, loss = block(state, named_key(seed, "batch", str(done)), np.float32(rate))
@@ -105,7 +105,7 @@ def _trained(settings: Training, moves: bool, seed: int) -> Trained:
             if not np.isfinite(float(loss)):
                 raise UnsettledError(f"the training of seed {seed} diverged at step {done}")
             middle = state[0] if done == steps // 2 else middle
-            _tell(work, seed, done, steps, float(loss))
+            work.report(seed, clock.read(done, steps, values={"loss": float(loss)}))
             if folder is not None and done * _CHECKPOINTS // steps != (done - every) * _CHECKPOINTS // steps:
                 save_model(folder / _FILE, _State(jnp.asarray(done), state[0], state[1], middle))
     return Trained(_double(middle), _double(state[0]), sigma)
@@ -207,10 +207,6 @@ _applied.defvjp(
 
 def _double(layers: Layers) -> Layers:
     return Layers(*(np.asarray(one, float) for one in layers))
-
-
-def _tell(work: Work, seed: int, done: int, steps: int, loss: float) -> None:
-    work.tell(f"seed {seed}: step {done} of {steps}, loss {loss:.4g}")
 
 
 def _resumed(folder: Path | None, start: _State, tell: Callable[[str], None]) -> _State:

@@ -12,7 +12,7 @@ from mesascope.processes import FewShot, LinearRegression
 from mesascope.theory import gatmiry2024 as theory
 
 from .._claim import Claim, Finding, all_of, presets
-from .._names import Asking, answer_of, identified_as, identify_all, name_of
+from .._names import IdentifySettings, answer_of, identified_as, identify_all, name_of
 from ._common import PAPER, Inputs, drawn_moments, looped_model, minimizer
 
 
@@ -65,7 +65,7 @@ def _asked(
 _NAME = "gradient-descent"
 
 
-class _Asked(Inputs, Asking):
+class _Asked(Inputs, IdentifySettings):
     examples: int = 40
     loops: tuple[int, ...] = (2, 3)
     tasks: int = 400

@@ -16,7 +16,7 @@ from mesascope.theory import mahankali2024 as theory
 from .. import _intervals
 from .._claim import Claim, Finding, UnsettledError, all_of, presets, within
 from .._intervals import below, between, mean_interval, mean_intervals
-from .._names import Asking, answer_of, identified_as, identify_all, name_of
+from .._names import IdentifySettings, answer_of, identified_as, identify_all, name_of
 from .._prompts import construction_model
 from .._recorded import Trainings, recorded_trainings
 from .._shared import shared
@@ -43,7 +43,7 @@ class _Training(Trainings):
         return self.dim, self.examples, self.noise**2
 
 
-class _Judged(_Training):
+class _TestedTraining(_Training):
     """The distance from the lowest loss at which a layer counts as arrived, and the number of test prompts."""
 
     arrived: float = 0.05
@@ -141,7 +141,7 @@ class Layers(NamedTuple):
     falling: float
 
 
-def trained_layers(settings: _Judged, prompts: Any) -> Layers:
+def trained_layers(settings: _TestedTraining, prompts: Any) -> Layers:
     """The layers, judged on prompts.
 
     Raises:
@@ -168,7 +168,7 @@ def trained_layers(settings: _Judged, prompts: Any) -> Layers:
     )
 
 
-def _test_prompts(settings: _Judged) -> Any:
+def _test_prompts(settings: _TestedTraining) -> Any:
     """Prompts that no layer was trained on."""
     process, _ = _data(settings)
     return process.sample(named_key(settings.seed, "test"), settings.examples, settings.prompts)
@@ -201,13 +201,13 @@ def _from_identity(step: np.ndarray) -> float:
 _FULL: dict[str, Any] = {"dim": 5, "examples": 40, "hidden": 100, "steps": 5000, "seeds": 12}
 
 
-class _Relu(_Judged):
+class _Relu(_TestedTraining):
     within: float = 0.05
     loss_within: float = 0.01
     largest_z: float = 4.0
 
 
-class _Named(_Judged, Asking):
+class _Named(_TestedTraining, IdentifySettings):
     within: float = 0.05
     tasks: int = 400
 

@@ -119,7 +119,7 @@ def answers(model: PromptModel, x: np.ndarray, y: np.ndarray, settings: Training
     return unit * np.asarray(eqx.filter_jit(model)(x, y / unit), float)
 
 
-class Judged(NamedTuple):
+class TrainedLosses(NamedTuple):
     """Trained models on prompts of their own.
 
     Attributes:
@@ -134,7 +134,7 @@ class Judged(NamedTuple):
     falling: float
 
 
-def judged(settings: Judging, heads: str) -> Judged:
+def judged(settings: Judging, heads: str) -> TrainedLosses:
     """Models with heads of the kind `heads`."""
     intervals, falls = [], []
     for seed, *models in zip(seeds_of(settings), *trained(settings, heads).values(), strict=True):
@@ -144,7 +144,7 @@ def judged(settings: Judging, heads: str) -> Judged:
         intervals.append(mean_interval(losses[-1]))
         falls.append(_capped(losses, settings))
     means, ends = zip(*intervals, strict=True)
-    return Judged(np.array(means), np.array(ends), fall(*np.array(falls).T))
+    return TrainedLosses(np.array(means), np.array(ends), fall(*np.array(falls).T))
 
 
 def _capped(losses: list[np.ndarray], settings: Training) -> list[float]:
@@ -157,7 +157,7 @@ class Profiles(NamedTuple):
 
     Attributes:
         losses: above the oracle's at every noise level, in the paper's units: name → (seeds, levels).
-        falling: that of `Judged`, of the diagonal heads.
+        falling: that of `TrainedLosses`, of the diagonal heads.
     """
 
     losses: dict[str, np.ndarray]

@@ -9,7 +9,7 @@ from mesascope.records import Decision
 
 from .._claim import Claim, Finding, all_of, presets
 from .._intervals import above, mean_interval
-from .._names import Asking, answer_of, identified_as, identify_all, name_of, unidentified
+from .._names import IdentifySettings, answer_of, identified_as, identify_all, name_of, unidentified
 from .._still_falling import unless_falling
 from ._exact import PAPER
 from ._mixed_noise import FULL_SIZES, REST, Judging, data, judged, trained
@@ -62,7 +62,7 @@ def _finding(
 _NAME = "gradient-descent++"
 
 
-class _Asked(Judging, Asking):
+class _Asked(Judging, IdentifySettings):
     asked: int = 3
     tasks: int = 400
 

@@ -15,7 +15,7 @@ from .._intervals import above, below, mean_interval
 from .._runs import Seeds
 from .._still_falling import loss_between
 from ._exact import PAPER
-from ._mixed_noise import FULL_SIZES, REST, Judged, Judging, Rivals, judged, profiles
+from ._mixed_noise import FULL_SIZES, REST, Judging, Rivals, TrainedLosses, judged, profiles
 
 
 def _row(settings: _Row) -> Finding:
@@ -87,7 +87,7 @@ def _beside_ridge(settings: _BesideRidge) -> Finding:
     )
 
 
-def _figure(settings: _Row, found: dict[str, Judged]) -> Figure:
+def _figure(settings: _Row, found: dict[str, TrainedLosses]) -> Figure:
     table = settings.table
     return one_panel(
         f"Trained layers with diagonal heads, {settings.layers} of them",

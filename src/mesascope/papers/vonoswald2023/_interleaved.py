@@ -90,7 +90,7 @@ class _Training(Data, Seeds):
     recorded: tuple[int, ...] = (250, 500, 1000, 1500, 3000, 6000)
 
 
-class _Judged(_Training):
+class _TestedTraining(_Training):
     tasks: int = 10_000
 
 
@@ -125,10 +125,10 @@ def trained(settings: _Training) -> dict[int, list[PromptModel]]:
     return recorded_models(partial(_start, settings), *data(settings), seeds, recorded, **rest)
 
 
-_Measure = Callable[[PromptModel, Prompts, _Judged], float]
+_Measure = Callable[[PromptModel, Prompts, _TestedTraining], float]
 
 
-def _measured(settings: _Judged, *measures: _Measure) -> list[np.ndarray]:
+def _measured(settings: _TestedTraining, *measures: _Measure) -> list[np.ndarray]:
     """Numbers of every transformer at every recorded step, each of shape (recorded, seeds).
 
     Each transformer is asked prompts of its own: the intervals over seeds are those of prompts, too.
@@ -140,19 +140,19 @@ def _measured(settings: _Judged, *measures: _Measure) -> list[np.ndarray]:
     return [np.array([[measure(*pair, settings) for pair in each] for each in pairs]) for measure in measures]
 
 
-def _loss(model: PromptModel, drawn: Prompts, settings: _Judged) -> float:
+def _loss(model: PromptModel, drawn: Prompts, settings: _TestedTraining) -> float:
     """In units of that of the best single step, by the difference on the same prompts."""
     made, one, wanted = _answer(model, drawn), _answer(best_step(settings), drawn), drawn.y[:, -1]
     above_one = float(np.mean((made - wanted) ** 2 - (one - wanted) ** 2)) / 2
     return above_one / best_loss(settings) + 1
 
 
-def _correlation(model: PromptModel, drawn: Prompts, settings: _Judged) -> float:
+def _correlation(model: PromptModel, drawn: Prompts, settings: _TestedTraining) -> float:
     """Of the answers with those of the best step."""
     return float(np.corrcoef(_answer(model, drawn), _answer(best_step(settings), drawn))[0, 1])
 
 
-def _copied(model: PromptModel, drawn: Prompts, settings: _Judged) -> float:
+def _copied(model: PromptModel, drawn: Prompts, settings: _TestedTraining) -> float:
     """How much more the first layer's tokens depend on the next token than on all others but themselves."""
     x, y = (
         np.asarray(part)[: settings.tasks // 10] for part in drawn
@@ -183,7 +183,7 @@ def _answer(model: PromptModel, drawn: Prompts) -> np.ndarray:
 _asked = eqx.filter_jit(lambda model, x, y: model(x, y))
 
 
-def _half(settings: _Judged) -> int:
+def _half(settings: _TestedTraining) -> int:
     return int(settings.recorded.index(settings.recorded[-1] // 2))
 
 
@@ -232,7 +232,7 @@ def _copying(settings: _Copying) -> Finding:
     )
 
 
-def _figure(losses: np.ndarray, ratios: np.ndarray, settings: _Judged) -> Figure:
+def _figure(losses: np.ndarray, ratios: np.ndarray, settings: _TestedTraining) -> Figure:
     steps = settings.recorded
     axes: dict[str, Any] = {"xlabel": "training step", "yscale": "log"}
     return Figure(
@@ -260,11 +260,11 @@ def _figure(losses: np.ndarray, ratios: np.ndarray, settings: _Judged) -> Figure
     )
 
 
-class _OneStep(_Judged):
+class _OneStep(_TestedTraining):
     tolerance: float = 0.1
 
 
-class _Copying(_Judged):
+class _Copying(_TestedTraining):
     copied: float = 5.0
 
 

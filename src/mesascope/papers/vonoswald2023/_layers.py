@@ -28,7 +28,7 @@ class Training(Data, Trainings):
     recorded: tuple[int, ...] = (20, 40, 60, 100, 200, 500, 1000)
 
 
-class Judged(Training):
+class TestedTraining(Training):
     """On how many prompts trained layers are compared with the step."""
 
     prompts: int = 20_000
@@ -60,7 +60,7 @@ def half_way(settings: Training) -> list[PromptModel]:
     return trained_layers(settings)[settings.recorded[-1] // 2]
 
 
-def fall_of_the_loss(settings: Judged) -> float:
+def fall_of_the_loss(settings: TestedTraining) -> float:
     """The share of the loss that the second half of the training took off."""
     middle, end = (
         [over + 1 for over in loss_above_the_step(models, settings)]
@@ -73,7 +73,7 @@ def _start(dim: int, key: Array) -> PromptModel:
     return prompt_linear_transformer(dim, 1, key=key)
 
 
-def distances_from_the_step(models: list[PromptModel], settings: Judged) -> list[float]:
+def distances_from_the_step(models: list[PromptModel], settings: TestedTraining) -> list[float]:
     """E(ŷ − ŷ_step)² of the answers of every model, on prompts of its own."""
     process, _ = data(settings)
     step, found = best_step(settings), []
@@ -83,7 +83,7 @@ def distances_from_the_step(models: list[PromptModel], settings: Judged) -> list
     return found
 
 
-def loss_above_the_step(models: list[PromptModel], settings: Judged) -> list[float]:
+def loss_above_the_step(models: list[PromptModel], settings: TestedTraining) -> list[float]:
     """(L(model) − L(step))/L* of every model on prompts of its own."""
     step, above = best_step(settings), []
     for seed, model in zip(seeds_of(settings), models, strict=True):

@@ -8,10 +8,10 @@ from dataclasses import replace
 from mesascope.probes import Identification
 
 from .._claim import Claim, Finding, presets, within
-from .._names import Asking, answer_of, identified_as, identify_all, name_of
+from .._names import IdentifySettings, answer_of, identified_as, identify_all, name_of
 from .._still_falling import fall, unless_falling
 from ._common import PAPER, best_step_size, data
-from ._layers import PAPER_SIZES, Judged, at_the_end, distances_from_the_step, half_way
+from ._layers import PAPER_SIZES, TestedTraining, at_the_end, distances_from_the_step, half_way
 
 
 def _named(settings: _Named) -> Finding:
@@ -62,7 +62,7 @@ _ALGORITHMS = ("zero", "average", _NAME, "gradient-descent++", "newton", "least-
 _MATRICES = ("preconditioned-gradient-descent",)
 
 
-class _Named(Judged, Asking):
+class _Named(TestedTraining, IdentifySettings):
     asked: int = 2
     tasks: int = 1000
     learners: tuple[str, ...] = (*_ALGORITHMS, *_MATRICES)

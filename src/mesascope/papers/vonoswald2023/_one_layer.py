@@ -19,7 +19,14 @@ from .._prompts import construction_model, fresh_losses, layer_weights
 from .._runs import seeds_of
 from .._still_falling import loss_between, unless_falling
 from ._common import PAPER, Data, best_loss, best_step, best_step_size, data, query_sensitivities
-from ._layers import PAPER_SIZES, Judged, at_the_end, fall_of_the_loss, loss_above_the_step, trained_layers
+from ._layers import (
+    PAPER_SIZES,
+    TestedTraining,
+    at_the_end,
+    fall_of_the_loss,
+    loss_above_the_step,
+    trained_layers,
+)
 
 
 def _loss(settings: _Loss) -> Finding:
@@ -183,7 +190,7 @@ def _half_way(trained: Construction, construction: Construction) -> Construction
     )
 
 
-class _Loss(Judged):
+class _Loss(TestedTraining):
     tolerance: float = 0.01
 
 
@@ -195,7 +202,7 @@ class _Printed(Data):
     largest_z: float = 4.0
 
 
-class _Sensitivities(Judged):
+class _Sensitivities(TestedTraining):
     tasks: int = 1000
     cosine: float = 0.99
     distance: float = 0.02

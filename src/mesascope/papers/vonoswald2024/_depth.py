@@ -14,7 +14,7 @@ from mesascope.records import Figure, Trace
 from .._claim import Claim, Finding, presets
 from .._figures import curve, one_panel
 from .._intervals import below, mean_interval
-from .._names import Asking, answer_of, identified_as, identify_all, name_of
+from .._names import IdentifySettings, answer_of, identified_as, identify_all, name_of
 from .._shared import shared
 from .._still_falling import unless_falling
 from ._common import PAPER, PAPER_SIZES, Tested, Training, data, errors_of_seeds, fall_of_errors, trained
@@ -118,7 +118,7 @@ class _Depth(_Trained):
     layers: tuple[int, ...] = (1, 2, 4)
 
 
-class _Asked(_Trained, Asking):
+class _Asked(_Trained, IdentifySettings):
     asked: int = 2
     tasks: int = 300
     learners: tuple[str, ...] = ("gradient-descent", "gradient-descent++", "least-squares", "ridge")

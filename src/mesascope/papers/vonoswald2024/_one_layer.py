@@ -15,7 +15,7 @@ from mesascope.records import Figure, Line, Panel, Points, Rule
 from .._claim import Claim, Finding, all_of, presets
 from .._figures import curve
 from .._intervals import above, below, mean_interval
-from .._names import Asking, answer_of, identify_all, name_of, unidentified
+from .._names import IdentifySettings, answer_of, identify_all, name_of, unidentified
 from .._still_falling import fall, loss_between, unless_falling
 from ._blocks import Layer, beside, block_layer, fits
 from ._common import PAPER, errors_by_length
@@ -189,7 +189,7 @@ def _figure(gains: dict[str, Any], numbers: list[tuple[float, float]], settings:
 _AUTHORS = (0.0334, -0.0025)  # of the model stored for their Figure 4C, sums over heads of mean diagonals
 
 
-class _SecondBlock(Layer, Asking):
+class _SecondBlock(Layer, IdentifySettings):
     cases: tuple[tuple[str, int, int], ...] = (
         ("uniform", 10, 51),
         ("gaussian", 10, 51),

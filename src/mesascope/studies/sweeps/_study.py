@@ -157,7 +157,7 @@ class StudySpec(Spec):
         data: Any = self.base
         for i, choice in enumerate(self._chosen(place)):
             for setting in choice.settings:
-                data = _with(data, setting.path, setting.value, ("axes", i, *setting.place))
+                data = _replaced(data, setting.path, setting.value, ("axes", i, *setting.place))
         try:
             spec = parse_spec(data, SPECS[self.kind], folder=self._folder)
             if isinstance(spec, TrainSpec) and spec.seeds is not None:
@@ -185,7 +185,9 @@ class StudySpec(Spec):
         return map(self.point, self.places())
 
 
-def _with(table: Any, path: tuple[str, ...], value: Any, place: tuple[str | int, ...], done: int = 0) -> Any:
+def _replaced(
+    table: Any, path: tuple[str, ...], value: Any, place: tuple[str | int, ...], done: int = 0
+) -> Any:
     """A copy of a table, with one field changed."""
     if done == len(path):
         return value
@@ -198,7 +200,7 @@ def _with(table: Any, path: tuple[str, ...], value: Any, place: tuple[str | int,
                 *place[:2],
                 "path",
             )
-        inner = _with(table[int(step)], path, value, place, done + 1)
+        inner = _replaced(table[int(step)], path, value, place, done + 1)
         return [*table[: int(step)], inner, *table[int(step) + 1 :]]
     if table is None and done:
         table = {}
@@ -209,7 +211,7 @@ def _with(table: Any, path: tuple[str, ...], value: Any, place: tuple[str | int,
             *place[:2],
             "path",
         )
-    return {**table, step: _with(table.get(step), path, value, place, done + 1)}
+    return {**table, step: _replaced(table.get(step), path, value, place, done + 1)}
 
 
 def _located(error: SpecError, chosen: list[Choice]) -> SpecError:
