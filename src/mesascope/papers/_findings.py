@@ -118,4 +118,4 @@ INSIGHTS = (
         "double-count",
     ),
 )
-"""In the order in which they are told."""
+"""In the order in which they are listed."""
