@@ -14,7 +14,7 @@ FIGURES = {
 
 
 def open_at(page, lab, query):
-    page.goto(lab.address + query)
+    page.goto(lab.at(query))
     page.wait_for_selector('[data-fact="limit"]')
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 
 import pytest
 
@@ -14,10 +15,20 @@ from lab_page import FAST_CLAIM, SMALL, open_at
 
 @dataclass
 class Running:
-    """A lab that runs: its address and its process."""
+    """A lab that runs: its address without the token, the token, and its process."""
 
     address: str
+    token: str
     process: subprocess.Popen
+
+    def at(self, query):
+        """The address of a setting, with the token."""
+        return f"{self.address}?token={self.token}&{query.removeprefix('?')}"
+
+    @property
+    def cookie(self):
+        """What a browser sends after it has opened the address with the token."""
+        return {"Cookie": f"mesascope-lab-{self.port}={sha256(self.token.encode()).hexdigest()}"}
 
     @property
     def port(self):
@@ -39,7 +50,8 @@ def running_lab(folder, *arguments):
     try:
         line = process.stdout.readline()
         assert "http://127.0.0.1:" in line, line + process.stderr.read()
-        yield Running(re.search(r"http://\S+", line)[0], process)
+        address, _, token = re.search(r"http://\S+", line)[0].partition("?token=")
+        yield Running(address, token, process)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)

@@ -1,6 +1,7 @@
-"""The server answers its own pages, and nobody else's."""
+"""The server answers its own pages and whoever has its token, and nobody else."""
 
 import asyncio
+from hashlib import sha256
 
 import pytest
 
@@ -19,7 +20,7 @@ async def inner(scope, receive, send):
     await send({"type": "http.response.body", "body": b"page"})
 
 
-def answers(kind, headers):
+def answers(kind, headers, token="", path="/", query=b""):
     """What the guarded application sends."""
     sent = []
     lines = [(name.encode(), value.encode()) for name, value in ({"host": HOST} | headers).items()]
@@ -30,7 +31,8 @@ def answers(kind, headers):
     async def send(message):
         sent.append(message)
 
-    asyncio.run(Guard(inner)({"type": kind, "headers": lines}, receive, send))
+    scope = {"type": kind, "path": path, "query_string": query, "headers": lines}
+    asyncio.run(Guard(inner, token, 8450)(scope, receive, send))
     return sent
 
 
@@ -61,3 +63,62 @@ def test_only_its_own_pages_and_opened_addresses_are_answered(kind, headers, own
         assert given[b"x-frame-options"] == b"DENY"
         assert given[b"content-security-policy"] == b"frame-ancestors 'none'"
         assert (b"x-own" in given) == own
+
+
+TOKEN = "a token + ä"
+KEY = sha256(TOKEN.encode()).hexdigest()
+COOKIE = f"mesascope-lab-8450={KEY}"
+ASKED = b"token=a%20token+%2B+%C3%A4"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("http", "/"),
+        ("http", "/_nicegui/client/1/download"),
+        ("http", "/_nicegui_ws/socket.io/"),
+        ("websocket", "/_nicegui_ws/socket.io/"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("cookie", "open_to"),
+    [
+        (f"other=1; {COOKIE}", True),
+        ("", False),
+        (f"mesascope-lab-8451={KEY}", False),  # of a lab on another port
+        ("mesascope-lab-8450=x", False),
+        (f"mesascope-lab-8450={TOKEN}", False),
+        ("mesascope-lab-8450", False),
+    ],
+)
+def test_nothing_is_answered_without_the_cookie(kind, path, cookie, open_to):
+    sent = answers(kind, {"cookie": cookie}, TOKEN, path)
+    if kind == "websocket":
+        assert sent[0]["type"] == ("websocket.accept" if open_to else "websocket.close")
+    else:
+        assert sent[0]["status"] == (200 if open_to else 403)
+        assert open_to or b"open the address with the token" in sent[1]["body"]
+
+
+@pytest.mark.parametrize(
+    ("token", "query", "status", "place"),
+    [
+        (TOKEN, ASKED, 303, b"/"),
+        (TOKEN, b"dim=5&%s&law.kind=gaussian" % ASKED, 303, b"/?dim=5&law.kind=gaussian"),
+        (TOKEN, b"token=", 403, None),
+        (TOKEN, b"token=x", 403, None),
+        (TOKEN, b"token=x&" + ASKED, 403, None),
+        ("", b"dim=5&token=x", 303, b"/?dim=5"),  # of a start before, with a token
+    ],
+)
+def test_the_token_is_exchanged_for_a_cookie(token, query, status, place):
+    (start, _) = answers("http", {}, token, "/", query)
+    given = dict(start["headers"])
+    assert (start["status"], given.get(b"location")) == (status, place)
+    cookie = f"{COOKIE}; Path=/; HttpOnly; SameSite=Lax".encode() if token and status == 303 else None
+    assert given.get(b"set-cookie") == cookie
+
+
+def test_the_token_opens_no_other_path_and_no_socket():
+    assert answers("http", {}, TOKEN, "/nowhere", ASKED)[0]["status"] == 403
+    assert answers("websocket", {}, TOKEN, "/", ASKED)[0]["type"] == "websocket.close"

@@ -20,21 +20,34 @@ LONGEST = CLIENTS * 0.1 * (1 if ASKED else 3)
 SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.b=0.2&init.a="
 
 
+def ask(address, headers):
+    """The body of an answer."""
+    with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=60) as answer:
+        return answer.read()
+
+
+async def connect(lab, headers):
+    """Open a socket."""
+    import aiohttp
+
+    address = f"{lab.address}_nicegui_ws/socket.io/?EIO=4&transport=websocket"
+    async with aiohttp.ClientSession() as session, session.ws_connect(address, headers=headers):
+        pass
+
+
 class Window:
     """One page that was opened: hears updates, and moves the slider of a₀."""
 
-    def __init__(self, address, number):
+    def __init__(self, lab, number):
         import socketio
 
-        self.address, self.number, self.heard = address, number, []
+        self.lab, self.number, self.heard = lab, number, []
         self.socket = socketio.AsyncClient(reconnection=False)
         self.texts = {}
 
     async def open(self):
         query = f"{SMALL}{0.1 + self.number / 100:.4g}"
-        page = await asyncio.to_thread(
-            lambda: urllib.request.urlopen(self.address + query, timeout=60).read().decode()
-        )
+        page = (await asyncio.to_thread(ask, self.lab.address + query, self.lab.cookie)).decode()
         self.client = re.search(r"'client_id': '([^']+)'", page)[1]
         document = re.search(r"parseElements\(String.raw`(.*?)`\)", page, re.DOTALL)[1]
         for escaped, plain in (("&#36;", "$"), ("&#96;", "`"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
@@ -52,7 +65,8 @@ class Window:
         names = {"client_id": self.client, "next_message_id": 0, "tab_id": f"t{self.number}"}
         names |= {"document_id": f"d{self.number}", "implicit_handshake": "true"}
         asked = "&".join(f"{name}={value}" for name, value in names.items())
-        await self.socket.connect(f"{self.address}?{asked}", socketio_path="/_nicegui_ws/socket.io")
+        path = "/_nicegui_ws/socket.io"
+        await self.socket.connect(f"{self.lab.address}?{asked}", self.lab.cookie, socketio_path=path)
 
     async def _update(self, message):
         self.heard.append(json.dumps(message, ensure_ascii=False))
@@ -95,8 +109,8 @@ def lab(start_lab, tmp_path_factory):
 def test_fifty_windows_move_their_sliders(lab):
     pytest.importorskip("aiohttp")
 
-    async def all_of_them(address):
-        windows = [Window(address, number) for number in range(CLIENTS)]
+    async def all_of_them():
+        windows = [Window(lab, number) for number in range(CLIENTS)]
         for window in windows:
             await window.open()
         await asyncio.gather(*(window.until("converged: ") for window in windows))
@@ -109,11 +123,20 @@ def test_fifty_windows_move_their_sliders(lab):
             await window.socket.disconnect()
         return waits
 
-    waits = sorted(asyncio.run(all_of_them(lab.address)))
+    waits = sorted(asyncio.run(all_of_them()))
     text = f"{len(waits)} moves, median {waits[len(waits) // 2]:.2f} s, slowest {waits[-1]:.2f} s"
     print(text)
     assert len(waits) >= CLIENTS
     assert waits[-1] < LONGEST, text
+
+
+PATHS = (
+    "",
+    "_nicegui/client/x/download",
+    "favicon.ico",
+    "nowhere",
+    "_nicegui_ws/socket.io/?EIO=4&transport=polling",
+)
 
 
 @pytest.mark.parametrize(
@@ -122,25 +145,37 @@ def test_fifty_windows_move_their_sliders(lab):
         ({"Origin": "http://elsewhere.example"}, 403),
         ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403),
         ({"Host": "elsewhere.example"}, 400),  # a name that was made to lead to this machine
+        ({"Cookie": ""}, 403),  # another user of this machine
+        ({"Cookie": "mesascope-lab-1=x; mesascope-lab-2=y"}, 403),
     ],
 )
-def test_other_sites_get_no_page_and_no_socket(lab, headers, status):
+def test_other_sites_and_users_get_no_page_and_no_socket(lab, headers, status):
     aiohttp = pytest.importorskip("aiohttp")
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(urllib.request.Request(lab.address, headers=headers), timeout=60)
-    with refused.value as answer:
-        assert answer.code == status
-
-    async def connect():
-        address = f"{lab.address}_nicegui_ws/socket.io/?EIO=4&transport=websocket"
-        async with aiohttp.ClientSession() as session, session.ws_connect(address, headers=headers):
-            pass
-
-    with pytest.raises(aiohttp.WSServerHandshakeError):
-        asyncio.run(connect())
+    for path in PATHS:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ask(lab.address + path, lab.cookie | headers)
+        with refused.value as answer:
+            assert answer.code == status, path
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        asyncio.run(connect(lab, lab.cookie | headers))
+    assert refused.value.status == status
 
 
-def test_no_site_may_frame_the_page(lab):
-    with urllib.request.urlopen(lab.address, timeout=60) as answer:
+def test_the_token_opens_page_and_socket_and_no_site_may_frame_the_page(lab):
+    pytest.importorskip("aiohttp")
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with browser.open(lab.at("?dim=99"), timeout=60) as answer:
+        assert answer.url == f"{lab.address}?dim=99"
         assert answer.headers["X-Frame-Options"] == "DENY"
         assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    asyncio.run(connect(lab, lab.cookie))
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        ask(f"{lab.address}?token={lab.token}x", lab.cookie)
+
+
+def test_every_user_may_use_a_lab_without_a_token(start_lab, tmp_path):
+    pytest.importorskip("aiohttp")
+    with start_lab(tmp_path, "--port", "0", "--no-token") as lab:
+        assert lab.token == ""
+        assert b"mesascope lab" in ask(lab.address, {})
+        asyncio.run(connect(lab, {}))

@@ -189,5 +189,5 @@ def test_a_specification_is_downloaded_and_another_opened(opened):
 def test_an_address_that_cannot_be_read_says_so(
     opened, lab
 ):  # last: the default, which it opens instead, takes long
-    opened.goto(lab.address + "?dim=99&horizon=6&law.kind=gaussian&init.kind=diagonal&init.a=1&init.b=1")
+    opened.goto(lab.at("?dim=99&horizon=6&law.kind=gaussian&init.kind=diagonal&init.a=1&init.b=1"))
     wait_for_text(opened.locator("main"), "dim: must be at most 24 here, got 99")

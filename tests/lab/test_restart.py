@@ -8,11 +8,16 @@ import pytest
 SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.a=0.5&init.b=0.2"
 
 
-def test_the_page_comes_back_with_its_setting_after_the_server_was_killed(browser, start_lab, tmp_path):
+def test_the_page_comes_back_with_its_setting_after_the_server_was_killed(
+    browser, start_lab, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(
+        "MESASCOPE_LAB_TOKEN", "a token & more"
+    )  # of both servers: another one would lock the page
     lost = (r"ERR_CONNECTION_REFUSED", r"WebSocket", r"Failed to load resource")
     with browser.page(quiet=lost) as (page, seen):
         with start_lab(tmp_path, "--port", "0") as lab:
-            page.goto(lab.address + SMALL)
+            page.goto(lab.at(SMALL))
             page.wait_for_selector('[data-fact="limit"]')
             field = page.locator('input[data-field="init.a"]')
             field.fill("0.75")

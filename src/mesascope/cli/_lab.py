@@ -1,5 +1,7 @@
 """`mesascope lab`."""
 
+import os
+import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +12,15 @@ from tyro.conf import FlagCreatePairsOff, arg
 from ._output import DONE, InputError
 from ._plugin import PluginOption
 
+_MIN_TOKEN = 8  # characters that cannot be guessed by trying
+
 
 @dataclass(frozen=True)
 class Lab(PluginOption):
     """Open the lab: a page that tests a conjecture about a law in seconds.
 
-    The address is printed; only this machine can open it. Ctrl-C ends the lab.
+    The address is printed; only this machine can open it. Its token keeps other users out; it is a new one at every start,
+    unless MESASCOPE_LAB_TOKEN has one. Ctrl-C ends the lab.
     """
 
     port: int = 8450
@@ -25,6 +30,8 @@ class Lab(PluginOption):
     are written to results/lab."""
     no_warm: FlagCreatePairsOff[bool] = False
     """Compile nothing before it is needed."""
+    no_token: FlagCreatePairsOff[bool] = False
+    """Let every user of this machine in."""
 
     def run(self) -> int:
         """Serve until interrupted; return the exit status."""
@@ -40,8 +47,20 @@ class Lab(PluginOption):
                 )
         folders = [*map(Path, self.records), SHIPPED, Path("results") / "lab"]
         with suppress(KeyboardInterrupt):  # the usual end
-            serve(free_port(self.port), folders, warm=not self.no_warm, ready=_say)
+            serve(free_port(self.port), folders, token=self._token(), warm=not self.no_warm, ready=_say)
         return DONE
+
+    def _token(self) -> str:
+        """The token of the address; of the environment, since every user can read the arguments of a process."""
+        if self.no_token:
+            return ""
+        token = os.environ.get("MESASCOPE_LAB_TOKEN") or secrets.token_urlsafe(24)
+        if len(token) < _MIN_TOKEN:
+            raise InputError(
+                f"MESASCOPE_LAB_TOKEN: must have at least {_MIN_TOKEN} characters, has {len(token)}; "
+                "leave it out for a random token"
+            )
+        return token
 
 
 def _say(address: str) -> None:

@@ -1,15 +1,19 @@
-"""Which requests the server answers: those of its own pages, and of whoever opens its address; none of other sites."""
+"""Which requests the server answers: those of whoever has its token, from its own pages; none of other sites and users."""
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
+from hashlib import sha256
 from typing import Any
+from urllib.parse import unquote_plus
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-_REFUSAL = b"mesascope lab answers its own pages only; open its address in the browser\n"
+_FOREIGN = b"mesascope lab answers its own pages only; open its address in the browser\n"
+_LOCKED = b"mesascope lab is locked; open the address with the token that it printed when it started\n"
 _HEADERS = [
     (b"content-security-policy", b"frame-ancestors 'none'"),
     (b"x-frame-options", b"DENY"),
@@ -19,23 +23,66 @@ _HEADERS = [
 
 
 class Guard:
-    """An ASGI application that refuses requests and sockets of other sites, and frames in them.
+    """An ASGI application that refuses requests and sockets of other sites and of other users, and frames in other sites.
 
     Starlette's `TrustedHostMiddleware` checks the `Host`, for names of other sites that resolve to this machine; here the
-    `Origin` must be that host.
+    `Origin` must be that host. The address `/?token=…` gives the browser a cookie and leads on to the address without the
+    token; nothing else is answered without the cookie. Browsers send it to every port of a host: its name has the port, and
+    its value does not tell the token.
+
+    Args:
+        app: what is guarded.
+        token: who has it may come in; empty for everybody.
+        port: of the server.
     """
 
-    def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]]) -> None:
-        self._app = app
+    def __init__(
+        self, app: Callable[[Message, Receive, Send], Awaitable[None]], token: str, port: int
+    ) -> None:
+        self._app, self._token = app, token
+        self._cookie = f"mesascope-lab-{port}={sha256(token.encode()).hexdigest()}"
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
-        elif not _is_own({name: value.decode("latin-1") for name, value in scope["headers"]}):
-            await _refuse(scope, receive, send)
+            return
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        token, query = _without_token(scope)
+        if not _is_own(headers):
+            await _refuse(scope, receive, send, _FOREIGN)
+        elif token is not None and (not self._token or _same(token, self._token)):
+            await self._let_in(query, send)
+        elif self._token and (token is not None or not self._has_cookie(headers)):
+            await _refuse(scope, receive, send, _LOCKED)
         else:
             await self._app(scope, receive, _with_headers(send))
+
+    def _has_cookie(self, headers: dict[bytes, str]) -> bool:
+        return any(_same(one.strip(), self._cookie) for one in headers.get(b"cookie", "").split(";"))
+
+    async def _let_in(self, query: str, send: Send) -> None:
+        """Lead on to the page without the token."""
+        headers = [(b"location", f"/{query and '?'}{query}".encode("latin-1"))]
+        if self._token:
+            headers.append((b"set-cookie", f"{self._cookie}; Path=/; HttpOnly; SameSite=Lax".encode()))
+        await _answer(send, 303, b"", headers)
+
+
+def _without_token(scope: Message) -> tuple[str | None, str]:
+    """The token in the address of the page, None where there is none, and the query without it."""
+    parts = scope.get("query_string", b"").decode("latin-1").split("&")
+    given = [part for part in parts if part.startswith("token=")]
+    if not given or scope["type"] != "http" or scope["path"] != "/":
+        return None, ""
+    return unquote_plus(given[0].removeprefix("token=")), "&".join(
+        part for part in parts if part not in given
+    )
+
+
+def _same(given: str, known: str) -> bool:
+    """Whether two texts are equal, in a time that does not tell how much of them is."""
+    return hmac.compare_digest(given.encode(), known.encode())
 
 
 def _is_own(headers: dict[bytes, str]) -> bool:
@@ -48,14 +95,18 @@ def _is_own(headers: dict[bytes, str]) -> bool:
     return (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == ("navigate", "document")
 
 
-async def _refuse(scope: Message, receive: Receive, send: Send) -> None:
+async def _refuse(scope: Message, receive: Receive, send: Send, why: bytes) -> None:
     if scope["type"] == "websocket":
         await receive()  # the request to connect
         await send({"type": "websocket.close", "code": 1008})
-        return
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(_REFUSAL))]
-    await send({"type": "http.response.start", "status": 403, "headers": [*headers, *_HEADERS]})
-    await send({"type": "http.response.body", "body": _REFUSAL})
+    else:
+        await _answer(send, 403, why, [(b"content-type", b"text/plain; charset=utf-8")])
+
+
+async def _answer(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    more = [(b"content-length", b"%d" % len(body)), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *more, *_HEADERS]})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _with_headers(send: Send) -> Send:

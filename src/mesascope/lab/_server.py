@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 from ._jobs import Job
 from ._session import Lab
@@ -33,12 +34,15 @@ def free_port(wanted: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], None]) -> None:
+def serve(
+    port: int, records: list[Path], *, token: str = "", warm: bool, ready: Callable[[str], None]
+) -> None:
     """Serve the page until interrupted.
 
     Args:
         port: on the loopback interface.
         records: folders of claim records; checks that are repeated go to the last.
+        token: who opens the address with it may use the page; empty for every user of the machine.
         warm: compile common shapes while no job waits.
         ready: called with the address once it can be opened.
     """
@@ -61,10 +65,11 @@ def serve(port: int, records: list[Path], *, warm: bool, ready: Callable[[str], 
         await window.start()
 
     ui.page("/", title="mesascope lab", language="en-US")(page)
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, token=token, port=port)
     # Refuses pages of other origins whose name was made to resolve to this machine.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
-    app.on_startup(lambda: _announce(port, ready))
+    address = f"http://{HOST}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")
+    app.on_startup(lambda: _announce(port, lambda: ready(address)))
     if warm:
         app.on_startup(lambda: _warm(lab))
     app.on_shutdown(lambda: asyncio.to_thread(lab.close))  # in a thread: the event loop must go on
@@ -90,7 +95,7 @@ def is_meaningful(record: logging.LogRecord) -> bool:
     return not (no_tasks and str(record.msg).startswith("Could not cancel"))
 
 
-async def _announce(port: int, ready: Callable[[str], None]) -> None:
+async def _announce(port: int, ready: Callable[[], None]) -> None:
     """Call `ready` once the server answers, which it does only after its start-up."""
     while True:
         try:
@@ -99,7 +104,7 @@ async def _announce(port: int, ready: Callable[[str], None]) -> None:
             await asyncio.sleep(0.02)
             continue
         writer.close()
-        ready(f"http://{HOST}:{port}/")
+        ready()
         return
 
 
