@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses: done and nothing contradicted; a claim contradicted or a run failed; bad input; stopped by Ctrl-C."""
 
 _WIDTH = 80
+_CONTROLS = re.compile("[\x7f-\x9f]")  # JSON escapes only those below
 
 
 class InputError(ValueError):
@@ -40,32 +42,50 @@ def print_json(result: Any) -> None:
     from mesascope.records import plain
 
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    print(json.dumps(plain(result), ensure_ascii=not utf8, allow_nan=False), flush=True)
+    text = json.dumps(plain(result), ensure_ascii=not utf8, allow_nan=False)
+    print(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
 
 
 def say(text: str) -> None:
     """Print a text to standard error, as one line."""
     if sys.stderr is None:  # closed
         return
-    line = " ".join(text.splitlines())
-    if "@" in line:  # perhaps the address of a database
+    if "@" in text:  # perhaps the address of a database
         from mesascope.records import without_passwords
 
-        line = without_passwords(line)
-    print(printable(line), file=sys.stderr, flush=True)
+        text = without_passwords(text)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def printable(text: str) -> str:
-    """A text from a file or another process as one line, without control characters for the terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.splitlines()))
+    """A text from a file or another process as one line that is safe to print."""
+    from mesascope.specs import (
+        printable,  # not before it is needed: help and errors of the command line come at once
+    )
+
+    return printable(text)
 
 
 def results() -> "Console":
     """The console for results: standard output, 80 columns wide unless it is a terminal."""
-    from rich.console import Console
+    console = _console()
+    return console if console.is_terminal else _console(width=_WIDTH)
 
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDTH)
+
+def _console(**options: Any) -> "Console":
+    """A console that escapes control characters in whatever it prints: names from files hold some."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    from mesascope.specs import escaped
+
+    class Escaping(Console):
+        def render(self, *arguments: Any) -> Iterator[Segment]:
+            for text, style, control in super().render(*arguments):
+                safe = text if control else "\n".join(map(escaped, text.split("\n")))
+                yield Segment(safe, style, control)
+
+    return Escaping(highlight=False, **options)
 
 
 def print_headline(console: "Console", word: str, style: str, text: str) -> None:
@@ -77,9 +97,7 @@ def print_headline(console: "Console", word: str, style: str, text: str) -> None
 
 def progress() -> "Console":
     """The console for progress: standard error, and quiet unless that is a terminal."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False, quiet=sys.stderr is None or not sys.stderr.isatty())
+    return _console(stderr=True, quiet=sys.stderr is None or not sys.stderr.isatty())
 
 
 @contextmanager

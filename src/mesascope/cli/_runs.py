@@ -204,7 +204,7 @@ class Remove(InStore):
             print_json({"chosen": chosen, "removed": [] if self.dry_run else chosen})
         else:
             if self.dry_run:
-                print("\n".join(chosen))
+                print("\n".join(map(printable, chosen)))
             print(f"{len(chosen)} {'would be removed' if self.dry_run else 'removed'}")
         return DONE
 
@@ -254,7 +254,7 @@ class Verify(InStore):
             print_json({"runs": runs, "problems": problems})
         else:
             for problem in problems:
-                print(problem)
+                print(printable(problem))
             count = f"{runs} run{'' if runs == 1 else 's'}"
             print(f"{count}, {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
         return FAILED if problems else DONE

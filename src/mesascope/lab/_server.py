@@ -7,7 +7,10 @@ import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
+
+from mesascope.specs import printable
 
 from ._jobs import Job
 from ._session import Lab
@@ -15,6 +18,7 @@ from ._setting import DEFAULT, read_setting
 from ._sizes import WARMED
 
 HOST = "127.0.0.1"
+_MAX_MESSAGE = 1000  # characters of a line of the log
 
 
 def free_port(wanted: int) -> int:
@@ -52,7 +56,7 @@ def serve(
     from ._guard import Guard
     from ._page import Page
 
-    logging.getLogger("nicegui").addFilter(is_meaningful)
+    _log_printable_lines()
     lab = Lab(records)
     lab.submit(
         Job("facts", {"spec": read_setting(DEFAULT)}), "quick"
@@ -80,9 +84,27 @@ def serve(
         reload=False,
         show=False,
         show_welcome_message=False,
+        log_config=None,  # of uvicorn: all messages go the same way
         reconnect_timeout=10.0,
         tailwind=False,  # in the browser it scans the whole page after every change
     )
+
+
+class PrintableLines(logging.Formatter):
+    """Messages as lines that are safe to print: they hold paths of requests, and whatever a page sends."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        return printable(super().formatMessage(record), _MAX_MESSAGE)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        return "\n".join(map(printable, super().formatException(ei).splitlines()))
+
+
+def _log_printable_lines() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(PrintableLines())
+    handler.addFilter(is_meaningful)
+    logging.basicConfig(handlers=[handler])
 
 
 def is_meaningful(record: logging.LogRecord) -> bool:

@@ -10,7 +10,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
-from mesascope.specs import set_default_plugins
+from mesascope.specs import printable, set_default_plugins
 from mesascope.studies import SpecError
 
 from ._jobs import Progress
@@ -61,7 +61,7 @@ def _outcome(job: Callable[..., Any], arguments: dict[str, Any], progress: Progr
         return ("failed", "numbers leave double precision; take smaller ones, or other units", ())
     except Exception as error:  # one failed job must not end the process
         if not isinstance(error, ValueError):
-            traceback.print_exc(file=sys.stderr)
+            print(*map(printable, traceback.format_exc().splitlines()), sep="\n", file=sys.stderr)
         return ("failed", " ".join(str(error).split()) or type(error).__name__, ())
 
 

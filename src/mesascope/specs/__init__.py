@@ -4,8 +4,10 @@ from ._errors import TOO_DEEP as TOO_DEEP
 from ._errors import SpecError as SpecError
 from ._errors import SpecTypeError as SpecTypeError
 from ._errors import error_path as error_path
+from ._errors import escaped as escaped
 from ._errors import first_error as first_error
 from ._errors import one_line as one_line
+from ._errors import printable as printable
 from ._errors import show as show
 from ._errors import show_number as show_number
 from ._errors import show_text as show_text

@@ -1,6 +1,7 @@
 """Errors of specifications: one line that says where, what is wrong, and how to fix it."""
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -11,6 +12,8 @@ from pydantic import ValidationError
 TOO_DEEP = "is nested too deeply to be read; flatten it"
 """What is said of tables that are nested beyond the limit of Python."""
 _MAX_SHOWN = 60
+_MAX_WORD = 400  # characters, more than paths that people use
+_LONG_WORD = re.compile(rf"\S{{{_MAX_WORD + 1},}}")
 
 
 class SpecError(ValueError):
@@ -136,16 +139,31 @@ def show(value: object) -> str:
 
 def show_text(text: str) -> str:
     """Return a text in printable characters, cut if it is long."""
-    printable = _printable(text)
-    return printable if len(printable) <= _MAX_SHOWN else f"{printable[:_MAX_SHOWN]}…"
+    shown = escaped(text)
+    return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, in printable characters."""
-    return _printable(" ".join(text.split()))
+    """Return a text as `printable` does, with single blanks between its words."""
+    return printable(" ".join(text.split()))
 
 
-def _printable(text: str) -> str:
+def printable(text: str, longest: int = sys.maxsize) -> str:
+    """Return a text of a file, a request or another process as one line that is safe to print.
+
+    Control characters are escaped; words of more than 400 characters are shortened in the middle, and the line to `longest`.
+    """
+    line = escaped(" ".join(text.splitlines()))
+    return _shortened(_LONG_WORD.sub(lambda word: _shortened(word[0], _MAX_WORD), line), longest)
+
+
+def _shortened(text: str, longest: int) -> str:
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
+
+
+def escaped(text: str) -> str:
+    """Return a text with escapes for all characters that a terminal does not print."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
