@@ -12,6 +12,7 @@ from mesascope.lab._compute import rerun
 from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
 from mesascope.lab._page import Page
 from mesascope.lab._pool import Pool
+from mesascope.lab._server import PrintableLines, is_meaningful
 from mesascope.lab._session import Lab, Session
 from mesascope.lab._setting import read_setting
 from mesascope.lab._worker import _outcome
@@ -318,8 +319,6 @@ def test_a_long_text_is_read_beside_the_event_loop(session):
 def test_an_end_that_names_no_tasks_is_not_logged(caplog, monkeypatch):
     from nicegui import background_tasks, core
 
-    from mesascope.lab._server import is_meaningful
-
     async def slow_to_cancel():  # as asyncio.wait_for of Python 3.11 where a cancellation and a result come together
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(60)
@@ -338,3 +337,15 @@ def test_an_end_that_names_no_tasks_is_not_logged(caplog, monkeypatch):
     record.args = (1, "a task that goes on")
     assert is_meaningful(record)
     assert is_meaningful(logging.LogRecord("nicegui", logging.ERROR, "", 0, "anything else", None, None))
+
+
+def test_the_log_shows_paths_of_requests_as_one_short_line():
+    def logged(message, *arguments, error=None):
+        info = (type(error), error, None) if error else None
+        record = logging.LogRecord("nicegui", logging.WARNING, "", 0, message, arguments, info)
+        return PrintableLines().format(record)
+
+    assert logged("%s not found", "/\x1b]0;a\x07\r\nb") == "/\\x1b]0;a\\x07 b not found"
+    assert len(logged("/" + "a" * 60_000)) < 500
+    assert len(logged("/" + "a " * 30_000)) < 1100
+    assert logged("failed", error=ValueError("\x1b[2J")) == "failed\nValueError: \\x1b[2J"
