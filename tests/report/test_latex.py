@@ -7,9 +7,10 @@ import subprocess
 import pytest
 
 import stored_records as stored
-from mesascope.records import cite
+from mesascope.records import Figure, Line, cite
 from mesascope.report import write_report
 from mesascope.report._latex import tex
+from mesascope.report._tex import tex_to_html, tex_to_text
 
 SPECIAL = r"100 % of {a} & b_j ~ #1 \input{x} ^ < > | $5 — W^KQ ≤ Σ⁻¹ ŷ, x̄ᵀ ← ¼ … 'é' “ß”"
 
@@ -65,10 +66,63 @@ def test_every_figure_is_included_once_with_caption_and_citation(written):
         ("Ĉ = C̄ᵀ, λ̂ … ¼", r"Ĉ = $\bar{C}$$^{\top}$, $\hat{\lambda}$ $\ldots$ $\frac14$"),
         ("$x̄ ← y$", r"$\bar{x}  \leftarrow  y$"),
         ("$Σ ≤ 5%$", r"$\Sigma  \le  5\%$"),
+        (r"$5\% # & 1$", r"$5\% \# \& 1$"),
+        (r"$\left\{ \frac{a}{b} \right\}$", r"$\left\{ \frac{a}{b} \right\}$"),
+        ("a\n\nb\x00\x1b", "a  b  "),
     ],
 )
 def test_texts_for_latex(text, written):
     assert tex(text) == written
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        r"\input{/etc/passwd}",
+        r"\immediate\write18{id}",
+        r"\def\alpha{}",
+        r"\catcode`\@=0",
+        r"\csname input\endcsname",
+        r"\begin{verbatim}",
+        r"a \\ b",
+        r"\{ }",
+        r"\left} \right)",
+        r"\right) \left(",
+        "^^5cinput{x}",
+        "x^⁰",  # `^` before `^{0}` would take the brace
+        "a\\",
+        "{" * 100_000,
+        " ",
+        "",
+    ],
+)
+def test_formulas_that_are_no_mathematics_are_shown_as_they_are_written(formula):
+    text = tex(f"before $a_b$ ${formula}$ after")
+    assert text.startswith(r"before $a_b$ \$") and text.endswith(r"\$ after")
+    harmless = re.sub(r"\\textbackslash\{\}|\\textasciicircum\{\}|\\[{}$]|\$\^\{0\}\$", "", text[13:])
+    assert not re.search(r"[\\{}$^%#&]", harmless)
+    assert "<" not in tex_to_text(f"${formula}$") and "\x1b" not in tex_to_html(f"${formula}$")
+
+
+def test_figures_that_cannot_be_drawn_are_left_out_and_reported(tmp_path):
+    words = {"title": r"No formula $\frac{a$", "caption": r"$\input{/etc/passwd}$"}
+    curves = stored.curves_figure()
+    line = Line(x=(0.0, 1.0), y=(5e-324, 1.7e308), label="all that a double holds")
+    figures = {
+        "zheng2024/bad": curves.model_copy(update=words),
+        "zheng2024/good": curves,
+        "zheng2024/deep": curves.model_copy(update={"title": f"${'{' * 5000}$"}),
+        "zheng2024/wide": Figure(title="wide", panels=(stored.panel(line, yscale="log"),)),
+    }
+    folder = stored.run_directory(tmp_path / "run", stored.claim(), figures=figures)
+    report = write_report(str(folder), out=tmp_path / "r.html", latex=tmp_path / "tex")
+    assert len(report.problems) == 3 and not any("\n" in one for one in report.problems)
+    for problem, name in zip(report.problems, ("figure zheng2024/wide", "bad.pdf", "deep.pdf"), strict=True):
+        assert name in problem and "cannot be drawn" in problem
+    text = (tmp_path / "tex" / "figures.tex").read_text()
+    assert re.findall(r"\\includegraphics\{(.*)\}", text) == ["figures/small/zheng2024/good.pdf"]
+    page = (tmp_path / "r.html").read_text()
+    assert "cannot be drawn" in page and "MathJax.js" not in page
 
 
 @pytest.mark.skipif(

@@ -177,7 +177,7 @@ def test_wrapping_keeps_formulas_whole_and_words_in_order(letters):
 def test_bad_mathematics_formats_and_folders_are_refused_and_leave_nothing(tmp_path):
     bad = figure(panel(Line(x=X, y=X, label=r"$\nonsense{$")))
     with pytest.raises(
-        ValueError, match=r"figure 'The whole' cannot be drawn .*; correct the text between"
+        ValueError, match=r"figure 'The whole' cannot be drawn .*; correct its numbers, or the text between"
     ) as caught:
         render(bad, tmp_path / "f")
     assert "\n" not in str(caught.value)

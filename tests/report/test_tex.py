@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mesascope.report._latex import tex
 from mesascope.report._tex import tex_to_html, tex_to_text
 
 SOURCES = Path(__file__).parents[2] / "src" / "mesascope"
@@ -50,3 +51,4 @@ def test_every_command_that_figures_use_is_known():
         shown = tex_to_html(f"${formula.replace(chr(92) * 2, chr(92))}$")
         words = re.findall(r"[A-Za-z]{3,}", re.sub(r"<i>.*?</i>|</?su[bp]>", "", shown))
         assert set(words) <= {"max", "min", "tr", "Re"}, f"{formula} is shown as {shown}"
+        assert tex(f"${formula.replace(chr(92) * 2, chr(92))}$").startswith("$"), formula

@@ -8,8 +8,9 @@ from mesascope.core import Progress
 from mesascope.records import Figure, cite, known_keys, prepare_output, write_text
 
 from ._material import Material
-from ._render import render
+from ._render import FigureError, render
 from ._style import WIDTH
+from ._tex import is_mathematics
 
 _HEAD = r"""%% Figures of a report of mesascope. \input this file after \usepackage{graphicx}; texts are UTF-8.
 %% Figures of a column are %(column)s in wide, those of a page %(page)s in: as they are in a two-column paper.
@@ -34,7 +35,7 @@ _SPECIAL = {
 
 def write_latex(
     folder: str | os.PathLike[str], material: Material, progress: Callable[[Progress], None]
-) -> None:
+) -> tuple[str, ...]:
     """Draw all figures into a folder, and write `figures.tex` and `references.bib` beside them.
 
     Args:
@@ -42,19 +43,29 @@ def write_latex(
         material: whose figures.
         progress: called before each is drawn.
 
+    Returns:
+        One line for every figure that cannot be drawn and is left out.
+
     Raises:
         RecordError: something cannot be written.
     """
     target = prepare_output(folder)
     figures = list(material.figures)
+    drawn, problems = [], []
     for done, (name, figure) in enumerate(figures):
         progress(Progress(done, len(figures), "figures", stage=f"drawing {name}"))
-        render(figure, target / "figures" / name, ("pdf",))
+        try:
+            render(figure, target / "figures" / name, ("pdf",))
+        except FigureError as error:
+            problems.append(f"{name}.pdf: {error}")
+        else:
+            drawn.append(_included(name, figure))
     keys = dict.fromkeys(entry.record.id.partition("/")[0] for entry in material.of("claim"))
     cited = [key for key in keys if key in known_keys()]
     write_text(target / "references.bib", cite(*cited) + "\n" if cited else "")
     head = _HEAD % {name: f"{inches:g}" for name, inches in WIDTH.items()}
-    write_text(target / "figures.tex", "\n".join([head, *(_included(*named) for named in figures)]))
+    write_text(target / "figures.tex", "\n".join([head, *drawn]))
+    return tuple(problems)
 
 
 def _included(name: str, figure: Figure) -> str:
@@ -77,20 +88,14 @@ def _sentence(text: str) -> str:
 
 
 def tex(text: str) -> str:
-    """A text for LaTeX: formulas between `$` signs with matching braces, all other characters escaped."""
-    parts = text.split("$")
-    if len(parts) % 2 == 0 or not all(map(_balanced, parts[1::2])):
-        return _escaped(text)
-    return "".join(f"${_formula(part)}$" if n % 2 else _escaped(part) for n, part in enumerate(parts))
+    """A text for LaTeX: formulas between `$` signs that `is_mathematics`, all other characters escaped.
 
-
-def _balanced(formula: str) -> bool:
-    depth = 0
-    for sign in formula:
-        depth += (sign == "{") - (sign == "}")
-        if depth < 0:
-            return False
-    return depth == 0
+    Texts come from records, perhaps of others: a formula with any other command is shown as it is written.
+    """
+    parts = "".join(sign if sign.isprintable() else " " for sign in text).split("$")
+    if len(parts) % 2 == 0:
+        return _escaped("$".join(parts))
+    return "".join(_formula(part) if n % 2 else _escaped(part) for n, part in enumerate(parts))
 
 
 def _escaped(text: str) -> str:
@@ -139,8 +144,12 @@ def _command(sign: str) -> str | None:
 
 
 def _formula(tex: str) -> str:
-    """A formula with its characters replaced by commands, and without comments."""
-    commands = ((sign, _command(sign)) for sign in _signs(tex))
-    return "".join(sign if command is None else f"{command} " for sign, command in commands).replace(
-        "%", r"\%"
-    )
+    """A formula with its characters replaced by commands, and without comments, parameters and columns."""
+    parts = re.split(r"(\\[A-Za-z]+|\\.)", tex)
+    replaced = "".join(part if n % 2 else _in_formula(part) for n, part in enumerate(parts))
+    return f"${replaced}$" if is_mathematics(replaced) else _escaped(f"${tex}$")
+
+
+def _in_formula(text: str) -> str:
+    commands = ((sign, _command(sign)) for sign in _signs(re.sub("[%#&]", r"\\\g<0>", text)))
+    return "".join(sign if command is None else f"{command} " for sign, command in commands)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mesascope.records import Figure, RecordError, RunDirectory, atomic_path
+from mesascope.specs import one_line, show_text
 
 from ._legend import add_legends
 from ._style import DPI, RC, WIDTH
@@ -22,6 +23,12 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 Format = Literal["pdf", "png"]
+
+
+class FigureError(ValueError):
+    """A figure that cannot be drawn; the message says which, why, and the fix."""
+
+
 _ALL: tuple[Format, ...] = ("pdf", "png")
 
 
@@ -41,7 +48,8 @@ def render(
         The files' paths, in the order of `formats`.
 
     Raises:
-        ValueError: an unknown format; a text whose TeX mathematics cannot be read.
+        ValueError: an unknown format.
+        FigureError: matplotlib cannot draw it, such as a text whose TeX mathematics it cannot read.
         RecordError: a file cannot be written.
     """
     unknown = [name for name in formats if name not in _METADATA]
@@ -63,12 +71,12 @@ def render(
                 with atomic_path(path) as temporary:
                     canvas.savefig(temporary, format=name, metadata=_METADATA[name])
                 paths.append(path)
-        except RecordError:
+        except (RecordError, MemoryError):
             raise
-        except ValueError as error:
-            first = " ".join(str(error).split())
-            raise ValueError(
-                f"figure {figure.title!r} cannot be drawn ({first}); correct the text between $ signs"
+        except Exception as error:  # of matplotlib, about numbers or formulas that a record may hold
+            raise FigureError(
+                f"figure {show_text(figure.title)!r} cannot be drawn ({one_line(str(error))}); "
+                "correct its numbers, or the text between $ signs"
             ) from error
     return tuple(paths)
 
@@ -125,7 +133,7 @@ def render_run(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
 
     Raises:
         RecordError: there is no such folder, a figure's record cannot be read, or a drawing not written.
-        ValueError: a text of a figure cannot be typeset.
+        FigureError: a figure cannot be drawn.
     """
     run = RunDirectory(folder)
     if not run.path.is_dir():

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import deque
 from html import escape
 
 _GREEK = (
@@ -21,19 +22,54 @@ _SYMBOLS = {
 }
 _ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "dot": "\u0307", "vec": "\u20d7"}
 _UPRIGHT = {"mathrm", "text", "operatorname", "mathbf", "mathbb", "mathcal"}
+_FUNCTIONS = "arccos arcsin arctan arg cos cosh deg det dim exp gcd inf ker lim ln log max min Pr sin sinh sup tan tanh Re Im"
+_OTHERS = (
+    "ne equiv simeq cong ll gg lesssim gtrsim subset subseteq cup cap setminus emptyset forall exists neg land lor wedge vee "
+    "otimes oplus odot circ star bullet prime perp parallel angle mp div mid surd hbar imath jmath vdots ddots qquad coprod "
+    "oint bigcup bigcap binom overline underline widehat widetilde ddot mathring mathsf mathtt mathit mathfrak boldsymbol "
+    "leftarrow leftrightarrow longrightarrow mapsto uparrow downarrow Rightarrow Leftarrow Leftrightarrow iff implies "
+    "lfloor rfloor lceil rceil vert Vert lvert rvert lVert rVert big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr "
+    "displaystyle textstyle # & _"
+)
+_MATHEMATICS = {
+    *_SYMBOLS, *_ACCENTS, *_UPRIGHT, *_FUNCTIONS.split(), *_OTHERS.split(), "frac", "tfrac", "dfrac", "sqrt"
+}  # fmt: skip
+"""The commands that formulas may hold; none of them defines, reads, writes or runs anything."""
+_CLOSING = {"{": "}", r"\left": r"\right"}
 _TOKENS = re.compile(r"\\[A-Za-z]+|\\.|[A-Za-z]+|\d+(?:\.\d+)?|.", re.DOTALL)
 _HALVES = {("1", "2"): "½", ("1", "4"): "¼", ("3", "4"): "¾", ("1", "3"): "⅓"}
+
+
+def is_mathematics(formula: str) -> bool:
+    """Whether LaTeX may read a formula: only commands of mathematics, braces in pairs, and no character by its code.
+
+    A command such as `input`, a brace too many, and `^^5c` for a backslash would reach beyond the formula.
+    """
+    awaited: list[str] = []
+    for token in re.findall(r"\\[A-Za-z]+|\\.|[\\{}]", formula):
+        if token in _CLOSING:
+            awaited.append(_CLOSING[token])
+        elif token in _CLOSING.values():
+            if not awaited or awaited.pop() != token:
+                return False
+        elif token[1:] not in _MATHEMATICS:
+            return False
+    return bool(formula.strip()) and not awaited and "^^" not in formula
 
 
 def tex_to_html(text: str) -> str:
     """A text with formulas as HTML of <i>, <sub> and <sup> only; everything else is escaped.
 
-    A `$` without a partner, and a command that is not known, are shown as they are written.
+    A `$` without a partner, a command that is not known, and formulas nested beyond the limit of Python are shown as they are
+    written.
     """
     parts = text.split("$")
     if len(parts) % 2 == 0:
         return escape(text, quote=False)
-    return "".join(_formula(part) if n % 2 else escape(part, quote=False) for n, part in enumerate(parts))
+    try:
+        return "".join(_formula(part) if n % 2 else escape(part, quote=False) for n, part in enumerate(parts))
+    except RecursionError:
+        return escape(text, quote=False)
 
 
 def tex_to_text(text: str) -> str:
@@ -51,7 +87,7 @@ class _Formula:
     """One formula, read from left to right."""
 
     def __init__(self, tex: str) -> None:
-        self._tokens = _split_scripts(_TOKENS.findall(tex))
+        self._tokens = deque(_split_scripts(_TOKENS.findall(tex)))
         self._in_script = 0
 
     def all(self, upright: bool = False) -> str:
@@ -59,7 +95,7 @@ class _Formula:
         shown: list[str] = []
         while self._tokens:
             if self._tokens[0] == "}":
-                self._tokens.pop(0)
+                self._tokens.popleft()
                 break
             minus = self._tokens[0] in "-−" and shown and not self._in_script
             spaced = minus and not shown[-1].endswith((" ", "(", "[", ",", "/"))
@@ -67,7 +103,7 @@ class _Formula:
         return "".join(shown).replace("</i><i>", "")
 
     def _next(self, upright: bool = False) -> str:
-        token = self._tokens.pop(0)
+        token = self._tokens.popleft()
         if token == "{":
             return self.all(upright)
         if token in ("^", "_"):
@@ -88,7 +124,7 @@ class _Formula:
 
     def _argument(self, upright: bool = False) -> str:
         while self._tokens and self._tokens[0].isspace():
-            self._tokens.pop(0)
+            self._tokens.popleft()
         return self._next(upright) if self._tokens else ""
 
     def _command(self, name: str) -> str:

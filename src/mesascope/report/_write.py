@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,7 +25,7 @@ class WrittenReport:
         outcomes: how many claims have which outcome.
         studies, runs, trainings, identifications, certificates: how many there are.
         figures: how many there are.
-        problems: one line for every record that cannot be read and is missing from the report.
+        problems: one line for every record that cannot be read, and every figure that cannot be drawn; they are missing.
     """
 
     file: Path
@@ -71,16 +71,17 @@ def write_report(
     Raises:
         RecordError: something is not found, is no record, or cannot be written.
     """
-    from .page import page
+    from .page import page, without_undrawable
 
     file = Path(out)
     if file.is_dir():
         raise RecordError(f"{out} is a folder; name a file in it, such as {file / 'report.html'}")
     report = progress or (lambda _: None)
     report(Progress(0, unit="figures", stage="reading records"))
-    material = gather(what, results, store, index)
+    material = without_undrawable(gather(what, results, store, index))
     if latex is not None:
-        write_latex(latex, material, report)
+        undrawn = write_latex(latex, material, report)
+        material = replace(material, problems=(*material.problems, *undrawn))
     created = datetime.now(UTC).isoformat(timespec="seconds")
     write_text(file, page(material, _title(what), created))
     return WrittenReport(

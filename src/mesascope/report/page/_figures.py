@@ -1,12 +1,16 @@
 """A panel in the page: its data for plotly, its legend and description for HTML."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 from markupsafe import Markup
 
 from mesascope.records import Band, CellMap, Heatmap, Histogram, Panel
+from mesascope.specs import one_line
 
+from .._material import Material
 from .._plotly import plotly_panel
 from .._tex import tex_to_html, tex_to_text
 from .._theme import VARIABLES
@@ -15,7 +19,11 @@ _KIND = {"band": "interval", "points": "points", "rule": "line at", "histogram":
 
 
 def drawn(panel: Panel) -> dict[str, Any]:
-    """The panel as `page.js` draws it, its height in pixels, the entries of its legend, and a description in words."""
+    """The panel as `page.js` draws it, its height in pixels, the entries of its legend, and a description in words.
+
+    Raises:
+        ArithmeticError, ValueError: a range of the panel is beyond double precision.
+    """
     figure = plotly_panel(panel, VARIABLES)
     figure["layout"]["showlegend"] = False  # the legend is HTML: it wraps on a phone and moves no axes
     return {
@@ -26,9 +34,29 @@ def drawn(panel: Panel) -> dict[str, Any]:
     }
 
 
+def without_undrawable(material: Material) -> Material:
+    """The material without figures that cannot be drawn, each with a line in `problems`."""
+    problems, entries = [*material.problems], []
+    for entry in material.entries:
+        kept = []
+        for name, figure in entry.figures:
+            try:
+                for panel in figure.panels:
+                    drawn(panel)
+                kept.append((name, figure))
+            except (ArithmeticError, ValueError) as error:
+                problems.append(
+                    f"{entry.name}: figure {name} cannot be drawn ({one_line(str(error))}); correct its numbers"
+                )
+        entries.append(replace(entry, figures=tuple(kept)))
+    return Material(tuple(entries), tuple(problems))
+
+
 def _rounded(data: Any) -> Any:
     """Numbers rounded to seven digits, finer than a screen shows; the other digits would be a third of the page."""
     if isinstance(data, float):
+        if not isfinite(data):
+            raise OverflowError("a number beyond double precision")
         return float(f"{data:.7g}")
     if isinstance(data, dict):
         return {key: _rounded(value) for key, value in data.items()}
