@@ -1,5 +1,6 @@
 """`mesascope train`."""
 
+import errno
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import jax
 import numpy as np
 import pytest
 
+from mesascope.records import atomic_path
 from mesascope.studies import load_trained
 
 SPEC = {
@@ -215,14 +217,16 @@ def started(path, checkpoints="*.checkpoint"):
     return process
 
 
-def test_interrupted_killed_and_resumed(run, spec):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_killed_and_resumed(run, spec, number):
     # 400 checkpoints: a second or more, from the first one on
     path = spec({**SPEC, "steps": 4000, "record_every": 10, "checkpoint_every": 10})
     process = started(path)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
+    process.send_signal(number)  # as `timeout` does: the same one
     out, err = process.communicate(timeout=60)
     found = json.loads(out)
-    assert (process.returncode, found["result"]) == (130, "interrupted")
+    assert (process.returncode, found["result"]) == (128 + number, "interrupted")
     message = f"mesascope train: interrupted; {found['checkpoint']} is kept, and the same command resumes\n"
     assert err == message
     assert 0 < found["steps"] < 4000
@@ -238,6 +242,24 @@ def test_interrupted_killed_and_resumed(run, spec):
     assert (resumed.status, whole.status) == (0, 0)
     assert {**resumed.json, "checkpoint": ""} == {**whole.json, "checkpoint": ""}
     assert_same(resumed.json["checkpoint"], whole.json["checkpoint"])
+
+
+def test_a_second_signal_ends_a_run_whose_compiled_steps_do_not_return(run, spec):
+    code = (
+        "import sys, time, mesascope.cli._train as train\n"
+        "from mesascope.cli import main\n"
+        "def stuck(*_):\n    print('stuck', file=sys.stderr, flush=True)\n"
+        "    while True:\n        try:\n            time.sleep(60)\n        except KeyboardInterrupt:\n            pass\n"
+        "train._train = stuck\nmain(sys.argv[1:])\n"
+    )
+    command = [sys.executable, "-c", code, "train", str(spec(SPEC)), "--out", "cut"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        assert process.stderr.readline() == b"stuck\n"
+        process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.5)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 143
 
 
 def test_several_seeds_interrupted_and_resumed(run, spec):
@@ -303,6 +325,21 @@ def test_a_full_disk_during_a_run(run, spec):
     whole = run("train", path, "--out", "whole", "--json").json
     assert {**resumed, "checkpoint": ""} == {**whole, "checkpoint": ""}
     assert_same(resumed["checkpoint"], whole["checkpoint"])
+
+
+def test_a_full_disk_before_the_first_checkpoint_keeps_nothing(run, spec, monkeypatch):
+    from mesascope.studies import TrainingRun
+
+    def full(*_):
+        with atomic_path(Path("runs", "spec", "step-000000002.checkpoint")):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(TrainingRun, "train", full)
+    ended = run("train", spec(SPEC))
+    assert ended.status == 1
+    assert ended.err.endswith("; there is no checkpoint yet, and the same command starts again\n")
+    monkeypatch.setattr("mesascope.records.prepare_output", full)
+    assert run("train", spec(SPEC)).status == 1  # as later in the run
 
 
 def test_a_full_disk_at_the_export(run, spec, monkeypatch):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 
 import jax
 import numpy as np
@@ -145,6 +146,51 @@ def test_other_precisions_go_on_exactly(tmp_path, precision):
     whole = _train(tmp_path / "whole", **changed)
     assert whole.model.w_kq.dtype == (np.complex128 if precision == "float64" else np.complex64)
     _train(tmp_path / "cut", steps=7, **changed)
+    _assert_same(_train(tmp_path / "cut", **changed), whole)
+
+
+class Killed(BaseException):
+    """What nothing catches: the run has no time to save."""
+
+
+@pytest.fixture
+def slow_clock(monkeypatch):
+    """Every look at the clock is a minute after the one before, and few steps are taken at once."""
+    now = count(step=60.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "monotonic", lambda: next(now))
+        patch.setattr(module, "_FIRST_STEPS", 2)
+        yield
+
+
+def test_checkpoints_by_time_are_replaced_and_change_no_bit(whole, tmp_path, slow_clock):
+    run = _train(tmp_path)
+    _assert_same(run, whole)
+    assert sorted(_files(tmp_path)) == sorted(_files(whole.checkpoint.parent))
+    often, seldom = ({"checkpoint_every": None, "checkpoint_minutes": n} for n in (1, 1e9))
+    _assert_same(_train(tmp_path / "often", **often), whole)
+    _assert_same(_train(tmp_path / "seldom", **seldom), whole)
+    assert (
+        len(list((tmp_path / "often").glob("step-*"))) == len(list((tmp_path / "seldom").glob("step-*"))) == 1
+    )
+
+
+@pytest.mark.parametrize("record_every", [4, STEPS])
+def test_a_killed_run_goes_on_from_its_checkpoint_by_time(tmp_path, slow_clock, monkeypatch, record_every):
+    changed = {"record_every": record_every, "evaluate_every": None, "checkpoint_every": None}
+    whole, taken, undisturbed = _train(tmp_path / "whole", **changed), [], module.advance
+
+    def killed(*arguments):
+        if len(taken) == 7:
+            raise Killed
+        taken.append(int(arguments[-2]))
+        return undisturbed(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(module, "advance", killed)
+        _train(tmp_path / "cut", **changed)
+    (last,) = (tmp_path / "cut").glob("step-*")
+    assert 0 < _content(last)[0] < STEPS  # between records too
     _assert_same(_train(tmp_path / "cut", **changed), whole)
 
 

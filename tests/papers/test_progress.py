@@ -59,15 +59,36 @@ def test_a_large_claim_goes_on_where_it_was_interrupted(claim, tmp_path):
         reproduce(preset="full", out=tmp_path, watch=interrupt)
     assert "seed 1: 400 of 400 steps" in "\n".join(lines)
     kept = tmp_path / "full" / "unfinished"
-    assert len(list(kept.glob("*/*/seed-*"))) == 3
+    assert len(list(kept.glob("zheng2024/trained/*/*/seed-*"))) == 3
+    of_other_code = kept / "zheng2024" / "trained" / "0123456789abcdef"
+    of_other_code.mkdir()
     events = []
     resumed = reproduce(preset="full", out=tmp_path, watch=events.append)
     steps = [int(found[1]) for one in events if (found := re.search(r"seed \d+: (\d+) of", one.progress))]
     assert min(steps) >= 300  # nothing before the last checkpoints is trained again
-    assert not list(kept.iterdir())
+    assert not kept.exists()
     small = reproduce(preset="small", out=tmp_path)
     assert resumed.records[0].measured == small.records[0].measured  # to the last bit
     assert not (tmp_path / "small" / "unfinished").exists()
+
+
+@pytest.mark.parametrize("damaged", [-1, 0])
+def test_damaged_checkpoints_of_a_claim_are_reported_and_computed_again(claim, tmp_path, damaged):
+    def interrupt(event):
+        if re.match(r"seed 2: 4\d\d of", event.progress):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(preset="full", out=tmp_path, watch=interrupt)
+    (run,) = tmp_path.glob("full/unfinished/*/*/*/*/seed-2")
+    torn = sorted(run.iterdir())[damaged]
+    torn.write_bytes(torn.read_bytes()[:-50])
+    with pytest.warns(
+        UserWarning, match=f"^{torn}: is truncated, .*; the training goes on from the checkpoint"
+    ):
+        (record,) = reproduce(preset="full", out=tmp_path).records
+    assert not record.failed
+    assert record.measured == reproduce(preset="small", out=tmp_path).records[0].measured
 
 
 def test_outside_of_reproduce_nothing_is_kept(tmp_path, monkeypatch):

@@ -1,18 +1,85 @@
-"""Handling of Ctrl-C: it is never lost, and never mistaken for a result."""
+"""Handling of Ctrl-C and SIGTERM: they are never lost, and never mistaken for a result; a second one ends the process."""
 
 import _thread
+import os
 import signal
+import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 _AGAIN_AFTER = 0.05  # seconds, after which the code that cannot be interrupted has returned
+_SAME_SIGNAL = 1.0  # seconds; `timeout` and queues send a signal to the process and again to its group
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_received: list[int] = []  # the signals that were handled since the command began
+_again: list[None] = []  # set while an interrupt is to be raised again, which is otherwise raised once
+_sent: list[None] = []  # one for every signal that this process has sent to itself, until it is counted
 
 
 class Stopped(BaseException):
-    """Ctrl-C that no part of a computation may catch: a flow would end early, and a claim be judged by its end."""
+    """An interrupt that no part of a computation may catch: a flow would end early, and a claim be judged by its end."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM interrupt the block as Ctrl-C does; a second signal, a second later or more, ends the process at once.
+
+    Python handles a signal when compiled code returns. A thread watches for the second one, so that it need not wait for that.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    terminated = signal.getsignal(signal.SIGTERM)
+    if terminated is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_end_at_second_signal, args=(reader,), daemon=True).start()
+    try:
+        with lasting_interrupts(), _handled(_raise):
+            yield
+    finally:
+        signal.set_wakeup_fd(before)
+        writer.close()  # ends the thread
+        signal.signal(signal.SIGTERM, terminated)
+
+
+def _raise(_: int) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _end_at_second_signal(numbers: socket.socket) -> None:
+    first = None
+    with numbers:
+        while number := numbers.recv(1):
+            if number[0] not in _SIGNALS:
+                continue
+            if _sent:
+                _sent.pop()
+                continue
+            now = time.monotonic()
+            if first is None:
+                first = now
+            elif now - first >= _SAME_SIGNAL:
+                os._exit(128 + number[0])
+
+
+def was_interrupted(error: BaseException | None = None) -> bool:
+    """Whether a signal has come since the command began, or an exception is an interrupt, or was raised because of one.
+
+    Compiled code that calls back into Python turns an interrupt into another exception.
+    """
+    return bool(_received) or _is_interrupt(error)
+
+
+def interrupted_status() -> int:
+    """The exit status of an interrupted command, as shells write it: 130 after Ctrl-C, 143 after SIGTERM."""
+    return 128 + (_received[0] if _received else signal.SIGINT)
 
 
 @contextmanager
@@ -41,24 +108,24 @@ def lasting_interrupts() -> Iterator[None]:
 
 @contextmanager
 def stopped_by_interrupts() -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C raise `Stopped` instead of `KeyboardInterrupt`, in the main thread.
+    """Let interrupts raise `Stopped` instead of `KeyboardInterrupt`, in the main thread.
 
     Compiled code that calls back into Python turns it into another exception: after a press, any exception counts.
 
     Yields:
         A function that raises `Stopped` after a press, for code in the block that catches exceptions and goes on.
     """
-    pressed: list[object] = []
+    pressed: list[int] = []
 
-    def stop(*_: object) -> NoReturn:
-        pressed.append(None)
+    def stop(number: int) -> NoReturn:
+        pressed.append(number)
         raise Stopped
 
     def check() -> None:
         if pressed:
             raise Stopped
 
-    with _handler(stop):
+    with _handled(stop):
         try:
             yield check
         except Exception as error:
@@ -69,31 +136,46 @@ def stopped_by_interrupts() -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def delayed_interrupts() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block: an import that is interrupted leaves broken modules behind."""
-    presses: list[object] = []
-    with _handler(lambda *_: presses.append(None)):
+    """Delay interrupts until the end of the block: an import that is interrupted leaves broken modules behind."""
+    delayed: list[int] = []
+    with _handled(delayed.append):
         yield
-    if presses:
-        signal.raise_signal(signal.SIGINT)
+    if delayed:
+        handler = signal.getsignal(delayed[0])
+        if callable(handler):
+            _again.append(None)
+            handler(delayed[0], None)
 
 
 @contextmanager
-def _handler(handler: Callable[..., object]) -> Iterator[None]:
-    in_main = threading.current_thread() is threading.main_thread()  # no other thread is ever interrupted
-    if (
-        not in_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # ignored: a background job of a shell
-        yield
-        return
-    before = signal.signal(signal.SIGINT, handler)
+def _handled(handle: Callable[[int], object]) -> Iterator[None]:
+    """Let a function of its number handle the first signal, in the main thread, which alone is interrupted.
+
+    What was begun because of it, such as a last checkpoint, is not interrupted again. Signals that are ignored stay ignored, as
+    Ctrl-C by a background job of a shell.
+    """
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: was for number in _SIGNALS if callable(was := signal.getsignal(number))}
+    if not any(getattr(was, "__module__", "") == __name__ for was in before.values()):
+        _received.clear()  # the outermost block
+
+    def note(number: int, _: object) -> None:
+        if not _received or _again:
+            _again.clear()
+            _received.append(number)
+            handle(number)
+
+    for number in before:
+        signal.signal(number, note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, was in before.items():
+            signal.signal(number, was)
 
 
-def is_interrupt(error: BaseException | None) -> bool:
-    """Whether an exception is an interrupt, or was raised because of one."""
+def _is_interrupt(error: BaseException | None) -> bool:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, KeyboardInterrupt | Stopped):
@@ -106,7 +188,10 @@ def is_interrupt(error: BaseException | None) -> bool:
 def _interrupt() -> None:
     """Interrupt the main thread, even in a system call if the platform allows that."""
     main = threading.main_thread().ident
+    number = _received[0] if _received else signal.SIGINT
+    _again.append(None)
+    _sent.append(None)
     if hasattr(signal, "pthread_kill") and main is not None:
-        signal.pthread_kill(main, signal.SIGINT)
+        signal.pthread_kill(main, number)
     else:
         _thread.interrupt_main()

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ class Lab(PluginOption):
     """Open the lab: a page that tests a conjecture about a law in seconds.
 
     The address is printed; only this machine can open it. Its token keeps other users out; it is a new one at every start,
-    unless MESASCOPE_LAB_TOKEN has one. Ctrl-C ends the lab.
+    unless MESASCOPE_LAB_TOKEN has one. Ctrl-C or SIGTERM ends the lab, with exit status 0.
     """
 
     port: int = 8450
@@ -46,6 +47,9 @@ class Lab(PluginOption):
                     f"--records {folder}: no such folder; name one that reproduce or sweep filled"
                 )
         folders = [*map(Path, self.records), SHIPPED, Path("results") / "lab"]
+        signal.set_wakeup_fd(
+            -1
+        )  # the server raises a signal again once it has ended: that is not a second one
         with suppress(KeyboardInterrupt):  # the usual end
             serve(free_port(self.port), folders, token=self._token(), warm=not self.no_warm, ready=_say)
         return DONE

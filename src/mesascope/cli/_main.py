@@ -7,13 +7,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
 
-from ._interrupt import delayed_interrupts, is_interrupt, lasting_interrupts
-from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, say
+from ._interrupt import delayed_interrupts, interrupted_status, interruptible, was_interrupted
+from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, TERMINATED, say
 
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _RESUMES = {
     "mesascope reproduce": "; finished claims are kept, and the same command resumes",
     "mesascope sweep": "; runs that have ended are kept, and the same command resumes",
-    "mesascope train": "; checkpoints are kept, and the same command resumes",
 }
 
 
@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 done and nothing contradicted, 1 a claim contradicted or a run failed, 2 bad input (one line
-        on standard error says what, where, and the fix), 130 stopped by Ctrl-C.
+        on standard error says what, where, and the fix), 130 stopped by Ctrl-C, 143 by SIGTERM. The lab ends with 0 after
+        both.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given in (["--version"], ["-V"]):
@@ -35,12 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return DONE
     name = "mesascope"
     try:
-        with lasting_interrupts():
+        with interruptible():
             with delayed_interrupts():
                 from ._parse import COMMANDS, parse
             if given and given[0] in COMMANDS:
                 name = f"mesascope {given[0]}"
-            return parse(given).run()
+            status = parse(given).run()
+            return interrupted_status() if status == INTERRUPTED else status
     except BrokenPipeError:
         # the reader of the output has closed it, as in `mesascope claims | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -56,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run() -> NoReturn:
     """The process: `main`, then its exit status.
 
-    After Ctrl-C the process ends at once: a compilation that was interrupted leaves threads behind, which crash while the
+    After an interrupt the process ends at once: a compilation that was interrupted leaves threads behind, which crash while the
     interpreter shuts down and would change the status. Everything that is kept is on disk by then.
     """
     for stream in _open_streams():
@@ -64,7 +66,7 @@ def run() -> NoReturn:
         stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = _show_warning
     status = main()
-    if status == INTERRUPTED:
+    if status in (INTERRUPTED, TERMINATED):
         for stream in _open_streams():
             stream.flush()
         os._exit(status)
@@ -92,12 +94,20 @@ def _open_streams() -> list[Any]:
 
 def _status_of(error: BaseException, resumes: str) -> tuple[int | None, str]:
     """The exit status of an exception and the line to print; None for an internal bug."""
-    if is_interrupt(error):
-        return INTERRUPTED, f"interrupted{resumes}"
+    if was_interrupted(error):
+        return interrupted_status(), f"interrupted{resumes}"
+    disk = _disk_error(error)
     if isinstance(error, ValueError):
-        return BAD_INPUT, str(error)
+        return (BAD_INPUT if disk is None else FAILED), str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
         return FAILED, "out of memory; take a smaller dim, batch or number of samples"
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-        return FAILED, f"the result cannot be written: {error.strerror}; make room, or write it elsewhere"
+    if disk is not None:
+        return FAILED, f"the result cannot be written: {disk.strerror}; make room, or write it elsewhere"
     return None, ""
+
+
+def _disk_error(error: BaseException | None) -> OSError | None:
+    """The error of a full or failing disk that an exception is, or was raised because of."""
+    while error is not None and not (isinstance(error, OSError) and error.errno in _DISK):
+        error = error.__cause__
+    return error

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from mesascope.core import Progress
 
-DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-"""Exit statuses: done and nothing contradicted; a claim contradicted or a run failed; bad input; stopped by Ctrl-C."""
+DONE, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+"""Exit statuses: done and nothing contradicted; a claim contradicted, a run failed or a disk is full; bad input; stopped by
+Ctrl-C; stopped by SIGTERM, which `main` puts in the place of INTERRUPTED."""
 
 _WIDTH = 80
 _CONTROLS = re.compile("[\x7f-\x9f]")  # JSON escapes only those below

@@ -1,17 +1,15 @@
 """`mesascope sweep`."""
 
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._identify import prints_to_stderr
-from ._interrupt import Stopped, delayed_interrupts, stopped_by_interrupts
+from ._interrupt import delayed_interrupts, stopped_by_interrupts
 from ._output import (
     DONE,
     FAILED,
@@ -93,7 +91,6 @@ class Sweep(PluginOption):
         try:
             with (
                 stopped_by_interrupts(),
-                _stopped_by_termination(),
                 prints_to_stderr(),
                 _shown_progress() as show,
             ):
@@ -157,23 +154,6 @@ class Sweep(PluginOption):
                     took = monotonic() - begun
                     live.update(_table(found))
         return FAILED if found.failed else DONE
-
-
-@contextmanager
-def _stopped_by_termination() -> Iterator[None]:
-    """End as after Ctrl-C when a batch system or a shutdown ends the process: the run under way has not killed it."""
-
-    def stop(*_: object) -> NoReturn:
-        raise Stopped
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from ._interrupt import was_interrupted
 from ._output import (
     DONE,
     FAILED,
@@ -65,8 +66,13 @@ class Train(PluginOption):
         except InUseError:
             raise
         except RecordError as error:
-            say(f"mesascope train: {error}; checkpoints are kept, and the same command resumes")
+            say(f"mesascope train: {error}; {_kept(folder)}")
             return FAILED
+        except BaseException as error:
+            if not was_interrupted(error):
+                raise
+            say(f"mesascope train: interrupted; {_kept(folder)}")
+            return INTERRUPTED
 
     def _run(self, run: Any, folder: Path) -> int:
         """Train, print and export; return the exit status."""
@@ -127,6 +133,12 @@ class Train(PluginOption):
         if self.spec == "-":
             raise InputError("standard input has no name for the folder of the checkpoints; give --out DIR")
         return Path("runs", Path(self.spec).stem)
+
+
+def _kept(folder: Path) -> str:
+    if any(folder.glob("**/step-*.checkpoint")):
+        return "checkpoints are kept, and the same command resumes"
+    return "there is no checkpoint yet, and the same command starts again"
 
 
 def _train(run: "TrainingRun | TrainingRuns", folder: Path) -> Any:

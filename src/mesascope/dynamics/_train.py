@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     import optax
 
 Model = TypeVar("Model", bound=eqx.Module)
+
+_FIRST_STEPS = 16  # at once; more where they are quick
+_SECONDS_AT_ONCE = 1.0
 
 
 class Training(eqx.Module, Generic[Model]):
@@ -73,6 +78,7 @@ def train(
     evaluate_every: int | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int | None = None,
+    checkpoint_minutes: float = 5.0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Training[Model]:
     """Minimize the expected loss on new samples at every step.
@@ -101,7 +107,9 @@ def train(
         record_every: steps between records of the loss ≥ 1; a last record closes the run.
         evaluate_every: steps between evaluations; None evaluates only at the end.
         checkpoint: a folder for checkpoints, made before the first step if it is missing; None keeps none.
-        checkpoint_every: steps between checkpoints; None saves only at the end.
+        checkpoint_every: steps between checkpoints that stay; None saves only at the end and by time.
+        checkpoint_minutes: minutes > 0 after which the state is saved if no checkpoint is newer; the next checkpoint replaces
+            this one. A large number, such as 1e9, leaves it out.
         progress: called with a `Progress` at every record; KeyboardInterrupt keeps what was computed.
 
     Returns:
@@ -117,9 +125,8 @@ def train(
         RecordError: the folder or a checkpoint cannot be written.
     """
     chosen = Optimizer() if optimizer is None else optimizer
-    settings = TrainingSettings(
-        chosen, steps, batch, precision, average, held_out, record_every, evaluate_every, checkpoint_every
-    )
+    when = (record_every, evaluate_every, checkpoint_every, checkpoint_minutes)
+    settings = TrainingSettings(chosen, steps, batch, precision, average, held_out, *when)
     return run_training(
         model, process, task, settings, seed, checkpoint, progress, devices=devices_to_share()
     )
@@ -207,11 +214,20 @@ class _Run(Generic[Model]):
         self.evaluated: tuple[int, Estimate] | None = None
         self.folder: RunFolder | None = None
         self.checkpoint: Path | None = None
+        self._replaceable: Path | None = None  # the last checkpoint, if it was saved by time
+        self._saved_at = monotonic()
 
     @property
     def goes_on(self) -> bool:
         """Whether there are steps left to take."""
         return self.failure is None and self.taken < self.settings.steps
+
+    @property
+    def save_is_due(self) -> bool:
+        """Whether the last checkpoint is older than it may be."""
+        return (
+            self.folder is not None and monotonic() - self._saved_at >= 60 * self.settings.checkpoint_minutes
+        )
 
     @property
     def total(self) -> Any:
@@ -245,6 +261,9 @@ class _Run(Generic[Model]):
             self.log.record(self.taken)
         if self.settings.is_due(self.settings.checkpoint_every, self.taken):
             self._save()
+        if self.save_is_due:
+            self._save()
+            self._replaceable = self.checkpoint
         if self.taken == self.settings.steps:
             self._close()
         return bool(self.log.steps) and self.log.steps[-1] == self.taken
@@ -260,6 +279,10 @@ class _Run(Generic[Model]):
     def _save(self) -> None:
         if self.folder is not None and self.checkpoint != self.folder.file(self.taken):
             self.checkpoint = self.folder.save(self.taken, self.state, self.log)
+            self._saved_at = monotonic()
+            if self._replaceable is not None:
+                self._replaceable.unlink(missing_ok=True)
+                self._replaceable = None
 
     def _close(self) -> None:
         """Save, then close the last record: it stays open in the checkpoint, as in a run that continues."""
@@ -288,6 +311,7 @@ class _Loop(Generic[Model]):
 
     def __init__(self, runs: list[_Run[Model]]):
         self._runs, self._settings, self._steps = runs, runs[0].settings, runs[0].steps
+        self._at_once = _FIRST_STEPS
 
     def run(
         self, progress: Callable[[int, Progress], None] | None, stopped: Callable[[], bool]
@@ -302,27 +326,52 @@ class _Loop(Generic[Model]):
     def _records(self, stopped: Callable[[], bool]) -> Iterator[tuple[_Run[Model], Progress]]:
         settings, clock = self._settings, Clock()
         while (going := [run for run in self._runs if run.goes_on]) and not stopped():
-            taken = going[0].taken
-            self._advance(taken, settings.next_stop(taken))
+            self._advance(going[0].taken, stopped)
             for run in going:
                 if not run.failure and run.record():
                     yield run, clock.read(run.taken, settings.steps, values={"loss": run.log.losses[-1]})
 
-    def _advance(self, taken: int, stop: int) -> None:
-        moved = self._moved(taken, stop - taken)
-        failed = [i for i, run in enumerate(self._runs) if run.goes_on and not run.move(stop, *moved[i])]
+    def _advance(self, taken: int, stopped: Callable[[], bool]) -> None:
+        """Take the steps to the next stop, or until a checkpoint is due or the runs are stopped."""
+        start = [(run.state, run.total) for run in self._runs]
+        here, last = (taken, start), self._settings.next_stop(taken)
+        try:
+            while here[0] < last and (here[0] == taken or not (self._runs[0].save_is_due or stopped())):
+                count = min(last - here[0], self._at_once)
+                here = (here[0] + count, self._moved(here[1], here[0], count))
+        except KeyboardInterrupt:
+            if here[0] > taken:
+                self._move(*here)
+            raise
+        failed = self._move(*here)
         # the loss of the first batch shows whether the steps are the cause
-        first = self._moved(0, 1) if failed and taken == 0 else None
+        first = self._moved(start, 0, 1) if failed and taken == 0 else None
         for i in failed:
             begins = first is None or bool(jnp.isfinite(first[i][1]))
             self._runs[i].failure = Outcome.DIVERGED if begins else Outcome.NOT_FINITE
 
-    def _moved(self, taken: int, count: int) -> list[tuple[TrainingState, Any]]:
-        """The state of every run after `count` more steps, and the sum of its losses since the last record."""
-        runs, numbers = self._runs, (jnp.asarray(taken), jnp.asarray(count))
+    def _move(self, stop: int, moved: list[tuple[TrainingState, Any]]) -> list[int]:
+        """Let the runs go to a stop; the indices of those that are not finite there, and stay."""
+        return [i for i, run in enumerate(self._runs) if run.goes_on and not run.move(stop, *moved[i])]
+
+    def _moved(
+        self, states: list[tuple[TrainingState, Any]], taken: int, count: int
+    ) -> list[tuple[TrainingState, Any]]:
+        """The state of every run after `count` more steps, and the sum of its losses since the last record.
+
+        Compiled steps cannot be interrupted: the number of steps that are taken at once follows from the time of this call.
+        """
+        began, runs, numbers = monotonic(), self._runs, (jnp.asarray(taken), jnp.asarray(count))
         if len(runs) > 1:
-            each = [(run.state, run.total, run.key) for run in runs]
-            return advance_together(self._steps, runs[0].model, each, *numbers)
-        (run,) = runs
-        moved = advance(self._steps, run.model, run.state, run.total, run.key, *numbers)
-        return [on_one_device(moved) if self._steps.devices > 1 else moved]
+            each = [(*state, run.key) for state, run in zip(states, runs, strict=True)]
+            moved = advance_together(self._steps, runs[0].model, each, *numbers)
+        else:
+            one = advance(self._steps, runs[0].model, *states[0], runs[0].key, *numbers)
+            moved = [on_one_device(one) if self._steps.devices > 1 else one]
+        jax.block_until_ready(moved)
+        seconds = monotonic() - began
+        if seconds > _SECONDS_AT_ONCE:
+            self._at_once = max(1, self._at_once // 2)
+        elif seconds < _SECONDS_AT_ONCE / 2:
+            self._at_once = max(self._at_once, 2 * count)
+        return moved

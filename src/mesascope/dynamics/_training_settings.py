@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from mesascope.core import Estimate, finite_number, integer_at_least
+from mesascope.core import Estimate, finite_number, finite_positive, integer_at_least
 from mesascope.objectives import PRECISIONS, MonteCarlo, Task, population_loss
 
 from ._optimizer import Optimizer
@@ -30,6 +30,7 @@ class TrainingSettings:
     record_every: int = 50
     evaluate_every: int | None = None
     checkpoint_every: int | None = None
+    checkpoint_minutes: float = 5.0
 
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("batch", 1), ("held_out", 2), ("record_every", 1)):
@@ -37,6 +38,7 @@ class TrainingSettings:
         for name in ("evaluate_every", "checkpoint_every"):
             if getattr(self, name) is not None:
                 self._set(name, integer_at_least(name, getattr(self, name), 1))
+        self._set("checkpoint_minutes", float(finite_positive("checkpoint_minutes", self.checkpoint_minutes)))
         if self.precision not in PRECISIONS:
             known = ", ".join(map(repr, PRECISIONS))
             raise ValueError(f"precision: must be one of {known}, got {self.precision!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -69,3 +70,8 @@ def checkpoint_every(steps: int, unit: int) -> int:
     """Steps between two checkpoints of a training that is kept: about a twentieth of all, and a divisor of `unit`."""
     fine = (parts for parts in range(1, unit) if unit % parts == 0 and unit * _CHECKPOINTS <= parts * steps)
     return unit // next(fine, unit)
+
+
+def warn_damaged(error: Exception, then: str) -> None:
+    """Warn of a damaged checkpoint of a claim's training, which is not used."""
+    warnings.warn(f"{str(error).partition(';')[0]}; {then}", UserWarning, stacklevel=3)

@@ -11,8 +11,9 @@ from typing import Any
 from jax import Array
 
 from mesascope.dynamics import Optimizer, load_model, train_many
+from mesascope.records import CheckpointError, read_checkpoint
 
-from ._progress import checkpoint_every, current_work
+from ._progress import checkpoint_every, current_work, warn_damaged
 from ._runs import Model, Seeds, require_finished, seeds_of
 
 
@@ -66,6 +67,8 @@ def recorded_models(
     with TemporaryDirectory() as temporary:
         folder = work.training(make, process, task, list(recorded), sorted(settings.items()), seeds=seeds)
         every = gcd(*recorded)
+        if folder is not None:
+            _remove_damaged(folder)
         runs = train_many(
             make,
             process,
@@ -82,3 +85,17 @@ def recorded_models(
             step: [load_model(last.with_name(f"step-{step:09}.checkpoint"), end) for end, last in ends]
             for step in recorded
         }
+
+
+def _remove_damaged(folder: Path) -> None:
+    """Remove damaged checkpoints and those after them, with a warning: the training goes on from the one before."""
+    for run in folder.glob("seed-*"):
+        files = sorted(run.glob("step-*.checkpoint"))
+        for number, path in enumerate(files):
+            try:
+                read_checkpoint(path)
+            except CheckpointError as error:
+                warn_damaged(error, "the training goes on from the checkpoint before, or starts again")
+                for later in files[number:]:
+                    later.unlink(missing_ok=True)
+                break

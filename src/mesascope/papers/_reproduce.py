@@ -104,16 +104,18 @@ def reproduce(
         mark = fingerprint(claim.id, claim.settings[preset].as_table(), preset)
         record = None if rerun else run.reusable_claim(claim.id, mark)
         if record is not None:
+            _remove_unfinished(run, claim.id)
             report(Event("reused", claim, index, len(chosen), record))
         else:
             why = why_stale(run, claim.id, claim.settings[preset], rerun)
             started = Event("start", claim, index, len(chosen), None, why)
             report(started)
-            checkpoints = _checkpoint_folder(run, preset, mark)
+            checkpoints = _checkpoint_folder(run, claim.id, mark) if preset == "full" else None
+            _remove_unfinished(run, claim.id, but=checkpoints)
             with working(partial(_report_progress, report, started), checkpoints):
                 record = _check(claim, preset, run, mark)
-            if checkpoints and not record.failed:
-                shutil.rmtree(checkpoints, ignore_errors=True)
+            if not record.failed:
+                _remove_unfinished(run, claim.id)
             forget_programs()  # a hundred claims compile more than a process may keep
             stale |= {claim.id: why} if why else {}
             report(Event("done", claim, index, len(chosen), record, why))
@@ -125,9 +127,20 @@ def _report_progress(report: Callable[[Event], None], started: Event, line: str)
     report(replace(started, kind="progress", progress=line))
 
 
-def _checkpoint_folder(run: RunDirectory, preset: Preset, mark: str) -> Path | None:
-    """Where trainings of a claim keep checkpoints until it is done; small ones are quickly repeated."""
-    return run.path / "unfinished" / mark[:16] if preset == "full" else None
+def _checkpoint_folder(run: RunDirectory, claim: str, mark: str) -> Path:
+    """Where trainings of a claim keep checkpoints until it is done; those of the small preset are quickly repeated."""
+    return run.path / "unfinished" / claim / mark[:16]
+
+
+def _remove_unfinished(run: RunDirectory, claim: str, but: Path | None = None) -> None:
+    """Remove checkpoints of a claim, of a finished check or of other code or settings; those in the folder `but` stay."""
+    folder = run.path / "unfinished" / claim
+    for path in folder.glob("*"):
+        if path != but:
+            shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):  # not empty, or not there
+        for empty in (folder, folder.parent, folder.parent.parent):
+            empty.rmdir()
 
 
 def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimRecord:

@@ -13,6 +13,7 @@ from mesascope.models import ModelKind, require_readable
 from mesascope.specs import (
     Count,
     Number,
+    Positive,
     Seed,
     SpecError,
     error_path,
@@ -60,7 +61,9 @@ class TrainSpec(DataSpec):
         held_out: samples for evaluations, at least 2.
         record_every: steps between records of the loss.
         evaluate_every: steps between evaluations on held-out samples; without it only at the end.
-        checkpoint_every: steps between checkpoints; without it only at the end.
+        checkpoint_every: steps between checkpoints that stay; without it only at the end.
+        checkpoint_minutes: minutes after which the state is saved if no checkpoint is newer, which is what a kill can cost; the
+            next checkpoint replaces this one. A large number, such as 1e9, leaves it out.
     """
 
     model: Annotated[ModelKind, *one_of("model")]
@@ -75,6 +78,7 @@ class TrainSpec(DataSpec):
     record_every: Count = 50
     evaluate_every: Count | None = None
     checkpoint_every: Count | None = None
+    checkpoint_minutes: Positive = 5
 
     @model_validator(mode="after")
     def _one_seed_or_several(self) -> Self:
@@ -183,7 +187,12 @@ class TrainSpec(DataSpec):
         names = ("steps", "batch", "seed", "precision", "held_out")
         every = ("record_every", "evaluate_every", "checkpoint_every")
         average = None if self.average is None else float(self.average)
-        return {"average": average, **{name: getattr(self, name) for name in (*names, *every)}}
+        minutes = float(self.checkpoint_minutes)
+        return {
+            "average": average,
+            "checkpoint_minutes": minutes,
+            **{name: getattr(self, name) for name in (*names, *every)},
+        }
 
 
 def load_trained(checkpoint: str | PathLike[str]) -> Any:

@@ -184,7 +184,7 @@ def test_ended_runs_are_kept_when_the_sweep_is_stopped(command, many_losses, tmp
     pressed = time.monotonic()
     sweep.process.send_signal(number)
     status, result, err = sweep.end()
-    assert (status, result) == (130, None)
+    assert (status, result) == (128 + number, None)
     assert err.splitlines()[-1] == (
         "mesascope sweep: interrupted; runs that have ended are kept, and the same command resumes"
     )

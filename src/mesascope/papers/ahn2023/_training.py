@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -23,11 +24,11 @@ import optax
 from jax import Array
 
 from mesascope.core import Clock, named_key
-from mesascope.dynamics import load_model, save_model
+from mesascope.dynamics import TrainingSettings, load_model, save_model
 from mesascope.records import CheckpointError, folder_lock
 
 from .._claim import UnsettledError
-from .._progress import current_work
+from .._progress import current_work, warn_damaged
 from .._runs import Seeds, seeds_of
 from .._shared import shared
 from ._common import Inputs, covariance, symmetric_power
@@ -35,7 +36,8 @@ from ._common import Inputs, covariance, symmetric_power
 _AT_ONCE = 500  # prompts whose intermediate results stay in the processor's cache
 _CLIP = 0.01  # the largest norm of a matrix's gradient
 _DECAYS = (0.99, 0.9)  # of Adam
-_CHECKPOINTS = 20  # an interrupted training loses at most a twentieth
+_CHECKPOINTS = 20  # an interrupted training loses at most a twentieth,
+_SECONDS = 60 * TrainingSettings.checkpoint_minutes  # and no more than this
 _FILE = "state.checkpoint"
 
 
@@ -98,6 +100,7 @@ def _trained(settings: Training, moves: bool, seed: int) -> Trained:
         found = _resumed(folder, fresh, lambda line: work.tell(f"seed {seed}: {line}"))
         done, state, middle = int(found.done), (found.layers, found.moments), found.middle
         block, clock = _block(settings, moves, sigma), Clock()
+        saved = monotonic()
         while done < steps:
             rate = settings.rate * 0.5 ** (done * settings.halvings // steps)
             state, loss = block(state, named_key(seed, "batch", str(done)), np.float32(rate))
@@ -106,7 +109,9 @@ def _trained(settings: Training, moves: bool, seed: int) -> Trained:
                 raise UnsettledError(f"the training of seed {seed} diverged at step {done}")
             middle = state[0] if done == steps // 2 else middle
             work.report(seed, clock.read(done, steps, values={"loss": float(loss)}))
-            if folder is not None and done * _CHECKPOINTS // steps != (done - every) * _CHECKPOINTS // steps:
+            part = done * _CHECKPOINTS // steps != (done - every) * _CHECKPOINTS // steps
+            if folder is not None and (part or monotonic() - saved >= _SECONDS):
+                saved = monotonic()
                 save_model(folder / _FILE, _State(jnp.asarray(done), state[0], state[1], middle))
     return Trained(_double(middle), _double(state[0]), sigma)
 
@@ -215,8 +220,8 @@ def _resumed(folder: Path | None, start: _State, tell: Callable[[str], None]) ->
         return start
     try:
         state = load_model(folder / _FILE, start)
-    except CheckpointError:
-        tell(f"the checkpoint {folder / _FILE} is damaged; this training starts again")
+    except CheckpointError as error:
+        warn_damaged(error, "this training starts again")
         return start
     tell(f"goes on from step {int(state.done)}")
     return state
