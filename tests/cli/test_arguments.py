@@ -19,16 +19,16 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report"
             "mesascope: give a command: reproduce, claims, loss, flow, train, identify, certify, sweep, runs, report, kinds, "
             "lab, cite; mesascope --help explains them",
         ),
-        (("los", "x"), "mesascope: unknown command 'los'; did you mean loss?"),
+        (("los", "x"), "mesascope: unknown command 'los'; did you mean 'loss'?"),
         (("--verson",), "mesascope: unknown option '--verson'; "),
         (("loss",), "mesascope loss: Missing from mesascope loss: SPEC; see mesascope loss --help"),
         (("flow", "a", "b"), "mesascope flow: unknown argument 'b'; "),
-        (("flow", "a", "--jsn"), "mesascope flow: unknown option '--jsn'; did you mean --json?"),
+        (("flow", "a", "--jsn"), "mesascope flow: unknown option '--jsn'; did you mean '--json'?"),
         (
             ("reproduce", "--preset", "long"),
             "mesascope reproduce: invalid choice 'long' for argument '--preset'.",
         ),
-        (("train", "a", "--exprt"), "mesascope train: unknown option '--exprt'; did you mean --export?"),
+        (("train", "a", "--exprt"), "mesascope train: unknown option '--exprt'; did you mean '--export'?"),
         (("train", "-"), "mesascope train: standard input has no name for the folder of the checkpoints"),
         (("train", "none.toml"), "mesascope train: none.toml: no such file; check the path"),
         (("reproduce", "--out"), "mesascope reproduce: Missing value for argument '--out'."),
@@ -46,7 +46,7 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report"
         ),
         (("reproduce", "zheng2023"), "mesascope reproduce: paper 'zheng2023' is unknown (did you mean"),
         (("reproduce", "zheng2024/conservatoin"), "(did you mean 'zheng2024/conservation'?)"),
-        (("cite", "zheng2023"), "mesascope cite: no reference 'zheng2023'; did you mean 'zheng2024'?"),
+        (("cite", "zheng2023"), "mesascope cite: unknown reference 'zheng2023'; did you mean 'zheng2024'?"),
     ],
 )
 def test_refused(run, tmp_path, monkeypatch, arguments, message):
@@ -64,7 +64,7 @@ def test_unknown_options_are_compared_with_all_options(run, capsys, command):
     }
     assert "--json" in listed
     message = run(command, *(["a"] if command in ("loss", "flow", "train") else []), "--zqxv").refusal
-    assert set(re.findall(r"--[a-z-]+", message.partition("use one of")[2])) == listed
+    assert set(re.findall(r"--[a-z-]+", message.partition("; use ")[2])) == listed
 
 
 def test_help_and_version_load_nothing_heavy():

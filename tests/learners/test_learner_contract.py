@@ -23,14 +23,6 @@ CASES |= {
     "preconditioned-all": PreconditionedGradientDescent([0.1, 0.2, 0.3], [[1, 0.5], [0.2, 2]], steps=3),
     "posterior-mean-matrix": PosteriorMean(PRIOR, 0.3),
 }
-# What has coordinates of its own does not turn with the inputs.
-TURNS = set(CASES) - {
-    "preconditioned",
-    "preconditioned-all",
-    "preconditioned-gradient-descent",
-    "posterior-mean-matrix",
-    "lasso",
-}
 every_case = pytest.mark.parametrize("name", CASES)
 both_fields = pytest.mark.parametrize("dtype", [float, complex])
 
@@ -107,8 +99,8 @@ def test_later_examples_have_no_effect(name, dtype):
 
 
 @every_case
-def test_without_examples_it_predicts_0_or_the_mean_of_its_prior(name):
-    expected = np.full(M, 1 / M if name == "dirichlet-posterior" else 0)
+def test_without_examples_it_predicts_what_it_declares(name):
+    expected = np.full(M, CASES[name].before_examples(M))
     np.testing.assert_array_equal(predictions(CASES[name], *draw(float))[0], expected)
     np.testing.assert_array_equal(predictions(CASES[name], *draw(float, examples=0)), expected[None])
 
@@ -161,14 +153,14 @@ def test_features_are_shared_by_many_hyperparameters(name):
 
 @every_case
 @both_fields
-def test_unitary_changes_of_the_inputs_change_nothing(name, dtype):
+def test_unitary_changes_of_the_inputs_change_nothing_if_it_says_so(name, dtype):
     x, y, queries = draw(dtype)
     turn = np.linalg.qr(draw(dtype, examples=P, seed=1)[0])[0]
     before, after = (
         predictions(CASES[name], x, y, queries),
         predictions(CASES[name], x @ turn, y, queries @ turn),
     )
-    if name in TURNS:
+    if CASES[name].rotation_invariant:
         close(after, before, 1e-11)
     else:
         assert np.abs(after - before).max() > 1e-3

@@ -61,17 +61,51 @@ def test_plugins_of_a_command_are_recorded_in_its_specification(tmp_path, capsys
     assert main(["kinds", "law", "--json", "--plugin", str(tmp_path / "mine.py")]) == 0
     assert "named" in json.loads(capsys.readouterr().out)["families"]["law"]
     assert FlowSpec.model_validate({**FLOW, "law": "named"}).plugins == (tmp_path / "mine.py",)
+    # they are added to those of the specification
+    (tmp_path / "other.py").write_text(LAW.format(name="other"))
+    for plugins in ([], ["other.py"], ["other.py", "mine.py"]):
+        spec = parse_spec({**FLOW, "law": "named", "plugins": plugins}, FlowSpec, folder=tmp_path)
+        assert spec.plugins == tuple(tmp_path / name for name in dict.fromkeys([*plugins, "mine.py"]))
+        assert FlowSpec.model_validate(spec.model_dump(mode="json")) == spec
+    (tmp_path / "other.py").write_text(LAW.format(name="named"))
+    with pytest.raises(SpecError, match=r"other\.py and .*mine\.py both declare the law 'named'; rename one"):
+        parse_spec({**FLOW, "law": "named", "plugins": ["other.py"]}, FlowSpec, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("", "--plugin: must be the path of a Python file, got ''"),
+        ("a\0b.py", r"--plugin: must be the path of a Python file, got 'a\x00b.py'"),
+        (".", "--plugin: . is not a file; give a Python file"),
+        ("~/none.py", "none.py: No such file or directory; check the path"),
+        ("~nobody-here/x.py", "write the whole path"),
+    ],
+)
+def test_paths_that_cannot_be_read_are_refused(given, told, capsys):
+    assert main(["kinds", "law", "--plugin", given]) == 2
+    told_line = capsys.readouterr().err
+    assert told in told_line and told_line.count("\n") == 1
+
+
+def test_a_path_may_start_at_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("mesascope.specs._plugins._default_plugins", [])
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.py").write_text(LAW.format(name="homely"))
+    assert main(["kinds", "law", "--plugin", "~/mine.py"]) == 0
+    spec = parse_spec({**FLOW, "law": "homely", "plugins": ["~/mine.py"]}, FlowSpec)
+    assert spec.plugins == (tmp_path / "mine.py",)
 
 
 @pytest.mark.parametrize(
     ("source", "told"),
     [
         (None, r"plugins\[0\]: cannot read .*mine\.py: No such file or directory; check the path"),
-        ("1 / 0", r"plugins\[0\]: .*mine\.py: ZeroDivisionError: division by zero"),
-        ("import sys; sys.exit(0)", r"mine\.py: ends the program; remove its call of exit"),
+        ("1 / 0", r"plugins\[0\]: .*mine\.py:1: ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit(0)", r"mine\.py:1: ends the program; remove its call of exit"),
         (LAW.format(name="My law"), r"'My law' is not a name of a kind; use lower-case words joined by -"),
         (LAW.replace('"{name}"', "1"), r"1 is not a name of a kind; write @kind\(\"name\"\) above the class"),
-        ("def", r"plugins\[0\]: .*mine\.py: SyntaxError"),
+        ("def", r"plugins\[0\]: .*mine\.py:1: SyntaxError"),
         (LAW.format(name="gaussian"), r"the law 'gaussian' is mesascope's Gaussian; choose another name"),
         (
             LAW.format(name="x").replace("def sample", "def draw"),

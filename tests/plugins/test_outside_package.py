@@ -15,7 +15,7 @@ HALVING = "import numpy as np\ndef halve_the_last(tokens): return 0.5 * np.asarr
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder with the installed package, and an environment in which it is found."""
+    """A folder with the installed package."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(OUTSIDE, folder / "outside", ignore=shutil.ignore_patterns("__pycache__"))
     about = folder / "outside-1.0.dist-info"
@@ -24,6 +24,12 @@ def installed(tmp_path_factory):
     (about / "entry_points.txt").write_text("[mesascope]\noutside = outside\n")
     (folder / "models_of_others.py").write_text(HALVING)
     return folder
+
+
+def found_in(folder):
+    """The environment of a process that finds the packages in a folder."""
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 @pytest.fixture
@@ -37,12 +43,7 @@ def command(installed, tmp_path):
             capture_output=True,
             text=True,
             cwd=tmp_path,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(
-                    [str(installed), *filter(None, [os.environ.get("PYTHONPATH")])]
-                ),
-            },
+            env=found_in(installed),
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -76,13 +77,19 @@ def test_a_process_and_a_layer_are_trained_and_identified(command, tmp_path):
     assert trained["steps"] == 20
     asked = {"model": {"kind": "checkpoint", "path": "run"}, "tasks": 80, "learners": ["last-times", "zero"]}
     found = command("identify", "--json", spec=asked)
-    assert {entry["learner"] for entry in found["ranking"]} == {"last-times", "zero"}
+    ranking = {entry["learner"]: entry for entry in found["ranking"]}
+    assert set(ranking) == {"last-times", "zero"}
+    low, high = ranking["last-times"]["interval"]
+    assert 0 < low <= ranking["last-times"]["distance"] <= high  # the trained model is another one
 
 
-def test_a_learner_is_identified(command):
+@pytest.mark.parametrize(
+    "process", [{"kind": "sinusoids"}, {"kind": "orthogonal-ar", "law": "laplace"}], ids=["process", "law"]
+)
+def test_a_learner_is_identified(command, process):
     asked = {
         "model": {"kind": "function", "name": "models_of_others:halve_the_last"},
-        "process": {"kind": "sinusoids", "dim": 2},
+        "process": {**process, "dim": 2},
         "horizon": 5,
         "tasks": 80,
         "learners": ["last-times", "last-token", "zero"],
@@ -100,9 +107,29 @@ def test_two_workers_sweep_over_laws_of_a_package_and_of_a_file(command, tmp_pat
     )
     start = {"kind": "diagonal", "a": 0.5, "b": 0.3}
     base = {"dim": 2, "horizon": 5, "init": start, "plugins": ["mine.py"]}
-    axes = [{"path": "law", "values": [{"kind": kind, "scale": "1/2"} for kind in ("laplace", "mine")]}]
+    laws = [{"kind": kind, "scale": "1/2"} for kind in ("laplace", "mine")]
+    axes = [{"path": "law", "values": laws}, {"path": "until", "values": [1, 2]}]
     study = {"name": "laws", "kind": "flow", "base": base, "axes": axes}
     done = command(
         "sweep", "--json", "--store", "store", "--scheduler", "local", "--workers", "2", spec=study
     )
-    assert (done["done"], done["failed"]) == (2, 0)
+    assert (done["done"], done["failed"]) == (4, 0)
+    begun = [json.loads(file.read_text()) for file in (tmp_path / "store").rglob("attempts.jsonl")]
+    assert len(begun) == 4 and len({one["pid"] for one in begun}) == 2
+    assert not any(one["alone"] for one in begun)  # not in the process of the command
+
+
+def test_a_law_is_in_the_form_of_the_lab(installed):
+    code = """
+import json
+from mesascope.lab._form import form_of, kind_fields, setting_of
+from mesascope.lab._setting import DEFAULT, read_setting
+form = form_of(read_setting({**DEFAULT, "law": "laplace"}))
+fields = [(field.name, field.label) for field in kind_fields("law", "laplace")]
+print(json.dumps([fields, setting_of(form | {"law.scale": "1/4"}).law.describe()]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=found_in(installed)
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[["law.scale", "b > 0"]], "Laplace(scale=1/4)"]

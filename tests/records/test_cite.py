@@ -59,7 +59,7 @@ def test_keys_are_printed_in_the_order_asked_for_and_once():
 
 
 def test_unknown_key_names_the_nearest():
-    with pytest.raises(ValueError, match=r"no reference 'zeng2024'; did you mean 'zheng2024'\?"):
+    with pytest.raises(ValueError, match=r"unknown reference 'zeng2024'; did you mean 'zheng2024'\?"):
         cite("zheng2024", "zeng2024")
-    with pytest.raises(ValueError, match="known keys: zheng2024"):
+    with pytest.raises(ValueError, match="use one of zheng2024"):
         cite("#")

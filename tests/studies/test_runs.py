@@ -74,9 +74,20 @@ def test_descent(flow_with):
     assert spec.run().product == result.product
 
 
-def test_descent_diverges(flow_with):
-    result = FlowSpec(**flow_with(method="descent", lr=1e9, steps=100)).run()
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"method": "descent", "lr": 1e9, "steps": 100}, "take a smaller lr, or smaller weights in init"),
+        (
+            {"init": {"kind": "diagonal", "a": 1e308, "b": 1}},
+            "is not finite at the start; take smaller weights in init",
+        ),
+    ],
+)
+def test_what_diverges_names_fields_of_the_specification(flow_with, changes, told):
+    result = FlowSpec(**flow_with(**changes)).run()
     assert (result.result, result.succeeded) == ("diverged", False)
+    assert told in result.message
 
 
 FULL_ONE = {"kind": "constant", "value": 1}

@@ -56,6 +56,7 @@ class Certify(PluginOption):
         from mesascope.records import RecordError, write_certificate
         from mesascope.studies import CertifySpec, read_spec
 
+        reason = None
         with in_file(file):
             spec = read_spec(file, CertifySpec)
             if self.out is not None:
@@ -65,10 +66,12 @@ class Certify(PluginOption):
                 with stopped_by_interrupts():
                     record = self._solved(spec)
             except NotProvedError as error:
-                if self.json:
-                    print_json({"proved": False, "reason": str(error), "statement": None, "radius": None})
-                say(f"mesascope certify: not proved: {error}")
-                return FAILED
+                reason = str(error)
+        if reason is not None:
+            if self.json:
+                print_json({"proved": False, "reason": reason, "statement": None, "radius": None})
+            say(f"mesascope certify: not proved: {reason}")
+            return FAILED
         if self.out is not None:
             try:
                 write_certificate(self.out, record)

@@ -1,6 +1,7 @@
 """`mesascope flow`."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
@@ -15,12 +16,16 @@ from ._output import (
     print_headline,
     print_json,
     progress,
+    progress_bar,
     results,
     say,
 )
 from ._plugin import PluginOption
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mesascope.core import Progress
     from mesascope.studies import FlowResult
 
 
@@ -41,12 +46,10 @@ class Flow(PluginOption):
         with in_file(self.spec):
             spec = read_spec(self.spec, FlowSpec)
             compute_in_64_bits()
+            # with the time that has passed: the first steps of a sampled loss may take minutes
             console = progress()
-            if console.quiet:
-                result = spec.run()
-            else:
-                with console.status("compiling") as status:
-                    result = spec.run(lambda now: status.update(now.describe()))
+            with progress_bar(console, "compile, and take the first steps") as update:
+                result = spec.run(None if console.quiet else partial(_show, update))
         if self.json:
             print_json(result.model_dump())
         else:
@@ -55,6 +58,10 @@ class Flow(PluginOption):
             return DONE
         say(f"mesascope flow: {result.result}: {result.message}")
         return INTERRUPTED if result.result == "interrupted" else FAILED
+
+
+def _show(update: "Callable[..., None]", now: "Progress") -> None:
+    update(description=", ".join(now.details()), completed=now.done, total=now.total)
 
 
 def _print(result: "FlowResult") -> None:

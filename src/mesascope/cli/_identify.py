@@ -1,10 +1,9 @@
 """`mesascope identify`."""
 
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,7 +64,7 @@ class Identify(PluginOption):
         figures = None if self.figures is None else Path(self.figures).absolute()
         file, given = self._question()
         try:
-            with stopped_by_interrupts(), prints_to_stderr(), progress_bar(progress()) as show:
+            with stopped_by_interrupts(), progress_bar(progress()) as show:
                 record = self._identified(file, given, figures, show)
         except FailedFlowError as error:
             say(f"mesascope identify: {error}")
@@ -123,24 +122,6 @@ def _draw(record: "IdentificationRecord", figures: Path | None) -> list[str]:
     from mesascope.report import draw_identification
 
     return [str(path) for path in draw_identification(record, figures)]
-
-
-@contextmanager
-def prints_to_stderr() -> Iterator[None]:
-    """Send the output of functions of the user to standard error: standard output is for the result."""
-    if sys.stdout is None:  # closed: its descriptor may belong to another file
-        yield
-        return
-    sys.stdout.flush()
-    saved = os.dup(1)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno() if sys.stderr is None else 2, 1)
-    try:
-        with redirect_stdout(sys.stderr or io.StringIO()):
-            yield
-    finally:
-        os.dup2(saved, 1)
-        os.close(saved)
 
 
 @contextmanager

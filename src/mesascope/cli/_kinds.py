@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from ._output import DONE, InputError, print_json, results
+from ._output import DONE, InputError, print_json, prints_to_stderr, results
 from ._plugin import PluginOption
 
 
@@ -26,18 +26,21 @@ class Kinds(PluginOption):
         """Print; return the exit status."""
         from mesascope.specs import families, known_kinds, unknown
 
-        if self.family and self.family not in families():
-            raise InputError(unknown("family", self.family, families()))
-        found = {name: known_kinds(name) for name in ((self.family,) if self.family else families())}
-        if self.json:
+        with prints_to_stderr():
+            known = families()  # loads installed packages
+            if self.family and self.family not in known:
+                raise InputError(unknown("family", self.family, known))
+            found = {name: known_kinds(name) for name in ((self.family,) if self.family else known)}
             tables = {
                 family: {name: _table(kind) for name, kind in kinds.items()}
                 for family, kinds in found.items()
+                if self.json or self.family
             }
+        if self.json:
             print_json({"families": tables})
         elif self.family:
-            for name, kind in found[self.family].items():
-                _print_kind(name, kind)
+            for name, table in tables[self.family].items():
+                _print_kind(name, table)
         else:
             for family, kinds in found.items():
                 results().print(f"[bold]{family}[/bold]: {', '.join(kinds)}", soft_wrap=True, highlight=False)
@@ -62,10 +65,9 @@ def _table(kind: type[Any]) -> dict[str, Any]:
     }
 
 
-def _print_kind(name: str, kind: type[Any]) -> None:
+def _print_kind(name: str, table: dict[str, Any]) -> None:
     from rich.text import Text
 
-    table = _table(kind)
     results().print(Text.assemble((name, "bold"), f"  {table['summary']}"), soft_wrap=True)
     for field in table["fields"]:
         default = (

@@ -97,6 +97,9 @@ def _status_of(error: BaseException, resumes: str) -> tuple[int | None, str]:
     if was_interrupted(error):
         return interrupted_status(), f"interrupted{resumes}"
     disk = _disk_error(error)
+    specs = sys.modules.get("mesascope.specs")  # without it, no plugin is loaded
+    if specs is not None and not isinstance(error, MemoryError) and (told := specs.plugin_error(error)):
+        return BAD_INPUT, told
     if isinstance(error, ValueError):
         return (BAD_INPUT if disk is None else FAILED), str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):

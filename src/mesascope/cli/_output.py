@@ -1,11 +1,12 @@
 """The output of every command: one JSON object, lines for people, one line for an error, a bar of progress."""
 
+import io
 import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any
 
 from ._interrupt import delayed_interrupts
@@ -29,13 +30,32 @@ class InputError(ValueError):
 
 @contextmanager
 def in_file(name: str) -> Iterator[None]:
-    """Add the name of the file to the error of a specification, unless the error has it already."""
+    """Read or compute the specification of a file: errors begin with its name, and plugins print to standard error."""
     try:
-        yield
+        with prints_to_stderr():
+            yield
     except ValueError as error:
         if getattr(error, "file", None):
             raise
         raise InputError(f"{'standard input' if name == '-' else name}: {error}") from error
+
+
+@contextmanager
+def prints_to_stderr() -> Iterator[None]:
+    """Send the output of code of the user to standard error: standard output is for the result."""
+    if sys.stdout is None:  # closed: its descriptor may belong to another file
+        yield
+        return
+    sys.stdout.flush()
+    saved = os.dup(1)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno() if sys.stderr is None else 2, 1)
+    try:
+        with redirect_stdout(sys.stderr or io.StringIO()):
+            yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 def print_json(result: Any) -> None:

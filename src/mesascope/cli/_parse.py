@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
-from difflib import get_close_matches
 from inspect import cleandoc
 from io import StringIO
 from typing import Annotated, Any, Protocol, Union, get_type_hints
@@ -19,7 +18,7 @@ from ._identify import Identify
 from ._kinds import Kinds
 from ._lab import Lab
 from ._loss import Loss
-from ._output import InputError
+from ._output import InputError, prints_to_stderr
 from ._report import Report
 from ._reproduce import Reproduce
 from ._runs import RUNS, Runs
@@ -112,7 +111,9 @@ def _chosen(
             f"unknown option {name!r}; options come after the command, {program} --help lists them"
         )
     if name not in commands:
-        raise InputError(f"unknown command {name!r}; {_nearest(name, list(commands))}")
+        from mesascope.specs import unknown
+
+        raise InputError(unknown("command", name, list(commands)))
     return name, rest
 
 
@@ -148,11 +149,14 @@ def _read(kind: type[Any], program: str, arguments: list[str], about: str | None
     if left:
         if not left[0].startswith("-"):
             raise InputError(f"unknown argument {left[0]!r}; give it before the options, or leave it out")
-        raise InputError(f"unknown option {left[0]!r}; {_nearest(left[0], _options(kind))}")
-    if plugins := getattr(command, "plugin", ()):
-        from mesascope.specs import set_default_plugins
+        from mesascope.specs import unknown
 
-        set_default_plugins(plugins)
+        raise InputError(unknown("option", left[0], _options(kind)))
+    if plugins := getattr(command, "plugin", ()):
+        from mesascope.specs import error_path, set_default_plugins
+
+        with prints_to_stderr(), error_path("--plugin"):
+            set_default_plugins(plugins)
     return command
 
 
@@ -161,11 +165,6 @@ def _options(kind: type[Any]) -> list[str]:
     types = get_type_hints(kind, include_extras=True)
     named = [name for name, one in types.items() if Positional not in getattr(one, "__metadata__", ())]
     return [f"--{name.replace('_', '-')}" for name in named]
-
-
-def _nearest(given: str, known: list[str]) -> str:
-    near = get_close_matches(given, known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
 
 
 def _condense(box: str) -> str:

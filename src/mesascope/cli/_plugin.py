@@ -11,4 +11,5 @@ class PluginOption:
     """A command that can use kinds of the user's own."""
 
     plugin: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="FILE")] = ()
-    """Python file that declares kinds of your own (laws, processes, layers, learners, …); may be given several times."""
+    """Python file that declares kinds of your own (laws, processes, layers, learners, …), besides those in the field
+    plugins of SPEC; may be given several times."""

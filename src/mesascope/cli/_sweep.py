@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from ._identify import prints_to_stderr
 from ._interrupt import delayed_interrupts, stopped_by_interrupts
 from ._output import (
     DONE,
@@ -18,6 +17,7 @@ from ._output import (
     print_headline,
     print_json,
     printable,
+    prints_to_stderr,
     progress,
     progress_bar,
     results,
@@ -58,6 +58,9 @@ class Sweep(PluginOption):
     """Processes to start; for local by default one for each GPU, or else for each core."""
     retries: Annotated[int, arg(metavar="N")] = 2
     """How often to try a run again if its worker was lost, or a file could not be read or written."""
+    time_limit: Annotated[float | None, arg(metavar="SECONDS", help_behavior_hint="")] = None
+    """End a run that takes longer, and count it as failed; the same command computes it again. In-process, compiled
+    code is waited for."""
     batch: Annotated[int, arg(metavar="N")] = 1
     """How many flows to given times, equal except for start, time and numbers of the law, to solve together in one
     compiled call; docs/studies.md says when this is faster."""
@@ -103,6 +106,7 @@ class Sweep(PluginOption):
                     show,
                     index=self.index,
                     batch=self.batch,
+                    time_limit=self.time_limit,
                 )
         except SpecError as error:
             raise error.within(file=self._file) from error

@@ -19,6 +19,7 @@ from ._output import (
     in_file,
     print_headline,
     print_json,
+    prints_to_stderr,
     progress,
     progress_bar,
     results,
@@ -78,8 +79,9 @@ class Train(PluginOption):
         """Train, print and export; return the exit status."""
         from mesascope.studies import TrainingRuns
 
-        training = _train(run, folder)
-        result = run.result(training)
+        with prints_to_stderr():
+            training = _train(run, folder)
+            result = run.result(training)
         if self.json:
             print_json(result.model_dump())
         else:

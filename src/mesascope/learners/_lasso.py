@@ -49,6 +49,11 @@ class Lasso(Learner):
         self.penalty = nonnegative_number("penalty", penalty)
         self.sweeps = integer_at_least("sweeps", sweeps, 1)
 
+    @property
+    def rotation_invariant(self) -> bool:
+        """No: the penalty is a sum over coordinates."""
+        return False
+
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
         # The axes of the problems are last, so that every entry of a product is one vector operation over the problems.

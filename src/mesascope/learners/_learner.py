@@ -112,6 +112,15 @@ class Learner(eqx.Module):
         return self.respond(self.features(state, query))
 
     @property
+    def rotation_invariant(self) -> bool:
+        """Whether unitary changes of the coordinates of all inputs leave its predictions unchanged; yes, by default."""
+        return True
+
+    def before_examples(self, outputs: int) -> float:
+        """Return each of the m = `outputs` entries of its prediction before the first example; 0, by default."""
+        return 0.0
+
+    @property
     def hyperparameters(self) -> dict[str, Any]:
         """The hyperparameters by name."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

@@ -54,6 +54,11 @@ class PosteriorMean(Learner):
         self.prior = _checked_prior(prior)
         self.noise_variance = nonnegative_number("noise_variance", noise_variance)
 
+    @property
+    def rotation_invariant(self) -> bool:
+        """Only if the prior is a multiple of the identity."""
+        return self.prior.ndim == 0
+
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
         p = features.query.shape[-1]

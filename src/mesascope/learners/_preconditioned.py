@@ -50,6 +50,11 @@ class PreconditionedGradientDescent(Learner):
         self.output_map = None if output_map is None else matrix_or_diagonal("output_map", output_map)
         self.steps = integer_at_least("steps", steps, 1)
 
+    @property
+    def rotation_invariant(self) -> bool:
+        """No: the preconditioner has coordinates."""
+        return False
+
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
         first = _apply_map("preconditioner", self.preconditioner, features.query)

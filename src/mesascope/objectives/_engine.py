@@ -9,7 +9,7 @@ import equinox as eqx
 
 from mesascope.core import Estimate
 from mesascope.models import LinearAttentionModel
-from mesascope.processes import MAX_ORDER, Law
+from mesascope.processes import MAX_ORDER, Law, require_possible_moments
 
 
 class Objective(eqx.Module):
@@ -45,9 +45,11 @@ def require_moments(law: Law, dim: int) -> None:
 
     Raises:
         MomentError: a moment of order ≤ 6 does not exist; the message gives the lowest.
+        ValueError: no distribution has the moments of the law.
     """
     if law.exchangeable:
         for order in range(2, MAX_ORDER + 1):
             law.joint_moment((order,), dim)
     else:
         law.product_terms(dim)
+    require_possible_moments(law, dim)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+
+from mesascope.specs import nearest
 
 from ._claim import Claim, Difference
 
@@ -56,12 +57,12 @@ def _named(wanted: str) -> tuple[Claim, ...]:
 
 
 def _nearest(wrong: str, known: tuple[str, ...] | list[str]) -> str:
-    close = get_close_matches(wrong.lower(), known, 1, 0.4)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    near = nearest(wrong.lower(), known, 0.4)
+    return f" (did you mean {near!r}?)" if near else ""
 
 
 def _of_that_name(wanted: str) -> str:
     """A hint at the claim of this name, which was given without its paper."""
     names = {claim.id.partition("/")[2]: claim.id for claim in claims()}
-    close = get_close_matches(wanted.lower(), names, 1, 0.8)
-    return f" (did you mean {names[close[0]]!r}?)" if close else ""
+    near = nearest(wanted.lower(), names, 0.8)
+    return f" (did you mean {names[near]!r}?)" if near else ""

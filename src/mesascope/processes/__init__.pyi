@@ -12,6 +12,7 @@ from ._law import LawField as LawField
 from ._law import MomentError as MomentError
 from ._law import ProductTerm as ProductTerm
 from ._law import QuadratureTerm as QuadratureTerm
+from ._law import require_possible_moments as require_possible_moments
 from ._linear_ar import LinearAR as LinearAR
 from ._linear_regression import LinearRegression as LinearRegression
 from ._markov_tree import MarkovTree as MarkovTree

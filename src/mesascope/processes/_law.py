@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache, lru_cache, partial, wraps
+from inspect import isfunction
 from math import prod
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..core import exact, finite_number, integer_at_least
-from ..specs import Component, Number, one_of
+from ..specs import Component, Number, is_ours, one_of, show_number
+from ._drawn import check_drawn, check_key
 from ._gauss_rule import LineRule, golub_welsch, jacobi_coefficients
+from ._possible import monomials, require_possible
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
@@ -60,6 +65,11 @@ class Law(Component, family="law"):
     Moments are exact: a `Fraction` of the parameters, where a float is the rational number that it represents. Write
     `"1/10"` instead of `0.1` for the exact moments of one tenth.
     """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if isfunction(vars(cls).get("sample")):
+            cls.sample = _checked(cls.sample)  # type: ignore[method-assign]
 
     @property
     @abc.abstractmethod
@@ -161,6 +171,60 @@ class Law(Component, family="law"):
         return dim
 
 
+def _checked(sample: Callable[..., Any]) -> Any:
+    """Return the method `sample`, which refuses what is no sample of a law."""
+
+    @wraps(sample)
+    def checked(self: Law, key: Any, dim: int, shape: tuple[int, ...] = ()) -> Any:
+        drawn = sample(self, key, dim, shape)
+        check_drawn(self, sample, drawn, (*shape, dim), "real numbers")
+        check_key(self, sample, dim, (_DRAWS,))
+        return drawn
+
+    return checked
+
+
+_DRAWS = 64  # tokens that show whether a sample depends on its key
+
+
+def require_possible_moments(law: Law, dim: int) -> None:
+    """Refuse a law from outside this package whose moments to order 6 no distribution has.
+
+    Laws of this package are not checked: their moments are tested, and those of large samples take long.
+
+    Raises:
+        MomentError: a moment of order ≤ 6 does not exist.
+        ValueError: no distribution has these moments.
+    """
+    if is_ours(type(law)):
+        return
+    degree = MAX_ORDER // 2
+    if law.exchangeable:
+
+        @cache
+        def joint(orders: tuple[int, ...]) -> Number:
+            return finite_number(f"E x^{orders} of {law.describe()}", law.joint_moment(orders, dim))
+
+        variables = min(dim, degree)
+        require_possible(
+            law.describe(),
+            lambda powers: joint(tuple(sorted(filter(None, powers), reverse=True))),
+            monomials(variables, degree),
+        )
+        return
+    for term in law.product_terms(dim):
+        if term.probability < 0:
+            raise ValueError(
+                f"a term of {law.describe()} has the probability {show_number(term.probability)}; it must not be negative"
+            )
+        for known in set(term.moments):
+            require_possible(law.describe(), partial(_entry, known), monomials(1, degree))
+
+
+def _entry(moments: tuple[Number, ...], powers: tuple[int, ...]) -> Number:
+    return moments[powers[0]]
+
+
 LawField: TypeAlias = Annotated[Law, *one_of("law")]
 """A law, or the table that specifies one."""
 
@@ -193,9 +257,14 @@ class IdenticalLaw(Law):
         return not any(self.moment(order) for order in (1, 3, 5))
 
     def moment(self, order: int, dim: int | None = None) -> Number:
-        r"""Return $E\,x_{1j}^n$; it does not depend on the dimension."""
+        r"""Return $E\,x_{1j}^n$; it does not depend on the dimension.
+
+        Raises:
+            ValueError: no distribution has the moments of order up to n.
+        """
         order = integer_at_least("order", order, 0)
-        return exact(finite_number(f"E x^{order} of {self.describe()}", self.line_moment(order)))
+        _require_possible_line(self, order // 2)
+        return exact(_line_moment(self, order))
 
     def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
         """Return one term: the law is a product."""
@@ -210,6 +279,16 @@ class IdenticalLaw(Law):
         r"""Return $P(x_{1j} = 0)$; it does not depend on the dimension."""
         self.check_dim(dim)
         return self.line_zero_probability
+
+
+def _line_moment(law: IdenticalLaw, order: int) -> Number:
+    return finite_number(f"E x^{order} of {law.describe()}", law.line_moment(order))
+
+
+@lru_cache(maxsize=1024)
+def _require_possible_line(law: IdenticalLaw, degree: int) -> None:
+    """Refuse moments of order 0 to twice the degree that no distribution has."""
+    require_possible(law.describe(), lambda powers: _line_moment(law, powers[0]), monomials(1, degree))
 
 
 def odd_factorial(order: int) -> int:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from ..specs import Component, Data, error_path
+from ._drawn import Numbers, check_drawn, check_key
 from ._law import Law
 
 if TYPE_CHECKING:
@@ -38,6 +42,11 @@ class SequenceProcess(Component, family="process"):
 
     data: ClassVar[Data] = "real tokens"
     dim: Any
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if isfunction(vars(cls).get("sample")):
+            cls.sample = _checked_sequences(cls.sample)  # type: ignore[method-assign]
 
     @abc.abstractmethod
     def sample(
@@ -77,6 +86,11 @@ class PromptProcess(Component, family="process"):
     data: ClassVar[Data] = "prompts"
     dim: Any
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if isfunction(vars(cls).get("sample")):
+            cls.sample = _checked_prompts(cls.sample)  # type: ignore[method-assign]
+
     @abc.abstractmethod
     def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
         """Draw independent prompts.
@@ -90,6 +104,45 @@ class PromptProcess(Component, family="process"):
             TypeError: `examples` or `batch` is not an integer.
             ValueError: `examples` or `batch` is below 1.
         """
+
+
+_DRAWS = 8  # sequences or prompts that show whether a sample depends on its key
+_NUMBERS: dict[Data, Numbers] = {
+    "real tokens": "real numbers",
+    "complex tokens": "complex numbers",
+    "symbols": "integers",
+}
+
+
+def _checked_sequences(sample: Callable[..., Any]) -> Any:
+    """Return the method `sample`, which refuses what is no batch of sequences."""
+
+    @wraps(sample)
+    def checked(self: SequenceProcess, key: Any, horizon: int, batch: int) -> Any:
+        drawn = sample(self, key, horizon, batch)
+        shape = (batch, horizon) if self.data == "symbols" else (batch, horizon, self.dim)
+        check_drawn(self, sample, drawn, shape, _NUMBERS[self.data])
+        if batch > 1:
+            check_key(self, sample, horizon, min(batch, _DRAWS))
+        return drawn
+
+    return checked
+
+
+def _checked_prompts(sample: Callable[..., Any]) -> Any:
+    """Return the method `sample`, which refuses what is no batch of prompts."""
+
+    @wraps(sample)
+    def checked(self: PromptProcess, key: Any, examples: int, batch: int) -> Any:
+        drawn = sample(self, key, examples, batch)
+        x, y = drawn if isinstance(drawn, tuple) and len(drawn) == 2 else (drawn, None)
+        check_drawn(self, sample, x, (batch, examples + 1, self.dim), "real numbers")
+        check_drawn(self, sample, y, (batch, examples + 1), "real numbers")
+        if batch > 1:
+            check_key(self, sample, examples, min(batch, _DRAWS))
+        return drawn
+
+    return checked
 
 
 class Target(Component, family="target"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from ..core import integer_at_least, split_keys
-from ..specs import show_number
+from ..specs import Data, show_number
 from ._draws import einsum, standard_normal, stationary_distribution
 from ._process import SequenceProcess, Target
 
@@ -50,6 +51,8 @@ class TracedMarkovTree(SequenceProcess, eqx.Module):
         alpha: as in `MarkovTree`.
         dim: the number of symbols S.
     """
+
+    data: ClassVar[Data] = "symbols"
 
     sources: Int[Array, " horizon"]
     alpha: float = eqx.field(static=True)

@@ -1,9 +1,10 @@
 """BibTeX entries: `references.bib` has every key that a docstring, a claim or a figure names."""
 
 import re
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+
+from mesascope.specs import unknown
 
 # In this file an entry begins in the first column, and its closing brace is alone on a line.
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),\n.*?^\}$", re.MULTILINE | re.DOTALL)
@@ -36,7 +37,5 @@ def cite(*keys: str) -> str:
     entries = _entries()
     for key in keys:
         if key not in entries:
-            near = get_close_matches(str(key), entries, n=1, cutoff=0.5)
-            fix = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(entries)}"
-            raise ValueError(f"cite: no reference {key!r}; {fix}")
+            raise ValueError(f"cite: {unknown('reference', key, list(entries))}")
     return "\n\n".join(entries[key] for key in dict.fromkeys(keys or entries))

@@ -6,6 +6,7 @@ from ._errors import SpecTypeError as SpecTypeError
 from ._errors import error_path as error_path
 from ._errors import escaped as escaped
 from ._errors import first_error as first_error
+from ._errors import nearest as nearest
 from ._errors import one_line as one_line
 from ._errors import printable as printable
 from ._errors import show as show
@@ -59,11 +60,13 @@ from ._kinds import one_of as one_of
 from ._kinds import register_with_jax as register_with_jax
 from ._kinds import specification as specification
 from ._kinds import value_or as value_or
+from ._plugin_errors import plugin_error as plugin_error
 from ._plugins import PLUGIN_MODULE as PLUGIN_MODULE
 from ._plugins import Plugins as Plugins
 from ._plugins import default_plugins as default_plugins
 from ._plugins import load_plugin as load_plugin
 from ._plugins import set_default_plugins as set_default_plugins
+from ._registry import is_ours as is_ours
 from ._registry import register as register
 from ._shape import PROMPTS as PROMPTS
 from ._shape import SYMBOLS as SYMBOLS

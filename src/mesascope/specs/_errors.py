@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, Self
@@ -118,9 +118,15 @@ def _names(listed: str) -> list[str]:
 
 def unknown(what: str, given: object, known: Sequence[str]) -> str:
     """Return the message for an unknown name, with the most similar known name, or all of them."""
-    near = get_close_matches(str(given), known, n=1, cutoff=0.5)
-    fix = f"did you mean '{near[0]}'?" if near else f"use {'one of ' * (len(known) > 1)}{', '.join(known)}"
+    near = nearest(given, known)
+    fix = f"did you mean '{near}'?" if near else f"use {'one of ' * (len(known) > 1)}{', '.join(known)}"
     return f"unknown {what} {show(given)}; {fix}"
+
+
+def nearest(given: object, known: Iterable[str], similarity: float = 0.5) -> str | None:
+    """Return the known name that is most similar to a given one; None if none is similar."""
+    near = get_close_matches(str(given), list(known), n=1, cutoff=similarity)
+    return near[0] if near else None
 
 
 def show(value: object) -> str:

@@ -6,14 +6,15 @@ import abc
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, wraps
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError, ValidationInfo
-from pydantic.dataclasses import dataclass
+from pydantic.dataclasses import dataclass, rebuild_dataclass
+from pydantic.errors import PydanticUndefinedAnnotation
 from pydantic_core import ArgsKwargs
 
 from ._errors import SpecError, SpecTypeError, first_error, show, show_number, unknown
@@ -67,8 +68,9 @@ class Component(abc.ABC):
 
     @classmethod
     def example(cls) -> Self:
-        """Return the object of this kind that tests, forms and pages show."""
-        return construct(cls, cls.example_fields)
+        """Return the object of this kind that tests, forms and pages show; checks the defaults of its fields."""
+        declared = {one.name: one.default for one in fields(cls) if one.init and one.default is not MISSING}  # type: ignore[arg-type]
+        return construct(cls, declared | dict(cls.example_fields))
 
     def describe(self) -> str:
         """Return a short text for titles and messages, e.g. `Gaussian(scale=1)`."""
@@ -124,8 +126,18 @@ def component(cls: type[_T]) -> type[_T]:
 
     Fields are annotated with types that pydantic reads, which check and convert what is given; the section `Args` of the
     docstring describes them. Conditions on several fields are checked in `__post_init__`, which raises `SpecError(…)`.
+
+    Raises:
+        NameError: the type of a field is not known in its module.
     """
     made: Any = dataclass(frozen=True, repr="__repr__" not in vars(cls), config=_CONFIG)(cls)
+    if not made.__pydantic_complete__:
+        try:
+            rebuild_dataclass(made)
+        except PydanticUndefinedAnnotation as error:
+            raise NameError(
+                f"a field of {cls.__name__} has the unknown type {error.name}; import it"
+            ) from None
     made.__init__ = _plain_init(made)
     return cast("type[_T]", made)
 
@@ -138,15 +150,24 @@ def kind(name: str, /, **example: Any) -> Callable[[type[_T]], type[_T]]:
         **example: values of the fields that have no default, for the example that tests, forms and pages show.
 
     Raises:
-        TypeError: the class lacks a method of its family, or `name` is not a string.
+        TypeError: it is not a class of a family, lacks a method, or `name` is not a string.
+        NameError: as for `component`.
         ValueError: the name has other characters, or the family has another class of that name.
     """
     if not isinstance(name, str):
-        raise TypeError(f'{show(name)} is not a name of a kind; write @kind("name") above the class')
+        raise TypeError(
+            f'{getattr(name, "__name__", show(name))} is not a name of a kind; write @kind("name") above the class'
+        )
     if not _NAME.fullmatch(name):
         raise ValueError(f"{show(name)} is not a name of a kind; use lower-case words joined by -")
 
     def declare(cls: type[_T]) -> type[_T]:
+        given: Any = cls
+        if not (isinstance(given, type) and issubclass(given, Component) and hasattr(given, "family")):
+            given = getattr(cls, "__name__", show(cls))
+            raise TypeError(
+                f"{given} is not a class derived from Law, SequenceProcess or another base class of a family"
+            )
         cls.kind, cls.example_fields = name, example
         made = component(cls)
         if lacking := sorted(getattr(made, "__abstractmethods__", ())):

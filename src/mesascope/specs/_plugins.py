@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainSerializer, PlainValidator, ValidationInfo
 
-from ._errors import SpecTypeError, error_path, one_line, show
-from ._registry import LOCK, recorded_kinds, register
+from ._errors import SpecError, SpecTypeError, error_path, one_line, show, show_text
+from ._plugin_errors import declared_at, raised_in
+from ._registry import LOCK, Kind, recorded_kinds, register
 
 GROUP = "mesascope"
 """The group of entry points by which installed packages declare kinds: modules that are imported before kinds are listed."""
@@ -29,17 +32,20 @@ def load_installed() -> None:
     """Import the modules that installed packages declare.
 
     Raises:
-        ImportError: the module of a package cannot be imported.
+        ValueError: the module of a package cannot be imported, or a kind in it cannot be used.
     """
     for point in entry_points(group=GROUP):
         try:
-            point.load()
-        except Exception as error:
+            # standard output is for the results of commands
+            with recorded_kinds(_check_examples), redirect_stdout(sys.stderr or StringIO()):
+                point.load()
+        except (Exception, SystemExit) as error:
             package = point.dist.name if point.dist else point.value
-            raise ImportError(f"{package}: {one_line(str(error))}; fix or remove the package") from error
+            text = f"{type(error).__name__}: {one_line(str(error))}"
+            raise ValueError(f"the installed package {package}: {text}; fix or remove it") from error
 
 
-def load_plugin(file: Path) -> list[tuple[str, str, type[Any]]]:
+def load_plugin(file: Path) -> list[Kind]:
     """Import a Python file that declares kinds; a file of the same content is imported once, and registered again.
 
     Returns:
@@ -49,9 +55,11 @@ def load_plugin(file: Path) -> list[tuple[str, str, type[Any]]]:
         ValueError: it cannot be read, or raises an error.
     """
     try:
+        if file.exists() and not file.is_file():
+            raise ValueError(f"{show_text(str(file))} is not a file; give a Python file")
         source = file.read_bytes()
     except OSError as error:
-        raise ValueError(f"cannot read {file}: {error.strerror}; check the path") from None
+        raise ValueError(f"cannot read {show_text(str(file))}: {error.strerror}; check the path") from None
     name = f"{PLUGIN_MODULE}{hashlib.sha256(source).hexdigest()[:16]}"
     with LOCK:
         if name in _loaded:
@@ -62,38 +70,57 @@ def load_plugin(file: Path) -> list[tuple[str, str, type[Any]]]:
         return _loaded[name]
 
 
-def _executed(file: Path, name: str) -> list[tuple[str, str, type[Any]]]:
+def _executed(file: Path, name: str) -> list[Kind]:
     """Execute a file as a module of this name; return the kinds that it declares."""
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ValueError(f"{file} is not a Python file; its name must end in .py")
     sys.modules[name] = module = module_from_spec(spec)
     try:
-        with recorded_kinds() as kinds:
+        with recorded_kinds(_check_examples) as kinds:
             spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
+        place = raised_in(str(file), error)
         if isinstance(error, SystemExit):
-            raise ValueError(f"{file}: ends the program; remove its call of exit") from None
+            raise ValueError(f"{place}: ends the program; remove its call of exit") from None
+        if isinstance(error, ExampleError):
+            raise ValueError(str(error)) from None
         if not isinstance(error, Exception):
             raise
-        raise ValueError(f"{file}: {type(error).__name__}: {one_line(str(error))}") from error
+        raise ValueError(f"{place}: {type(error).__name__}: {one_line(str(error))}") from error
     return [kind for kind in kinds if kind[2].__module__ == name]
 
 
-_loaded: dict[str, list[tuple[str, str, type[Any]]]] = {}
+def _check_examples(kinds: Iterable[Kind]) -> None:
+    """Make the example of each kind, which checks its fields, their defaults and the example itself."""
+    for family, name, cls in kinds:
+        try:
+            cls.example()
+        except Exception as error:
+            raise ExampleError(
+                f"{declared_at(cls)}: no example of the {family} '{name}' can be made: {one_line(str(error))} "
+                "(the decorator takes the values of fields that have no default)"
+            ) from error
+
+
+class ExampleError(ValueError):
+    """A kind whose example cannot be made; the message begins with its file and line."""
+
+
+_loaded: dict[str, list[Kind]] = {}
 """Module of a file → what it registered."""
 _default_plugins: list[Path] = []
 
 
 def set_default_plugins(files: Iterable[str]) -> None:
-    """Load files; they become the plugins of every specification without the field `plugins`.
+    """Load files; they are plugins of every specification, besides those in its field `plugins`.
 
     Raises:
-        ValueError: as `load_plugin`.
+        ValueError: as `load_plugin`, or a path is empty or not a path.
     """
     declared: dict[tuple[str, str], Path] = {}
-    for file in map(Path, files):
+    for file in map(_path, files):
         _load_beside(file, declared)
         _default_plugins.append(file.absolute())
 
@@ -111,21 +138,32 @@ def _load_beside(file: Path, declared: dict[tuple[str, str], Path]) -> None:
             raise ValueError(f"{other} and {file} both declare the {family} '{name}'; rename one")
 
 
+def _path(given: Any) -> Path:
+    if not isinstance(given, str | Path) or not str(given).strip() or "\0" in str(given):
+        raise SpecTypeError(f"must be the path of a Python file, got {show(given)}")
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:
+        raise SpecError(f"no home folder is known for {show(given)}; write the whole path") from None
+
+
 def _load(value: Any, info: ValidationInfo) -> tuple[Path, ...]:
     if not isinstance(value, list | tuple):
         raise SpecTypeError(f"must be a list of Python files, got {show(value)}")
-    files, declared = [], dict[tuple[str, str], Path]()
+    files, declared = list[Path](), dict[tuple[str, str], Path]()
     for i, one in enumerate(value):
-        if not isinstance(one, str | Path) or not str(one).strip() or "\0" in str(one):
-            raise SpecTypeError(f"must be the path of a Python file, got {show(one)}", i)
-        file = Path((info.context or {}).get("folder", ".")) / one
         with error_path(i):
+            file = Path((info.context or {}).get("folder", ".")).absolute() / _path(one)
             _load_beside(file, declared)
-        files.append(file.absolute())
+        files.append(file)
+    for file in default_plugins():
+        if file not in files:
+            _load_beside(file, declared)
+            files.append(file)
     return tuple(files)
 
 
 Plugins: TypeAlias = Annotated[
     tuple[Path, ...], PlainValidator(_load), PlainSerializer(lambda files: [str(file) for file in files])
 ]
-"""Python files that declare kinds; a relative path starts at the folder of the specification."""
+"""Python files that declare kinds, with those of the command; a relative path starts at the folder of the specification."""

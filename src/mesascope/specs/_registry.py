@@ -1,15 +1,17 @@
 """The classes of all kinds by family and name."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any
+from typing import Any, TypeAlias
 
+Kind: TypeAlias = tuple[str, str, type[Any]]
+"""The family, the name and the class of a kind."""
 FAMILIES: dict[str, dict[str, type[Any]]] = {}
 """Family → kind → class."""
 LOCK = RLock()
 """Held while files are loaded, and while classes are registered with JAX."""
-_recorded: list[tuple[str, str, type[Any]]] = []
+_recorded: list[Kind] = []
 
 
 def register(family: str, name: str, cls: type[Any]) -> None:
@@ -41,15 +43,17 @@ def _full_name(cls: type[Any]) -> str:
 
 
 @contextmanager
-def recorded_kinds() -> Iterator[list[tuple[str, str, type[Any]]]]:
-    """Yield a list that holds, after the block, the family, name and class of each kind that the block registered.
+def recorded_kinds(check: Callable[[list[Kind]], None]) -> Iterator[list[Kind]]:
+    """Yield a list that holds, after the block, each kind from outside this package that the block registered.
 
-    If the block fails, kinds from outside this package that it registered are forgotten.
+    If the block fails, or `check` of these kinds does, they are forgotten.
     """
-    start, kinds = len(_recorded), list[tuple[str, str, type[Any]]]()
+    start, kinds = len(_recorded), list[Kind]()
     before = {family: dict(known) for family, known in FAMILIES.items()}
     try:
         yield kinds
+        kinds.extend(kind for kind in _recorded[start:] if not is_ours(kind[2]))
+        check(kinds)
     except BaseException:
         for family, name, cls in _recorded[start:]:
             if not is_ours(cls):
@@ -57,4 +61,3 @@ def recorded_kinds() -> Iterator[list[tuple[str, str, type[Any]]]]:
                 if name in before.get(family, {}):
                     FAMILIES[family][name] = before[family][name]
         raise
-    kinds.extend(_recorded[start:])

@@ -67,7 +67,8 @@ class DataSpec(Spec):
     """A process of any kind, and a task on what it draws.
 
     Attributes:
-        plugins: files of Python that declare kinds of laws, processes and the like, read before all else.
+        plugins: files of Python that declare kinds of laws, processes and the like, read before all else; those that the
+            command names by --plugin are added.
         process: the process that generates the data. It may be left out, or named only, for "diagonal-unitary", whose
             parameters then are `law` and `dim`.
         law, dim: for "diagonal-unitary": law of the initial token, and token dimension.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, model_validator
@@ -20,6 +21,13 @@ _RTOL = 1e-11
 _DIFFERENT = {"init", "law", "until"}  # fields that may differ between flows that are solved together
 _FLOW_ONLY = ("until", "tolerance", "max_steps", "solver")
 _DESCENT_ONLY = ("lr", "steps")
+_NOT_FINITE = "the loss or its gradient is not finite at the start; take smaller weights in init, or a smaller scale of law"
+_DIVERGED = {
+    "flow": "the weights or the loss stopped being finite, or the step size vanished; take smaller weights in init, or "
+    "solver = 'kvaerno5'",
+    "descent": "the weights or the loss stopped being finite; take a smaller lr, or smaller weights in init",
+}
+"""Method → what to do, by fields of a specification."""
 
 
 def _until(value: Any) -> Number | str:
@@ -237,6 +245,9 @@ class FlowSpec(ProblemSpec):
         self, problem: Problem, end: "Flow[Any] | Descent[Any]", loss: float, time: float, steps: int
     ) -> FlowResult:
         limit, reason = theory_limit(problem, self.mask, drawn=self.init.kind == "gaussian")
+        message = end.result.message
+        if end.result.value == "diverged":
+            message = _DIVERGED[self.method] if isfinite(float(end.gradient_norm)) or steps else _NOT_FINITE
         return FlowResult(
             w_kq=end.model.w_kq.tolist(),
             w_pv=end.model.w_pv.tolist(),
@@ -249,7 +260,7 @@ class FlowSpec(ProblemSpec):
             time=time,
             steps=steps,
             result=end.result.value,
-            message=end.result.message,
+            message=message,
         )
 
 

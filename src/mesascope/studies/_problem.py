@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from mesascope.objectives import EngineField, ExactMoments
-from mesascope.processes import DiagonalUnitary, Law, LawField, NextToken
+from mesascope.processes import DiagonalUnitary, Law, LawField, NextToken, require_possible_moments
 from mesascope.specs import (
     Dim,
     Plugins,
@@ -57,7 +57,8 @@ class ProblemSpec(Spec):
     """Data, task and normalizer of a population loss.
 
     Attributes:
-        plugins: files of Python that declare kinds of laws, processes and the like, read before all else.
+        plugins: files of Python that declare kinds of laws, processes and the like, read before all else; those that the
+            command names by --plugin are added.
         process: the process that generates the sequences.
         law: the law of the initial token.
         dim: token dimension d.
@@ -106,3 +107,4 @@ def require_moments(law: "Law", dim: int) -> None:
         list(map(float, sixth))
     except OverflowError:
         raise ValueError(f"E x^6 of {law.describe()} exceeds double precision; choose other units") from None
+    require_possible_moments(law, dim)

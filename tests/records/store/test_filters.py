@@ -124,7 +124,7 @@ def test_unknown_fields_are_refused_as_misspelt(store, made):
             "no run has a field outcome.w.0.0 that is searched (long and nested lists are not)",
         ),
         ("study=one", "no study 'one' in this store; it has: none"),
-        ("status=done", "did you mean state?"),
+        ("status=done", "did you mean 'state'?"),
     ):
         with pytest.raises(RecordError) as caught:
             store.refuse_unknown(["state=done", text])

@@ -3,14 +3,26 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 
 import jax
 import pytest
 
 from mesascope.records import RecordError, RunFolders, folder_lock, open_store
-from mesascope.studies import Driver, Request, StudySpec, SweepError, execute, parse_spec, study_status, sweep
-from mesascope.studies.sweeps import _compute, _execute, _status
+from mesascope.studies import (
+    Driver,
+    FlowSpec,
+    Request,
+    StudySpec,
+    SweepError,
+    execute,
+    parse_spec,
+    study_status,
+    sweep,
+)
+from mesascope.studies.sweeps import _compute, _execute, _status, _together
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
 from mesascope.studies.sweeps._status import announced, drivers
 from mesascope.studies.sweeps._worker import work
@@ -47,6 +59,49 @@ def test_a_run_out_of_memory_is_tried_again_by_the_next_sweep(planned, monkeypat
     result = sweep(study_of(study_with()), folders.root)
     assert (result.done, result.failed) == (1, 0)
     assert folders.finished(run).attempts == 2
+
+
+def test_a_run_beyond_its_time_limit_fails_and_is_computed_again_by_the_next_sweep(
+    planned, monkeypatch, study_with
+):
+    folders, run = planned
+    with monkeypatch.context() as patch:
+        patch.setattr(_execute, "compute", lambda *_: time.sleep(60))
+        assert execute(folders.root, run, Request(time_limit=0.1, in_driver=True)) == "failed"
+    assert folders.finished(run).error == "TimeLimitError: it took longer than the time limit of 0.1 s"
+    result = sweep(study_of(study_with()), folders.root, time_limit=1000)
+    assert (result.done, result.failed) == (1, 0)
+
+
+def test_a_worker_ends_at_the_time_limit_and_a_copy_of_it_at_once(tmp_path):
+    code = """
+import os, pathlib, time
+from mesascope.studies.sweeps._limits import limited
+with limited(None, False, print):
+    os.fork()
+os.write(1, b"went on")
+def hangs():
+    time.sleep(60)
+with limited(0.1, False, pathlib.Path("where").write_text):
+    hangs()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "went on")
+    assert "in hangs" in (tmp_path / "where").read_text()
+
+
+def test_a_run_that_exits_is_recorded_as_failed_also_in_a_batch(planned, monkeypatch):
+    folders, run = planned
+
+    def exits(*_):
+        raise SystemExit(0)
+
+    monkeypatch.setattr(_execute, "compute", exits)
+    assert execute(folders.root, run) == "failed"
+    assert folders.finished(run).error == "SystemExit: 0"
+    monkeypatch.setattr(_together, "compute_together", exits)
+    flow = parse_spec(folders.planned(run).spec, FlowSpec)
+    assert _together._computed(run, [flow], 1, Request()) == ([], "SystemExit: 0")
 
 
 def test_a_locked_run_is_not_computed(planned):

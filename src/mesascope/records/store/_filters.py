@@ -8,7 +8,6 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -31,6 +30,7 @@ from sqlalchemy import text as sql_text
 from sqlalchemy.dialects.postgresql import ARRAY, NUMERIC
 
 from mesascope.records._files import RecordError
+from mesascope.specs import nearest
 
 from ._schema import POINTS, RUNS
 
@@ -77,8 +77,8 @@ def _read(text: str) -> Filter:
     head, _, path = name.partition(".")
     known = (head in ("spec", "outcome") and path) or name in _FIELDS[:-2]
     if not known or '"' in name or "\0" in text or not all(name.split(".")):
-        near = get_close_matches(name, _FIELDS[:-2], n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
+        near = nearest(name, _FIELDS[:-2])
+        meant = f"; did you mean '{near}'?" if near else ""
         raise RecordError(f"filter {text!r}: filter by one of {', '.join(_FIELDS)}{meant}")
     if sum(part.isdecimal() for part in path.split(".")) > _MAX_PLACES:
         raise RecordError(f"filter {text!r}: at most {_MAX_PLACES} parts of a path may be numbers")

@@ -21,7 +21,7 @@ from mesascope.records import (
     RunRecord,
     provenance,
 )
-from mesascope.specs import Spec, SpecError, one_line
+from mesascope.specs import Spec, SpecError, one_line, plugin_error
 
 from .._identify import IdentifySpec
 from .._identify_models import FunctionSpec
@@ -29,6 +29,7 @@ from .._read import parse_spec
 from ._attempts import abandon_attempt, attempts, begin_attempt, last_driver
 from ._compute import SPECS, Computed, compute
 from ._isolation import isolated
+from ._limits import TimeLimitError, limited
 from ._modules import importable, was_edited
 from ._run_id import module_file, planned_run
 
@@ -36,8 +37,8 @@ End: TypeAlias = Literal["done", "failed", "cached", "locked"]
 """How a run ended: computed now (done, failed), computed before (cached), or being computed by another process (locked)."""
 
 MACHINE, COMPUTATION, KILLED = "machine", "computation", "killed"
-"""Why a run failed, `outcome.failure`: the machine (memory, disk, a lost worker); the computation, which would fail again;
-or it killed the driver that computed it in its own process, again and again."""
+"""Why a run failed, `outcome.failure`: the machine (memory, disk, time limit, a lost worker); the computation, which would fail
+again; or it killed the driver that computed it in its own process, again and again."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 _FORGET_EVERY = 10  # runs: counting the mapped memory regions takes a millisecond
 _INSTALL = "install the same mesascope and libraries everywhere, and give the same command again"
@@ -72,6 +73,7 @@ class Request(NamedTuple):
         in_driver: whether the runs are computed in the driver's own process.
         batch: how many flows are solved together, at most. Programs are compiled for powers of two, or for `batch` itself;
             where there are fewer flows, the last one is solved several times.
+        time_limit: seconds after which a run is ended, and recorded as failed; None for no limit.
         stopped: whether Ctrl-C was pressed: exceptions that are raised afterwards say nothing about the run.
     """
 
@@ -79,6 +81,7 @@ class Request(NamedTuple):
     driver: str = ""
     in_driver: bool = False
     batch: int = 1
+    time_limit: float | None = None
     stopped: Callable[[], bool] = _never
 
 
@@ -184,7 +187,12 @@ def _compute(folders: RunFolders, planned: PlannedRun, request: Request) -> End:
     except RecordError as error:
         raise _machine_error(error) from None
     try:
-        found, trace = _outcome(spec, folder, request.stopped)
+
+        def record_limit(trace: str) -> None:
+            error = error_line(TimeLimitError(request.time_limit or 0))
+            folders.finish(watch.record(planned, {"failure": MACHINE}, error, trace))
+
+        found, trace = _outcome(spec, folder, request, record_limit)
         try:
             record = watch.record(planned, found.outcome, found.error, trace)
             return folders.finish(record, found.data).state
@@ -196,16 +204,20 @@ def _compute(folders: RunFolders, planned: PlannedRun, request: Request) -> End:
         raise
 
 
-def _outcome(spec: Spec, folder: Path, stopped: Callable[[], bool]) -> tuple[Computed, str | None]:
+def _outcome(
+    spec: Spec, folder: Path, request: Request, record_limit: Callable[[str], None]
+) -> tuple[Computed, str | None]:
     """The result of the computation; if it failed, with the traceback."""
     try:
-        found = compute(spec, folder)
+        with limited(request.time_limit, request.in_driver, record_limit):
+            found = compute(spec, folder)
     except (Exception, SystemExit) as error:
-        if stopped():
+        if request.stopped():
             raise KeyboardInterrupt from error
         if _is_of_a_file(error):
             raise _machine_error(error) from None
-        failure = MACHINE if _is_memory(error) else COMPUTATION
+        passing = _is_memory(error) or isinstance(error, TimeLimitError)
+        failure = MACHINE if passing else COMPUTATION
         return Computed({"failure": failure}, None, error_line(error)), traceback.format_exc()
     return with_failure(found), None
 
@@ -297,7 +309,9 @@ def read_planned(planned: PlannedRun) -> Spec:
 
 
 def error_line(error: BaseException) -> str:
-    """An error in one line."""
+    """An error in one line; of a plugin, with its kind, file and line."""
+    if (told := plugin_error(error)) is not None:
+        return told
     text = one_line(str(error))
     return f"{type(error).__name__}{': ' * bool(text)}{text}"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from mesascope.core import Progress
+from mesascope.core import Progress, finite_positive
 from mesascope.records import RecordError, RunFolders
 from mesascope.specs import Spec
 
@@ -77,6 +77,7 @@ def sweep(
     *,
     index: str | None = None,
     batch: int = 1,
+    time_limit: float | None = None,
 ) -> SweepResult:
     """Compute the runs of a study that are not in the store yet.
 
@@ -95,6 +96,8 @@ def sweep(
         index: URL of the index, where store is a folder; by default a file in it.
         batch: how many flows to given times, that differ only in start, time and numbers of the law, one compiled program
             solves together, at most. Last digits of a run depend on it; the record of the run holds it.
+        time_limit: seconds after which a run is ended and recorded as failed; the next call computes it again. In-process, a
+            run is ended when compiled code returns, and only from the main thread.
 
     Raises:
         SpecError: a point of the study cannot be run; nothing is computed then.
@@ -105,6 +108,8 @@ def sweep(
         KeyboardInterrupt: Ctrl-C; runs that have ended are kept.
     """
     _refuse_settings(scheduler, workers, retries, batch)
+    if time_limit is not None:
+        time_limit = float(finite_positive("time_limit", time_limit))
     if scheduler == IN_PROCESS:
         from mesascope.core import require_x64
 
@@ -136,7 +141,9 @@ def sweep(
             prepared = without_killers(prepared, place, retries)
         if prepared.left:
             prepared_so_far("start workers", 0, len(prepared.left))
-        request = Request(search_folders(spec), driver=secrets.token_hex(8), batch=batch)
+        request = Request(
+            search_folders(spec), driver=secrets.token_hex(8), batch=batch, time_limit=time_limit
+        )
         where = scheduler if prepared.left else IN_PROCESS  # without runs no cluster is started
         runner = opened.enter_context(_runner(where, workers, place.folders.root, spec.kind, request))
         announcement = opened.enter_context(

@@ -1,7 +1,7 @@
 """Several flows in one compiled call: which runs are computed together, and how."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 
 from mesascope.records import InUseError, RecordError, RunFolders
@@ -24,6 +24,7 @@ from ._execute import (
     with_failure,
 )
 from ._isolation import isolated
+from ._limits import limited
 
 
 def batches(
@@ -92,7 +93,7 @@ def _together(folders: RunFolders, runs: Sequence[str], request: Request) -> dic
             for run in mine:
                 count = begin_attempt(folders.folder(run), request.driver, request.in_driver, size)
                 watches[run] = Stopwatch(count, size, len(mine))
-            computed, why = _computed(next(iter(mine)), specs, size, request.stopped)
+            computed, why = _computed(next(iter(mine)), specs, size, request)
             for one, (outcome, data, error) in zip(mine.values(), computed, strict=False):
                 record = watches[one.id].record(one, outcome, error, None)
                 found[one.id] = folders.finish(record, data).state
@@ -114,15 +115,17 @@ def _is_locked(folders: RunFolders, run: str, locks: ExitStack) -> bool:
 
 
 def _computed(
-    first: str, specs: Sequence[Spec], size: int, stopped: Callable[[], bool]
+    first: str, specs: Sequence[Spec], size: int, request: Request
 ) -> tuple[list[Computed], str | None]:
     """The results of the flows; if any of them raised an exception, no results, and that exception."""
     flows = [spec for spec in specs if isinstance(spec, FlowSpec)]
     filled = [*flows, *[flows[-1]] * (size - len(flows))]
     try:
-        with isolated(first):
+        limit = None if request.time_limit is None else request.time_limit * len(flows)
+        # if it is reached, the runs are computed one by one
+        with isolated(first), limited(limit, request.in_driver, lambda _: None):
             return [with_failure(one) for one in compute_together(filled)[: len(flows)]], None
-    except Exception as error:
-        if stopped():
+    except (Exception, SystemExit) as error:
+        if request.stopped():
             raise KeyboardInterrupt from error
         return [], error_line(error)

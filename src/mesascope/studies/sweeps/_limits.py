@@ -1,0 +1,59 @@
+"""What a run may not do: copy its process, and take longer than its time limit."""
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+
+class TimeLimitError(RuntimeError):
+    """A run took longer than the time limit of its sweep."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"it took longer than the time limit of {seconds:g} s")
+
+
+@contextmanager
+def limited(seconds: float | None, in_driver: bool, record: Callable[[str], None]) -> Iterator[None]:
+    """End copies of the process that the block makes by `os.fork`, and the block itself after a time.
+
+    Args:
+        seconds: the time limit; None for none.
+        in_driver: whether this process is the driver. Then the block is ended by a `TimeLimitError` in the main thread, which
+            waits for compiled code to return; in a worker by the end of the process.
+        record: called before the process ends, with the lines of code at which the block is.
+
+    Raises:
+        TimeLimitError: in the driver.
+    """
+    process, begun_in = os.getpid(), threading.get_ident()
+
+    def end() -> None:
+        with suppress(Exception):
+            record("".join(traceback.format_stack(sys._current_frames()[begun_in])))
+        os._exit(1)
+
+    def stop(*_: object) -> NoReturn:
+        raise TimeLimitError(seconds or 0)
+
+    in_main = threading.current_thread() is threading.main_thread()
+    timer = threading.Timer(seconds or 0, end)
+    timer.daemon = True
+    try:
+        if seconds is not None and not in_driver:
+            timer.start()
+        elif seconds is not None and in_main:
+            signal.signal(signal.SIGALRM, stop)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(1)  # the copy would record the run and go on, beside the process itself
+        timer.cancel()
+        if seconds is not None and in_driver and in_main:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
