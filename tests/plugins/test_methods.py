@@ -12,6 +12,7 @@ from mesascope.cli import main
 from mesascope.processes import IdenticalLaw, Law, ProductTerm, PromptProcess, Prompts, SequenceProcess
 from mesascope.processes import require_possible_moments as require_possible
 from mesascope.specs import load_plugin, plugin_error
+from mesascope.specs._registry import FAMILIES
 
 LAW = '''
 import jax
@@ -55,7 +56,8 @@ def loss(tmp_path, monkeypatch, capfd):
         status = main(["loss", str(tmp_path / "spec.json"), *options])
         return SimpleNamespace(status=status, **capfd.readouterr()._asdict())
 
-    return run
+    yield run
+    FAMILIES["law"].pop("mine", None)
 
 
 @pytest.mark.parametrize("method", ["line_moment", "sample"])
@@ -73,6 +75,41 @@ def test_an_error_of_a_method_is_one_line_with_its_place(loss, tmp_path, method,
     told = told.format(method=method, file=f"{tmp_path / 'mine.py'}:{line}")
     assert (done.status, done.out) == (2, "")
     assert done.err == f"mesascope loss: the law 'mine' {told}\n"
+
+
+LEARNER = """
+from mesascope.learners import Context, Learner, Scalar, learner
+
+@learner("failing", Scalar("factor", 0.1, 10.0), example={"factor": 0.5})
+class Failing(Learner):
+    \"\"\"Fails.\"\"\"
+
+    reads = Context
+    factor: float
+
+    def respond(self, features):
+        return features.there_is_no_such_thing
+"""
+
+
+def test_an_error_of_a_learner_is_one_line_with_its_place(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("mesascope.specs._plugins._default_plugins", [])
+    (tmp_path / "mine.py").write_text(LEARNER)
+    (tmp_path / "models_of_mine.py").write_text("def last(tokens): return tokens[:, -1]\n")
+    asked = {
+        "model": {"kind": "function", "name": "models_of_mine:last"},
+        "process": {"kind": "orthogonal-ar", "law": "gaussian", "dim": 2},
+        **{"horizon": 4, "tasks": 80, "learners": ["failing", "zero"]},
+    }
+    (tmp_path / "spec.json").write_text(json.dumps(asked))
+    try:
+        status = main(["identify", str(tmp_path / "spec.json"), "--plugin", str(tmp_path / "mine.py")])
+    finally:
+        FAMILIES["learner"].pop("failing")
+    told = f"the learner 'failing' raised AttributeError in respond, {tmp_path / 'mine.py'}:12: "
+    ended = capfd.readouterr()
+    assert (status, ended.out) == (2, "") and ended.err.startswith(f"mesascope identify: {told}")
+    assert ended.err.count("\n") == 1
 
 
 def test_only_code_from_outside_is_blamed():

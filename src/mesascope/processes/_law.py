@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, lru_cache, partial, wraps
+from functools import cache, partial, wraps
 from inspect import isfunction
 from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
@@ -285,10 +285,11 @@ def _line_moment(law: IdenticalLaw, order: int) -> Number:
     return finite_number(f"E x^{order} of {law.describe()}", law.line_moment(order))
 
 
-@lru_cache(maxsize=1024)
 def _require_possible_line(law: IdenticalLaw, degree: int) -> None:
-    """Refuse moments of order 0 to twice the degree that no distribution has."""
-    require_possible(law.describe(), lambda powers: _line_moment(law, powers[0]), monomials(1, degree))
+    """Refuse moments of order 0 to twice the degree that no distribution has; each law is checked once."""
+    if degree > vars(law).get("_checked_degree", -1):
+        require_possible(law.describe(), lambda powers: _line_moment(law, powers[0]), monomials(1, degree))
+        vars(law)["_checked_degree"] = degree
 
 
 def odd_factorial(order: int) -> int:

@@ -79,9 +79,11 @@ def _kind_and_method(frames: list[FrameType]) -> tuple[str, str]:
     for frame in reversed(frames):
         given = frame.f_locals.get("self", frame.f_locals.get("cls"))
         cls = given if isinstance(given, type) else type(given)
-        for family, name, known in _kinds():
-            if known in cls.__mro__ or getattr(getattr(known, "function", None), "__self__", None) is cls:
-                return f"the {family} '{name}'", frame.f_code.co_name
+        for base in cls.__mro__:
+            for family, name, known in _kinds():
+                maker = getattr(known, "function", known)  # of a layer: a method of its class
+                if base is getattr(maker, "__self__", maker):
+                    return f"the {family} '{name}'", frame.f_code.co_name
     return "a plugin", frames[-1].f_code.co_name
 
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NoReturn
 
 
@@ -30,30 +30,42 @@ def limited(seconds: float | None, in_driver: bool, record: Callable[[str], None
     Raises:
         TimeLimitError: in the driver.
     """
-    process, begun_in = os.getpid(), threading.get_ident()
+    process = os.getpid()
+    with ExitStack() as undone:
+        if seconds is not None and in_driver:
+            _raise_after(seconds, undone)
+        elif seconds is not None:
+            _end_after(seconds, record, undone)
+        try:
+            yield
+        finally:
+            if os.getpid() != process:
+                os._exit(1)  # the copy would record the run and go on, beside the process itself
+
+
+def _raise_after(seconds: float, undone: ExitStack) -> None:
+    """Raise a `TimeLimitError` in this thread, if it is the main one."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def stop(*_: object) -> NoReturn:
+        raise TimeLimitError(seconds)
+
+    undone.callback(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, stop))
+    undone.callback(signal.setitimer, signal.ITIMER_REAL, 0)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _end_after(seconds: float, record: Callable[[str], None], undone: ExitStack) -> None:
+    """End the process, from another thread."""
+    begun_in = threading.get_ident()
 
     def end() -> None:
         with suppress(Exception):
             record("".join(traceback.format_stack(sys._current_frames()[begun_in])))
         os._exit(1)
 
-    def stop(*_: object) -> NoReturn:
-        raise TimeLimitError(seconds or 0)
-
-    in_main = threading.current_thread() is threading.main_thread()
-    timer = threading.Timer(seconds or 0, end)
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
-    try:
-        if seconds is not None and not in_driver:
-            timer.start()
-        elif seconds is not None and in_main:
-            signal.signal(signal.SIGALRM, stop)
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-        yield
-    finally:
-        if os.getpid() != process:
-            os._exit(1)  # the copy would record the run and go on, beside the process itself
-        timer.cancel()
-        if seconds is not None and in_driver and in_main:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    undone.callback(timer.cancel)
+    timer.start()
