@@ -29,7 +29,9 @@ def test_results_have_no_control_characters(capsys, table):
     results().print(shown if table else NAME, markup=False)
     out = capsys.readouterr().out
     assert all(c.isprintable() or c == "\n" for c in out)
-    assert "a\\x1b" in out and (table or "\\x9b31m\\u202e" in out)  # a column is cut at the width of the text itself
+    assert "a\\x1b" in out and (
+        table or "\\x9b31m\\u202e" in out
+    )  # a column is cut at the width of the text itself
 
 
 def test_json_is_printed_without_control_characters(capsys):

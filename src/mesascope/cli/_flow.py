@@ -1,7 +1,6 @@
 """`mesascope flow`."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
@@ -23,9 +22,6 @@ from ._output import (
 from ._plugin import PluginOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mesascope.core import Progress
     from mesascope.studies import FlowResult
 
 
@@ -41,15 +37,17 @@ class Flow(PluginOption):
 
     def run(self) -> int:
         """Solve and print; return the exit status."""
+        from mesascope.core import Progress
         from mesascope.studies import FlowSpec, read_spec
 
         with in_file(self.spec):
             spec = read_spec(self.spec, FlowSpec)
             compute_in_64_bits()
-            # with the time that has passed: the first steps of a sampled loss may take minutes
-            console = progress()
-            with progress_bar(console, "compile, and take the first steps") as update:
-                result = spec.run(None if console.quiet else partial(_show, update))
+            with progress_bar(progress()) as show:
+                show(
+                    Progress(0, stage="compiling, and taking the first steps")
+                )  # minutes where the loss is sampled
+                result = spec.run(show)
         if self.json:
             print_json(result.model_dump())
         else:
@@ -58,10 +56,6 @@ class Flow(PluginOption):
             return DONE
         say(f"mesascope flow: {result.result}: {result.message}")
         return INTERRUPTED if result.result == "interrupted" else FAILED
-
-
-def _show(update: "Callable[..., None]", now: "Progress") -> None:
-    update(description=", ".join(now.details()), completed=now.done, total=now.total)
 
 
 def _print(result: "FlowResult") -> None:

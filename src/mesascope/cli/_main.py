@@ -48,11 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except BaseException as error:
-        status, line = _status_of(error, _RESUMES.get(name, ""))
-        if status is None or (status == BAD_INPUT and sys.flags.dev_mode):
+        failure, line = _status_of(error, _RESUMES.get(name, ""))
+        if failure is None or (failure == BAD_INPUT and sys.flags.dev_mode):
             raise  # an internal bug; python -X dev -m mesascope … shows all tracebacks
         say(f"{name}: {line}")
-        return status
+        return failure
 
 
 def run() -> NoReturn:
