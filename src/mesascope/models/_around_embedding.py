@@ -11,7 +11,7 @@ from jax import Array
 
 from mesascope.core import integer_at_least
 
-from ._arrays import finite_array, gaussian_array
+from ._arrays import axes, finite_array, gaussian_array, refuse_stacked
 from ._embedding import Embedding, Layout, checked_embedding
 from ._kernels import project
 from ._positions import LearnedPositions, SinusoidalPositions
@@ -42,7 +42,7 @@ class Projected(AroundEmbedding):
     """
 
     embedding: Embedding
-    weights: Array
+    weights: Array = eqx.field(metadata=axes(2))
 
     def __init__(self, embedding: Embedding, weights: Any):
         self.embedding = checked_embedding("Projected", embedding)
@@ -66,6 +66,7 @@ class Projected(AroundEmbedding):
 
     def __call__(self, *data: Any) -> Array:
         """Return the stream, shape (…, n, width), of data that the embedding takes."""
+        refuse_stacked(self)
         return project(self.embedding(*data), self.weights)
 
 

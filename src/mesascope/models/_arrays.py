@@ -1,15 +1,41 @@
-"""Checks of weights and scales; the entries of traced values cannot be checked."""
+"""Weights: their fields, checks and draws; the entries of traced values cannot be checked."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import concrete, finite_positive, random_key
 from mesascope.core import finite_array as finite_array
+
+
+def axes(ndim: int) -> dict[str, int]:
+    """The metadata of a field for weights with `ndim` axes in a single model, for a tuple of such weights, or None."""
+    return {"ndim": ndim}
+
+
+def refuse_stacked(part: Any) -> None:
+    """Refuse several models in one, stacked along a first axis of their weights: products would mix these.
+
+    Raises:
+        ValueError: says how to ask each of them.
+    """
+    for field in fields(part):
+        value = getattr(part, field.name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, eqx.Module):
+                refuse_stacked(one)
+            elif "ndim" in field.metadata and one is not None and jnp.ndim(one) > field.metadata["ndim"]:
+                raise ValueError(
+                    f"{type(part).__name__}: {field.name} has shape {jnp.shape(one)}: these are {len(one)} models, such as "
+                    "the trajectory of a flow; ask each of them by jax.vmap(lambda model: …)(models), or take one of them by "
+                    "jax.tree.map(lambda weights: weights[i], models)"
+                )
 
 
 def real_array(name: str, value: Any, ndim: int) -> Array:

@@ -23,7 +23,7 @@ class BatchLastLayer(Layer):
     @eqx.filter_jit
     def __call__(self, stream: Any) -> Array:
         """Return the new stream: (…, n, width) → (…, n, output width)."""
-        stream = checked_stream(type(self).__name__, stream, self.width)
+        stream = checked_stream(self, stream)
         return batch_first(self.on_batch_last(batch_last(stream)), stream.shape[:-2])
 
     def last_on_batch_last(self, stream: Array) -> Array:
@@ -33,7 +33,7 @@ class BatchLastLayer(Layer):
     @eqx.filter_jit
     def last(self, stream: Any) -> Array:
         """Return the last token of the new stream: (…, n, width) → (…, 1, output width)."""
-        stream = checked_stream(type(self).__name__, stream, self.width)
+        stream = checked_stream(self, stream)
         return batch_first(self.last_on_batch_last(batch_last(stream)), stream.shape[:-2])
 
 

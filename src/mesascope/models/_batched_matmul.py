@@ -71,8 +71,9 @@ def _vmap_rule(operands: tuple[Array, Array], axes: tuple[int | None, int | None
         else jnp.moveaxis(x, a, -2)
         for x, a in zip(operands, axes, strict=True)
     )
-    flat = _product.bind(*(x.reshape(*x.shape[:2], -1) for x in (left, right)))
-    return flat.reshape(*flat.shape[:2], size, -1), 2
+    batch = left.shape[-1]
+    flat = _product.bind(*(x.reshape(*x.shape[:2], size * batch) for x in (left, right)))
+    return flat.reshape(*flat.shape[:2], size, batch), 2
 
 
 _product = Primitive("batched_matmul")

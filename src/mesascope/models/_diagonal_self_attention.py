@@ -12,7 +12,7 @@ from jax import Array
 from mesascope.core import integer_at_least
 from mesascope.specs import Positive
 
-from ._arrays import gaussian_array, positive_number, real_array
+from ._arrays import axes, gaussian_array, positive_number, real_array, refuse_stacked
 from ._batch_last_layer import BatchLastLayer
 from ._context import check_context
 from ._linear_self_attention import LinearSelfAttention
@@ -44,7 +44,7 @@ class DiagonalSelfAttention(BatchLastLayer):
     Source: vladymyrov2024, section on diagonal attention matrices.
     """
 
-    couplings: Array
+    couplings: Array = eqx.field(metadata=axes(1))
     blocks: tuple[int, ...] = eqx.field(static=True)
     pairs: Pairs = eqx.field(static=True)
     normalizer: Normalizer = eqx.field(static=True)
@@ -122,6 +122,7 @@ class DiagonalSelfAttention(BatchLastLayer):
 
     def merged(self) -> LinearSelfAttention:
         """Return the same layer with merged weights: one head for every block, which reads only that block."""
+        refuse_stacked(self)
         matrix = jnp.zeros((len(self.blocks),) * 2, self.couplings.dtype)
         matrix = matrix.at[tuple(np.array(self.pairs).T)].set(self.couplings)
         member = np.repeat(np.eye(len(self.blocks)), self.blocks, axis=1)  # (blocks, width)

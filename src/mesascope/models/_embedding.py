@@ -14,7 +14,7 @@ from jax import Array
 from mesascope.core import integer_at_least
 from mesascope.specs import SYMBOLS, TOKENS, Positive, Size
 
-from ._arrays import finite_array, gaussian_array, positive_number
+from ._arrays import axes, finite_array, gaussian_array, positive_number, refuse_stacked
 from ._specified import embedding
 
 Layout = Literal["tokens", "stacked", "interleaved"]
@@ -161,7 +161,7 @@ class TokenTable(TokenEmbedding):
             in 0 … vocabulary − 1.
     """
 
-    table: Array
+    table: Array = eqx.field(metadata=axes(2))
 
     def __init__(self, table: Any):
         self.table = finite_array("table", table, 2)
@@ -191,6 +191,7 @@ class TokenTable(TokenEmbedding):
 
     def __call__(self, tokens: Any) -> Array:
         """Return the stream (…, T, width) of integers (…, T)."""
+        refuse_stacked(self)
         return self.table[_discrete("TokenTable", tokens, self.vocabulary)]
 
 

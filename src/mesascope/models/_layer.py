@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
+
+from ._arrays import refuse_stacked
 
 
 class Layer(eqx.Module):
@@ -92,13 +94,21 @@ def repeatable_layer(owner: str, layer: object) -> Layer:
     return layer
 
 
-def checked_stream(owner: str, stream: Any, width: int) -> Array:
-    """Return the stream as an array of floating-point or complex numbers.
+class _Wide(Protocol):
+    """A layer, or positions, that take streams of this width."""
+
+    @property
+    def width(self) -> int: ...
+
+
+def checked_stream(part: _Wide, stream: Any) -> Array:
+    """Return a stream for a layer, or for positions, as an array of floating-point or complex numbers.
 
     Raises:
-        ValueError: for a shape other than (…, n, width) with n ≥ 1, or an empty batch.
+        ValueError: for a shape other than (…, n, width) with n ≥ 1, or an empty batch; for a stack of several layers.
     """
-    array = jnp.asarray(stream)
+    refuse_stacked(part)
+    owner, width, array = type(part).__name__, part.width, jnp.asarray(stream)
     if array.ndim < 2 or array.shape[-1] != width or array.shape[-2] < 1:
         raise ValueError(f"{owner}: expected a stream of shape (…, n, {width}), got {array.shape}")
     if array.size == 0:
@@ -106,14 +116,16 @@ def checked_stream(owner: str, stream: Any, width: int) -> Array:
     return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)
 
 
-def checked_real_stream(owner: str, stream: Any, width: int) -> Array:
-    """Return the stream as an array of floating-point numbers.
+def checked_real_stream(part: _Wide, stream: Any) -> Array:
+    """Return a stream for a layer as an array of floating-point numbers.
 
     Raises:
         TypeError: for a complex stream.
-        ValueError: for a shape other than (…, n, width) with n ≥ 1.
+        ValueError: as `checked_stream`.
     """
-    array = checked_stream(owner, stream, width)
+    array = checked_stream(part, stream)
     if jnp.iscomplexobj(array):
-        raise TypeError(f"{owner}: needs real streams, got {array.dtype}; embed complex tokens with RealForm")
+        raise TypeError(
+            f"{type(part).__name__}: needs real streams, got {array.dtype}; embed complex tokens with RealForm"
+        )
     return array

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from mesascope.core import integer_at_least
 
-from ._arrays import real_array
+from ._arrays import axes, real_array
 from ._layer import Layer, checked_real_stream
 from ._specified import layer
 
@@ -29,8 +30,8 @@ class LayerNorm(Layer):
         ValueError, TypeError: for shapes that do not fit, or numbers that are complex or not finite.
     """
 
-    gain: Array
-    bias: Array | None
+    gain: Array = eqx.field(metadata=axes(1))
+    bias: Array | None = eqx.field(metadata=axes(1))
 
     def __init__(self, gain: Any, bias: Any = None):
         self.gain = real_array("gain", gain, 1)
@@ -67,7 +68,7 @@ class LayerNorm(Layer):
 
     def __call__(self, stream: Any) -> Array:
         """Return the new stream: (…, n, width) → (…, n, width)."""
-        stream = checked_real_stream("LayerNorm", stream, self.width)
+        stream = checked_real_stream(self, stream)
         centred = stream - stream.mean(-1, keepdims=True)
         variance = (centred**2).mean(-1, keepdims=True)
         normed = centred * jax.lax.rsqrt(variance + _EPSILON) * self.gain

@@ -21,7 +21,7 @@ from jax import Array
 
 from mesascope.core import embed, finite_number, integer_at_least, split_keys
 
-from ._arrays import finite_array, gaussian_array, positive_number
+from ._arrays import axes, finite_array, gaussian_array, positive_number, refuse_stacked
 from ._heads import checked_factors, gaussian_factors
 from ._kernels import batch_first, batch_last, causal_merged_attention
 from ._normalizer import Normalizer, check_normalizer, normalizer_values
@@ -34,7 +34,7 @@ class LinearAttentionModel(eqx.Module):
 
     @abc.abstractmethod
     def heads(self) -> tuple[Array, Array]:
-        """Return the merged weights of every head: W^KQ, shape (heads, 2d, 2d), and W^PV, shape (heads, d, 2d)."""
+        """Return the merged weights of every head: W^KQ, shape (…, heads, 2d, 2d), and W^PV, shape (…, heads, d, 2d)."""
 
     @property
     def dim(self) -> int:
@@ -50,6 +50,7 @@ class LinearAttentionModel(eqx.Module):
         Returns:
             Shape (…, T − 1, d); entry t − 2 along the second axis is ŷ_t, the prediction of x_{t+1}.
         """
+        refuse_stacked(self)
         w_kq, w_pv = self.heads()
         tokens = _checked_tokens(tokens, w_pv.shape[-2])
         horizon = tokens.shape[-2]
@@ -60,6 +61,7 @@ class LinearAttentionModel(eqx.Module):
 
     def __call__(self, contexts: Array) -> Array:
         """Return ŷ_t for the whole context only: contexts (…, t, d) → predictions of x_{t+1} (…, d), t ≥ 2."""
+        refuse_stacked(self)
         w_kq, w_pv = self.heads()
         tokens = _checked_tokens(contexts, w_pv.shape[-2])
         (rho,) = normalizer_values(self.normalizer, np.array([tokens.shape[-2]]))
@@ -94,8 +96,8 @@ class LinearAttention(LinearAttentionModel):
         ValueError, TypeError: for shapes that do not fit, non-finite weights, an unknown normalizer.
     """
 
-    w_kq: Array
-    w_pv: Array
+    w_kq: Array = eqx.field(metadata=axes(2))
+    w_pv: Array = eqx.field(metadata=axes(2))
     normalizer: Normalizer = eqx.field(static=True)
 
     def __init__(self, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1"):
@@ -135,20 +137,25 @@ class LinearAttention(LinearAttentionModel):
         return cls(w_kq[dim:, dim:], w_pv[:dim, dim:], normalizer)
 
     def to_full(self) -> tuple[Array, Array]:
-        """Return the paper's W^KQ and W^PV, both (3d, 3d), with zeros where entries do not affect the prediction."""
+        """Return the paper's W^KQ and W^PV, both (…, 3d, 3d), with zeros where entries do not affect the prediction."""
         d = self.dim
-        w_kq = jnp.zeros((3 * d, 3 * d), self.w_kq.dtype).at[d:, d:].set(self.w_kq)
-        return w_kq, jnp.zeros((3 * d, 3 * d), self.w_pv.dtype).at[:d, d:].set(self.w_pv)
+        shape = (*self.w_kq.shape[:-2], 3 * d, 3 * d)
+        w_kq = jnp.zeros(shape, self.w_kq.dtype).at[..., d:, d:].set(self.w_kq)
+        return w_kq, jnp.zeros(shape, self.w_pv.dtype).at[..., :d, d:].set(self.w_pv)
 
     def heads(self) -> tuple[Array, Array]:
-        """Return the weights of the one head: shapes (1, 2d, 2d) and (1, d, 2d)."""
-        return self.w_kq[None], self.w_pv[None]
+        """Return the weights of the one head: shapes (…, 1, 2d, 2d) and (…, 1, d, 2d)."""
+        return self.w_kq[..., None, :, :], self.w_pv[..., None, :, :]
 
     @eqx.filter_jit
     def products(self) -> Array:
-        """Return a_j b_j, shape (d,): diagonals of the (x_{i−1}, x_t) block of W^KQ times those of the x_i block of W^PV."""
+        """Return a_j b_j, shape (d,): diagonals of the (x_{i−1}, x_t) block of W^KQ times those of the x_i block of W^PV.
+
+        The shape is (n, d) for a stack of n models, such as the trajectory of a flow.
+        """
         d = self.dim
-        return jnp.diagonal(self.w_kq[d:, :d]) * jnp.diagonal(self.w_pv[:, :d])
+        a, b = self.w_kq[..., d:, :d], self.w_pv[..., :d]
+        return jnp.diagonal(a, axis1=-2, axis2=-1) * jnp.diagonal(b, axis1=-2, axis2=-1)
 
 
 class MultiHeadLinearAttention(LinearAttentionModel):
@@ -160,8 +167,8 @@ class MultiHeadLinearAttention(LinearAttentionModel):
         normalizer: as in `LinearAttention`.
     """
 
-    w_kq: Array
-    w_pv: Array
+    w_kq: Array = eqx.field(metadata=axes(3))
+    w_pv: Array = eqx.field(metadata=axes(3))
     normalizer: Normalizer = eqx.field(static=True)
 
     def __init__(self, w_kq: Any, w_pv: Any, normalizer: Normalizer = "t-1"):
@@ -192,10 +199,10 @@ class FactoredLinearAttention(LinearAttentionModel):
         normalizer: as in `LinearAttention`.
     """
 
-    w_k: Array
-    w_q: Array
-    w_p: Array
-    w_v: Array
+    w_k: Array = eqx.field(metadata=axes(3))
+    w_q: Array = eqx.field(metadata=axes(3))
+    w_p: Array = eqx.field(metadata=axes(3))
+    w_v: Array = eqx.field(metadata=axes(3))
     normalizer: Normalizer = eqx.field(static=True)
 
     def __init__(self, w_k: Any, w_q: Any, w_p: Any, w_v: Any, normalizer: Normalizer = "t-1"):
@@ -229,7 +236,7 @@ class FactoredLinearAttention(LinearAttentionModel):
 
     def heads(self) -> tuple[Array, Array]:
         """Return W_K* W_Q and W_P W_V of every head."""
-        return jnp.einsum("hki,hkj->hij", self.w_k.conj(), self.w_q), self.w_p @ self.w_v
+        return jnp.einsum("...hki,...hkj->...hij", self.w_k.conj(), self.w_q), self.w_p @ self.w_v
 
 
 def _real(tokens: Array) -> Any:

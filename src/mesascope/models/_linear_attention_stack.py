@@ -60,7 +60,7 @@ class LinearAttentionStack(BatchLastLayer):
     @eqx.filter_jit
     def outputs(self, stream: Any) -> tuple[Array, ...]:
         """Return the streams after every layer, each (…, n, width)."""
-        stream = checked_stream("LinearAttentionStack", stream, self.width)
+        stream = checked_stream(self, stream)
         return tuple(batch_first(z, stream.shape[:-2]) for z in self._streams(batch_last(stream)))
 
     def _streams(self, stream: Array) -> list[Array]:

@@ -11,7 +11,7 @@ from jax import Array
 from mesascope.core import integer_at_least, split_keys
 from mesascope.specs import Positive, Size
 
-from ._arrays import finite_array, gaussian_array, positive_number
+from ._arrays import axes, finite_array, gaussian_array, positive_number
 from ._batch_last_layer import BatchLastLayer, in_product_type
 from ._batched_matmul import batched_matmul
 from ._context import attention, check_context, inverse_normalizers, visible
@@ -41,8 +41,8 @@ class LinearSelfAttention(BatchLastLayer):
     Source: ahn2023, equation (3); zheng2024, equation (2).
     """
 
-    w_kq: Array
-    w_pv: Array
+    w_kq: Array = eqx.field(metadata=axes(3))
+    w_pv: Array = eqx.field(metadata=axes(3))
     normalizer: Normalizer = eqx.field(static=True)
     context: Context = eqx.field(static=True)
 
@@ -144,10 +144,10 @@ class FactoredLinearSelfAttention(BatchLastLayer):
     Source: vonoswald2023, section 2.
     """
 
-    w_k: Array
-    w_q: Array
-    w_p: Array
-    w_v: Array
+    w_k: Array = eqx.field(metadata=axes(3))
+    w_q: Array = eqx.field(metadata=axes(3))
+    w_p: Array = eqx.field(metadata=axes(3))
+    w_v: Array = eqx.field(metadata=axes(3))
     normalizer: Normalizer = eqx.field(static=True)
     context: Context = eqx.field(static=True)
 

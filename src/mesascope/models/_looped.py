@@ -54,7 +54,7 @@ class Looped(AroundLayer):
     @eqx.filter_jit
     def _run(self, stream: Any, loops: int, keep: bool) -> tuple[Array, Any]:
         """Return the last stream, and with `keep` the streams after every loop, shape (loops, …, n, width)."""
-        stream = checked_stream("Looped", stream, self.width)
+        stream = checked_stream(self, stream)
         if not isinstance(self.layer, BatchLastLayer):
             return _repeated(self.layer, stream, loops, keep)
         last, every = _repeated(self.layer.on_batch_last, batch_last(stream), loops, keep)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
 from mesascope.specs import Positive, Size
 
-from ._arrays import finite_array, positive_number
+from ._arrays import axes, finite_array, positive_number
 from ._batch_last_layer import BatchLastLayer, in_product_type
 from ._heads import checked_factors, factor_shapes, gaussian_factors, head_streams, projected_heads
 from ._recursive_least_squares import causal_least_squares
@@ -39,11 +40,11 @@ class MesaLayer(BatchLastLayer):
     Source: vonoswald2024, section on the mesa layer.
     """
 
-    w_k: Array
-    w_q: Array
-    w_p: Array
-    w_v: Array
-    log_regularization: Array
+    w_k: Array = eqx.field(metadata=axes(3))
+    w_q: Array = eqx.field(metadata=axes(3))
+    w_p: Array = eqx.field(metadata=axes(3))
+    w_v: Array = eqx.field(metadata=axes(3))
+    log_regularization: Array = eqx.field(metadata=axes(0))
 
     def __init__(self, *, w_k: Any, w_q: Any, w_p: Any, w_v: Any, regularization: Any = 1.0):
         self.w_k, self.w_q, self.w_p, self.w_v = checked_factors(w_k, w_q, w_p, w_v)

@@ -15,7 +15,7 @@ from jax import Array
 from mesascope.core import integer_at_least, split_keys
 from mesascope.specs import Size
 
-from ._arrays import gaussian_array, positive_number, real_array
+from ._arrays import axes, gaussian_array, positive_number, real_array
 from ._kernels import project
 from ._layer import Layer, checked_real_stream
 from ._specified import layer
@@ -40,8 +40,8 @@ class MLP(Layer):
         ValueError, TypeError: for shapes that do not fit, numbers that are complex or not finite, an unknown activation.
     """
 
-    weights: tuple[Array, ...]
-    biases: tuple[Array, ...]
+    weights: tuple[Array, ...] = eqx.field(metadata=axes(2))
+    biases: tuple[Array, ...] = eqx.field(metadata=axes(1))
     activation: Activation = eqx.field(static=True)
 
     def __init__(self, weights: Iterable[Any], biases: Iterable[Any], activation: Activation = "gelu"):
@@ -110,7 +110,7 @@ class MLP(Layer):
 
     def __call__(self, stream: Any) -> Array:
         """Return the new stream: (…, n, width) → (…, n, output width)."""
-        stream = checked_real_stream("MLP", stream, self.width)
+        stream = checked_real_stream(self, stream)
         *inner, (last, last_bias) = zip(self.weights, self.biases, strict=True)
         for weights, bias in inner:
             stream = _FUNCTIONS[self.activation](project(stream, weights) + bias)

@@ -11,7 +11,7 @@ from jax import Array
 
 from mesascope.core import integer_at_least
 
-from ._arrays import finite_array, gaussian_array, positive_number
+from ._arrays import axes, finite_array, gaussian_array, positive_number
 from ._layer import checked_stream
 
 
@@ -25,7 +25,7 @@ class LearnedPositions(eqx.Module):
         TypeError, ValueError: for a table that is not a matrix of finite numbers; when called, for longer streams.
     """
 
-    table: Array
+    table: Array = eqx.field(metadata=axes(2))
 
     def __init__(self, table: Any):
         self.table = finite_array("table", table, 2)
@@ -43,7 +43,7 @@ class LearnedPositions(eqx.Module):
 
     def __call__(self, stream: Any) -> Array:
         """Return the stream plus its positions, shape (…, n, width)."""
-        stream = checked_stream("LearnedPositions", stream, self.width)
+        stream = checked_stream(self, stream)
         tokens, horizon = stream.shape[-2], self.table.shape[-2]
         if tokens > horizon:
             raise ValueError(
@@ -69,7 +69,7 @@ class SinusoidalPositions(eqx.Module):
 
     def __call__(self, stream: Any) -> Array:
         """Return the stream plus its positions, shape (…, n, width)."""
-        stream = checked_stream("SinusoidalPositions", stream, self.width)
+        stream = checked_stream(self, stream)
         entries = np.arange(self.width)
         frequencies = 10000.0 ** (-2 * (entries // 2) / self.width)
         phases = np.arange(stream.shape[-2])[:, None] * frequencies

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
+from ._arrays import refuse_stacked
 from ._embedding import Embedding
 from ._layer import Layer
 from ._parts import apply_network, check_parts
@@ -59,6 +60,7 @@ class PromptModel(eqx.Module):
         Raises:
             TypeError, ValueError: for x or y that do not fit, or loops if the network is not looped.
         """
+        refuse_stacked(self)
         x, y = jnp.asarray(x), jnp.asarray(y)
         stream = self.embedding(x, y)
         if self.embedding.layout == "interleaved" and self.network.causal:
@@ -68,6 +70,7 @@ class PromptModel(eqx.Module):
 
     def __call__(self, x: Any, y: Any, *, loops: int | None = None) -> Array:
         """Return the label of the query after all examples: x (…, N + 1, d) and y (…, N) → (…,), N ≥ 0."""
+        refuse_stacked(self)
         stream = self.embedding(x, y)
         last = (
             self.network.last(stream)

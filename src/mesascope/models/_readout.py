@@ -14,7 +14,7 @@ from pydantic import PlainSerializer, PlainValidator, StrictBool
 from mesascope.core import integer_at_least
 from mesascope.specs import PROMPTS, SYMBOLS, TOKENS, SpecError, show
 
-from ._arrays import finite_array, gaussian_array, positive_number, real_array
+from ._arrays import axes, finite_array, gaussian_array, positive_number, real_array, refuse_stacked
 from ._kernels import project
 from ._layer_norm import LayerNorm
 from ._residual import checked_norm
@@ -129,8 +129,8 @@ class Dense(Readout):
         ValueError, TypeError: for shapes that do not fit, or numbers that are not finite.
     """
 
-    weights: Array
-    bias: Array | None
+    weights: Array = eqx.field(metadata=axes(2))
+    bias: Array | None = eqx.field(metadata=axes(1))
 
     def __init__(self, weights: Any, bias: Any = None):
         self.weights = finite_array("weights", weights, 2)
@@ -177,6 +177,7 @@ class Dense(Readout):
 
     def __call__(self, stream: Array) -> Array:
         """Return predictions (…, n, output width) from a stream (…, n, width)."""
+        refuse_stacked(self)
         read = project(stream, self.weights)
         return read if self.bias is None else read + self.bias
 

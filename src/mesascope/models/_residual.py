@@ -28,7 +28,7 @@ class Residual(AroundLayer):
 
     def __call__(self, stream: Any) -> Array:
         """Return the new stream: (…, n, width) → (…, n, width)."""
-        stream = checked_stream("Residual", stream, self.width)
+        stream = checked_stream(self, stream)
         return stream + self.layer(stream)
 
 

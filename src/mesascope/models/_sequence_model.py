@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ._arrays import refuse_stacked
 from ._embedding import Embedding
 from ._layer import Layer
 from ._parts import apply_network, check_parts
@@ -63,6 +64,7 @@ class SequenceModel(eqx.Module):
         return self.readout(self._stream(contexts, loops)[..., -1:, :])[..., 0, :]
 
     def _stream(self, tokens: Any, loops: int | None) -> Array:
+        refuse_stacked(self)
         if jnp.size(tokens) == 0:
             raise ValueError(
                 f"tokens: a context needs at least 2 tokens, got none: shape {jnp.shape(tokens)}"

@@ -13,7 +13,7 @@ from jax import Array
 from mesascope.core import integer_at_least
 from mesascope.specs import Size
 
-from ._arrays import positive_number, real_array
+from ._arrays import axes, positive_number, real_array
 from ._context import check_context
 from ._heads import checked_factors, factor_shapes, gaussian_factors
 from ._kernels import project
@@ -38,10 +38,10 @@ class SoftmaxSelfAttention(Layer):
         ValueError, TypeError: for shapes that do not fit, weights that are complex or not finite, an unknown context.
     """
 
-    w_k: Array
-    w_q: Array
-    w_p: Array
-    w_v: Array
+    w_k: Array = eqx.field(metadata=axes(3))
+    w_q: Array = eqx.field(metadata=axes(3))
+    w_p: Array = eqx.field(metadata=axes(3))
+    w_v: Array = eqx.field(metadata=axes(3))
     context: Context = eqx.field(static=True)
 
     def __init__(self, *, w_k: Any, w_q: Any, w_p: Any, w_v: Any, context: Context = "causal"):
@@ -102,7 +102,7 @@ class SoftmaxSelfAttention(Layer):
 
     def __call__(self, stream: Any) -> Array:
         """Return the new stream: (…, n, width) → (…, n, output width)."""
-        stream = checked_real_stream("SoftmaxSelfAttention", stream, self.width)
+        stream = checked_real_stream(self, stream)
         heads, key_size, _ = self.w_k.shape
         fused = jnp.concatenate([w.reshape(-1, self.width) for w in (self.w_q, self.w_k, self.w_v)])
         cuts = (heads * key_size, 2 * heads * key_size)
