@@ -3,6 +3,7 @@
 import pytest
 
 import stored_records as stored
+from mesascope.records import RunFolders
 
 
 @pytest.fixture
@@ -49,6 +50,19 @@ def test_damaged_records_are_left_out_and_the_command_fails(filled, run):
     assert ended.status == 1
     assert ended.err.startswith("mesascope report: left out: ") and "stages.json" in ended.err
     assert ended.out.splitlines() == ["1 holds, 1 figure", "r.html"]
+
+
+def test_damaged_runs_are_never_shown_from_the_index(filled, run):
+    folders = RunFolders("runs")
+    torn, lacking = folders.study("grid").runs[:2]
+    (folders.folder(torn) / "run.json").write_text("{")
+    arrays = folders.folder(lacking) / "trajectory.nc"
+    arrays.write_bytes(arrays.read_bytes()[:-9])
+    ended = run("report", "--out", "r.html", "--store", "runs")
+    assert ended.status == 1 and len(ended.err.splitlines()) == 2
+    for file in (folders.folder(torn) / "run.json", arrays):
+        assert str(file) in ended.err
+    assert "unreadable" in (filled / "r.html").read_text()
 
 
 @pytest.mark.parametrize(

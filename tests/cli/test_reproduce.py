@@ -110,6 +110,52 @@ def test_outcomes_against_an_earlier_run(run, invented, tmp_path):
     assert claim["again"] is None
 
 
+def test_damaged_records_of_an_earlier_run_are_told_and_hide_no_outcome(run, invented, tmp_path):
+    command = ("reproduce", "invented/true", "invented/false", "--out")
+    run(*command, tmp_path / "then")
+    claims = tmp_path / "then" / "small" / "claims" / "invented"
+    (claims / "true.json").write_text("{")
+    with pytest.warns(UserWarning, match="a record of the earlier run is left out: .*true.json is torn"):
+        changed = run(*command, tmp_path / "now", "--against", tmp_path / "then", "--json")
+    assert changed.status == 1
+    assert changed.json["changes"] == [{"id": "invented/true", "then": "not there", "now": "holds"}]
+
+
+def test_a_damaged_figure_of_another_claim_hides_no_outcome(run, invented, tmp_path):
+    run("reproduce", "invented/true", "--out", tmp_path)
+    figure = tmp_path / "small" / "figures" / "invented" / "line.json"
+    figure.write_text("{")
+    figure.with_suffix(".pdf").unlink()
+    with pytest.warns(UserWarning, match="a figure is left out: .*line.json is torn"):
+        ended = run("reproduce", "invented/false", "--out", tmp_path)
+    assert ended.status == 1 and "invented/false" in ended.out and str(tmp_path) in ended.out
+
+
+@pytest.mark.parametrize("option", [(), ("--rerun",)])
+def test_a_record_of_a_newer_version_is_not_replaced(run, invented, tmp_path, option):
+    run("reproduce", "invented/true", "--out", tmp_path)
+    file = tmp_path / "small" / "claims" / "invented" / "true.json"
+    file.write_text(file.read_text().replace("mesascope.claim/2", "mesascope.claim/3"))
+    content, calls = file.read_bytes(), len(invented)
+    refused = run("reproduce", "invented/true", "--out", tmp_path, *option)
+    assert "newer version of mesascope; upgrade" in refused.refusal
+    assert len(invented) == calls and file.read_bytes() == content
+
+
+def test_a_damaged_record_of_the_package_hides_no_other(run, monkeypatch, tmp_path):
+    import shutil
+
+    shutil.copytree(SHIPPED, tmp_path / "shipped", ignore=shutil.ignore_patterns("figures", "data"))
+    monkeypatch.setattr("mesascope.papers._earlier.SHIPPED", tmp_path / "shipped")
+    for file in (tmp_path / "shipped").rglob("zheng2024/theorem-4.1.json"):
+        file.write_text("{")
+    ended = run("claims", "zheng2024", "--json")
+    assert ended.status == 1 and "theorem-4.1.json is torn" in ended.err
+    outcomes = {one["id"]: one["outcome"] for one in ended.json["claims"]}
+    assert outcomes.pop("zheng2024/theorem-4.1") is None and len(outcomes) > 3
+    assert all(outcomes.values())
+
+
 def test_the_whole_table_of_the_literature(run, tmp_path):
     """All claims, reused from the records of the package as if this very code had computed them."""
     found, there = {claim.id: claim for claim in claims()}, RunDirectory.create(tmp_path / "small")

@@ -149,8 +149,39 @@ def test_verify_and_reindex(run, store):
     assert ended.status == 1 and len(ended.json["problems"]) == 1 and "is torn" in ended.json["problems"][0]
     (store.root / "index.sqlite").write_bytes(b"rubbish" * 1000)
     with pytest.warns(UserWarning, match="built again from the folders"):
-        assert run("runs", "reindex", "--store", store.root, "--json").json == {"runs": 6}
+        assert run("runs", "reindex", "--store", store.root, "--json").json == {
+            "runs": 6,
+            "unreadable": [],
+        }
     assert len(run("runs", "list", "--store", store.root, "--json").json["runs"]) == 6
+
+
+def test_every_command_says_what_cannot_be_read(run, store, tmp_path):
+    run("runs", "list", "--store", store.root)
+    torn, other = (hashlib.sha256(text).hexdigest()[:32] for text in (b"0", b"1"))
+    file = store.folder(torn) / "run.json"
+    file.write_bytes(file.read_bytes()[:100])
+    out = tmp_path / "out"
+    for words in (
+        ("list",),
+        ("list", "state=done"),
+        ("list", "--json"),
+        ("show", torn),
+        ("show", torn, "--json"),
+        ("compare", torn, other),
+        ("export", "--format", "csv", "--out", f"{out}.csv", "state=done"),
+        ("export", "--format", "netcdf", "--out", f"{out}.nc", "--study", "six"),
+        ("reindex",),
+    ):
+        ended = run("runs", *words, "--store", store.root)
+        assert ended.status == 1, words
+        assert ended.err.splitlines() == [ended.err.strip()] and str(file) in ended.err and ";" in ended.err
+    listed = {one["id"]: one for one in run("runs", "list", "--store", store.root, "--json").json["runs"]}
+    assert listed[torn]["status"] == "unreadable" and listed[torn]["outcome"] == {}
+    assert run("runs", "reindex", "--store", store.root, "--json").json == {"runs": 6, "unreadable": [torn]}
+    assert run("runs", "list", "spec.init.a=0.3", "--store", store.root).status == 0
+    assert run("runs", "rm", torn, "--store", store.root).status == 0
+    assert run("runs", "list", "--store", store.root).status == 0
 
 
 def test_an_index_that_is_built_again_is_reported_in_one_line(store):

@@ -89,6 +89,29 @@ def test_status_counts_runs(run, study, overflowing, tmp_path):
     assert run("sweep", well, "--store", store, "--status").status == 0
 
 
+def test_runs_with_damaged_records_are_told_and_computed_again(run, study, tmp_path):
+    file, store = study(), tmp_path / "s"
+    first = run("sweep", file, "--store", store, "--json").json["ids"]
+    record = RunFolders(store).folder(first[0]) / "run.json"
+    whole = record.read_bytes()
+    record.write_bytes(whole[:100])
+    ended = run("sweep", file, "--store", store, "--status", "--json")
+    assert ended.status == 1 and (ended.json["done"], ended.json["unreadable"], ended.json["planned"]) == (
+        1,
+        1,
+        0,
+    )
+    assert str(record) in ended.json["failures"][0]["error"]
+    with pytest.warns(UserWarning, match=f"{record} is torn .*run {first[0]} is computed again") as told:
+        again = run("sweep", file, "--store", store, "--json")
+    assert len(told) == 1 and again.status == 0
+    assert (again.json["done"], again.json["reused"]) == (1, 1)
+    assert record.with_name("run.json.damaged").read_bytes() == whole[:100]
+    assert run("sweep", file, "--store", store, "--status").status == 0
+    record.write_bytes(record.read_bytes().replace(b"mesascope.run/1", b"mesascope.run/9"))
+    assert "newer version of mesascope; upgrade" in run("sweep", file, "--store", store).refusal
+
+
 def test_texts_of_drivers_and_runs_are_printed_without_markup(run, study, tmp_path):
     """They are read from a shared store: neither markup nor control characters may take effect."""
     store, text = tmp_path / "s", "tcp://[/fe80::1]:8786\x1b[2J"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._outcomes import COLOURS, NOT_CHECKED, print_table, totals
-from ._output import DONE, print_json, results
+from ._output import DONE, FAILED, print_json, results, say
 
 if TYPE_CHECKING:
     from mesascope.papers import Claim
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Claims:
     """List the claims that `reproduce` checks, one line each; show claims given by id in full.
 
-    Evidence and outcome are those of the records in the package.
+    Evidence and outcome are those of the records in the package. Exit status: 0 done;
+    1 a record in the package cannot be read; 2 bad input.
     """
 
     papers: Annotated[
@@ -31,8 +32,17 @@ class Claims:
     def run(self) -> int:
         """Print; return the exit status."""
         from mesascope.papers import claims, shipped_record
+        from mesascope.records import RecordError
 
-        found = [(claim, shipped_record(claim)) for claim in claims(*self.papers)]
+        found: list[tuple[Claim, ClaimRecord | None]] = []
+        status = DONE
+        for claim in claims(*self.papers):
+            try:
+                found.append((claim, shipped_record(claim)))
+            except RecordError as error:
+                say(f"mesascope claims: {error}")
+                found.append((claim, None))
+                status = FAILED
         if self.json:
             print_json({"claims": [_summary(claim, record) for claim, record in found]})
         elif self.papers and all("/" in one for one in self.papers):
@@ -40,7 +50,7 @@ class Claims:
                 _print_whole(claim, record)
         else:
             _print_lines(found)
-        return DONE
+        return status
 
 
 def _summary(claim: "Claim", record: "ClaimRecord | None") -> dict[str, Any]:

@@ -11,20 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._interrupt import stopped_by_interrupts
-from ._output import DONE, FAILED, InputError, print_json, printable, results
+from ._output import DONE, FAILED, InputError, print_json, printable, results, say
 
 if TYPE_CHECKING:
     from mesascope.records import RunRow, Store
 
 _SIGNS = ("=", "<", ">")
-_COLOURS = {"done": "green", "failed": "red", "running": "yellow", "planned": "dim"}
+_COLOURS = {"done": "green", "failed": "red", "running": "yellow", "planned": "dim", "unreadable": "bold red"}
 
 Filters = Annotated[Positional[tuple[str, ...]], arg(metavar="[FILTER ...]", help_behavior_hint="")]
 
 
 @dataclass(frozen=True)
 class Runs:
-    """List, show, compare, export, remove and verify the runs of a store."""
+    """List, show, compare, export, remove and verify the runs of a store.
+
+    Exit status: 0 done; 1 a record cannot be read, which is said in one line each;
+    2 bad input.
+    """
 
     def run(self) -> int:
         """Refuse `mesascope runs` without a subcommand."""
@@ -49,6 +53,14 @@ class InStore:
             store.refuse_unknown(filters)
             yield store
 
+    @staticmethod
+    def ended(rows: Sequence[RunRow]) -> int:
+        """Say which of these runs have records that cannot be read; return the exit status."""
+        problems = [row.error or "" for row in rows if row.state == "unreadable"]
+        for problem in problems:
+            say(f"mesascope runs: {problem}")
+        return FAILED if problems else DONE
+
 
 @dataclass(frozen=True)
 class List(InStore):
@@ -56,7 +68,7 @@ class List(InStore):
 
     A FILTER is NAME=VALUE, or has !=, <, <=, >, >= in quotes; all must hold.
 
-    - state: planned, running, done, failed
+    - state: planned, running, done, failed, unreadable
     - kind, study, code, error, started, ended, seconds, attempts
     - id: the beginning of an id
     - spec.init.a, outcome.loss: any path in specification or outcome
@@ -78,13 +90,15 @@ class List(InStore):
             raise InputError(f"--limit is {self.limit}; give a number from 1")
         with self.opened(self.filters) as store:
             if self.json:
-                print_json({"runs": [_plain(row) for row in store.rows(self.filters, self.limit)]})
-                return DONE
+                rows = store.rows(self.filters, self.limit)
+                print_json({"runs": [_plain(row) for row in rows]})
+                return self.ended(store.unreadable(self.filters))
             limit = self.limit or 50
             rows = store.rows(self.filters, limit + 1)
             total = len(rows) if len(rows) <= limit else store.count(self.filters)
+            unreadable = store.unreadable(self.filters)
         _print_rows(rows[:limit], total)
-        return DONE
+        return self.ended(unreadable)
 
 
 @dataclass(frozen=True)
@@ -101,7 +115,7 @@ class Show(InStore):
         """Print; return the exit status."""
         with self.opened() as store:
             row = store.find(self.id)
-            record = store.folders.run(row.id)
+            record = store.folders.run(row.id) if row.state != "unreadable" else None
             found = _plain(row) | {
                 "traceback": record and record.traceback,
                 "batch": record and record.batch,
@@ -113,7 +127,7 @@ class Show(InStore):
             print_json(found)
         else:
             _print_run(found)
-        return DONE
+        return self.ended([row])
 
 
 @dataclass(frozen=True)
@@ -129,10 +143,11 @@ class Compare(InStore):
         """Print; return the exit status."""
         with self.opened() as store:
             found = store.compare(self.ids)
-            ids = [store.find(one).id for one in self.ids]
+            rows = [store.find(one) for one in self.ids]
+        ids = [row.id for row in rows]
         if self.json:
             print_json({"ids": ids, "differences": found})
-            return DONE
+            return self.ended(rows)
         console = results()
         for path, values in found.items():
             console.print(printable(path), style="bold", markup=False)
@@ -140,7 +155,7 @@ class Compare(InStore):
                 console.print(f"  {run[:12]}  {_short(value, 60)}", markup=False)
         if not found:
             console.print("they do not differ")
-        return DONE
+        return self.ended(rows)
 
 
 @dataclass(frozen=True)
@@ -163,11 +178,12 @@ class Export(InStore):
         named = () if self.study is None else (f"study={self.study}",)
         with self.opened([*self.filters, *named]) as store:
             out = str(store.export(self.format, self.out, self.filters, self.study))
+            unreadable = store.unreadable([*self.filters, *named])
         if self.json:
             print_json({"out": out})
         else:
             print(out)
-        return DONE
+        return self.ended(unreadable)
 
 
 @dataclass(frozen=True)
@@ -222,17 +238,18 @@ class Reindex(InStore):
     """Build the index again from the folders of the runs."""
 
     json: FlagCreatePairsOff[bool] = False
-    """Print one JSON object: runs, their number."""
+    """Print one JSON object: runs, their number, and unreadable, the ids of those whose records cannot be read."""
 
     def run(self) -> int:
         """Rebuild; return the exit status."""
         with self.opened() as store:
             runs = store.reindex()
+            unreadable = store.unreadable()
         if self.json:
-            print_json({"runs": runs})
+            print_json({"runs": runs, "unreadable": [row.id for row in unreadable]})
         else:
             print(f"{runs} run{'' if runs == 1 else 's'} in the index")
-        return DONE
+        return self.ended(unreadable)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,8 @@ class Sweep(PluginOption):
     Runs that are in the store are not computed again: the same command resumes.
 
     Exit status: 0 every run is done, 1 a run failed, 2 bad input, or no answer of
-    the scheduler or database. With --status: 0 no run has failed so far, 1 one has.
+    the scheduler or database. With --status: 0 no run has failed so far, 1 one has,
+    or has a record that cannot be read.
     """
 
     spec: Annotated[Positional[str], arg(metavar="SPEC")]
@@ -71,7 +72,7 @@ class Sweep(PluginOption):
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: study, total, done, failed, reused, failures, unbatched (why runs of a batch were computed one
     by one), ids, not_indexed (why the index lacks runs until the next command, or null); with --status: study, total,
-    planned, running, done, failed, per_minute, seconds_left, failures, drivers."""
+    planned, running, done, failed, unreadable, per_minute, seconds_left, failures, drivers."""
 
     def run(self) -> int:
         """Check the input, then sweep or show the status; return the exit status."""
@@ -139,7 +140,7 @@ class Sweep(PluginOption):
             print_json(found.model_dump())
         else:
             results().print(_table(found))
-        return FAILED if found.failed else DONE
+        return FAILED if found.failed or found.unreadable else DONE
 
     def _watch(self, study: "StudySpec") -> int:
         from rich.live import Live
@@ -157,7 +158,7 @@ class Sweep(PluginOption):
                     found = study_status(store, study.name)
                     took = monotonic() - begun
                     live.update(_table(found))
-        return FAILED if found.failed else DONE
+        return FAILED if found.failed or found.unreadable else DONE
 
 
 @contextmanager
@@ -209,7 +210,7 @@ def _table(found: "StudyStatus") -> Any:
 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("study", found.study)
-    for state in ("planned", "running", "done", "failed"):
+    for state in ("planned", "running", "done", "failed", *(["unreadable"] if found.unreadable else [])):
         table.add_row(state, f"{getattr(found, state)} of {found.total}")
     if found.drivers:
         table.add_row("rate", f"{found.per_minute:.0f} runs a minute")

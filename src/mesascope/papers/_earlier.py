@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,14 +122,14 @@ class Change:
 
 
 def earlier_outcomes(folder: str | Path, preset: Preset) -> dict[str, str]:
-    """Claim → outcome, of an earlier run with this preset.
+    """Claim → outcome, of an earlier run with this preset. A warning names each record that cannot be read.
 
     Args:
         folder: what the earlier run was given as `out`, or the folder of its preset below that.
         preset: records of the other one are left out.
 
     Raises:
-        RecordError: there is no such folder, it holds no record of the preset, or one that cannot be read.
+        RecordError: there is no such folder, or it holds no record of the preset.
     """
     root = Path(folder)
     runs = RunDirectory(root / preset), RunDirectory(root)
@@ -136,12 +137,20 @@ def earlier_outcomes(folder: str | Path, preset: Preset) -> dict[str, str]:
     section = run.path / "claims"
     files = [path for path in sorted(section.glob("*/*.json")) if not path.name.startswith(".")]
     ids = [path.relative_to(section).with_suffix("").as_posix() for path in files]
-    found = {record.id: record.outcome for record in map(run.read_claim, ids) if record.preset == preset}
+    found: dict[str, str] = {}
+    for claim in ids:
+        try:
+            record = run.read_claim(claim)
+        except RecordError as error:
+            warnings.warn(f"a record of the earlier run is left out: {error}", stacklevel=2)
+            continue
+        if record.preset == preset:
+            found[claim] = record.outcome
     if not found:
         raise RecordError(
             f"{str(folder)!r} holds no records of preset {preset!r}; give a folder that `mesascope reproduce` filled with it"
         )
-    return dict(found)
+    return found
 
 
 def changes(

@@ -85,7 +85,8 @@ def reproduce(
         rerun: check everything again.
 
     Raises:
-        ValueError: for an unknown paper, claim or preset, a folder that cannot be written, or 64-bit mode off.
+        ValueError: for an unknown paper, claim or preset, a folder that cannot be written or holds records of a newer
+            version, or 64-bit mode off.
     """
     if preset not in PRESETS:
         raise ValueError(f"preset {preset!r} is unknown; use {' or '.join(PRESETS)}")
@@ -97,6 +98,8 @@ def reproduce(
         )
     folder = Path(out) if out is not None else Path("results") / _label(selection)
     run = RunDirectory.create(folder / preset)
+    for claim in chosen:
+        run.refuse_newer(claim.id)
     report = watch or (lambda event: None)
     records: list[ClaimRecord] = []
     stale: dict[str, str] = {}

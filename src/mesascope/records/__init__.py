@@ -36,8 +36,10 @@ from ._figure import Points as Points
 from ._figure import Rule as Rule
 from ._figure import Trace as Trace
 from ._files import RecordError as RecordError
+from ._files import UnreadableError as UnreadableError
 from ._files import atomic_path as atomic_path
 from ._files import prepare_output as prepare_output
+from ._files import read_bytes as read_bytes
 from ._files import remove_leftovers as remove_leftovers
 from ._files import share as share
 from ._files import write_text as write_text
@@ -68,6 +70,7 @@ from ._provenance import provenance as provenance
 from ._run import CLAIM_FORMAT as CLAIM_FORMAT
 from ._run import RunDirectory as RunDirectory
 from ._secrets import without_passwords as without_passwords
+from .store import ATTEMPTS as ATTEMPTS
 from .store import STUDY_NAME as STUDY_NAME
 from .store import PlannedRun as PlannedRun
 from .store import RunFolders as RunFolders

@@ -28,6 +28,10 @@ class UnreadableError(RecordError):
     """A file that exists and cannot be read: its content is unknown."""
 
 
+class AbsentError(RecordError):
+    """There is no file."""
+
+
 def host_name() -> str:
     """The name of this machine, in letters for names of files."""
     return re.sub(r"\W", "_", platform.node(), flags=re.ASCII)[:32]
@@ -50,6 +54,22 @@ def fix_for(error: OSError | ValueError, otherwise: str) -> str:
 def unreadable(what: object, error: OSError, otherwise: str = "check the disk") -> UnreadableError:
     """The error of a file or folder that cannot be read, with what to do about it."""
     return UnreadableError(f"cannot read {what}: {error.strerror}; {fix_for(error, otherwise)}")
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The content of a regular file; a named pipe or a device in its place is refused, and not waited for.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def share(path: Path) -> None:

@@ -17,7 +17,7 @@ from ._claim import NAME, ClaimRecord
 from ._dataset import Variables, read_dataset, write_dataset
 from ._figure import Figure
 from ._files import RecordError, prepare_output, remove_leftovers
-from ._sealed import read_sealed, write_sealed
+from ._sealed import read_sealed, refuse_newer, write_sealed
 
 if TYPE_CHECKING:
     import xarray
@@ -108,6 +108,14 @@ class RunDirectory:
         if record is None or record.fingerprint != fingerprint or not all(map(self._reads, record.files)):
             return None
         return record
+
+    def refuse_newer(self, claim: str) -> None:
+        """Refuse to check a claim whose record a newer version of mesascope wrote: its record would be replaced.
+
+        Raises:
+            UnreadableError: it is such a record, or may not be read.
+        """
+        refuse_newer(self._file("claims", claim), CLAIM_FORMAT)
 
     def _reads(self, file: str) -> bool:
         """Whether a figure or data file of this run can be read."""

@@ -17,8 +17,10 @@ from mesascope.records import (
     RunRow,
     known_keys,
     open_store,
+    read_bytes,
     read_identification,
     run_directories,
+    without_passwords,
 )
 
 from ._identification import RECORD, identification_figures
@@ -99,7 +101,8 @@ def _not_found(what: str, results: Path, store: Where | None) -> str:
         return f"no records of {what} in {results}; run `mesascope reproduce {what}` first, or name its --out with --results"
     if store is None:
         return f"no file, paper or claim {what!r}; studies and runs need --store DIR"
-    return f"no file, paper, study or run {what!r}; {store} and {results} were searched: `mesascope runs list` shows ids"
+    searched = f"{without_passwords(str(store))} and {results}"
+    return f"no file, paper, study or run {what!r}; {searched} were searched: `mesascope runs list` shows ids"
 
 
 # Paths: a new kind of record is one line of the tables, its kind in `KINDS`, and its template in `page`.
@@ -127,7 +130,7 @@ def _add_path(found: Gathering, path: Path) -> bool:
 def _format(file: Path) -> str:
     """The format that a file names, "" if it names none."""
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(read_bytes(file))
     except (OSError, ValueError, RecursionError):
         return ""
     return str(document.get("format")) if isinstance(document, dict) else ""
@@ -182,7 +185,7 @@ def _add_store(found: Gathering, where: Where, index: str | None = None) -> None
         for row in rows:
             _add_run(found, store, row)
         if not rows and not studies:
-            raise RecordError(f"{where} holds no runs yet; `mesascope sweep` computes some")
+            raise RecordError(f"{store.folders.root} holds no runs yet; `mesascope sweep` computes some")
 
 
 def _add_from_store(found: Gathering, what: str, where: Where, index: str | None) -> bool:
@@ -195,7 +198,9 @@ def _add_from_store(found: Gathering, what: str, where: Where, index: str | None
             return False
         rows = store.rows([f"id={what}"], limit=2)
         if len(rows) > 1:
-            raise RecordError(f"several runs of {where} begin with {what!r}; give more of the id")
+            raise RecordError(
+                f"several runs of {store.folders.root} begin with {what!r}; give more of the id"
+            )
         for row in rows:
             _add_run(found, store, row)
         return bool(rows)
@@ -208,11 +213,17 @@ def _add_study(found: Gathering, store: "Store", name: str) -> None:
         found.problems.append(str(error))
         return
     rows = {row.id: row for row in store.rows([f"study={name}"])}
-    found.add("study", name, record, study_figures(record, rows, store.folders), key=name, rows=rows)
+    found.problems += [row.error or "" for row in rows.values() if row.state == "unreadable"]
+    figures = study_figures(record, rows, store.folders, found.problems)
+    found.add("study", name, record, figures, key=name, rows=rows)
 
 
 def _add_run(found: Gathering, store: "Store", row: RunRow) -> None:
-    record = store.folders.run(row.id)
-    figures = () if record is None else run_figures(row, store.folders)
+    try:
+        record = store.folders.run(row.id)
+    except RecordError as error:
+        found.problems.append(str(error))
+        return
+    figures = run_figures(row, store.folders, found.problems)
     about = {name: getattr(record, name, None) for name in ("traceback", "provenance")}
     found.add("run", row.id[:12], row, figures, key=row.id, **about)

@@ -1,6 +1,7 @@
 """Figures as files for print."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -123,7 +124,7 @@ def _across(count: int, width: float) -> int:
 def render_run(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     """Draw every figure of a run directory as PDF and PNG beside its traces, unless the files are up to date.
 
-    A drawing that is newer than the traces is left as it is.
+    A drawing that is newer than the traces is left as it is. A warning names each figure whose traces cannot be read.
 
     Args:
         folder: the run directory.
@@ -132,7 +133,7 @@ def render_run(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
         The drawings' paths, `figures/NAME.pdf` and `figures/NAME.png` for every figure, sorted by name.
 
     Raises:
-        RecordError: there is no such folder, a figure's record cannot be read, or a drawing not written.
+        RecordError: there is no such folder, or a drawing cannot be written.
         FigureError: a figure cannot be drawn.
     """
     run = RunDirectory(folder)
@@ -143,7 +144,12 @@ def render_run(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
         stem = run.figure_stem(name)
         paths = tuple(stem.with_name(f"{stem.name}.{form}") for form in _ALL)
         if not _up_to_date(stem.with_name(f"{stem.name}.json"), paths):
-            paths = render(run.read_figure(name), stem, _ALL)
+            try:
+                figure = run.read_figure(name)
+            except RecordError as error:
+                warnings.warn(f"a figure is left out: {error}", stacklevel=2)
+                continue
+            paths = render(figure, stem, _ALL)
         drawn.extend(paths)
     return tuple(drawn)
 

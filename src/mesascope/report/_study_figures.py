@@ -27,9 +27,9 @@ _WIDE = 50.0  # ratio of the ends of a range from which on it is shown on a loga
 _SHOWN = {"loss": "loss at the end", "product": "product $a_j b_j$, mean over $j$"}
 
 
-def run_figures(row: RunRow, folders: RunFolders) -> Figures:
-    """The losses of a run along its trajectory, if it has one."""
-    data = _trajectory(row.id, folders)
+def run_figures(row: RunRow, folders: RunFolders, problems: list[str]) -> Figures:
+    """The losses of a run along its trajectory, if it has one; adds one line to `problems` if it cannot be read."""
+    data = _trajectory(row.id, folders, problems)
     if data is None:
         return ()
     if "step" in data.dims and "evaluation_step" in data.dims:
@@ -48,8 +48,13 @@ def run_figures(row: RunRow, folders: RunFolders) -> Figures:
     return () if curve is None else (("loss", _losses_figure([curve], f"Run {row.id[:12]}")),)
 
 
-def study_figures(study: StudyRecord, rows: Mapping[str, RunRow], folders: RunFolders) -> Figures:
-    """Outcomes over the axes, and the losses of some runs along their trajectories."""
+def study_figures(
+    study: StudyRecord, rows: Mapping[str, RunRow], folders: RunFolders, problems: list[str]
+) -> Figures:
+    """Outcomes over the axes, and the losses of some runs along their trajectories.
+
+    Adds one line to `problems` for each trajectory that cannot be read.
+    """
     figures = []
     panels = [panel for name in _SHOWN if (panel := _outcome(study, rows, name)) is not None]
     if panels:
@@ -60,7 +65,7 @@ def study_figures(study: StudyRecord, rows: Mapping[str, RunRow], folders: RunFo
     done = [point for point in study.points if point.run in rows and rows[point.run].state == "done"]
     curves = []
     for point in _spread(done, _CURVES):
-        data = _trajectory(point.run, folders)
+        data = _trajectory(point.run, folders, problems)
         curve = None if data is None else _curve(data, _place(study.axes, point.place))
         if curve is not None:
             curves.append(curve)
@@ -72,11 +77,13 @@ def study_figures(study: StudyRecord, rows: Mapping[str, RunRow], folders: RunFo
 # Trajectories
 
 
-def _trajectory(run: str, folders: RunFolders) -> Any:
+def _trajectory(run: str, folders: RunFolders, problems: list[str]) -> Any:
     try:
-        return folders.trajectory(run)
-    except RecordError:
-        return None  # it has none, or is damaged, which `runs verify` reports
+        record = folders.run(run)
+        return folders.trajectory(run) if record is not None and record.files else None
+    except RecordError as error:
+        problems.append(str(error))
+        return None
 
 
 def _curve(data: Any, label: str) -> tuple[str, str, list[float], list[float]] | None:

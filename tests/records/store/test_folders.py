@@ -97,10 +97,11 @@ def test_no_symbolic_link_is_followed_out_of_the_store(folders, made, tmp_path, 
         lambda: folders.plan(plan),
         lambda: folders.remove(plan.id),
         lambda: folders.running(plan.id),
+        lambda: folders.run(plan.id),
     ):
         with pytest.raises(RecordError, match="symbolic link"):
             call()
-    assert folders.run(plan.id) is None
+    assert folders.reusable(plan.id) is None
     assert any("symbolic link" in problem for problem in problems(folders))
     assert [path.name for path in outside.iterdir()] == ["precious"]
 
@@ -123,7 +124,7 @@ def test_links_inside_of_a_run_are_refused(folders, made, tmp_path):
     (folder / ".run.lock").unlink()
     (folder / "trajectory.nc").rename(tmp_path / "moved.nc")
     (folder / "trajectory.nc").symlink_to(tmp_path / "moved.nc")
-    assert folders.run(run) is None
+    assert folders.reusable(run) is None
     assert outside.read_text() == "keep"
 
 
@@ -141,7 +142,7 @@ def test_damage_is_reported(folders, made):
     (folders.root / "studies").mkdir()
     (folders.root / "studies" / "one.json").write_text("{")
     reported = problems(folders)
-    assert [run for run in runs if folders.run(run) is None] == [runs[0], runs[1], runs[4]]
+    assert [run for run in runs if folders.reusable(run) is None] == [runs[0], runs[1], runs[4]]
     with pytest.raises(RecordError, match="was changed"):
         folders.trajectory(runs[2])
     for words in (
@@ -176,7 +177,7 @@ def test_a_record_of_a_newer_version_is_left_alone(folders, made):
 def test_invalid_records_are_reported(folders, made, text):
     run = made.compute(folders, 1)
     (folders.folder(run) / "run.json").write_text(text)
-    assert folders.run(run) is None and len(problems(folders)) == 1
+    assert folders.reusable(run) is None and len(problems(folders)) == 1
 
 
 def test_half_characters_are_escaped_or_refused(folders, made):
@@ -194,7 +195,7 @@ def test_a_file_in_place_of_a_run_is_reported(folders, made):
     folder = folders.folder(made.planned(1).id)
     folder.parent.mkdir(parents=True)
     folder.write_text("no run")
-    assert folders.run(made.planned(1).id) is None and not folders.is_planned(made.planned(1).id)
+    assert folders.reusable(made.planned(1).id) is None and not folders.is_planned(made.planned(1).id)
     assert problems(folders) == [f"{folder} is no folder; remove it"]
 
 

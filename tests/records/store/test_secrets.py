@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mesascope.records import RecordError, open_store, without_passwords
+from mesascope.records import RecordError, RunFolders, open_store, without_passwords
 
 SECRET = "s3cr€t/p@ss word"
 
@@ -67,6 +67,42 @@ def test_invalid_addresses_are_reported_without_passwords(folders, meant):
         with pytest.raises(RecordError) as caught:
             call()
         assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "meant",
+    [
+        "postgresql://me:{}@x@127.0.0.1:1/runs",
+        "postgresql://me:x@{}@127.0.0.1:1/runs",
+        "postgresql://me@127.0.0.1:1/runs?passwd={}",
+        "postgresql://me@127.0.0.1:1/runs?{}=1",
+        "host=127.0.0.1 port=1 password={}",
+        "user=me password='{}'",
+        "postgres:/me:{}@127.0.0.1/runs",
+        "postgresql:me:{}@127.0.0.1/runs",
+        "postgresql//me:{}@127.0.0.1/runs",
+        "//me:{}@127.0.0.1/runs",
+        "me:{}@127.0.0.1:1/runs",
+    ],
+)
+def test_what_looks_like_an_address_is_refused_and_makes_no_folder(meant, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = meant.replace("{}", "hidden")
+    for call in (RunFolders, RunFolders.create, open_store):
+        with pytest.raises(RecordError) as caught:
+            call(url)
+        assert "hidden" not in "".join(traceback.format_exception(caught.value))
+        assert "postgresql://" in str(caught.value) or "PGPASSWORD" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_with_odd_names_are_stores(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a=0.1", "results 10:30", "./user=me", "a@b", "lr:1/a@b"):
+        assert RunFolders.create(name).root == tmp_path / name
+    with pytest.raises(RecordError, match="has 5000 letters") as caught:
+        RunFolders.create("x" * 5000)
+    assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize(

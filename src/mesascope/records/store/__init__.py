@@ -1,5 +1,6 @@
 """The store of runs: folders that are the truth, and an index that finds runs in them."""
 
+from ._folders import ATTEMPTS as ATTEMPTS
 from ._folders import RunFolders as RunFolders
 from ._folders import State as State
 from ._models import STUDY_NAME as STUDY_NAME

@@ -42,8 +42,9 @@ _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-STATES = ("planned", "running", "done", "failed")
+STATES = ("planned", "running", "done", "failed", "unreadable")
 _SEARCHED = {"spec": RUNS.c.spec, "outcome": RUNS.c.brief}
+_PLANNED = ("kind", "code", "id", "study", "spec")
 _TEXTS = ("kind", "code", "error", "started", "ended")
 _NUMBERS = ("seconds", "attempts")
 _MAX_PLACES = 8  # parts of a path that may be names or indices: each doubles the conditions for SQLite
@@ -67,6 +68,11 @@ def read_filters(texts: Sequence[str]) -> list[Filter]:
         RecordError: one of them cannot be read; says how it is written.
     """
     return [_read(text) for text in texts]
+
+
+def of_plans(texts: Sequence[str]) -> list[str]:
+    """The conditions that the plan of a run decides, whatever its record says."""
+    return [one.written for one in read_filters(texts) if one.name.partition(".")[0] in _PLANNED]
 
 
 def _read(text: str) -> Filter:

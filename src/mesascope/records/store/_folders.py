@@ -4,7 +4,9 @@
     runs/<id[:2]>/<id>/planned.json    sealed PlannedRun, written before anything is computed
     runs/<id[:2]>/<id>/trajectory.nc   labelled arrays; run.json holds its digest
     runs/<id[:2]>/<id>/checkpoint/     of a training, kept to go on from
+    runs/<id[:2]>/<id>/attempts.jsonl  when it was begun, and by which process, one line each
     runs/<id[:2]>/<id>/run.json        sealed RunRecord, written last: it makes the run done or failed
+    runs/<id[:2]>/<id>/run.json.damaged  a record that could not be read, before the run was computed again
     studies/<name>.json                sealed StudyRecord
 
 Every file is whole or absent. Workers use folders only, never the database.
@@ -18,25 +20,44 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mesascope.records._dataset import Variables, read_dataset, write_dataset
-from mesascope.records._files import RecordError, fix_for, remove_leftovers, unreadable
+from mesascope.records._files import (
+    AbsentError,
+    RecordError,
+    fix_for,
+    remove_leftovers,
+    unreadable,
+)
 from mesascope.records._folder_lock import InUseError, folder_lock
 from mesascope.records._sealed import none_if_damaged, read_sealed, write_sealed
 
 from ._models import RUN_ID, STUDY_NAME, PlannedRun, RunRecord, StudyRecord
-from ._paths import exists, identity_of, make_store, refuse_links, run_folder, study_file, throw_away
+from ._paths import (
+    exists,
+    identity_of,
+    make_store,
+    refuse_links,
+    run_folder,
+    store_folder,
+    study_file,
+    throw_away,
+)
 
 if TYPE_CHECKING:
     import xarray
 
 _PLANNED, _RUN, _STUDY = (f"mesascope.{kind}/1" for kind in ("planned-run", "run", "study"))
-_TRAJECTORY = "trajectory.nc"
+_RECORD, _TRAJECTORY = "run.json", "trajectory.nc"
+ATTEMPTS = "attempts.jsonl"
+"""The file of a run that says when it was begun."""
 
-State = Literal["planned", "running", "done", "failed"]
-"""The state of a run: `running` is being computed now; `done` and `failed` have ended."""
+State = Literal["planned", "running", "done", "failed", "unreadable"]
+"""The state of a run: `running` is being computed now; `done` and `failed` have ended; the record of one that is `unreadable`
+is there and cannot be read."""
 
 
 class RunFolders:
@@ -55,8 +76,8 @@ class RunFolders:
         Raises:
             RecordError: the folder is no store, or is damaged.
         """
-        self.root = Path(root).absolute()
-        self.identity = identity_of(self.root, root)
+        self.root = store_folder(root).absolute()
+        self.identity = identity_of(self.root)
 
     @classmethod
     def create(cls, root: str | os.PathLike[str]) -> RunFolders:
@@ -65,7 +86,7 @@ class RunFolders:
         Raises:
             RecordError: it cannot be made or written to, or holds other things.
         """
-        make_store(Path(root))
+        make_store(store_folder(root))
         return cls(root)
 
     def has_locks(self) -> bool:
@@ -132,10 +153,12 @@ class RunFolders:
     def holding(self, run: str) -> Iterator[None]:
         """Lock a planned run while the block computes it.
 
-        Files that a killed process has left half-written are removed first.
+        Files that a killed process has left half-written are removed first, and a damaged record is renamed to
+        `run.json.damaged`.
 
         Raises:
             InUseError: somebody else computes it now; says who.
+            UnreadableError: its record is of a newer version, or may not be read.
             RecordError: it is not planned.
         """
         folder = self.folder(run)
@@ -145,6 +168,8 @@ class RunFolders:
             if not self.is_planned(run):  # removed a moment ago, before it was locked
                 raise RecordError(f"run {run} was removed; plan it again")
             remove_leftovers(folder)
+            if self.reusable(run) is None:
+                _set_aside(folder / _RECORD)
             yield
 
     def finish(self, record: RunRecord, data: xarray.Dataset | Variables | None = None) -> RunRecord:
@@ -170,7 +195,7 @@ class RunFolders:
             raise RecordError(f"the record of run {record.id} is not of the run that was planned")
         folder = self.folder(record.id)
         # Remove the record of an earlier attempt first: it must never be beside the arrays of this one.
-        (folder / "run.json").unlink(missing_ok=True)
+        (folder / _RECORD).unlink(missing_ok=True)
         files = {}
         if data is not None:
             write_dataset(folder / _TRAJECTORY, data)
@@ -178,14 +203,26 @@ class RunFolders:
         else:
             (folder / _TRAJECTORY).unlink(missing_ok=True)
         finished = record.model_copy(update={"files": files})
-        write_sealed(folder / "run.json", _RUN, finished)
+        write_sealed(folder / _RECORD, _RUN, finished)
         return finished
 
     def run(self, run: str) -> RunRecord | None:
-        """Read the record of a run, or None where it has not ended (or its record is damaged: see `problems`).
+        """Read the record of a run, or None where it has not ended.
 
         Raises:
-            UnreadableError: it is there and cannot be read.
+            UnreadableError: there is a record that may not be read, or is of a newer version.
+            RecordError: there is a record, and it is damaged.
+        """
+        try:
+            return self.finished(run)
+        except AbsentError:
+            return None
+
+    def reusable(self, run: str) -> RunRecord | None:
+        """Read the record of a run, or None where it must be computed: it has not ended, or its record is damaged.
+
+        Raises:
+            UnreadableError: there is a record that may not be read, or is of a newer version.
         """
         return none_if_damaged(lambda: self.finished(run))
 
@@ -196,9 +233,10 @@ class RunFolders:
             RecordError: it has not ended, or its record is damaged.
         """
         folder = self.folder(run)
-        record = read_sealed(folder / "run.json", _RUN, RunRecord)
+        refuse_links(folder / _RECORD)
+        record = read_sealed(folder / _RECORD, _RUN, RunRecord)
         if record.id != run:
-            raise RecordError(f"{folder / 'run.json'} is the record of run {record.id}; remove it")
+            raise RecordError(f"{folder / _RECORD} is the record of run {record.id}; remove it")
         for name in record.files:
             if name != _TRAJECTORY or not (folder / name).is_file() or (folder / name).is_symlink():
                 raise RecordError(f"{folder / name} is missing; remove the run and compute it again")
@@ -222,7 +260,9 @@ class RunFolders:
         """Whether somebody computes this run now."""
         lock = f"{self.folder(run)}/.run.lock"
         try:
-            descriptor = os.open(lock, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            descriptor = os.open(
+                lock, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+            )
         except PermissionError:
             return True  # the lock of another user; the run is left alone
         except OSError:
@@ -241,7 +281,10 @@ class RunFolders:
 
     def state(self, run: str) -> State:
         """The state of a run that is planned."""
-        record = self.run(run)
+        try:
+            record = self.run(run)
+        except RecordError:
+            return "unreadable"
         if record is not None:
             return record.state
         return "running" if self.running(run) else "planned"
@@ -325,6 +368,18 @@ def _names(folder: Path, pattern: str) -> list[str]:
         return []
     except OSError as error:
         raise unreadable(f"the folder {folder}", error, "put a folder there") from error
+
+
+def _set_aside(file: Path) -> None:
+    """Rename a record that cannot be read, if there is one."""
+    try:
+        names = (file.with_name(f"{file.name}.damaged{number}") for number in chain([""], count(2)))
+        os.rename(file, next(name for name in names if not os.path.lexists(name)))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        fix = fix_for(error, "remove it")
+        raise RecordError(f"{file} is damaged and cannot be renamed ({error.strerror}); {fix}") from error
 
 
 def _digest(file: Path) -> str:

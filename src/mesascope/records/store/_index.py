@@ -78,7 +78,7 @@ def get_studies(connection: Connection) -> dict[str, int]:
 
 
 def get_runs(connection: Connection) -> dict[str, int]:
-    """All runs, with the times of their records."""
+    """All runs, with the marks of their records."""
     return _times(connection, select(RUNS.c.id, RUNS.c.written), RUN_ID)
 
 
@@ -89,8 +89,8 @@ def ids_of_part(connection: Connection, part: str) -> set[str]:
 
 
 def unfinished(connection: Connection) -> dict[str, int]:
-    """The runs that are not done, with the times of their records."""
-    chosen = select(RUNS.c.id, RUNS.c.written).where(RUNS.c.state.in_(("planned", "failed")))
+    """The runs that are not done, with the marks of their records."""
+    chosen = select(RUNS.c.id, RUNS.c.written).where(RUNS.c.state.in_(("planned", "failed", "unreadable")))
     return _times(connection, chosen, RUN_ID)
 
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel
 from mesascope.records._files import RecordError, prepare_output, unreadable
 from mesascope.records._folder_lock import folder_lock
 from mesascope.records._sealed import read_sealed, write_sealed
-from mesascope.records._secrets import without_passwords
 
 from ._models import RUN_ID, STUDY_NAME
 
@@ -28,20 +27,41 @@ class _StoreFile(BaseModel, frozen=True, extra="forbid"):
     identity: str
 
 
-def identity_of(folder: Path, given: str | os.PathLike[str]) -> str:
-    """The identity of the store in a folder.
+# What is written like the address of a database: scheme:/…, …://…, user:password@…, keywords of libpq.
+_like_an_address = re.compile(
+    r"\s*([a-z][\w+.-]+:/|(postgres|postgresql|sqlite)[\w+]*(:|//)|(//)?[^/]*:[^/]*@|.*://"
+    r"|(host|hostaddr|port|dbname|user|password|passfile|service|sslmode|options)\s*=)",
+    re.IGNORECASE | re.DOTALL,
+).match
+_MAX_PATH = 4095  # bytes
 
-    Args:
-        folder: the folder.
-        given: its name as the user gave it.
+
+def store_folder(given: str | os.PathLike[str]) -> Path:
+    """The folder that a user names.
+
+    Raises:
+        RecordError: it is rather meant as an address, which may hold a password: the message repeats no part of it.
+    """
+    text = os.fspath(given)
+    if _like_an_address(text):
+        raise RecordError(
+            "the store's name looks like the address of a database and is none (it is not repeated here: it may hold a "
+            "password); write postgresql://USER@HOST:PORT/DATABASE, or ./NAME for a folder of this name"
+        )
+    if len(os.fsencode(text)) > _MAX_PATH:
+        raise RecordError(f"the store's name has {len(text)} letters; a path has at most {_MAX_PATH}")
+    return Path(text)
+
+
+def identity_of(folder: Path) -> str:
+    """The identity of the store in a folder.
 
     Raises:
         RecordError: it is no store, or its file is damaged.
     """
     file = folder / _FILE
     if not exists(file):
-        named = without_passwords(str(given))  # it may have been meant as a URL
-        raise RecordError(f"{named} is no store of runs; `mesascope sweep` makes one, or check the path")
+        raise RecordError(f"{folder} is no store of runs; `mesascope sweep` makes one, or check the path")
     return read_sealed(file, _FORMAT, _StoreFile).identity
 
 

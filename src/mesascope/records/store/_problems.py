@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from mesascope.records._files import RecordError, unreadable
+from mesascope.records._files import RecordError, read_bytes, unreadable
 
-from ._folders import RunFolders
+from ._folders import ATTEMPTS, RunFolders
 from ._paths import links_outwards
 
 
@@ -46,6 +47,8 @@ def _of_run(folders: RunFolders, run: str) -> Iterator[str]:
     planned = folders.planned(run)
     if planned.id != run:
         yield f"{folders.folder(run) / 'planned.json'} is the plan of run {planned.id}; remove the run"
+    if ATTEMPTS in there:
+        yield from _of_attempts(folders.folder(run) / ATTEMPTS)
     if "run.json" not in there:
         return
     record = folders.finished(run)
@@ -53,6 +56,24 @@ def _of_run(folders: RunFolders, run: str) -> Iterator[str]:
         yield f"{folders.folder(run) / 'run.json'} is not the record of the run that was planned; remove the run"
     if record.files:
         folders.trajectory(run)
+
+
+def _of_attempts(file: Path) -> Iterator[str]:
+    try:
+        lines = read_bytes(file).splitlines()
+    except OSError as error:
+        raise unreadable(file, error, "remove it") from error
+    for number, line in enumerate(lines, 1):
+        if not _is_object(line):
+            yield f"{file}, line {number}, says nothing of an attempt; remove the line, or the file"
+            return
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _files(folder: Path) -> set[str]:
@@ -64,7 +85,11 @@ def _files(folder: Path) -> set[str]:
 
 
 def _of_studies(folders: RunFolders) -> Iterator[str]:
-    for name in folders.studies():
+    known = folders.studies()
+    lying = {path.name for path in folders.root.glob("studies/*") if not path.name.startswith(".")}
+    for name in sorted(lying - {f"{study}.json" for study in known}):
+        yield f"{folders.root / 'studies'} holds {name!r}, which is no study; remove it"
+    for name in known:
         try:
             folders.study(name)
         except RecordError as error:

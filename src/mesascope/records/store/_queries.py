@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,11 +15,12 @@ from ._engine import reading
 from ._filters import STATES, Filter, condition, has_field, read_filters
 from ._folders import RunFolders
 from ._models import RUN_ID
-from ._rows import RunRow
+from ._rows import RunRow, run_row, state_now
 from ._schema import OUTCOMES, POINTS, RUNS, STUDIES
+from ._sync import confirm
 from ._urls import damaged
 
-_COLUMNS = [column for column in RUNS.columns if column.name not in ("brief", "written")]
+_COLUMNS = [column for column in RUNS.columns if column.name != "brief"]
 _TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("id", "name", "kind", "state", "code", "started", "ended"), (str,)),
     **dict.fromkeys(("place", "attempts", "written"), (int,)),
@@ -31,16 +31,28 @@ _is_id = re.compile(RUN_ID).fullmatch
 
 
 def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int | None) -> list[RunRow]:
-    """The runs that all the filters hold for, those that ended last first."""
+    """The runs that all the filters hold for, those that ended last first, each confirmed by its folder."""
     read = read_filters(filters)
     joined = select(*_COLUMNS, OUTCOMES.c.outcome).join_from(RUNS, OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
     chosen = _where(joined, read, engine).order_by(RUNS.c.ended.desc(), RUNS.c.id.desc())
     limit = None if limit is None else min(limit, 2**31)  # databases take no more than 64 bits
     if limit is not None and not any(map(_by_locks, read)):
         chosen = chosen.limit(limit)
-    with reading(engine) as connection, _streamed(connection, chosen) as rows:
-        sound = (_sound(row._asdict(), engine.url) for row in rows)
-        return list(islice(_with_states(sound, folders, read), limit))
+    while True:
+        with reading(engine) as connection, _streamed(connection, chosen) as rows:
+            sound = (_sound(row._asdict(), engine.url) for row in rows)
+            each = ((run_row(row, folders), row["written"]) for row in sound)
+            found = list(islice((one for one in each if _matches(one[0].state, read)), limit))
+        if not confirm(engine, folders, ((row.id, written) for row, written in found)):
+            return [row for row, _ in found]
+
+
+def confirm_all(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> None:
+    """Read the records again, of the runs that all the filters hold for, that have changed since the index was made."""
+    chosen = _where(select(RUNS.c.id, RUNS.c.written), read_filters(filters), engine)
+    with reading(engine) as connection:
+        found = [(str(run), int(written)) for run, written in connection.execute(chosen)]
+    confirm(engine, folders, found)
 
 
 def _streamed(connection: Connection, chosen: Select[Any]) -> CursorResult[Any]:
@@ -56,7 +68,7 @@ def count(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> int:
             chosen = _where(select(func.count()).select_from(RUNS), read, engine)
             return int(connection.execute(chosen).scalar_one())
         each = connection.execute(_where(select(RUNS.c.id, RUNS.c.state), read, engine))
-        return sum(_matches(_state(folders, run, state), read) for run, state in each)
+        return sum(_matches(state_now(folders, run, state), read) for run, state in each)
 
 
 def refuse_unknown(engine: Engine, filters: Sequence[str]) -> None:
@@ -124,25 +136,6 @@ def _sound(row: dict[str, Any], url: URL) -> dict[str, Any]:
     if not _is_id(row["id"]) or row["state"] not in STATES:
         raise damaged(url, f"run {row['id']!r} is {row['state']!r}")
     return row
-
-
-def _with_states(
-    rows: Iterable[dict[str, Any]], folders: RunFolders, filters: Sequence[Filter]
-) -> Iterator[RunRow]:
-    """The rows that match by state, `running` for runs that are being computed now."""
-    for row in rows:
-        state = _state(folders, row["id"], row["state"])
-        if _matches(state, filters):
-            yield RunRow(**{**row, "state": state})
-
-
-def _state(folders: RunFolders, run: str, state: str) -> str:
-    """The state of a run: from the index, and for a run that has not ended from the lock in its folder."""
-    if state != "planned":
-        return state
-    # Look for the file of the lock first: of a hundred thousand planned runs few have one.
-    lock = f"{folders.root}/runs/{run[:2]}/{run}/.run.lock"
-    return "running" if os.access(lock, os.F_OK) and folders.running(run) else state
 
 
 def _matches(state: str, filters: Sequence[Filter]) -> bool:

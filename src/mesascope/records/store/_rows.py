@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mesascope.records._sealed import none_if_damaged
+from mesascope.records._files import RecordError, UnreadableError
 
 if TYPE_CHECKING:
     from ._folders import RunFolders, State
@@ -22,11 +23,11 @@ class RunRow:
     Attributes:
         id: 32 hexadecimal digits.
         kind: flow, train, identify, certify, loss.
-        state: planned, running, done or failed.
+        state: planned, running, done, failed or unreadable.
         code: the version of the code that its numbers depend on.
         spec: its specification.
         outcome: what was found; empty before it is done.
-        error: why it failed, in one line; None where it did not.
+        error: why it failed, or why its record cannot be read, in one line; None where neither is so.
         attempts: how many times it was begun; 0 where it has not ended.
         started, ended: UTC times, ISO 8601; empty where it has not ended.
         seconds: duration of the last attempt; None where it has not ended.
@@ -75,24 +76,50 @@ def _leaves(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
 def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
     """The row of a run with its outcome, from its folder; None where nothing is planned there.
 
-    Raises:
-        UnreadableError: the folder cannot be read.
+    Whatever shows a run takes its state from here: `unreadable` where a file of it is there and cannot be read.
     """
-    written = record_time(folders, run)
-    record = folders.run(run)
-    if record is not None:
-        shared = ("id", "kind", "state", "code", "spec", "outcome", "attempts", "started", "ended", "seconds")
-        error = None if record.error is None else record.error.replace("\0", "\ufffd")
-        row = {name: getattr(record, name) for name in shared}
-        return {**row, "brief": brief(record.outcome), "error": error, "written": written}
-    planned = none_if_damaged(lambda: folders.planned(run))
-    if planned is None:
-        return None
-    return {
-        **{name: getattr(planned, name) for name in ("id", "kind", "code", "spec")},
-        **{"state": "planned", "outcome": {}, "brief": {}, "error": None, "attempts": 0},
-        **{"started": "", "ended": "", "seconds": None, "written": written},
-    }
+    found: dict[str, Any] = {"state": "planned", "outcome": {}, "error": None, "attempts": 0}
+    found |= {"started": "", "ended": "", "seconds": None, "written": record_mark(folders, run)}
+    found |= {"id": run, "kind": "", "code": "", "spec": {}}
+    plan = ("kind", "code", "spec")
+    try:
+        record = folders.run(run)
+        if record is not None:
+            found |= {name: getattr(record, name) for name in found.keys() - {"id", "written"}}
+        elif folders.is_planned(run):
+            planned = folders.planned(run)
+            found |= {name: getattr(planned, name) for name in plan}
+        else:
+            return None
+    except RecordError as error:
+        with suppress(RecordError):
+            planned = folders.planned(run)
+            found |= {name: getattr(planned, name) for name in plan}
+        # for another user, or another version, the file may be readable: the mark says nothing
+        always = isinstance(error, UnreadableError) or not found["written"]
+        found |= {
+            "state": "unreadable",
+            "error": str(error),
+            "written": READ_AGAIN if always else found["written"],
+        }
+    if found["error"] is not None:
+        found["error"] = found["error"].replace("\0", "\ufffd")
+    return {**found, "brief": brief(found["outcome"])}
+
+
+def run_row(row: Mapping[str, Any], folders: RunFolders) -> RunRow:
+    """A row of the index, `running` if it is being computed now."""
+    shown = {name: value for name, value in row.items() if name not in ("brief", "written")}
+    return RunRow(**{**shown, "state": state_now(folders, row["id"], row["state"])})
+
+
+def state_now(folders: RunFolders, run: str, state: str) -> str:
+    """The state of a run: from the index, and for a run that has not ended from the lock in its folder."""
+    if state != "planned":
+        return state
+    # Look for the file of the lock first: of a hundred thousand planned runs few have one.
+    lock = f"{folders.root}/runs/{run[:2]}/{run}/.run.lock"
+    return "running" if os.access(lock, os.F_OK) and folders.running(run) else state
 
 
 def brief(outcome: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,9 +136,19 @@ def _is_short(values: list[Any]) -> bool:
     return len(values) <= SHORT and not any(isinstance(value, list | Mapping) for value in values)
 
 
-def record_time(folders: RunFolders, run: str) -> int:
-    """When the record of a run was written, in nanoseconds; 0 where there is none. Only ever compared for equality."""
+READ_AGAIN = -1
+"""The mark of a run that is read again whenever the store is opened."""
+
+
+def record_mark(folders: RunFolders, run: str) -> int:
+    """Time and size of the record of a run, as one number; 0 where there is none. Only ever compared for equality."""
     try:
-        return os.stat(f"{folders.root}/runs/{run[:2]}/{run}/run.json").st_mtime_ns
+        found = os.lstat(f"{folders.root}/runs/{run[:2]}/{run}/run.json")
     except OSError:
         return 0
+    return found.st_mtime_ns ^ found.st_size
+
+
+def has_changed(folders: RunFolders, run: str, written: int) -> bool:
+    """Whether the record of a run is no longer the file that its row in the index was made from."""
+    return written not in (READ_AGAIN, record_mark(folders, run))

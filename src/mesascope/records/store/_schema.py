@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-VERSION = 2
+VERSION = 3
 TABLES = MetaData()
 
 STORE = Table(
@@ -49,7 +49,7 @@ RUNS = Table(
     Column("seconds", Float),
     Column(
         "written", BigInteger, nullable=False
-    ),  # time of the file run.json in ns, 0 where there is none: shows whether it has changed
+    ),  # `record_mark` of the file run.json: shows whether it has changed
     Index("runs_by_end", "ended", "id"),
     Index("runs_by_state", "state", "ended", "id"),
 )

@@ -151,6 +151,10 @@ def make_file(file: Path) -> None:
     """Make the file of an index: SQLite gives its log the same rights, and a group that shares the folder needs both."""
     try:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+    except FileExistsError:
+        if file.exists() and not file.is_file():
+            raise RecordError(f"{file} is in the place of the index and is no file; move it away") from None
+        return
     except OSError:
-        return  # it is there; or SQLite says why it cannot be
+        return  # SQLite says why it cannot be
     share(file)

@@ -9,11 +9,10 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
 
 from sqlalchemy import Connection, Engine, select
 
-from mesascope.records._files import RecordError, UnreadableError, remove_leftovers
+from mesascope.records._files import RecordError, remove_leftovers
 from mesascope.records._sealed import none_if_damaged
 
 from ._engine import check, reading, writing
@@ -32,7 +31,7 @@ from ._index import (
     unfinished,
 )
 from ._paths import empty_trash, study_file
-from ._rows import record_time, row_of
+from ._rows import has_changed, record_mark, row_of
 from ._schema import OUTCOMES, PARTS, RUNS
 
 # A second change within the resolution of a folder's time would not show; after this long it does.
@@ -58,17 +57,33 @@ def refresh(engine: Engine, folders: RunFolders) -> None:
     """Enter what has changed in the folders since the last refresh.
 
     It looks at the times of the 256 folders that hold runs, of the records of runs that are not done, and of studies. A record
-    of a done run that was changed by hand is noticed by `verify` only.
+    of a done run that was changed by hand is noticed by `confirm`.
     """
     with reading(engine) as connection:
         parts, waiting, studies = get_parts(connection), unfinished(connection), get_studies(connection)
     for part in sorted({*folders.parts(), *parts}):
         if parts.get(part) != _time(f"{folders.root}/runs/{part}"):
             _enter_part(engine, folders, part, everything=False)
-    enter(engine, folders, (run for run, written in waiting.items() if record_time(folders, run) != written))
+    enter(engine, folders, (run for run, written in waiting.items() if record_mark(folders, run) != written))
     for name in sorted({*folders.studies(), *studies}):
         if studies.get(name) != _time(study_file(folders.root, name)):
             _enter_study(engine, folders, name)
+
+
+def confirm(engine: Engine, folders: RunFolders, found: Iterable[tuple[str, int]]) -> bool:
+    """Read the records again that have changed since the index was made from them.
+
+    Args:
+        engine: of the index.
+        folders: of the store.
+        found: runs, with the marks of their records in the index.
+
+    Returns:
+        Whether there were any.
+    """
+    changed = [run for run, written in found if has_changed(folders, run, written)]
+    enter(engine, folders, changed)
+    return bool(changed)
 
 
 def rebuild(engine: Engine, folders: RunFolders) -> None:
@@ -115,30 +130,15 @@ def differences(engine: Engine, folders: RunFolders) -> list[str]:
             run = row["id"]
             known.add(run)
             # a record written since then is entered by the next command
-            if _differs(folders, dict(row)) and record_time(folders, run) == row["written"]:
+            if row_of(folders, run) != dict(row) and not has_changed(folders, run, row["written"]):
                 found.append(run)
-    missing = [run for run in folders.ids() if run not in known and _is_there(folders, run)]
+    missing = [run for run in folders.ids() if run not in known and row_of(folders, run) is not None]
     fix, lines = "build it again: mesascope runs reindex", []
     if found:
         lines.append(f"the index differs from the folder of run {found[0]} ({len(found)} such); {fix}")
     if missing:
         lines.append(f"the index lacks run {missing[0]} ({len(missing)} such); {fix}")
     return lines
-
-
-def _differs(folders: RunFolders, row: dict[str, Any]) -> bool:
-    """Whether the folder of a run differs from its row; False where the folder cannot be read."""
-    try:
-        return row_of(folders, row["id"]) != row
-    except UnreadableError:
-        return False
-
-
-def _is_there(folders: RunFolders, run: str) -> bool:
-    try:
-        return row_of(folders, run) is not None
-    except UnreadableError:
-        return False
 
 
 def _enter_part(engine: Engine, folders: RunFolders, part: str, *, everything: bool) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -28,6 +29,10 @@ class DamagedIndexError(RecordError):
 
 
 _SECRETS = ("password", "sslpassword", "passfile", "oauth_client_secret")
+_UNREADABLE = (
+    "the URL of the index cannot be read; write postgresql://USER@HOST:PORT/DATABASE, and characters such as @ and / in "
+    "a password as %40 and %2F"
+)
 _DRIVERS = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
@@ -51,21 +56,33 @@ def read_url(text: str) -> URL:
     try:
         url = make_url(text)
     except (SQLAlchemyError, ValueError):
-        raise RecordError(
-            "the URL of the index cannot be read; write postgresql://USER@HOST:PORT/DATABASE, and characters such as "
-            "@ and / in a password as %40 and %2F"
-        ) from None
+        raise RecordError(_UNREADABLE) from None
     driver = _DRIVERS.get(url.drivername)
     if driver is None:
         raise RecordError(
             f"an index on {url.drivername!r} is not supported; use postgresql://… or sqlite:///…"
         )
+    if "@" in (url.host or ""):
+        raise RecordError(_UNREADABLE)
     bare = not (url.host or url.username or url.password or url.query)
     if driver == "sqlite" and not (bare and (url.database or ":memory:") != ":memory:"):
         raise RecordError(
             "an index on SQLite needs a file and nothing else: sqlite:////folder/index.sqlite (four slashes)"
         )
+    if driver != "sqlite" and not set(url.query) <= _options():
+        raise RecordError(
+            "the URL of the index has an option that PostgreSQL does not have (it is not repeated here: it may be a "
+            "password); use options such as connect_timeout and sslmode, and PGPASSWORD for the password"
+        )
     return url.set(drivername=driver)
+
+
+@lru_cache(maxsize=1)
+def _options() -> frozenset[str]:
+    """The options of a connection that the installed library of PostgreSQL knows."""
+    from psycopg.pq import Conninfo
+
+    return frozenset(option.keyword.decode() for option in Conninfo.get_defaults())
 
 
 def sqlite_url(file: Path) -> URL:

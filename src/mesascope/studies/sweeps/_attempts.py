@@ -9,9 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mesascope.records import RecordError, share
-
-_FILE = "attempts.jsonl"
+from mesascope.records import ATTEMPTS, RecordError, read_bytes, share
 
 
 def begin_attempt(folder: Path, driver: str = "", in_driver: bool = False, batch: int = 1) -> int:
@@ -87,14 +85,14 @@ def driver_deaths(folder: Path, recorded: int) -> int:
 def _read(folder: Path) -> list[dict[str, Any]]:
     """All attempts, each with what was written when it was abandoned."""
     try:
-        lines = (folder / _FILE).read_bytes().splitlines()
+        lines = read_bytes(folder / ATTEMPTS).splitlines()
     except OSError:
         return []
     found: list[dict[str, Any]] = []
     for line in lines:
         try:
             entry = json.loads(line)
-        except ValueError:  # cut short by a full disk
+        except (ValueError, RecursionError):  # cut short by a full disk, or damaged
             entry = {}
         if isinstance(entry, dict) and "left" in entry and found:
             found[-1] |= entry
@@ -114,11 +112,15 @@ def _now() -> str:
 
 def _write(folder: Path, line: dict[str, Any]) -> None:
     try:
-        descriptor = os.open(folder / _FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        # O_NONBLOCK: a named pipe in its place is an error, and not waited for
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(folder / ATTEMPTS, flags, 0o666)
         try:
-            share(folder / _FILE)
+            share(folder / ATTEMPTS)
             os.write(descriptor, f"{json.dumps(line)}\n".encode())
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise RecordError(f"cannot write {folder / _FILE}: {error.strerror}; make room") from error
+        raise RecordError(
+            f"cannot write {folder / ATTEMPTS}: {error.strerror}; make room, or remove it if it is no file"
+        ) from error

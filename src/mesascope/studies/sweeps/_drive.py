@@ -147,12 +147,12 @@ class Drive:
             self.unbatched[run] = why
 
     def _note_failure(self, run: str) -> None:
-        record = self._store.folders.run(run)
+        record = self._store.folders.reusable(run)
         self.failed[run] = (record.error if record is not None else None) or "its record is damaged"
 
     def _reuse(self, run: str) -> None:
         """Take note of a run that was computed before, or by another driver."""
-        record = self._store.folders.run(run)
+        record = self._store.folders.reusable(run)
         self._index.add(run)
         if record is not None and record.state == "done":
             self.reused.add(run)

@@ -113,10 +113,10 @@ def execute(root: str | os.PathLike[str], run: str, request: Request = _DEFAULTS
     folders = RunFolders(root)
     try:
         with machine_errors(folders, [run]):
-            if is_final(folders.run(run)):
+            if is_final(folders.reusable(run)):
                 return "cached"
             with compute_lock, folders.holding(run):
-                if is_final(folders.run(run)):
+                if is_final(folders.reusable(run)):
                     return "cached"
                 planned = folders.planned(run)
                 with importable(request.search if planned.kind == "identify" else ()), isolated(run):
@@ -146,7 +146,7 @@ def machine_errors(folders: RunFolders, runs: Sequence[str]) -> Iterator[None]:
 
 def recorded_end(folders: RunFolders, run: str, driver: str) -> End:
     """How a run ended, by the files in its folder: done or failed if for this driver, cached if for another."""
-    record, folder = folders.run(run), folders.folder(run)
+    record, folder = folders.reusable(run), folders.folder(run)
     if record is not None and last_driver(folder) == driver and record.attempts == attempts(folder):
         return record.state
     return "cached" if is_final(record) else "locked"

@@ -1,9 +1,9 @@
 """Before a sweep: check every point, plan every run, and find the runs that have ended already."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mesascope.records import (
@@ -14,6 +14,7 @@ from mesascope.records import (
     StudyAxis,
     StudyPoint,
     StudyRecord,
+    UnreadableError,
     open_store,
 )
 from mesascope.specs import Spec, SpecError
@@ -137,23 +138,28 @@ def _refuse_another(folders: RunFolders, record: StudyRecord) -> None:
 
 
 def _cached(store: "Store", record: StudyRecord) -> dict[str, str]:
-    """The runs that need not be computed, and their states."""
+    """The runs that need not be computed, and their states; a warning for each run whose record is damaged."""
     known = store.folders.studies()
     wanted = set(record.runs)
     found: dict[str, str] = {}
     if record.name in known:  # opening the store has brought the index up to date
         for row in store.rows([f"study={record.name}", "state=done"]):
-            if row.id in wanted and _has_record(store.folders, row.id):
+            if row.id in wanted:
                 found[row.id] = "done"
-    for run in wanted - found.keys():
-        one = store.folders.run(run) if _has_record(store.folders, run) else None
+    for run in sorted(wanted - found.keys()):
+        try:
+            one = store.folders.run(run)
+        except UnreadableError:
+            raise
+        except RecordError as error:
+            what = str(error).rpartition(";")[0]
+            warnings.warn(
+                f"{what}; run {run} is computed again, and this record kept as run.json.damaged", stacklevel=2
+            )
+            continue
         if one is not None and is_final(one):
             found[run] = one.state
     return found
-
-
-def _has_record(folders: RunFolders, run: str) -> bool:
-    return Path(folders.folder(run), "run.json").exists()
 
 
 def _plan(
@@ -230,7 +236,7 @@ def _driver_deaths(store: "Store", run: str) -> int:
     folder = store.folders.folder(run)
     if not attempts(folder):
         return 0
-    record = store.folders.run(run)
+    record = store.folders.reusable(run)
     return driver_deaths(folder, record.attempts if record is not None else 0)
 
 

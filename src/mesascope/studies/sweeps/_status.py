@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mesascope.records import atomic_path
+from mesascope.records import atomic_path, read_bytes
 
 if TYPE_CHECKING:
     from mesascope.records import Store
@@ -83,10 +83,10 @@ class StudyStatus(BaseModel):
     Attributes:
         study: its name.
         total: its runs, without those that were removed from the store.
-        planned, running, done, failed: how many are in each state.
+        planned, running, done, failed, unreadable: how many are in each state.
         per_minute: how many end in a minute, by its drivers; 0 without a driver.
         seconds_left: until all have ended; None while it is unknown, or without a driver.
-        failures: the reasons, equal ones together, the most frequent first.
+        failures: why runs failed or cannot be read, equal reasons together, the most frequent first.
         drivers: the processes that sweep it now.
     """
 
@@ -98,6 +98,7 @@ class StudyStatus(BaseModel):
     running: int
     done: int
     failed: int
+    unreadable: int
     per_minute: float
     seconds_left: float | None
     failures: tuple[Failure, ...]
@@ -112,14 +113,16 @@ def study_status(store: "Store", study: str) -> StudyStatus:
     """
     store.refresh()
     runs = f"study={study}"
+    store.confirm([runs])
     total = store.count([runs])  # from the index: the file of a large study takes seconds to read
     if not total:
         store.folders.study(study)  # refuses an unknown name
     failed = store.rows([runs, "state=failed"])
+    unreadable = store.unreadable([runs])
     done, running = (store.count([runs, f"state={state}"]) for state in ("done", "running"))
     active = drivers(store.folders.root, study)
     rate = sum(driver.per_minute for driver in active)
-    left = total - done - len(failed)
+    left = total - done - len(failed) - len(unreadable)
     return StudyStatus(
         study=study,
         total=total,
@@ -127,9 +130,10 @@ def study_status(store: "Store", study: str) -> StudyStatus:
         running=running,
         done=done,
         failed=len(failed),
+        unreadable=len(unreadable),
         per_minute=rate,
         seconds_left=60 * left / rate if rate else None,
-        failures=grouped({row.id: row.error or "" for row in failed}),
+        failures=grouped({row.id: row.error or "" for row in [*failed, *unreadable]}),
         drivers=tuple(active),
     )
 
@@ -139,7 +143,7 @@ def drivers(root: Path, study: str) -> list[Driver]:
     found = []
     for file in sorted((root / _FOLDER).glob("*.json")):
         with suppress(OSError, ValueError, ValidationError):
-            driver = Driver.model_validate(json.loads(file.read_text(encoding="utf-8")))
+            driver = Driver.model_validate(json.loads(read_bytes(file)))
             if _has_ended(driver, file):
                 file.unlink(missing_ok=True)
             elif driver.study == study:

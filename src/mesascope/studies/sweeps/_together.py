@@ -111,7 +111,7 @@ def _is_locked(folders: RunFolders, run: str, locks: ExitStack) -> bool:
         locks.enter_context(folders.holding(run))
     except InUseError:
         return False
-    return not is_final(folders.run(run))
+    return not is_final(folders.reusable(run))
 
 
 def _computed(

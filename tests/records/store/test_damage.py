@@ -1,0 +1,197 @@
+"""A record that cannot be read: every reader says so, and none takes the copy in the index for it."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from mesascope.records import (
+    RecordError,
+    RunFolders,
+    StudyAxis,
+    StudyPoint,
+    StudyRecord,
+    UnreadableError,
+    open_store,
+)
+
+
+def _cut(file):
+    file.write_bytes(file.read_bytes()[:100])
+
+
+def _flip(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def _replace(old, new):
+    def damage(file):
+        content = file.read_text()
+        assert old in content
+        file.write_text(content.replace(old, new))
+
+    return damage
+
+
+def _link(file):
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to(file.with_name("elsewhere"))
+
+
+def _folder(file):
+    file.unlink()
+    file.mkdir()
+
+
+def _pipe(file):
+    file.unlink()
+    os.mkfifo(file)
+
+
+DAMAGES = {
+    "cut": _cut,
+    "flipped": _flip,
+    "digest": _replace('"sha256": "', '"sha256": "0'),
+    "NaN": _replace('"loss": 0.5', '"loss": NaN'),
+    "link": _link,
+    "folder": _folder,
+    "pipe": _pipe,
+}
+newer = _replace("mesascope.run/1", "mesascope.run/9")
+
+
+@pytest.fixture(autouse=True)
+def in_time():
+    """A named pipe that is waited for ends the test, and not the patience of whoever waits."""
+    before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("it hangs")))
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def filled(store, made):
+    """A store with a study of two runs that are done, and the record of the first."""
+    runs = [made.compute(store.folders, number) for number in (1, 2)]
+    axis = StudyAxis(name="seed", labels=(1, 2))
+    points = tuple(StudyPoint(run=run, place=(at,)) for at, run in enumerate(runs))
+    store.enter(runs)
+    store.write_study(StudyRecord(name="both", kind="flow", spec={}, axes=(axis,), points=points))
+    assert len(store.rows(["state=done"])) == 2
+    return store, runs, store.folders.folder(runs[0]) / "run.json"
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES.values(), newer], ids=[*DAMAGES, "newer"])
+def test_no_reader_takes_the_index_for_a_record(filled, made, damage):
+    store, (damaged, other), file = filled
+    damage(file)
+    (found,) = [row for row in store.rows() if row.id == damaged]
+    assert found == store.find(damaged[:8])
+    assert found.state == store.folders.state(damaged) == "unreadable"
+    assert found.outcome == {} and found.spec == made.planned(1).spec
+    assert str(file) in found.error and ";" in found.error and "\n" not in found.error
+    assert (
+        [row.id for row in store.rows(["state=done"])] == [other] == [row.id for row in store.rows(limit=1)]
+    )
+    assert [row.id for row in store.unreadable(["study=both", "outcome.loss>0", "state=done"])] == [damaged]
+    assert store.unreadable(["spec.seed=2"]) == []
+    assert store.studies() == {"both": {"done": 1, "unreadable": 1}}
+    assert store.to_xarray("both")["state"].values.tolist() == ["unreadable", "done"]
+    with pytest.raises(RecordError):
+        store.folders.run(damaged)
+    assert store.reindex() == 2 and store.count(["state=unreadable"]) == 1
+    assert len([problem for problem in store.verify() if damaged in problem]) == 1
+
+
+def test_a_record_that_is_repaired_is_seen(filled):
+    store, (damaged, _), file = filled
+    whole = file.read_bytes()
+    for damage in (_cut, newer):
+        damage(file)
+        store.confirm(["state=done"])
+        assert store.count(["state=unreadable"]) == 1
+        file.write_bytes(whole)
+        store.refresh()
+        assert store.find(damaged).state == "done" and store.count(["state=done"]) == 2
+
+
+def test_a_damaged_plan_is_told(store, made):
+    store.folders.plan(made.planned(1))
+    store.refresh()
+    _cut(store.folders.folder(made.planned(1).id) / "planned.json")
+    store.reindex()
+    (row,) = store.rows()
+    assert row.state == "unreadable" and "planned.json is torn" in row.error
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_computing_again_keeps_the_damaged_file(folders, made, damage):
+    run = made.compute(folders, 1)
+    record, file = folders.run(run), folders.folder(run) / "run.json"
+    for kept in ("run.json.damaged", "run.json.damaged2"):
+        damage(file)
+        assert folders.reusable(run) is None
+        made.compute(folders, 1)
+        assert os.path.lexists(file.with_name(kept))
+        assert folders.run(run).outcome == record.outcome
+
+
+def test_a_newer_record_is_never_computed_again(folders, made):
+    run = made.compute(folders, 1)
+    file = folders.folder(run) / "run.json"
+    newer(file)
+    content = file.read_bytes()
+    with pytest.raises(UnreadableError, match="newer version of mesascope; upgrade"):
+        made.compute(folders, 1)
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["planned.json", "attempts.jsonl", ".run.lock"])
+@pytest.mark.parametrize("damage", [_folder, _pipe], ids=["folder", "pipe"])
+def test_odd_files_of_a_run_are_not_waited_for(folders, made, name, damage):
+    run = made.compute(folders, 1)
+    file = folders.folder(run) / name
+    file.touch()
+    damage(file)
+    with open_store(folders.root) as store:
+        assert not folders.running(run) and [row.id for row in store.rows()] == [run]
+        reported = [problem for problem in store.verify() if str(file) in problem]
+        assert len(reported) == (name != ".run.lock")
+
+
+@pytest.mark.parametrize("damage", [_folder, _pipe], ids=["folder", "pipe"])
+def test_an_index_that_is_no_file_is_refused(folders, made, damage):
+    made.compute(folders, 1)
+    file = folders.root / "index.sqlite"
+    file.touch()
+    damage(file)
+    with pytest.raises(RecordError, match="in the place of the index and is no file; move it away"):
+        open_store(folders.root)
+    file.rename(folders.root / "moved")
+    with open_store(folders.root) as store:
+        assert store.count() == 1
+
+
+def test_verify_finds_garbage_of_attempts_and_studies(folders, made):
+    run = made.compute(folders, 1)
+    folder = folders.folder(run)
+    (folder / "attempts.jsonl").write_text(f"{json.dumps({'pid': 1})}\n\0garbage\n")
+    (folders.root / "studies").mkdir()
+    (folders.root / "studies" / "<img src=x>.json").write_text("{}")
+    os.mkfifo(folders.root / "studies" / "one.json")
+    with open_store(folders.root) as store:
+        reported = store.verify()
+    assert len(reported) == 3, reported
+    for words in ("attempts.jsonl, line 2", "'<img src=x>.json', which is no study", "one.json"):
+        assert [problem for problem in reported if words in problem]
+
+
+def test_a_store_that_is_no_regular_file_is_refused(tmp_path):
+    RunFolders.create(tmp_path / "store")
+    _pipe(tmp_path / "store" / "store.json")
+    with pytest.raises(RecordError, match="is no regular file"):
+        RunFolders(tmp_path / "store")
