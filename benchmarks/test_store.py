@@ -82,9 +82,9 @@ def large(request, tmp_path_factory):
         for chunk in chunks(range(MANY)):
             rows = []
             for number in chunk:
-                outcome, state = _outcome(number), "done" if number % 50 else "failed"
+                outcome, status = _outcome(number), "done" if number % 50 else "failed"
                 ended = f"2026-01-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
-                own = {"id": _id(number), "spec": _spec(number), "state": state, "ended": ended}
+                own = {"id": _id(number), "spec": _spec(number), "status": status, "ended": ended}
                 rows.append({**facts, **own, "outcome": outcome, "brief": brief(outcome)})
             with writing(store._engine) as connection:
                 put_runs(connection, rows)
@@ -101,7 +101,7 @@ def large(request, tmp_path_factory):
         (("spec.init.a=0.1",), 1000),
         (("spec.seed=77",), 1),
         (("outcome.loss<0.05",), 50),
-        (("state=failed",), 2000),
+        (("status=failed",), 2000),
         (("study=large", "spec.init.a=0.1"), 100),
     ],
 )
@@ -148,13 +148,13 @@ def test_cost_of_a_run(benchmark, bar, tmp_path, tmp_path_factory, kind):
         plan = PlannedRun(id=_id(number), kind="flow", spec=_spec(number), code="1")
         folders.plan(plan)
         with folders.holding(plan.id):
-            facts = {"state": "done", "outcome": _outcome(number), "seconds": 0.1, "provenance": origin}
+            facts = {"status": "done", "outcome": _outcome(number), "seconds": 0.1, "provenance": origin}
             folders.finish(RunRecord(**plan.model_dump(), **facts, started="", ended=""), data)
         store.enter([plan.id])
 
     with open_store(folders.root, _url(kind, tmp_path_factory)) as store:
         benchmark.pedantic(one, (store,), rounds=100, warmup_rounds=3)
-        assert store.count(["state=done"]) == 103
+        assert store.count(["status=done"]) == 103
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +172,8 @@ def planned(tmp_path_factory):
 
 
 def test_planned_runs(benchmark, bar, planned, run_command):
-    bar("`mesascope runs list state=planned`, 100 000 planned runs, cold", seconds=1.5)
+    bar("`mesascope runs list status=planned`, 100 000 planned runs, cold", seconds=1.5)
     ended = []
-    command = ("runs", "list", "state=planned", "--store", planned.root)
+    command = ("runs", "list", "status=planned", "--store", planned.root)
     benchmark.pedantic(lambda: ended.append(run_command(*command)), rounds=5, warmup_rounds=1)
     assert all("100000 runs, 50 shown" in one.output for one in ended)

@@ -152,7 +152,7 @@ def _finish(folders, place, failed):
     folders.plan(plan)
     record = RunRecord(
         **plan.model_dump(),
-        state="failed" if failed else "done",
+        status="failed" if failed else "done",
         outcome={} if failed else {"loss": 1.0 + place[0], "product": [0.19, 0.19], "converged": True},
         error="the flow diverged" if failed else None,
         traceback="Traceback: here\nand there" if failed else None,

@@ -155,7 +155,7 @@ def test_every_block_on_a_module_of_pytorch_runs_and_names_two_algorithms(tmp_pa
 @pytest.mark.slow
 def test_every_block_on_a_thousand_settings_runs_and_finds_what_the_page_says(tmp_path, monkeypatch):
     names = _run_in(tmp_path, monkeypatch, "tutorials/thousand-settings")
-    assert int((names["data"].state == "done").sum()) == int(names["known"].sum()) == 48
+    assert int((names["data"].status == "done").sum()) == int(names["known"].sum()) == 48
     assert (abs(names["ends"] / names["data"].limit_product - 1).where(names["known"]).max()) < 1e-8
     relative = names["relative"].unstack("point").mean(("horizon", "init.a"))
     assert float(relative.sel(rho="1").mean()) > float(relative.sel(rho="t-1").mean()) + 0.05

@@ -44,7 +44,7 @@ def store(tmp_path, origin):
             kind="flow",
             spec=spec,
             code="1",
-            state="failed" if failed else "done",
+            status="failed" if failed else "done",
             outcome={} if failed else {"loss": 0.5 * number, "nan": float("nan"), "w": [[1.0, 2.0]]},
             started="2026-01-01T00:00:00Z",
             ended=f"2026-01-01T00:00:0{number}Z",
@@ -65,7 +65,9 @@ def test_list(run, store):
     assert [one["status"] for one in listed] == ["failed", "done", "done", "done", "done", "planned"]
     assert {"id", "status", "kind", "spec", "outcome", "error"} <= set(listed[0])
     assert listed[1]["spec"] == {"dim": 5, "init": {"a": 0.3}} and listed[1]["outcome"]["nan"] == "nan"
-    found = run("runs", "list", "state=done", "spec.init.a>0.1", "--store", store.root, "--json").json["runs"]
+    found = run("runs", "list", "status=done", "spec.init.a>0.1", "--store", store.root, "--json").json[
+        "runs"
+    ]
     assert [one["spec"]["init"]["a"] for one in found] == [0.3, 0.2]
     two = run("runs", "list", "study=six", "--limit", "2", "--json", "--store", store.root).json["runs"]
     assert len(two) == 2
@@ -75,7 +77,7 @@ def test_list(run, store):
     # the settings in which the runs of a study differ, and no others
     shown = {line.split()[0]: line for line in ended.out.splitlines() if "init.a=" in line}
     assert [line.split("init.a=")[1].split()[0] for line in shown.values()] == ["0.4", "0.3", "0.2"]
-    assert "dim" not in ended.out and "state" in ended.out
+    assert "dim" not in ended.out and "status" in ended.out
     single = run("runs", "list", "--store", store.root, "spec.init.a=0.2").out
     assert "1 run" in single and "setting" not in single
 
@@ -108,13 +110,13 @@ def test_compare(run, store):
 def test_remove(run, store):
     message = run("runs", "rm", "--store", store.root).refusal
     assert "name the runs to remove by ids or filters, or give --all" in message
-    assert "not both" in run("runs", "rm", "state=done", store.ids()[0], "--store", store.root).refusal
-    assert "--all" in run("runs", "rm", "state=done", "--all", "--store", store.root).refusal
+    assert "not both" in run("runs", "rm", "status=done", store.ids()[0], "--store", store.root).refusal
+    assert "--all" in run("runs", "rm", "status=done", "--all", "--store", store.root).refusal
     assert len(store.ids()) == 6
     with store.holding(store.ids()[2]):
         assert "is being computed" in run("runs", "rm", "--all", "--store", store.root).refusal
     assert len(store.ids()) == 6
-    assert len(run("runs", "rm", "state=failed", "--store", store.root, "--json").json["removed"]) == 1
+    assert len(run("runs", "rm", "status=failed", "--store", store.root, "--json").json["removed"]) == 1
     assert run("runs", "rm", store.ids()[0][:8], "--store", store.root).out == "1 removed\n"
     assert len(run("runs", "list", "--store", store.root, "--json").json["runs"]) == 4
     assert run("runs", "rm", "--all", "--store", store.root).out == "4 removed\n" and store.ids() == []
@@ -164,12 +166,12 @@ def test_every_command_says_what_cannot_be_read(run, store, tmp_path):
     out = tmp_path / "out"
     for words in (
         ("list",),
-        ("list", "state=done"),
+        ("list", "status=done"),
         ("list", "--json"),
         ("show", torn),
         ("show", torn, "--json"),
         ("compare", torn, other),
-        ("export", "--format", "csv", "--out", f"{out}.csv", "state=done"),
+        ("export", "--format", "csv", "--out", f"{out}.csv", "status=done"),
         ("export", "--format", "netcdf", "--out", f"{out}.nc", "--study", "six"),
         ("reindex",),
     ):
@@ -200,7 +202,7 @@ def test_export_of_tables_and_arrays(run, store, tmp_path):
     def export(form, out, *more):
         return run("runs", "export", *more, "--format", form, "--out", tmp_path / out, "--store", store.root)
 
-    assert export("csv", "runs.csv", "state=done").out == f"{tmp_path / 'runs.csv'}\n"
+    assert export("csv", "runs.csv", "status=done").out == f"{tmp_path / 'runs.csv'}\n"
     with open(tmp_path / "runs.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4 and [row["spec.init.a"] for row in rows] == ["0.3", "0.2", "0.1", "0.0"]
@@ -211,7 +213,7 @@ def test_export_of_tables_and_arrays(run, store, tmp_path):
     assert table["outcome.nan"][1] != table["outcome.nan"][1]
     assert export("netcdf", "six.nc", "--study", "six").status == 0
     data = read_dataset(tmp_path / "six.nc")
-    assert data["loss"].values[:4].tolist() == [0, 0.5, 1, 1.5] and data["state"].values[5] == "planned"
+    assert data["loss"].values[:4].tolist() == [0, 0.5, 1, 1.5] and data["status"].values[5] == "planned"
     assert "name it with --study" in export("netcdf", "none.nc").refusal
     assert "nothing was written" in export("csv", "none.csv", "spec.dim=6").refusal
     assert not (tmp_path / "none.csv").exists()
@@ -243,7 +245,7 @@ def odd(tmp_path, origin):
         plan = PlannedRun(id=f"{place}" * 32, kind=kind, spec={"ü": [1, "a"]}, code="1")
         folders.plan(plan)
         times = {"started": "", "ended": f"{2 - place}", "seconds": 1.0}
-        record = RunRecord(**plan.model_dump(), state="done", outcome=outcome, provenance=origin, **times)
+        record = RunRecord(**plan.model_dump(), status="done", outcome=outcome, provenance=origin, **times)
         folders.finish(record, {"z": ("time", [1j, 2.0]), "s": ("time", ["a", "b"])})
         points.append(StudyPoint(run=plan.id, place=(place,)))
     axes = (StudyAxis(name="n", labels=(1, 2)),)
@@ -341,8 +343,8 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
         (("list", "--store", "none"), "none is no store of runs"),
         (("list", "--store", "STORE", "--lmit", "3"), "unknown option '--lmit'; did you mean '--limit'?"),
         (("list", "--store", "STORE", "--limit", "0"), "--limit is 0; give a number from 1"),
-        (("list", "sate=done", "--store", "STORE"), "filter 'sate=done': filter by one of state, study"),
-        (("list", "status=done", "--store", "STORE"), "; did you mean 'state'?"),
+        (("list", "sate=done", "--store", "STORE"), "filter 'sate=done': filter by one of status, study"),
+        (("list", "state=done", "--store", "STORE"), "; did you mean 'status'?"),
         (("list", "study=sx", "--store", "STORE"), "no study 'sx' in this store; it has: six"),
         (("rm", "study!=sx", "--store", "STORE"), "no study 'sx' in this store; it has: six"),
         (("list", "spec.init.z=3", "--store", "STORE"), "'spec.init.z=3': no run has a field spec.init.z;"),

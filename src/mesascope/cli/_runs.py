@@ -56,7 +56,7 @@ class InStore:
     @staticmethod
     def ended(rows: Sequence[RunRow]) -> int:
         """Say which of these runs have records that cannot be read; return the exit status."""
-        problems = [row.error or "" for row in rows if row.state == "unreadable"]
+        problems = [row.error or "" for row in rows if row.status == "unreadable"]
         for problem in problems:
             say(f"mesascope runs: {problem}")
         return FAILED if problems else DONE
@@ -68,7 +68,7 @@ class List(InStore):
 
     A FILTER is NAME=VALUE, or has !=, <, <=, >, >= in quotes; all must hold.
 
-    - state: planned, running, done, failed, unreadable
+    - status: planned, running, done, failed, unreadable
     - kind, study, code, error, started, ended, seconds, attempts
     - id: the beginning of an id
     - spec.init.a, outcome.loss: any path in specification or outcome
@@ -77,7 +77,7 @@ class List(InStore):
     """
 
     filters: Filters = ()
-    """Which runs: state=done study=NAME 'spec.init.a<0.1' …"""
+    """Which runs: status=done study=NAME 'spec.init.a<0.1' …"""
     limit: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
     """At most so many; by default 50, with --json all."""
     json: FlagCreatePairsOff[bool] = False
@@ -115,7 +115,7 @@ class Show(InStore):
         """Print; return the exit status."""
         with self.opened() as store:
             row = store.find(self.id)
-            record = store.folders.run(row.id) if row.state != "unreadable" else None
+            record = store.folders.run(row.id) if row.status != "unreadable" else None
             found = _plain(row) | {
                 "traceback": record and record.traceback,
                 "batch": record and record.batch,
@@ -291,7 +291,7 @@ RUNS: dict[str, type[Any]] = {
 def _plain(row: RunRow) -> dict[str, Any]:
     """A run as plain values."""
     names = ("kind", "spec", "outcome", "error", "attempts", "started", "ended", "seconds", "code")
-    return {"id": row.id, "status": row.state, **{name: getattr(row, name) for name in names}}
+    return {"id": row.id, "status": row.status, **{name: getattr(row, name) for name in names}}
 
 
 def _print_rows(rows: list[RunRow], total: int) -> None:
@@ -303,14 +303,14 @@ def _print_rows(rows: list[RunRow], total: int) -> None:
 
     console = results()
     settings = [_assigned(one) for one in differing_settings(rows)]
-    names = ("id", "state", "kind", "seconds", *(["setting"] if any(settings) else []), "outcome")
+    names = ("id", "status", "kind", "seconds", *(["setting"] if any(settings) else []), "outcome")
     table = Table(*names, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for row, setting in zip(rows, settings, strict=True):
-        state = Text(row.state, style=_COLOURS[row.state])
+        status = Text(row.status, style=_COLOURS[row.status])
         seconds = "" if row.seconds is None else f"{row.seconds:.2f}"
         cell = [Text(setting, overflow="fold")] if any(settings) else []
         summary = Text(_summary(row), overflow="ellipsis", no_wrap=True)
-        table.add_row(row.id[:12], state, Text(printable(row.kind)), seconds, *cell, summary)
+        table.add_row(row.id[:12], status, Text(printable(row.kind)), seconds, *cell, summary)
     if rows:
         console.print(table)
     more = f", {len(rows)} shown; --limit shows more" if total > len(rows) else ""

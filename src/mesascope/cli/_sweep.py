@@ -210,8 +210,8 @@ def _table(found: "StudyStatus") -> Any:
 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("study", found.study)
-    for state in ("planned", "running", "done", "failed", *(["unreadable"] if found.unreadable else [])):
-        table.add_row(state, f"{getattr(found, state)} of {found.total}")
+    for status in ("planned", "running", "done", "failed", *(["unreadable"] if found.unreadable else [])):
+        table.add_row(status, f"{getattr(found, status)} of {found.total}")
     if found.drivers:
         table.add_row("rate", f"{found.per_minute:.0f} runs a minute")
     if found.seconds_left is not None:

@@ -113,8 +113,8 @@ class ClaimsPanel:
         studies, runs = material.of("study"), material.of("run")
         self._counts.set_text(f"{len(studies)} studies; {len(runs)} runs outside of them")
         for study in studies:
-            states = Counter(row.state for row in study.more["rows"].values())
-            counts = ", ".join(f"{count} {state}" for state, count in states.items())
+            statuses = Counter(row.status for row in study.more["rows"].values())
+            counts = ", ".join(f"{count} {status}" for status, count in statuses.items())
             record = study.record
             axes = ", ".join(axis.name for axis in record.axes)
             title = f"study {record.name} · {len(record.runs)} runs: {counts}"
@@ -122,7 +122,7 @@ class ClaimsPanel:
             self._row(record.name, title, caption, partial(_figures, study))
         for entry in runs[:_MAX_ROWS]:
             row = entry.record
-            title = f"run {row.id[:12]} · {row.kind}, {row.state}"
+            title = f"run {row.id[:12]} · {row.kind}, {row.status}"
             self._row(
                 row.id,
                 title,

@@ -76,7 +76,7 @@ from .store import PlannedRun as PlannedRun
 from .store import RunFolders as RunFolders
 from .store import RunRecord as RunRecord
 from .store import RunRow as RunRow
-from .store import State as State
+from .store import Status as Status
 from .store import Store as Store
 from .store import StudyAxis as StudyAxis
 from .store import StudyPoint as StudyPoint

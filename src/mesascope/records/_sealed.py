@@ -29,7 +29,7 @@ def write_sealed(path: Path, kind: str, model: BaseModel) -> None:
         RecordError: it cannot be written, or holds a text that cannot be written as UTF-8.
     """
     refuse_newer(path, kind)
-    content = model.model_dump(mode="json")
+    content = model.model_dump(mode="json", by_alias=True)
     document = {"format": kind, "sha256": _seal(content), "content": content}
     try:
         write_text(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")

@@ -213,7 +213,7 @@ def _add_study(found: Gathering, store: "Store", name: str) -> None:
         found.problems.append(str(error))
         return
     rows = {row.id: row for row in store.rows([f"study={name}"])}
-    found.problems += [row.error or "" for row in rows.values() if row.state == "unreadable"]
+    found.problems += [row.error or "" for row in rows.values() if row.status == "unreadable"]
     figures = study_figures(record, rows, store.folders, found.problems)
     found.add("study", name, record, figures, key=name, rows=rows)
 

@@ -62,7 +62,7 @@ def study_figures(
         figures.append(
             ("outcomes", Figure(title=f"Study {study.name}", panels=tuple(panels), caption=caption))
         )
-    done = [point for point in study.points if point.run in rows and rows[point.run].state == "done"]
+    done = [point for point in study.points if point.run in rows and rows[point.run].status == "done"]
     curves = []
     for point in _spread(done, _CURVES):
         data = _trajectory(point.run, folders, problems)

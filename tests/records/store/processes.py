@@ -28,7 +28,7 @@ def ended(plan, outcome=None, error=None, **more):
     }
     return RunRecord(
         **plan.model_dump(),
-        state="done" if error is None else "failed",
+        status="done" if error is None else "failed",
         outcome={"loss": 0.5 * plan.spec["seed"]} if outcome is None else outcome,
         error=error,
         provenance=FROM,

@@ -81,7 +81,7 @@ def filled(store, made):
     points = tuple(StudyPoint(run=run, place=(at,)) for at, run in enumerate(runs))
     store.enter(runs)
     store.write_study(StudyRecord(name="both", kind="flow", spec={}, axes=(axis,), points=points))
-    assert len(store.rows(["state=done"])) == 2
+    assert len(store.rows(["status=done"])) == 2
     return store, runs, store.folders.folder(runs[0]) / "run.json"
 
 
@@ -91,19 +91,19 @@ def test_no_reader_takes_the_index_for_a_record(filled, made, damage):
     damage(file)
     (found,) = [row for row in store.rows() if row.id == damaged]
     assert found == store.find(damaged[:8])
-    assert found.state == store.folders.state(damaged) == "unreadable"
+    assert found.status == store.folders.status(damaged) == "unreadable"
     assert found.outcome == {} and found.spec == made.planned(1).spec
     assert str(file) in found.error and ";" in found.error and "\n" not in found.error
     assert (
-        [row.id for row in store.rows(["state=done"])] == [other] == [row.id for row in store.rows(limit=1)]
+        [row.id for row in store.rows(["status=done"])] == [other] == [row.id for row in store.rows(limit=1)]
     )
-    assert [row.id for row in store.unreadable(["study=both", "outcome.loss>0", "state=done"])] == [damaged]
+    assert [row.id for row in store.unreadable(["study=both", "outcome.loss>0", "status=done"])] == [damaged]
     assert store.unreadable(["spec.seed=2"]) == []
     assert store.studies() == {"both": {"done": 1, "unreadable": 1}}
-    assert store.to_xarray("both")["state"].values.tolist() == ["unreadable", "done"]
+    assert store.to_xarray("both")["status"].values.tolist() == ["unreadable", "done"]
     with pytest.raises(RecordError):
         store.folders.run(damaged)
-    assert store.reindex() == 2 and store.count(["state=unreadable"]) == 1
+    assert store.reindex() == 2 and store.count(["status=unreadable"]) == 1
     assert len([problem for problem in store.verify() if damaged in problem]) == 1
 
 
@@ -112,11 +112,11 @@ def test_a_record_that_is_repaired_is_seen(filled):
     whole = file.read_bytes()
     for damage in (_cut, newer):
         damage(file)
-        store.confirm(["state=done"])
-        assert store.count(["state=unreadable"]) == 1
+        store.confirm(["status=done"])
+        assert store.count(["status=unreadable"]) == 1
         file.write_bytes(whole)
         store.refresh()
-        assert store.find(damaged).state == "done" and store.count(["state=done"]) == 2
+        assert store.find(damaged).status == "done" and store.count(["status=done"]) == 2
 
 
 def test_a_damaged_plan_is_told(store, made):
@@ -125,7 +125,7 @@ def test_a_damaged_plan_is_told(store, made):
     _cut(store.folders.folder(made.planned(1).id) / "planned.json")
     store.reindex()
     (row,) = store.rows()
-    assert row.state == "unreadable" and "planned.json is torn" in row.error
+    assert row.status == "unreadable" and "planned.json is torn" in row.error
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)

@@ -48,7 +48,7 @@ def test_kills_at_any_moment_leave_no_torn_run(folders, made, forks):
     with open_store(folders.root) as store:
         assert store.verify() == []
         assert (
-            store.count(["state=done"])
+            store.count(["status=done"])
             == sum(folders.run(run) is not None for run in folders.ids())
             >= KILLS / 5
         )
@@ -98,7 +98,7 @@ def test_eight_processes_write_at_once(folders, made, forks, index):
     with open_store(folders.root, index) as store:
         rows = store.rows()
         assert len(rows) == 48 and {row.id for row in rows} == {made.planned(k).id for k in range(48)}
-        assert {row.state for row in rows} == {"done"}
+        assert {row.status for row in rows} == {"done"}
         assert store.verify() == []
 
 
@@ -110,7 +110,7 @@ def test_two_writers_with_older_news_do_not_undo_what_is_done(folders, made, ind
         made.compute(folders, 1)
         two.enter([made.planned(1).id])
         one.enter([made.planned(1).id])
-        assert [row.state for row in one.rows()] == ["done"]
+        assert [row.status for row in one.rows()] == ["done"]
 
 
 @pytest.fixture(params=["limit", "disk"])
@@ -146,7 +146,7 @@ def test_a_full_disk_is_reported_and_leaves_the_store_whole(small, made, forks):
             store
         ):  # there was no room for the index either: runs are removed until there is
             folders.remove(done.pop())
-        assert store.count(["state=done"]) == len(done) >= 1 and store.verify() == []
+        assert store.count(["status=done"]) == len(done) >= 1 and store.verify() == []
 
 
 def _refreshed(store):
@@ -263,7 +263,7 @@ def _all_write(folders, made, forks, index):
     _wait(lambda: all(map(_ended, pids)))
     with open_store(folders.root, index) as store:
         wanted = {made.planned(number).id for number in (*range(30), *range(100, 120))}
-        assert {row.id for row in store.rows(["state=done"])} == wanted
+        assert {row.id for row in store.rows(["status=done"])} == wanted
         assert store.verify() == []
     assert not list(folders.root.glob(".*.lock"))
 

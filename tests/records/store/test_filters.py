@@ -109,7 +109,7 @@ def test_unknown_fields_are_refused_as_misspelt(store, made):
     store.refuse_unknown(["spec.init.a=1", "outcome.loss<1"])  # an empty store knows no fields
     store.folders.plan(made.planned(1, nothing=None, list=[1, {"x": 2}]))
     store.refresh()
-    known = ["spec.init.a!=7", "spec.nothing=null", "spec.list.1.x=3", "state=failed", "kind=flow"]
+    known = ["spec.init.a!=7", "spec.nothing=null", "spec.list.1.x=3", "status=failed", "kind=flow"]
     store.refuse_unknown([*known, "outcome.loss<1", "outcome.z<1"])  # nobody has an outcome yet
     store.folders.finish(
         made.ended(store.folders.planned(made.planned(1).id), outcome={"w": [[1.0]], "c": 2})
@@ -124,10 +124,10 @@ def test_unknown_fields_are_refused_as_misspelt(store, made):
             "no run has a field outcome.w.0.0 that is searched (long and nested lists are not)",
         ),
         ("study=one", "no study 'one' in this store; it has: none"),
-        ("status=done", "did you mean 'state'?"),
+        ("state=done", "did you mean 'status'?"),
     ):
         with pytest.raises(RecordError) as caught:
-            store.refuse_unknown(["state=done", text])
+            store.refuse_unknown(["status=done", text])
         assert message in str(caught.value) and "\n" not in str(caught.value)
     store.folders.plan(made.planned(2).model_copy(update={"kind": "train"}))
     store.refresh()
@@ -140,9 +140,9 @@ def test_unknown_fields_are_refused_as_misspelt(store, made):
     ("text", "message"),
     [
         ("done", "write NAME=VALUE"),
-        ("sate=done", "filter by one of state, study"),
-        ("state=finished", "a state is one of planned, running, done, failed"),
-        ("state<done", "only = and !="),
+        ("sate=done", "filter by one of status, study"),
+        ("status=finished", "a status is one of planned, running, done, failed"),
+        ("status<done", "only = and !="),
         ("id=xyz", "hexadecimal"),
         ("seconds=long", "compared with a number"),
         ("spec.=1", "filter by one of"),

@@ -26,11 +26,11 @@ def test_a_run_is_planned_then_running_then_done(folders, made):
     plan = made.planned(3)
     folders.plan(plan)
     assert folders.ids() == [plan.id] and folders.planned(plan.id) == plan
-    assert folders.state(plan.id) == "planned" and folders.run(plan.id) is None
+    assert folders.status(plan.id) == "planned" and folders.run(plan.id) is None
     with folders.holding(plan.id):
-        assert folders.state(plan.id) == "running"
+        assert folders.status(plan.id) == "running"
         record = folders.finish(made.ended(plan), {"time": ("time", np.arange(4.0))})
-    assert folders.state(plan.id) == "done" and folders.run(plan.id) == record
+    assert folders.status(plan.id) == "done" and folders.run(plan.id) == record
     assert list(record.files) == ["trajectory.nc"]
     assert folders.trajectory(plan.id)["time"].values.tolist() == [0, 1, 2, 3]
     assert problems(folders) == []
@@ -56,7 +56,7 @@ def test_what_is_done_stays_and_what_failed_is_replaced(folders, made):
     folders.plan(plan)  # again: nothing changes
     data = {"x": ("x", np.arange(3.0))}
     failed = folders.finish(made.ended(plan, outcome={}, error="diverged", traceback="…"), data)
-    assert folders.state(plan.id) == "failed" and failed.files
+    assert folders.status(plan.id) == "failed" and failed.files
     done = folders.finish(made.ended(plan, attempts=2))
     assert done.files == {} and not (folders.folder(plan.id) / "trajectory.nc").exists()
     assert folders.finish(made.ended(plan, outcome={"loss": 7})) == done == folders.run(plan.id)

@@ -49,11 +49,11 @@ def test_rows_are_what_the_folders_say(store, made):
     store.enter([plan.id for plan in plans])
     with store.folders.holding(plans[2].id):
         rows = {row.id: row for row in store.rows()}
-        assert [rows[plan.id].state for plan in plans] == ["done", "failed", "running", "planned"]
-        assert [row.id for row in store.rows(["state=running"])] == [plans[2].id]
-        assert [row.id for row in store.rows(["state=planned"])] == [plans[3].id]
-        assert {row.id for row in store.rows(["state!=running"])} == {plans[k].id for k in (0, 1, 3)}
-        assert store.count(["state=planned"]) == store.count(["state=running"]) == 1
+        assert [rows[plan.id].status for plan in plans] == ["done", "failed", "running", "planned"]
+        assert [row.id for row in store.rows(["status=running"])] == [plans[2].id]
+        assert [row.id for row in store.rows(["status=planned"])] == [plans[3].id]
+        assert {row.id for row in store.rows(["status!=running"])} == {plans[k].id for k in (0, 1, 3)}
+        assert store.count(["status=planned"]) == store.count(["status=running"]) == 1
     row = rows[plans[0].id]
     record = store.folders.run(plans[0].id)
     for name in ("kind", "code", "spec", "error", "attempts", "started", "ended", "seconds"):
@@ -100,7 +100,7 @@ def test_an_index_that_is_damaged_is_built_again(folders, made, tmp_path):
     with pytest.warns(UserWarning, match=r"not a database\); it is built again from the folders"):
         store = open_store(folders.root)
     with store:
-        assert store.count(["state=done"]) == 1 and store.verify() == []
+        assert store.count(["status=done"]) == 1 and store.verify() == []
     thesis = tmp_path / "thesis.txt"
     thesis.write_text("kept" * 5000)
     with pytest.raises(
@@ -145,7 +145,7 @@ def test_an_index_with_rotten_bytes_is_rebuilt(folders, made):
     [
         ("runs", "id", "NULL"),
         ("runs", "id", "'../../..'"),
-        ("runs", "state", "'dne'"),
+        ("runs", "status", "'dne'"),
         ("runs", "spec", "5"),
         ("runs", "seconds", "'x'"),
         ("parts", "part", "NULL"),
@@ -182,14 +182,14 @@ def test_what_others_write_is_seen_when_a_store_is_opened(folders, made, index):
         folders.plan(made.planned(1))
         assert len(store.rows()) == 0
         store.refresh()
-        assert [row.state for row in store.rows()] == ["planned"]
+        assert [row.status for row in store.rows()] == ["planned"]
         folders.finish(made.ended(made.planned(1), outcome={}, error="lost"))
         store.refresh()
-        assert [row.state for row in store.rows()] == ["failed"]
+        assert [row.status for row in store.rows()] == ["failed"]
         folders.finish(made.ended(made.planned(1), attempts=2))
         made.compute(folders, 2)
     with open_store(folders.root, index) as store:
-        assert [row.state for row in store.rows()] == ["done", "done"]
+        assert [row.status for row in store.rows()] == ["done", "done"]
         shutil.rmtree(folders.folder(made.planned(2).id))
         store.refresh()
         assert store.count() == 1 and store.verify() == []
@@ -214,7 +214,7 @@ def test_times_that_go_backwards_are_harmless(store, made, monkeypatch):
         store.folders.finish(made.ended(plan, started=began, ended=f"20{29 - number}-01-01T00:00:00Z"))
         os.utime(store.folders.folder(plan.id).parent, (1e9, 1e9))
     store.refresh()
-    assert store.count(["state=done"]) == 5 and store.verify() == []
+    assert store.count(["status=done"]) == 5 and store.verify() == []
     assert [row.ended for row in store.rows()] == sorted((row.ended for row in store.rows()), reverse=True)
 
 

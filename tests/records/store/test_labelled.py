@@ -26,7 +26,7 @@ def _study(store, made, outcomes, axes=None, extra=()):
 
 
 def test_a_study_becomes_one_labelled_data_set(store, made):
-    shared = {"w": [[1.0, 2.0], [3.0, "nan"]], "text": "yes", "c": {"re": 1.0, "im": 2.0}, "state": 5.0}
+    shared = {"w": [[1.0, 2.0], [3.0, "nan"]], "text": "yes", "c": {"re": 1.0, "im": 2.0}, "status": 5.0}
     outcomes = [{"loss": 0.1 * k, "n": k, "ragged": [1.0] * k, "flag": True, **shared} for k in range(5)]
     outcomes[1]["mixed"], outcomes[2]["mixed"] = "text", 1.0
     shared_run = StudyPoint(run=made.planned(0).id, place=(2, 2))
@@ -37,7 +37,7 @@ def test_a_study_becomes_one_labelled_data_set(store, made):
         "s",
         "c",
     ]
-    assert data["state"].values.ravel().tolist() == ["done"] * 5 + ["failed", "planned", "", "done"]
+    assert data["status"].values.ravel().tolist() == ["done"] * 5 + ["failed", "planned", "", "done"]
     assert data["run"].values[0, 1] == made.planned(1).id and data["run"].values[2, 1] == ""
     loss = data["loss"].values.ravel()
     assert loss[:5].tolist() == [0.1 * k for k in range(5)] and np.isnan(loss[5:8]).all() and loss[8] == 0
@@ -50,7 +50,7 @@ def test_a_study_becomes_one_labelled_data_set(store, made):
         and data["text"].values[0, 0] == "yes"
         and np.isnan(data["text"].values[2, 1])
     )
-    assert data["c"].values[0, 0] == 1 + 2j and data["outcome.state"].values[0, 0] == 5
+    assert data["c"].values[0, 0] == 1 + 2j and data["outcome.status"].values[0, 0] == 5
     assert data.attrs["left_out"] == ["mixed", "ragged"]
     assert (
         data.attrs["study"] == "grid"
@@ -68,7 +68,7 @@ def test_a_study_without_axes_is_one_number_for_each_name(store, made):
     store.enter([plan.id])
     data = store.to_xarray("one")
     assert data["loss"].dims == () and float(data["loss"]) == 0.5
-    assert data["product"].values.tolist() == [1.0, 2.0] and data["state"].item() == "done"
+    assert data["product"].values.tolist() == [1.0, 2.0] and data["status"].item() == "done"
 
 
 def test_complete_studies_keep_types_and_zipped_axes_share_a_dimension(store, made):

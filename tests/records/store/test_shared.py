@@ -69,14 +69,14 @@ def test_two_users_write_to_a_shared_store(place, made, umask):
         os.chmod(folders.folder(made.planned(2).id) / ".run.lock", 0o660)
     # While the first user's connections, and SQLite's log, are still there.
     with being(OTHER, umask), open_store(place) as second:
-        assert {row.state for row in second.rows()} == {"done", "failed"}
+        assert {row.status for row in second.rows()} == {"done", "failed"}
         with folders.holding(made.planned(2).id):
             folders.finish(made.ended(made.planned(2), attempts=2), {"x": ("x", [1.0])})
         second.enter([made.compute(folders, 3), made.planned(2).id])
         second.write_study(study(made.planned(1).id, made.planned(3).id))
-        assert second.count(["state=done"]) == 3 and second.verify() == []
+        assert second.count(["status=done"]) == 3 and second.verify() == []
     with being(ONE, umask):
-        assert first.count(["state=done", "study=both"]) == 2
+        assert first.count(["status=done", "study=both"]) == 2
         first.remove([made.planned(3).id])
         first.close()
     with being(OTHER, umask), open_store(place) as second:
@@ -99,7 +99,7 @@ def test_a_run_that_another_user_computes_is_not_taken(place, made):
                 assert folders.running(made.planned(1).id)
                 with pytest.raises(RecordError, match="is being computed"):
                     folders.remove(made.planned(1).id)
-        assert folders.state(made.planned(1).id) == "planned"
+        assert folders.status(made.planned(1).id) == "planned"
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def test_a_store_that_may_only_be_read_takes_an_index_elsewhere(place, made, tmp
             open_store(place)
         assert "\n" not in str(caught.value)
         with open_store(place, f"sqlite:///{own / 'index.sqlite'}") as store:
-            assert store.count(["state=done"]) == 1 and store.verify() == []
+            assert store.count(["status=done"]) == 1 and store.verify() == []
             with pytest.raises(RecordError, match=r"Permission denied; check the permissions.*chmod g"):
                 made.compute(folders, 2)
             with pytest.raises(RecordError, match="cannot be removed"):
@@ -151,9 +151,9 @@ def test_unreadable_files_are_reported(place, made):
         reported = r"cannot read .*: Permission denied; check the permissions"
         with closed(folders.folder(made.planned(1).id)):
             (row,) = store.rows()
-            assert row.state == "unreadable" and re.search(reported, row.error)
+            assert row.status == "unreadable" and re.search(reported, row.error)
         store.refresh()
-        assert [row.state for row in store.rows()] == ["failed"]
+        assert [row.status for row in store.rows()] == ["failed"]
         with closed(place / "runs"), pytest.raises(RecordError, match=reported):
             store.refresh()
         store.refresh()

@@ -46,10 +46,10 @@ def test_a_server_that_hangs_is_given_up_and_the_index_is_brought_up_to_date_lat
         assert time.monotonic() - began < 5
     finally:
         os.kill(backend, signal.SIGCONT)
-    assert store.folders.run(run).state == "done" and problems(store.folders) == []
+    assert store.folders.run(run).status == "done" and problems(store.folders) == []
     assert store.count() == 0
     store.refresh()
-    assert store.count(["state=done"]) == 1 and store.verify() == []
+    assert store.count(["status=done"]) == 1 and store.verify() == []
 
 
 def test_a_connection_that_was_lost_is_made_anew(store, made):

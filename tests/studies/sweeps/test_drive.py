@@ -80,7 +80,7 @@ def test_a_run_that_kills_its_workers_has_failed(driven, tmp_path):
     assert error.startswith("KilledWorker: its worker process died 2 times while it computed this")
     assert RunFolders(tmp_path / "s").finished(run).outcome == {"failure": "machine"}
     with open_store(tmp_path / "s") as store:
-        assert store.count(["state=failed"]) == 1 and store.verify() == []
+        assert store.count(["status=failed"]) == 1 and store.verify() == []
 
 
 def test_a_run_that_waited_at_lost_workers_is_not_blamed(driven):
@@ -126,7 +126,7 @@ class Hanging:
         monkeypatch.setattr(Store, "enter", lambda store, runs: self(store, set(runs)))
 
     def __call__(self, store, runs):
-        if any(store.folders.state(run) == "done" for run in runs):
+        if any(store.folders.status(run) == "done" for run in runs):
             self.asked.set()
             assert self.released.wait(20), "the sweep waits for the database"
             if not self.answers:
@@ -147,7 +147,7 @@ def test_a_database_that_hangs_does_not_stop_the_sweep(many_losses, tmp_path, mo
     assert result.done == 4 and result.succeeded
     assert result.not_indexed == (None if answers else "the server has not answered")
     with open_store(tmp_path / "s") as store:
-        assert store.count(["state=done"]) == 4 and store.verify() == []
+        assert store.count(["status=done"]) == 4 and store.verify() == []
 
 
 def test_a_sweep_that_is_stopped_does_not_wait_for_a_database_that_hangs(many_losses, tmp_path, monkeypatch):

@@ -116,7 +116,7 @@ def test_a_run_of_other_code_is_refused(planned, monkeypatch, study_with):
     monkeypatch.setattr("mesascope.studies.sweeps._run_id._own_code", lambda: "0+other")
     with pytest.raises(RecordError, match="planned with other code than there is here; install the same"):
         execute(folders.root, run)
-    assert folders.state(run) == "planned"
+    assert folders.status(run) == "planned"
     # a sweep by the other code plans runs of its own
     result = sweep(study_of(study_with()), folders.root)
     assert (result.done, result.reused) == (1, 0) and result.ids != (run,)
@@ -131,7 +131,7 @@ def test_ctrl_c_records_nothing(planned, monkeypatch):
     monkeypatch.setattr(_execute, "compute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         execute(folders.root, run, Request(stopped=lambda: True))
-    assert folders.state(run) == "planned"
+    assert folders.status(run) == "planned"
 
 
 def test_errors_of_files_are_tried_again_and_recorded_in_the_end(planned, monkeypatch, study_with):
@@ -186,7 +186,7 @@ def test_a_disk_that_is_full_ends_the_sweep(planned, monkeypatch, study_with):
     monkeypatch.setattr(RunFolders, "finish", full)
     with pytest.raises(SweepError, match=r"No space left on device.*the same command resumes"):
         sweep(study_of(study_with()), folders.root)
-    assert folders.state(run) == "planned"
+    assert folders.status(run) == "planned"
 
 
 def test_a_training_resumes_from_its_checkpoint(prompts_with, tmp_path, monkeypatch):

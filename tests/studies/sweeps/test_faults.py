@@ -52,11 +52,11 @@ def postgresql(postgresql_server):
 def computed_once(store, begun, repeated=0):
     """Every run is done, and at most so many attempts were repeated."""
     folders = RunFolders(store)
-    assert {folders.state(run) for run in folders.ids()} == {"done"}
+    assert {folders.status(run) for run in folders.ids()} == {"done"}
     times = [len(pids) for pids in begun(store).values()]
     assert sum(times) <= len(times) + repeated
     with open_store(store) as opened:
-        assert opened.count(["state=done"]) == len(times)
+        assert opened.count(["status=done"]) == len(times)
         assert opened.verify() == []
 
 
@@ -190,15 +190,15 @@ def test_ended_runs_are_kept_when_the_sweep_is_stopped(command, many_losses, tmp
     )
     assert time.monotonic() - pressed < 20
     folders = RunFolders(sweep.store)
-    states = [folders.state(run) for run in folders.ids()]
-    assert set(states) == {"done", "planned"}
+    statuses = [folders.status(run) for run in folders.ids()]
+    assert set(statuses) == {"done", "planned"}
     assert not list(sweep.store.glob("drivers/*"))
     if not where:  # the run that was cut short does not count as killed
         assert all(
             driver_deaths(folders.folder(run), 0) == 0 for run in folders.ids() if folders.run(run) is None
         )
     with open_store(sweep.store) as store:
-        assert store.count(["state=done"]) == states.count("done")
+        assert store.count(["status=done"]) == statuses.count("done")
         assert store.verify() == []
 
 
@@ -267,7 +267,7 @@ def test_runs_that_raise_or_kill_workers_fail_alone(command, tmp_path, begun):
             assert record.outcome == {"failure": "computation"}
     # runs that only waited at the worker that died have not failed
     with open_store(sweep.store) as store:
-        assert store.to_xarray("poison").state.values.tolist() == ["done", *["failed"] * 3, "done"]
+        assert store.to_xarray("poison").status.values.tolist() == ["done", *["failed"] * 3, "done"]
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ SlurmdUser={user}
 AuthType=auth/none
 CredType=cred/none
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
-StateSaveLocation={place}/state
+StateSaveLocation={place}/status
 SlurmdSpoolDir={place}/spool
 SlurmctldPidFile={place}/slurmctld.pid
 SlurmdPidFile={place}/slurmd.pid
@@ -60,7 +60,7 @@ PartitionName=main Nodes=localhost Default=YES MaxTime=INFINITE State=UP
 def slurm(tmp_path_factory):
     """The environment in which the commands of Slurm find it."""
     place = tmp_path_factory.mktemp("slurm")
-    for name in ("state", "spool"):
+    for name in ("status", "spool"):
         (place / name).mkdir()
     settings = CONFIGURATION.format(ports=free_ports(2), user=getpass.getuser(), place=place)
     (place / "slurm.conf").write_text(settings)
@@ -137,10 +137,10 @@ def test_jobs_that_end_are_replaced(command, many_losses, tmp_path, begun, queue
     status, result, err = sweep.end(300)
     assert (status, result["done"]) == (0, RUNS), err
     folders = RunFolders(sweep.store)
-    assert {folders.state(run) for run in folders.ids()} == {"done"}
+    assert {folders.status(run) for run in folders.ids()} == {"done"}
     processes = {pid for pids in begun(sweep.store).values() for pid in pids}
     assert len(processes) == 2 and sweep.process.pid not in processes
-    assert asked(queue, "squeue", "--noheader", "--states=PENDING,RUNNING") == ""
+    assert asked(queue, "squeue", "--noheader", "--statuses=PENDING,RUNNING") == ""
 
 
 def computing(attempts):
@@ -150,7 +150,7 @@ def computing(attempts):
 def test_the_command_of_the_page(shell_of_the_page, tmp_path, queue):
     (computed,) = shell_of_the_page("--scheduler slurm", {"/shared/runs": tmp_path / "shared"}, **queue)
     assert computed.startswith("products: 6 done, 0 failed, 0 reused, of 6 runs")
-    until(lambda: asked(queue, "squeue", "--noheader", "--states=PENDING,RUNNING") == "")
+    until(lambda: asked(queue, "squeue", "--noheader", "--statuses=PENDING,RUNNING") == "")
 
 
 def test_ctrl_c_cancels_the_jobs(command, many_losses, tmp_path, queue):
@@ -158,7 +158,7 @@ def test_ctrl_c_cancels_the_jobs(command, many_losses, tmp_path, queue):
     sweep.until(lambda: len(sweep.ended_runs()) > 1)
     sweep.process.send_signal(signal.SIGINT)
     assert sweep.end()[0] == 130
-    until(lambda: asked(queue, "squeue", "--noheader", "--states=PENDING,RUNNING") == "")
+    until(lambda: asked(queue, "squeue", "--noheader", "--statuses=PENDING,RUNNING") == "")
 
 
 @pytest.mark.parametrize(

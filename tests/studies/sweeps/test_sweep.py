@@ -113,7 +113,7 @@ def test_a_flow_that_diverges_has_failed_and_the_others_are_done(study_with, tmp
     (failure,) = result.failures
     assert failure.count == 1 and failure.error.startswith("diverged: ")
     record = RunFolders(tmp_path / "s").finished(failure.run)
-    assert record.state == "failed" and record.outcome["result"] == "diverged"
+    assert record.status == "failed" and record.outcome["result"] == "diverged"
     # it would diverge again
     again = sweep(study, tmp_path / "s")
     assert (again.done, again.failed, again.reused) == (0, 1, 2)

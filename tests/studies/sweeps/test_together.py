@@ -61,7 +61,7 @@ def test_batches_give_the_results_of_single_runs(timed, tmp_path):
     assert together.finished(one.ids[0]).attempts == 1
     with open_store(tmp_path / "four") as store:
         assert store.verify() == []
-        assert store.count(["study=timed", "state=done"]) == 5
+        assert store.count(["study=timed", "status=done"]) == 5
     # the same points are not computed again, whatever the batch
     assert sweep(study, tmp_path / "one", batch=4).reused == 5
 
@@ -82,7 +82,7 @@ def test_a_flow_that_diverges_fails_alone(timed, tmp_path):
     assert (result.done, result.failed) == (3, 1)
     assert result.failures[0].error.startswith("diverged: ")
     records = [RunFolders(tmp_path / "s").finished(run) for run in result.ids]
-    assert [one.state for one in records] == ["done", "failed", "done", "done"]
+    assert [one.status for one in records] == ["done", "failed", "done", "done"]
     assert records[1].outcome["failure"] == "computation" and {one.batch for one in records} == {4}
 
 
@@ -128,7 +128,7 @@ def test_ctrl_c_records_nothing_of_a_batch(planned_flows, monkeypatch):
     monkeypatch.setattr(_together, "compute_together", interrupted)
     with pytest.raises(KeyboardInterrupt):
         execute_together(folders.root, runs, Request(batch=5, stopped=lambda: True))
-    assert {folders.state(run) for run in runs} == {"planned"}
+    assert {folders.status(run) for run in runs} == {"planned"}
 
 
 def test_runs_that_are_done_or_locked_are_skipped(planned_flows):
@@ -144,7 +144,7 @@ def test_runs_that_are_done_or_locked_are_skipped(planned_flows):
             "done",
         )
     assert folders.finished(runs[0]) == before
-    assert folders.state(runs[2]) == "planned"
+    assert folders.status(runs[2]) == "planned"
 
 
 def test_a_kill_loses_only_runs_without_a_record(planned_flows, monkeypatch):
@@ -162,7 +162,7 @@ def test_a_kill_loses_only_runs_without_a_record(planned_flows, monkeypatch):
         patch.setattr(_together, "abandon_attempt", lambda *_: None)
         with pytest.raises(SystemExit):
             execute_together(folders.root, runs[:4], Request(batch=4, in_driver=True))
-    assert [folders.state(run) for run in runs] == ["done"] * 2 + ["planned"] * 3
+    assert [folders.status(run) for run in runs] == ["done"] * 2 + ["planned"] * 3
     # none of them counts as the cause, and the next time each is alone: together they might kill again
     assert [driver_deaths(folders.folder(run), 0) for run in runs] == [0] * 5
     assert batches(runs[2:], dict.fromkeys(runs, "p"), folders, 4) == [(run,) for run in runs[2:]]
@@ -236,4 +236,4 @@ def test_a_worker_is_killed_in_a_batch_and_every_run_is_done(command, timed, tmp
     for one in records:
         assert (one.attempts, one.batch) == ((2, 1) if one.id in cut else (1, 4))
     with open_store(sweep.store) as store:
-        assert store.count(["state=done"]) == 24 and store.verify() == []
+        assert store.count(["status=done"]) == 24 and store.verify() == []

@@ -2,7 +2,7 @@
 
 from ._folders import ATTEMPTS as ATTEMPTS
 from ._folders import RunFolders as RunFolders
-from ._folders import State as State
+from ._folders import Status as Status
 from ._models import STUDY_NAME as STUDY_NAME
 from ._models import PlannedRun as PlannedRun
 from ._models import RunRecord as RunRecord

@@ -1,4 +1,4 @@
-"""Filters of runs, such as `state=done`, `study=NAME`, `spec.init.a<0.1`, as SQL."""
+"""Filters of runs, such as `status=done`, `study=NAME`, `spec.init.a<0.1`, as SQL."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-STATES = ("planned", "running", "done", "failed", "unreadable")
+STATUSES = ("planned", "running", "done", "failed", "unreadable")
 _SEARCHED = {"spec": RUNS.c.spec, "outcome": RUNS.c.brief}
 _PLANNED = ("kind", "code", "id", "study", "spec")
 _TEXTS = ("kind", "code", "error", "started", "ended")
 _NUMBERS = ("seconds", "attempts")
 _MAX_PLACES = 8  # parts of a path that may be names or indices: each doubles the conditions for SQLite
-_FIELDS = ("state", "study", "id", *_TEXTS, *_NUMBERS, "spec.PATH", "outcome.PATH")
+_FIELDS = ("status", "study", "id", *_TEXTS, *_NUMBERS, "spec.PATH", "outcome.PATH")
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def _read(text: str) -> Filter:
         raise RecordError(f"filter {text!r}: filter by one of {', '.join(_FIELDS)}{meant}")
     if sum(part.isdecimal() for part in path.split(".")) > _MAX_PLACES:
         raise RecordError(f"filter {text!r}: at most {_MAX_PLACES} parts of a path may be numbers")
-    if name == "state" and value not in STATES:
-        raise RecordError(f"filter {text!r}: a state is one of {', '.join(STATES)}")
-    if name in ("state", "study", "id") and sign not in ("=", "!="):
+    if name == "status" and value not in STATUSES:
+        raise RecordError(f"filter {text!r}: a status is one of {', '.join(STATUSES)}")
+    if name in ("status", "study", "id") and sign not in ("=", "!="):
         raise RecordError(f"filter {text!r}: only = and != make sense for {name}")
     if name == "id" and not re.fullmatch("[0-9a-f]{1,32}", value):
         raise RecordError(f"filter {text!r}: an id, or how it begins, is made of hexadecimal digits")
@@ -99,7 +99,7 @@ def _read(text: str) -> Filter:
 
 def _value(name: str, value: str, text: str) -> Any:
     """The value, read as JSON if possible, otherwise as text; for a field with one type, in that type."""
-    if name in ("state", "study", "id", *_TEXTS):
+    if name in ("status", "study", "id", *_TEXTS):
         return value
     try:
         read = json.loads(value, parse_constant=lambda name: name)
@@ -120,8 +120,8 @@ def condition(one: Filter, dialect: str) -> ColumnElement[bool]:
     """The condition as SQL. `!=` holds wherever `=` does not, also where there is nothing to compare."""
     if one.sign == "!=":
         return not_(condition(Filter(one.name, "=", one.value, one.written), dialect))
-    if one.name == "state":
-        return RUNS.c.state == ("planned" if one.value == "running" else one.value)
+    if one.name == "status":
+        return RUNS.c.status == ("planned" if one.value == "running" else one.value)
     if one.name == "study":
         return exists(select(POINTS.c.run).where(POINTS.c.run == RUNS.c.id, POINTS.c.study == one.value))
     if one.name == "id":

@@ -55,8 +55,8 @@ _RECORD, _TRAJECTORY = "run.json", "trajectory.nc"
 ATTEMPTS = "attempts.jsonl"
 """The file of a run that says when it was begun."""
 
-State = Literal["planned", "running", "done", "failed", "unreadable"]
-"""The state of a run: `running` is being computed now; `done` and `failed` have ended; the record of one that is `unreadable`
+Status = Literal["planned", "running", "done", "failed", "unreadable"]
+"""The status of a run: `running` is being computed now; `done` and `failed` have ended; the record of one that is `unreadable`
 is there and cannot be read."""
 
 
@@ -188,7 +188,7 @@ class RunFolders:
             RecordError: it cannot be written, or another run was planned.
         """
         there = self.run(record.id)
-        if there is not None and there.state == "done":
+        if there is not None and there.status == "done":
             return there
         planned = self.planned(record.id)
         if (planned.kind, planned.spec, planned.code) != (record.kind, record.spec, record.code):
@@ -279,14 +279,14 @@ class RunFolders:
             os.close(descriptor)
         return False
 
-    def state(self, run: str) -> State:
-        """The state of a run that is planned."""
+    def status(self, run: str) -> Status:
+        """The status of a run that is planned."""
         try:
             record = self.run(run)
         except RecordError:
             return "unreadable"
         if record is not None:
-            return record.state
+            return record.status
         return "running" if self.running(run) else "planned"
 
     def remove(self, run: str) -> None:

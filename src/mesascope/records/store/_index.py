@@ -90,7 +90,7 @@ def ids_of_part(connection: Connection, part: str) -> set[str]:
 
 def unfinished(connection: Connection) -> dict[str, int]:
     """The runs that are not done, with the marks of their records."""
-    chosen = select(RUNS.c.id, RUNS.c.written).where(RUNS.c.state.in_(("planned", "failed", "unreadable")))
+    chosen = select(RUNS.c.id, RUNS.c.written).where(RUNS.c.status.in_(("planned", "failed", "unreadable")))
     return _times(connection, chosen, RUN_ID)
 
 

@@ -29,11 +29,11 @@ def labelled(
 
     Args:
         axes: the dimensions.
-        points: row-major number of the place, run, state, and outcome of every place that has a run.
+        points: row-major number of the place, run, status, and outcome of every place that has a run.
         attributes: of the whole.
 
     Returns:
-        Variables `run` and `state`, and one for every name in the outcomes: numbers, with NaN where there are none; texts
+        Variables `run` and `status`, and one for every name in the outcomes: numbers, with NaN where there are none; texts
         as objects; arrays of one shape with dimensions of their own, called after them. What has no one shape or type is
         left out, and named in the attribute `left_out`.
     """
@@ -43,17 +43,17 @@ def labelled(
     sizes = tuple(axis.size for axis in axes)
     dims = tuple(axis.name for axis in axes)
     columns: dict[str, dict[int, Any]] = defaultdict(dict)
-    for place, run, state, outcome in points:
-        columns["run"][place], columns["state"][place] = run, state
+    for place, run, status, outcome in points:
+        columns["run"][place], columns["status"][place] = run, status
         for name, value in flat(outcome).items():
             if value is not None:
-                columns[f"outcome.{name}" if name in ("run", "state", *dims) else name][place] = value
+                columns[f"outcome.{name}" if name in ("run", "status", *dims) else name][place] = value
     coordinates = {name: (dim, values) for name, dim, values in _coordinates(axes)}
     total = int(np.prod(sizes, dtype=np.int64))
     taken = {*dims, *coordinates, *columns}
     variables, left_out = {}, []
     for name, column in columns.items():
-        array = _texts(column, total, "") if name in ("run", "state") else _column(column, total)
+        array = _texts(column, total, "") if name in ("run", "status") else _column(column, total)
         if array is None or name in coordinates:
             left_out.append(name)
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field, StringConstraints, model_validator
 
 from mesascope.records._plain import PlainMapping
 from mesascope.records._provenance import Provenance
@@ -45,7 +45,7 @@ class RunRecord(PlannedRun):
 
     Attributes:
         id, kind, spec, code: as planned; see `PlannedRun`.
-        state: `done` or `failed`.
+        status: `done` or `failed`.
         outcome: the results: numbers, strings, nested lists of numbers.
         error: why it failed, in one line; None where it is done.
         traceback: where it failed.
@@ -57,7 +57,11 @@ class RunRecord(PlannedRun):
         files: SHA-256 of every file beside this record that belongs to it, by name.
     """
 
-    state: Literal["done", "failed"]
+    status: Annotated[
+        Literal["done", "failed"],
+        # its name in files, also in those of older versions
+        Field(validation_alias=AliasChoices("status", "state"), serialization_alias="state"),
+    ]
     outcome: PlainMapping = {}
     error: Told | None = None
     traceback: Told | None = None
@@ -71,7 +75,7 @@ class RunRecord(PlannedRun):
 
     @model_validator(mode="after")
     def _says_why(self) -> Self:
-        if (self.state == "failed") != (self.error is not None):
+        if (self.status == "failed") != (self.error is not None):
             raise ValueError("a failed run says why in `error`, one that is done has none")
         return self
 

@@ -12,17 +12,17 @@ from sqlalchemy import URL, Connection, CursorResult, Engine, Select, func, sele
 from mesascope.records._files import RecordError
 
 from ._engine import reading
-from ._filters import STATES, Filter, condition, has_field, read_filters
+from ._filters import STATUSES, Filter, condition, has_field, read_filters
 from ._folders import RunFolders
 from ._models import RUN_ID
-from ._rows import RunRow, run_row, state_now
+from ._rows import RunRow, run_row, status_now
 from ._schema import OUTCOMES, POINTS, RUNS, STUDIES
 from ._sync import confirm
 from ._urls import damaged
 
 _COLUMNS = [column for column in RUNS.columns if column.name != "brief"]
 _TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("id", "name", "kind", "state", "code", "started", "ended"), (str,)),
+    **dict.fromkeys(("id", "name", "kind", "status", "code", "started", "ended"), (str,)),
     **dict.fromkeys(("place", "attempts", "written"), (int,)),
     **{"spec": (dict,), "outcome": (dict,), "axes": (list,)},
     **{"error": (str, type(None)), "seconds": (float, int, type(None))},
@@ -42,7 +42,7 @@ def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int
         with reading(engine) as connection, _streamed(connection, chosen) as rows:
             sound = (_sound(row._asdict(), engine.url) for row in rows)
             each = ((run_row(row, folders), row["written"]) for row in sound)
-            found = list(islice((one for one in each if _matches(one[0].state, read)), limit))
+            found = list(islice((one for one in each if _matches(one[0].status, read)), limit))
         if not confirm(engine, folders, ((row.id, written) for row, written in found)):
             return [row for row, _ in found]
 
@@ -67,8 +67,8 @@ def count(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> int:
         if not any(map(_by_locks, read)):
             chosen = _where(select(func.count()).select_from(RUNS), read, engine)
             return int(connection.execute(chosen).scalar_one())
-        each = connection.execute(_where(select(RUNS.c.id, RUNS.c.state), read, engine))
-        return sum(_matches(state_now(folders, run, state), read) for run, state in each)
+        each = connection.execute(_where(select(RUNS.c.id, RUNS.c.status), read, engine))
+        return sum(_matches(status_now(folders, run, status), read) for run, status in each)
 
 
 def refuse_unknown(engine: Engine, filters: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ def _may_come(connection: Connection, head: str) -> bool:
     """Whether the field may still appear: there is no run, or, for outcomes, some kind has no run that is done."""
     kinds = select(RUNS.c.kind).distinct()
     every = set(connection.scalars(kinds))
-    known = every if head == "spec" else set(connection.scalars(kinds.where(RUNS.c.state == "done")))
+    known = every if head == "spec" else set(connection.scalars(kinds.where(RUNS.c.status == "done")))
     return not every or every != known
 
 
@@ -111,7 +111,7 @@ def _where(chosen: Select[Any], filters: Sequence[Filter], engine: Engine) -> Se
 
 def _by_locks(one: Filter) -> bool:
     """Whether the locks of the folders decide: in the index every run that has not ended is planned."""
-    return one.name == "state" and one.value in ("planned", "running")
+    return one.name == "status" and one.value in ("planned", "running")
 
 
 def _typed(row: dict[str, Any], url: URL) -> dict[str, Any]:
@@ -127,25 +127,25 @@ def _typed(row: dict[str, Any], url: URL) -> dict[str, Any]:
 
 
 def _sound(row: dict[str, Any], url: URL) -> dict[str, Any]:
-    """A row of a run with a valid id and state.
+    """A row of a run with a valid id and status.
 
     Raises:
         DamagedIndexError: it has not.
     """
     _typed(row, url)
-    if not _is_id(row["id"]) or row["state"] not in STATES:
-        raise damaged(url, f"run {row['id']!r} is {row['state']!r}")
+    if not _is_id(row["id"]) or row["status"] not in STATUSES:
+        raise damaged(url, f"run {row['id']!r} is {row['status']!r}")
     return row
 
 
-def _matches(state: str, filters: Sequence[Filter]) -> bool:
-    return all((state == one.value) == (one.sign == "=") for one in filters if one.name == "state")
+def _matches(status: str, filters: Sequence[Filter]) -> bool:
+    return all((status == one.value) == (one.sign == "=") for one in filters if one.name == "status")
 
 
 def study_points(
     engine: Engine, study: str
 ) -> tuple[dict[str, Any], list[tuple[int, str, str, dict[str, Any]]], list[str]]:
-    """A study's row; place, run, state and outcome of each of its points; the versions of the code of its runs.
+    """A study's row; place, run, status and outcome of each of its points; the versions of the code of its runs.
 
     Raises:
         RecordError: there is no such study.
@@ -153,13 +153,13 @@ def study_points(
     with reading(engine) as connection:
         study_row = _typed(_study_row(connection, study), engine.url)
         joined = POINTS.join(RUNS, RUNS.c.id == POINTS.c.run).join(OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
-        columns = (POINTS.c.place, RUNS.c.id, RUNS.c.state, OUTCOMES.c.outcome, RUNS.c.code)
+        columns = (POINTS.c.place, RUNS.c.id, RUNS.c.status, OUTCOMES.c.outcome, RUNS.c.code)
         chosen = select(*columns).select_from(joined)
         found = connection.execute(chosen.where(POINTS.c.study == study).order_by(POINTS.c.place))
         points = [_sound(dict(one), engine.url) for one in found.mappings()]
     return (
         study_row,
-        [(one["place"], one["id"], one["state"], one["outcome"]) for one in points],
+        [(one["place"], one["id"], one["status"], one["outcome"]) for one in points],
         sorted({one["code"] for one in points}),
     )
 
@@ -177,17 +177,19 @@ def _study_row(connection: Connection, study: str) -> dict[str, Any]:
     return dict(row)
 
 
-def study_states(engine: Engine) -> dict[str, dict[str, int]]:
-    """How many runs of every study are in each state, according to the index."""
+def study_statuses(engine: Engine) -> dict[str, dict[str, int]]:
+    """How many runs of every study have each status, according to the index."""
     joined = STUDIES.outerjoin(POINTS, POINTS.c.study == STUDIES.c.name).outerjoin(
         RUNS, RUNS.c.id == POINTS.c.run
     )
     runs = func.count(func.distinct(RUNS.c.id))
-    chosen = select(STUDIES.c.name, RUNS.c.state, runs.label("runs")).select_from(joined)
+    chosen = select(STUDIES.c.name, RUNS.c.status, runs.label("runs")).select_from(joined)
     found: dict[str, dict[str, int]] = {}
     with reading(engine) as connection:
-        for row in connection.execute(chosen.group_by(STUDIES.c.name, RUNS.c.state).order_by(STUDIES.c.name)):
-            states = found.setdefault(row.name, {})
-            if row.state is not None:
-                states[row.state] = row.runs
+        for row in connection.execute(
+            chosen.group_by(STUDIES.c.name, RUNS.c.status).order_by(STUDIES.c.name)
+        ):
+            statuses = found.setdefault(row.name, {})
+            if row.status is not None:
+                statuses[row.status] = row.runs
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mesascope.records._files import RecordError, UnreadableError
 
 if TYPE_CHECKING:
-    from ._folders import RunFolders, State
+    from ._folders import RunFolders, Status
 
 SHORT = 16  # maximum length of a list that can be searched
 
@@ -23,7 +23,7 @@ class RunRow:
     Attributes:
         id: 32 hexadecimal digits.
         kind: flow, train, identify, certify, loss.
-        state: planned, running, done, failed or unreadable.
+        status: planned, running, done, failed or unreadable.
         code: the version of the code that its numbers depend on.
         spec: its specification.
         outcome: what was found; empty before it is done.
@@ -35,7 +35,7 @@ class RunRow:
 
     id: str
     kind: str
-    state: State
+    status: Status
     code: str
     spec: dict[str, Any]
     outcome: dict[str, Any]
@@ -76,9 +76,9 @@ def _leaves(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
 def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
     """The row of a run with its outcome, from its folder; None where nothing is planned there.
 
-    Whatever shows a run takes its state from here: `unreadable` where a file of it is there and cannot be read.
+    Whatever shows a run takes its status from here: `unreadable` where a file of it is there and cannot be read.
     """
-    found: dict[str, Any] = {"state": "planned", "outcome": {}, "error": None, "attempts": 0}
+    found: dict[str, Any] = {"status": "planned", "outcome": {}, "error": None, "attempts": 0}
     found |= {"started": "", "ended": "", "seconds": None, "written": record_mark(folders, run)}
     found |= {"id": run, "kind": "", "code": "", "spec": {}}
     plan = ("kind", "code", "spec")
@@ -98,7 +98,7 @@ def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
         # for another user, or another version, the file may be readable: the mark says nothing
         always = isinstance(error, UnreadableError) or not found["written"]
         found |= {
-            "state": "unreadable",
+            "status": "unreadable",
             "error": str(error),
             "written": READ_AGAIN if always else found["written"],
         }
@@ -110,16 +110,16 @@ def row_of(folders: RunFolders, run: str) -> dict[str, Any] | None:
 def run_row(row: Mapping[str, Any], folders: RunFolders) -> RunRow:
     """A row of the index, `running` if it is being computed now."""
     shown = {name: value for name, value in row.items() if name not in ("brief", "written")}
-    return RunRow(**{**shown, "state": state_now(folders, row["id"], row["state"])})
+    return RunRow(**{**shown, "status": status_now(folders, row["id"], row["status"])})
 
 
-def state_now(folders: RunFolders, run: str, state: str) -> str:
-    """The state of a run: from the index, and for a run that has not ended from the lock in its folder."""
-    if state != "planned":
-        return state
+def status_now(folders: RunFolders, run: str, status: str) -> str:
+    """The status of a run: from the index, and for a run that has not ended from the lock in its folder."""
+    if status != "planned":
+        return status
     # Look for the file of the lock first: of a hundred thousand planned runs few have one.
     lock = f"{folders.root}/runs/{run[:2]}/{run}/.run.lock"
-    return "running" if os.access(lock, os.F_OK) and folders.running(run) else state
+    return "running" if os.access(lock, os.F_OK) and folders.running(run) else status
 
 
 def brief(outcome: Mapping[str, Any]) -> dict[str, Any]:

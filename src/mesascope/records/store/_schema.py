@@ -38,7 +38,7 @@ RUNS = Table(
     TABLES,
     Column("id", String(32), primary_key=True),
     Column("kind", String(40), nullable=False),
-    Column("state", String(10), nullable=False),
+    Column("status", String(10), nullable=False),
     Column("code", Text, nullable=False),
     Column("spec", _SEARCHED, nullable=False),
     Column("brief", _SEARCHED, nullable=False),  # the outcome without its long lists
@@ -51,7 +51,7 @@ RUNS = Table(
         "written", BigInteger, nullable=False
     ),  # `record_mark` of the file run.json: shows whether it has changed
     Index("runs_by_end", "ended", "id"),
-    Index("runs_by_state", "state", "ended", "id"),
+    Index("runs_by_status", "status", "ended", "id"),
 )
 
 # In a table of their own, since they are large; as text, since JSONB would turn 1e22 into an integer and -0.0 into 0.

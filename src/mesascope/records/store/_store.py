@@ -119,7 +119,7 @@ class Store:
         A record whose time or size is not that in the index is read again: a row is never an old copy of it.
 
         Args:
-            filters: such as `state=done`, `kind=flow`, `study=NAME`, `id=3f` (how it begins), `spec.init.a<=0.1`,
+            filters: such as `status=done`, `kind=flow`, `study=NAME`, `id=3f` (how it begins), `spec.init.a<=0.1`,
                 `outcome.converged=true`; the signs are =, !=, <, <=, >, >=.
             limit: how many at most; None for all.
 
@@ -138,7 +138,7 @@ class Store:
         """
         from ._filters import of_plans
 
-        return self.rows([*of_plans(filters), "state=unreadable"])
+        return self.rows([*of_plans(filters), "status=unreadable"])
 
     def count(self, filters: Sequence[str] = ()) -> int:
         """The number of runs that all the filters hold for."""
@@ -184,7 +184,7 @@ class Store:
             raise RecordError("give at least two runs to compare")
         rows = [self.find(run) for run in runs]
         facts = [
-            {"kind": row.kind, "state": row.state, "code": row.code}
+            {"kind": row.kind, "status": row.status, "code": row.code}
             | flat(row.spec, "spec")
             | flat(row.outcome, "outcome")
             for row in rows
@@ -200,7 +200,7 @@ class Store:
             study: its name.
 
         Returns:
-            Variables `run` (id) and `state` (empty text where no run fills the place), and one for every name in the outcomes:
+            Variables `run` (id) and `status` (empty text where no run fills the place), and one for every name in the outcomes:
             numbers with NaN where there are none, texts as objects, arrays of one shape with dimensions of their own. What
             has no one shape or type is left out and named in the attribute `left_out`. Attributes `study`, `kind`, `code`,
             `spec`, `mesascope` say where it comes from.
@@ -217,11 +217,11 @@ class Store:
         return labelled(axes, points, study_attributes(study, row["kind"], row["spec"], codes))
 
     def studies(self) -> dict[str, dict[str, int]]:
-        """How many runs of every study are in each state: name → state → number."""
-        from ._queries import study_states
+        """How many runs of every study have each status: name → status → number."""
+        from ._queries import study_statuses
 
         self.confirm()
-        return self._ask(study_states)
+        return self._ask(study_statuses)
 
     def export(
         self, form: Format, out: str | os.PathLike[str], filters: Sequence[str] = (), study: str | None = None

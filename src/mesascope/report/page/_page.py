@@ -22,7 +22,7 @@ from .._theme import style_sheet
 from ._bibliography import reference
 from ._claims import look, summary
 from ._figures import drawn
-from ._studies import axis_names, axis_values, outcome_columns, states
+from ._studies import axis_names, axis_values, outcome_columns, statuses
 from ._values import brief, columns, named, number
 
 
@@ -72,7 +72,7 @@ def _environment() -> Environment:
         named,
         number,
         outcome_columns,
-        states,
+        statuses,
         summary,
     )
     filters: dict[str, Any] = {one.__name__: one for one in functions} | {

@@ -10,9 +10,9 @@ _COLUMNS = 7  # of outcomes in the table of runs
 _FIRST = ("product", "limit_product", "loss", "loss_standard_error", "verdict", "proved", "radius")
 
 
-def states(study: StudyRecord, rows: Mapping[str, RunRow]) -> ItemsView[str, int]:
-    """How many runs are in each state."""
-    return Counter(rows[run].state if run in rows else "planned" for run in study.runs).items()
+def statuses(study: StudyRecord, rows: Mapping[str, RunRow]) -> ItemsView[str, int]:
+    """How many runs have each status."""
+    return Counter(rows[run].status if run in rows else "planned" for run in study.runs).items()
 
 
 def axis_names(axes: Sequence[StudyAxis]) -> list[str]:

@@ -62,7 +62,7 @@ class Drive:
         self._index = IndexWriter(store)
         self._end_times: deque[float] = deque(maxlen=_WINDOW)
         self.done: set[str] = set()
-        self.reused = {run for run, state in prepared.cached.items() if state == "done"}
+        self.reused = {run for run, status in prepared.cached.items() if status == "done"}
         self.failed: dict[str, str] = {}
         self.unbatched: dict[str, str] = {}
         self.not_indexed: str | None = None
@@ -154,7 +154,7 @@ class Drive:
         """Take note of a run that was computed before, or by another driver."""
         record = self._store.folders.reusable(run)
         self._index.add(run)
-        if record is not None and record.state == "done":
+        if record is not None and record.status == "done":
             self.reused.add(run)
         else:
             self._note_failure(run)

@@ -148,13 +148,13 @@ def recorded_end(folders: RunFolders, run: str, driver: str) -> End:
     """How a run ended, by the files in its folder: done or failed if for this driver, cached if for another."""
     record, folder = folders.reusable(run), folders.folder(run)
     if record is not None and last_driver(folder) == driver and record.attempts == attempts(folder):
-        return record.state
+        return record.status
     return "cached" if is_final(record) else "locked"
 
 
 def is_final(record: RunRecord | None) -> bool:
     """Whether a run need not be computed: it is done, or would fail again."""
-    return record is not None and (record.state == "done" or record.outcome.get("failure") != MACHINE)
+    return record is not None and (record.status == "done" or record.outcome.get("failure") != MACHINE)
 
 
 def record_failure(folders: RunFolders, run: str, failure: str, error: str, trace: str | None = None) -> None:
@@ -195,7 +195,7 @@ def _compute(folders: RunFolders, planned: PlannedRun, request: Request) -> End:
         found, trace = _outcome(spec, folder, request, record_limit)
         try:
             record = watch.record(planned, found.outcome, found.error, trace)
-            return folders.finish(record, found.data).state
+            return folders.finish(record, found.data).status
         except RecordError as error:
             raise _machine_error(error) from None
     except BaseException:  # the process lives: this run has not killed it
@@ -264,7 +264,7 @@ class Stopwatch:
         now = _now()
         return RunRecord(
             **planned.model_dump(),
-            state="done" if error is None else "failed",
+            status="done" if error is None else "failed",
             outcome=outcome,
             error=None if error is None else one_line(error),
             traceback=trace,

@@ -42,7 +42,7 @@ class Prepared(NamedTuple):
     Attributes:
         record: the study.
         left: ids of the runs that have not ended, in the order of the points.
-        cached: id → state, of those that have.
+        cached: id → status, of those that have.
     """
 
     record: StudyRecord
@@ -138,12 +138,12 @@ def _refuse_another(folders: RunFolders, record: StudyRecord) -> None:
 
 
 def _cached(store: "Store", record: StudyRecord) -> dict[str, str]:
-    """The runs that need not be computed, and their states; a warning for each run whose record is damaged."""
+    """The runs that need not be computed, and their statuses; a warning for each run whose record is damaged."""
     known = store.folders.studies()
     wanted = set(record.runs)
     found: dict[str, str] = {}
     if record.name in known:  # opening the store has brought the index up to date
-        for row in store.rows([f"study={record.name}", "state=done"]):
+        for row in store.rows([f"study={record.name}", "status=done"]):
             if row.id in wanted:
                 found[row.id] = "done"
     for run in sorted(wanted - found.keys()):
@@ -158,7 +158,7 @@ def _cached(store: "Store", record: StudyRecord) -> dict[str, str]:
             )
             continue
         if one is not None and is_final(one):
-            found[run] = one.state
+            found[run] = one.status
     return found
 
 

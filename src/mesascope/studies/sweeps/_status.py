@@ -83,7 +83,7 @@ class StudyStatus(BaseModel):
     Attributes:
         study: its name.
         total: its runs, without those that were removed from the store.
-        planned, running, done, failed, unreadable: how many are in each state.
+        planned, running, done, failed, unreadable: how many have each status.
         per_minute: how many end in a minute, by its drivers; 0 without a driver.
         seconds_left: until all have ended; None while it is unknown, or without a driver.
         failures: why runs failed or cannot be read, equal reasons together, the most frequent first.
@@ -117,9 +117,9 @@ def study_status(store: "Store", study: str) -> StudyStatus:
     total = store.count([runs])  # from the index: the file of a large study takes seconds to read
     if not total:
         store.folders.study(study)  # refuses an unknown name
-    failed = store.rows([runs, "state=failed"])
+    failed = store.rows([runs, "status=failed"])
     unreadable = store.unreadable([runs])
-    done, running = (store.count([runs, f"state={state}"]) for state in ("done", "running"))
+    done, running = (store.count([runs, f"status={status}"]) for status in ("done", "running"))
     active = drivers(store.folders.root, study)
     rate = sum(driver.per_minute for driver in active)
     left = total - done - len(failed) - len(unreadable)

@@ -96,7 +96,7 @@ def _together(folders: RunFolders, runs: Sequence[str], request: Request) -> dic
             computed, why = _computed(next(iter(mine)), specs, size, request)
             for one, (outcome, data, error) in zip(mine.values(), computed, strict=False):
                 record = watches[one.id].record(one, outcome, error, None)
-                found[one.id] = folders.finish(record, data).state
+                found[one.id] = folders.finish(record, data).status
         finally:  # the process lives: the runs without a record have not killed it
             for run in watches.keys() - found.keys():
                 with suppress(RecordError):

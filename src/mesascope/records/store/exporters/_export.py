@@ -85,7 +85,7 @@ def _in_letters_of_netcdf(names: Iterable[Hashable]) -> dict[Hashable, str]:
 
 def _ended(rows: Sequence[RunRow]) -> list[RunRow]:
     """The runs that have ended."""
-    return [row for row in rows if row.state in ("done", "failed")]
+    return [row for row in rows if row.status in ("done", "failed")]
 
 
 @contextmanager

@@ -105,7 +105,7 @@ def _name(name: str) -> str:
 def _log(client: MlflowClient, experiment: str, row: RunRow, folders: RunFolders) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
-    tags = {"mesascope_id": row.id, "kind": row.kind, "state": row.state, "code": row.code}
+    tags = {"mesascope_id": row.id, "kind": row.kind, "status": row.status, "code": row.code}
     run = client.create_run(experiment, run_name=row.id[:12], tags=tags).info.run_id
     numbers = [Metric(_name(name), value, 0, 0) for name, value in metrics(row).items()]
     numbers += [
@@ -116,4 +116,4 @@ def _log(client: MlflowClient, experiment: str, row: RunRow, folders: RunFolders
         client.log_batch(run, numbers[many : many + 100], settings[many : many + 100], ())
     if row.error is not None:
         client.log_batch(run, tags=[RunTag("error", row.error[:_LONGEST])])
-    client.set_terminated(run, "FAILED" if row.state == "failed" else "FINISHED")
+    client.set_terminated(run, "FAILED" if row.status == "failed" else "FINISHED")

@@ -14,7 +14,7 @@ from mesascope.records.store._rows import flat
 if TYPE_CHECKING:
     from mesascope.records.store._rows import RunRow
 
-_FACTS = ("id", "kind", "state", "code", "error", "attempts", "started", "ended", "seconds")
+_FACTS = ("id", "kind", "status", "code", "error", "attempts", "started", "ended", "seconds")
 _NAMED = ("nan", "inf", "-inf")
 
 
