@@ -1,6 +1,8 @@
 """No password of an address is ever shown or stored."""
 
+import os
 import traceback
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -41,6 +43,8 @@ def test_no_password_is_written_or_shown(folders, postgresql, made, server, monk
         f"\\c {store.index.rpartition('/')[2].partition('?')[0]}\nSELECT * FROM store; SELECT * FROM runs;"
     )
     assert made.planned(1).id in dump and "hidden" not in dump
+    titles = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if os.access(file, os.R_OK)]
+    assert not any(b"hidden" in title for title in titles) and "hidden" not in server.log.read_text()
     for path in folders.root.rglob("*"):
         assert not path.is_file() or b"hidden" not in path.read_bytes()
     monkeypatch.setenv("PGPASSWORD", "fromtheenvironment")

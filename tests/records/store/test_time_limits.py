@@ -4,11 +4,13 @@ import os
 import signal
 import socket
 import time
+from functools import partial
 
+import psutil
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, event, text
 
-from mesascope.records import RecordError, open_store
+from mesascope.records import RecordError, StudyAxis, StudyPoint, StudyRecord, open_store
 from mesascope.records.store import _time_limits
 from mesascope.records.store._engine import reading, writing
 from mesascope.records.store._problems import problems
@@ -57,6 +59,77 @@ def test_a_connection_that_was_lost_is_made_anew(store, made):
         connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
     store.enter([made.compute(store.folders, 1)])
     assert store.count() == 1
+
+
+def _use(folders, url, made):
+    """All that is done with an index."""
+    for number in (1, 2):
+        made.compute(folders, number)
+    with open_store(folders.root, url) as store:
+        run = made.compute(folders, 3)
+        store.enter([run])
+        axis = StudyAxis(name="seed", labels=(1, 2))
+        points = tuple(StudyPoint(run=made.planned(k).id, place=(k - 1,)) for k in (1, 2))
+        store.write_study(StudyRecord(name="both", kind="flow", spec={}, axes=(axis,), points=points))
+        file = folders.folder(run) / "run.json"
+        file.write_bytes(file.read_bytes()[:50])
+        assert store.find(run).status == "unreadable" and store.count() == 3
+        store.to_xarray("both")
+        store.reindex()
+        store.remove([run])
+        store.remove_study("both")
+
+
+def _end_connection(connection, server):
+    server.psql(f"SELECT pg_terminate_backend({connection.dbapi_connection.info.backend_pid})")
+
+
+def _kill_server(connection, server, number):
+    """Kill the server with all its processes, and start it again."""
+    postmaster = psutil.Process(server.get_pid())
+    all_of_it = [postmaster, *postmaster.children(recursive=True)]
+    postmaster.send_signal(number)
+    _, alive = psutil.wait_procs(all_of_it, timeout=10)
+    assert not alive
+    server.ensure_postgres_running()
+
+
+@pytest.mark.parametrize(
+    ("end", "every"),
+    [
+        (_end_connection, 4),
+        pytest.param(partial(_kill_server, number=signal.SIGKILL), 13, marks=pytest.mark.slow),
+        pytest.param(partial(_kill_server, number=signal.SIGQUIT), 17, marks=pytest.mark.slow),
+    ],
+    ids=["connection", "kill -9", "immediate"],
+)
+def test_a_server_that_is_lost_at_any_statement(folders, made, server, postgresql, end, every):
+    """One line without the password is all that is seen of it, and the next command finds all that the folders hold."""
+    url = postgresql.replace("postgres:@", "postgres:hidden@")
+    left, lost = 0, 0
+
+    def count(connection, *_):
+        nonlocal left
+        left -= 1
+        if left == 0:
+            end(connection.connection, server)
+
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        for left in range(every, 500, every):
+            try:
+                _use(folders, url, made)
+            except RecordError as error:
+                lost += 1
+                assert "hidden" not in str(error) and "\n" not in str(error)
+            if left > 0:  # all was done before this statement
+                break
+            with open_store(folders.root, url) as store:
+                assert {row.id for row in store.rows()} == set(folders.ids())
+                assert [one for one in store.verify() if "run.json is torn" not in one] == []
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+    assert lost >= 40 // every
 
 
 def test_waiting_too_long_for_a_writer_or_a_statement_is_reported(
