@@ -283,9 +283,14 @@ def test_silent_drivers_of_other_machines_are_removed(planned):
     far = Driver(study="a-study", host="far", pid=1, scheduler="local", dashboard=None, total=1)
     file = folders.root / "drivers" / "far-1-a-study.json"
     file.parent.mkdir()
-    file.write_text(far.model_dump_json())
     now = time.time()
-    for silent, there in ((3 * _status._ANNOUNCE_AGAIN, 1), (_status._SILENT + 10, 0)):
+    long = _status._SILENT + 10
+    for silent, there in (
+        (3 * _status._ANNOUNCE_AGAIN, 1),
+        (long, 0),
+        (-long, 0),
+    ):  # the last: the clock was set back
+        file.write_text(far.model_dump_json())
         os.utime(file, (now - silent, now - silent))
         assert len(drivers(folders.root, "a-study")) == there
 
