@@ -36,6 +36,12 @@ def test_a_run_is_planned_then_running_then_done(folders, made):
     assert problems(folders) == []
 
 
+def test_files_keep_their_names_of_fields(folders, made):
+    """Older versions read what this one writes, and this one what they wrote."""
+    file = folders.folder(made.compute(folders, 1)) / "run.json"
+    assert '"state": "done"' in file.read_text() and '"status"' not in file.read_text()
+
+
 def test_a_run_is_held_by_one(folders, made):
     folders.plan(made.planned(1))
     with folders.holding(made.planned(1).id):

@@ -83,7 +83,7 @@ def _read(text: str) -> Filter:
     head, _, path = name.partition(".")
     known = (head in ("spec", "outcome") and path) or name in _FIELDS[:-2]
     if not known or '"' in name or "\0" in text or not all(name.split(".")):
-        near = nearest(name, _FIELDS[:-2])
+        near = "status" if name == "state" else nearest(name, _FIELDS[:-2])
         meant = f"; did you mean '{near}'?" if near else ""
         raise RecordError(f"filter {text!r}: filter by one of {', '.join(_FIELDS)}{meant}")
     if sum(part.isdecimal() for part in path.split(".")) > _MAX_PLACES:
