@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 # environment is half made and builds it afresh.
 UNFINISHED := $(VENV).installing
 
-.PHONY: help setup reproduce lab test lint names docs bench lock clean
+.PHONY: help setup reproduce lab test test-all lint names docs bench lock clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make reproduce  check the claims of zheng2024 and draw its figures (ARGS='--preset full' …)"
 	@echo "make lab        open the interactive page (ARGS='--port 9000')"
 	@echo "make test       run the tests"
+	@echo "make test-all   run them with load, faults, kills and mutants of files at full size"
 	@echo "make lint       ruff, mypy, import-linter"
 	@echo "make names      write the public names of new kinds into the stubs"
 	@echo "make docs       run the blocks of all pages, build the site into docs/_build/html"
@@ -50,6 +51,12 @@ lab: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -p no:benchmark $(PYTEST_ARGS) $(ARGS)
+
+test-all: export MESASCOPE_LOAD_SECONDS = 60
+test-all: export MESASCOPE_FAULT_RUNS = 200
+test-all: export MESASCOPE_KILLS = 100
+test-all: export MESASCOPE_MUTANTS = 6000
+test-all: test
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -62,3 +62,11 @@ def test_a_port_that_is_taken_is_reported(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.startswith(f"mesascope lab: --port {port}: cannot be used")
+
+
+def test_sigterm_ends_it_as_ctrl_c_does(start_lab, tmp_path):
+    with start_lab(tmp_path, "--port", "0") as lab:
+        lab.process.terminate()
+        assert (
+            lab.process.wait(30) == 0
+        )  # that nothing is printed, such as of leaked semaphores, is seen at the end
