@@ -157,6 +157,7 @@ SEQUENCES = [
     ({"record_every": 0}, "record_every: must be at least 1, got 0"),
     ({"evaluate_every": 0}, "evaluate_every: must be at least 1, got 0"),
     ({"checkpoint_every": 0}, "checkpoint_every: must be at least 1, got 0"),
+    ({"checkpoint_minutes": 0}, "checkpoint_minutes: must be greater than 0, got 0"),
     ({"stps": 1}, "unknown field 'stps'; did you mean 'steps'?"),
     # beyond the precision or the memory
     (

@@ -33,8 +33,8 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    terminated = signal.getsignal(signal.SIGTERM)
-    if terminated is signal.SIG_DFL:
+    ends_at_once = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ends_at_once:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     reader, writer = socket.socketpair()
     writer.setblocking(False)
@@ -46,7 +46,8 @@ def interruptible() -> Iterator[None]:
     finally:
         signal.set_wakeup_fd(before)
         writer.close()  # ends the thread
-        signal.signal(signal.SIGTERM, terminated)
+        if ends_at_once:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _raise(_: int) -> NoReturn:

@@ -239,6 +239,8 @@ class _Run(Generic[Model]):
         self.folder = folder
         self.taken, self.state, self.log = folder.resume(self.state, self.settings.steps)
         self.checkpoint = folder.file(self.taken) if self.taken else None
+        if self.settings.is_due(self.settings.record_every, self.taken):
+            self.log.record(self.taken)  # if the run was interrupted at a stop, before its record
 
     def move(self, stop: int, moved: TrainingState, total: Any) -> bool:
         """Go to a stop, evaluation there included: an interruption undoes all of it or none of it; False if not finite."""
