@@ -85,21 +85,19 @@ def test_the_training_descends_on_the_loss_of_the_layers():
     assert float(loss) == pytest.approx(expected, rel=1e-10)
 
 
-def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path, monkeypatch):
+def test_an_interrupted_training_goes_on_with_the_same_bits(tmp_path):
     whole = _training._trained(SETTINGS, True, 0)
 
-    def stop(work, seed, done, steps, loss):
-        if done == 250:
+    def stop(line):
+        if line.startswith("seed 0: 250 of 400"):
             raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, working(lambda line: None, tmp_path):
-        patch.setattr(_training, "_tell", stop)
-        with pytest.raises(KeyboardInterrupt):
-            _training._trained(SETTINGS, True, 0)
+    with working(stop, tmp_path), pytest.raises(KeyboardInterrupt):
+        _training._trained(SETTINGS, True, 0)
     lines = []
     with working(lines.append, tmp_path):
         again = _training._trained(SETTINGS, True, 0)
-    assert lines[0] == "seed 0: goes on from step 240" and lines[1].startswith("seed 0: step 250 of 400")
+    assert lines[0] == "seed 0: goes on from step 240" and lines[1].startswith("seed 0: 250 of 400")
     for one, other in zip((*whole.middle, *whole.end), (*again.middle, *again.end), strict=True):
         np.testing.assert_array_equal(one, other)
 
