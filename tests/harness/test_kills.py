@@ -91,8 +91,9 @@ def identified(folder, out):
 
 
 def reported(folder, out):
-    """The page, without the moment at which it was written."""
-    return re.sub(r"\d{4}-\d\d-\d\dT[\d:]+(\+00:00|Z)", "", (folder / "report.html").read_text())
+    """The page, without the moment and the place at which it was written."""
+    page = (folder / "report.html").read_text().replace(str(folder), "")
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:]+(\+00:00|Z)", "", page)
 
 
 def listed(values):
