@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -23,7 +24,7 @@ class Running:
 
     def at(self, query):
         """The address of a setting, with the token."""
-        return f"{self.address}?token={self.token}&{query.removeprefix('?')}"
+        return f"{self.address}?token={quote(self.token)}&{query.removeprefix('?')}"
 
     @property
     def cookie(self):
@@ -51,7 +52,7 @@ def running_lab(folder, *arguments):
         line = process.stdout.readline()
         assert "http://127.0.0.1:" in line, line + process.stderr.read()
         address, _, token = re.search(r"http://\S+", line)[0].partition("?token=")
-        yield Running(address, token, process)
+        yield Running(address, unquote(token), process)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)

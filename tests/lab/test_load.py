@@ -76,16 +76,19 @@ class Window:
             answer = {"client_id": self.client, "request_id": message["request_id"], "result": [False, False]}
             await self.socket.emit("javascript_response", answer)
 
-    async def move(self, value):
-        self.heard.clear()
+    async def send(self, value):
         event = {
             "id": self.slider,
             "client_id": self.client,
             "listener_id": self.listener,
             "args": [json.dumps(value)],
         }
-        begin = time.perf_counter()
         await self.socket.emit("event", event)
+
+    async def move(self, value):
+        self.heard.clear()
+        begin = time.perf_counter()
+        await self.send(value)
         start = re.escape(f'"x": [{value}, {value}]')  # in the picture of the plane of a and b
         await self.until(start)
         return time.perf_counter() - begin
@@ -128,6 +131,41 @@ def test_fifty_windows_move_their_sliders(lab):
     print(text)
     assert len(waits) >= CLIENTS
     assert waits[-1] < LONGEST, text
+
+
+def test_a_window_that_floods_the_lab_does_not_delay_another(lab):
+    pytest.importorskip("aiohttp")
+
+    async def scenario():
+        greedy, other = windows = [Window(lab, number) for number in range(2)]
+        for window in windows:
+            await window.open()
+        await asyncio.gather(*(window.until("converged: ") for window in windows))
+        for number in range(3000):
+            await greedy.send(0.1 + number / 10_000)
+        wait = await other.move(0.6)
+        await greedy.move(0.7)  # it is answered too
+        for window in windows:
+            await window.socket.disconnect()
+        return wait
+
+    wait = asyncio.run(scenario())
+    print(f"the other window waited {wait:.2f} s")
+    assert wait < LONGEST
+
+
+def test_pages_that_no_browser_opens_are_closed(lab):
+    def megabytes():
+        with open(f"/proc/{lab.process.pid}/status") as file:
+            return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1]) / 1024
+
+    def ask_for_pages():
+        for _ in range(40):
+            ask(lab.address, lab.cookie)
+        return megabytes()
+
+    before = ask_for_pages()  # and the libraries that the first one loads
+    assert ask_for_pages() - before < 30  # each page holds 1.6 MB as long as it is open
 
 
 PATHS = (

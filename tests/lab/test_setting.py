@@ -2,6 +2,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,8 @@ from mesascope.lab._setting import (
     to_toml,
 )
 from mesascope.lab._sizes import IDENTIFY_TASKS, IDENTIFY_TOKENS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
+from mesascope.lab._training_panel import _rate, _whole
+from mesascope.lab._worker import cache_folder
 from mesascope.specs import known_kinds, load_plugin
 from mesascope.specs._registry import FAMILIES
 from mesascope.studies import SpecError
@@ -343,3 +346,37 @@ def test_its_page_tells_the_sizes_that_it_has():
     law, dim, horizon = (DEFAULT[name] for name in ("law", "dim", "horizon"))
     assert f"it starts with the Gaussian law, d = {dim}, T = {horizon}." in page
     assert law == {"kind": "gaussian", "scale": 1.0}
+
+
+@pytest.mark.parametrize("text", ["", "x", "٣", "3.0", "1_0", "007", '" 3 "', "true", "9" * 5000, "1e400"])
+def test_numbers_beside_the_form_are_those_of_a_specification(text):
+    field = SimpleNamespace(value=text)
+    assert _whole(field, 1, 100) is None
+    assert field.error == "an integer from 1 to 100"
+    if text not in ("", "3.0"):  # left out, and a number that is no integer
+        assert _rate(field, {}, 1) is None
+        assert field.error.startswith("a number greater than 0")
+
+
+@pytest.mark.parametrize("text", ["3", " 3 ", "3\n"])  # blanks around a number mean nothing, as in a file
+def test_blanks_around_numbers_are_left_out(text):
+    field = SimpleNamespace(value=text)
+    assert (_whole(field, 1, 100), field.error, _rate(field, {}, 1)) == (3, None, 3.0)
+    assert setting_of({**form_of(read_setting(DEFAULT)), "dim": text}).dim == 3
+
+
+@pytest.mark.parametrize("name", ["dim", "law.scale", "until", "max_steps"])
+def test_digits_of_other_scripts_are_no_numbers(name):
+    with pytest.raises(SpecError, match=r"got '٣'|'٣' is not") as raised:
+        setting_of({**form_of(read_setting(DEFAULT)), name: "٣"})
+    assert raised.value.place == name
+
+
+def test_no_other_user_writes_to_the_compiled_programs(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "mesascope").mkdir(mode=0o777)
+    folder = Path(cache_folder())
+    assert folder == tmp_path / "mesascope" / "programs"
+    assert [one.stat().st_mode & 0o777 for one in (folder.parent, folder)] == [0o700] * 2
+    monkeypatch.setattr("os.geteuid", lambda: folder.stat().st_uid + 1)
+    assert cache_folder() == ""

@@ -101,8 +101,8 @@ def _console(**options: Any) -> "Console":
     from mesascope.specs import escaped
 
     class Escaping(Console):
-        def render(self, *arguments: Any) -> Iterator[Segment]:
-            for text, style, control in super().render(*arguments):
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for text, style, control in super().render(renderable, options):
                 safe = text if control else "\n".join(map(escaped, text.split("\n")))
                 yield Segment(safe, style, control)
 

@@ -14,6 +14,7 @@ Progress = Callable[[str], None]
 """Reports the progress of a job; raises KeyboardInterrupt once it is asked to stop."""
 
 _GRACE = 2.0  # seconds between the request to stop and the end of the process
+_PATIENCE = 60.0  # the same for a job that was dropped: its programs, once compiled, serve the next one
 
 
 class JobCancelledError(Exception):
@@ -46,13 +47,16 @@ class Job:
     _stop_by: float = float("inf")
 
     def drop(self) -> None:
-        """Declare the result unwanted; a running job is asked to stop, without a time limit."""
-        self._unwanted = True
+        """Declare the result unwanted; a running job is asked to stop, and ended after a minute."""
+        self._stop_within(_PATIENCE)
 
     def cancel(self) -> None:
         """Stop it within two seconds, whatever it is doing."""
-        self.drop()
-        self._stop_by = time.monotonic() + _GRACE
+        self._stop_within(_GRACE)
+
+    def _stop_within(self, seconds: float) -> None:
+        self._unwanted = True
+        self._stop_by = min(self._stop_by, time.monotonic() + seconds)
 
     @property
     def unwanted(self) -> bool:

@@ -49,6 +49,8 @@ document.addEventListener("keydown", (event) => {
 class Page:
     """One window."""
 
+    _asked = 0  # changes of the form
+
     def __init__(self, lab: Lab, query: str) -> None:
         self.session = Session(lab, query)
         self._opening = ui.dialog()
@@ -121,9 +123,13 @@ class Page:
     def _changed(self, name: str, text: str) -> Awaitable[None]:
         """Take a text at once: a coroutine would take it later, and show the old text meanwhile."""
         self.session.form[name] = text
-        return self._read_form()
+        self._asked += 1
+        return self._read_form(self._asked)
 
-    async def _read_form(self) -> None:
+    async def _read_form(self, asked: int) -> None:
+        await asyncio.sleep(0)
+        if asked != self._asked:  # of many changes at once the last is read
+            return
         changed = await self.session.read_form()
         self._form.show(self.session.form, self.session.errors)
         if changed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections import OrderedDict, deque
@@ -15,9 +16,10 @@ from mesascope.specs import default_plugins
 from mesascope.studies import SpecError
 
 from ._jobs import Job, JobCancelledError, JobFailedError
-from ._worker import cache_folder, serve
+from ._worker import STOP, cache_folder, serve
 
 _POLL = 0.01  # seconds between two checks of whether a running job is still wanted
+_LOST = "its process ended, perhaps for lack of memory"
 _MAX_WAIT = 0.4  # seconds that a job waits for the process with its programs, before another takes it
 
 
@@ -55,7 +57,11 @@ class Pool:
         """Put the job into the queue of its owner."""
         job.submitted = time.monotonic()
         with self._changed:
-            self._waiting.setdefault(job.owner, deque()).append(job)
+            jobs = self._waiting.setdefault(job.owner, deque())
+            for one in [one for one in jobs if one.unwanted]:  # a window may ask without end
+                jobs.remove(one)
+                _discard(one)
+            jobs.append(job)
             self._changed.notify_all()
         return job
 
@@ -63,7 +69,7 @@ class Pool:
     def idle(self) -> bool:
         """Whether no job runs or waits."""
         with self._changed:
-            return not self._waiting and not any(worker.active for worker in self._workers)
+            return not self._waiting and not any(worker.job for worker in self._workers)
 
     def close(self) -> None:
         """End the processes, and their jobs."""
@@ -79,7 +85,7 @@ class Pool:
         while (job := self._next(worker)) is not None:
             worker.do(job)
             with self._changed:
-                worker.active = False
+                worker.job = None
                 self._changed.notify_all()
         worker.end()
 
@@ -89,7 +95,7 @@ class Pool:
             while not self._closed:
                 job = self._choose(worker)
                 if job is not None:
-                    worker.active = True
+                    worker.job = job
                     return job
                 # a job that waits for another worker is checked again after `_MAX_WAIT`
                 self._changed.wait(timeout=_MAX_WAIT / 4 if self._waiting else None)
@@ -112,9 +118,14 @@ class Pool:
 
     def _may_do(self, worker: _Worker, job: Job) -> bool:
         better = [one for one in self._workers if one.rank(job) > worker.rank(job)]
-        if any(not one.active for one in better):
+        if any(one.job is None for one in better) or self._leaves_too_much(job.owner):
             return False
         return not better or time.monotonic() - job.submitted > _MAX_WAIT
+
+    def _leaves_too_much(self, owner: Hashable) -> bool:
+        """Whether the jobs that a window has dropped occupy all processes but one: its next job waits for them."""
+        dropped = [one for one in self._workers if one.job and one.job.unwanted and one.job.owner == owner]
+        return len(dropped) >= max(1, len(self._workers) - 1)
 
 
 def _discard(job: Job) -> None:
@@ -127,7 +138,8 @@ class _Worker:
 
     def __init__(self, name: str, niceness: int) -> None:
         self.name, self._niceness = name, niceness
-        self.active = self.closed = False
+        self.job: Job | None = None  # that it does now
+        self.closed = False
         self._process: Any = None
         self._shapes: set[tuple[str, ...]] = set()
 
@@ -147,8 +159,8 @@ class _Worker:
     def _do(self, job: Job) -> None:
         if self._process is None or not self._process.is_alive():
             self._start()
-        self._stop.clear()
         self._connection.send((job.name, job.arguments))
+        asked = False
         while True:
             if job.overdue or self.closed:
                 self.end()
@@ -156,14 +168,18 @@ class _Worker:
                     self._start()  # the next job need not wait for imports
                 job.future.set_exception(JobCancelledError())
                 return
-            if job.unwanted:
-                self._stop.set()
+            if job.unwanted and not asked:
+                self._connection.send(STOP)
+                asked = True
             if not self._connection.poll(_POLL):
+                # what it has forked may keep the connection open
+                if not self._process.is_alive() and not self._connection.poll():
+                    raise JobFailedError(_LOST)
                 continue
             try:
                 kind, *answer = self._connection.recv()
-            except EOFError:
-                raise JobFailedError("its process ended, perhaps for lack of memory") from None
+            except (EOFError, OSError):
+                raise JobFailedError(_LOST) from None
             if kind == "progress":
                 job.progress(*answer)
                 continue
@@ -176,10 +192,9 @@ class _Worker:
         self._shapes.clear()
         context = multiprocessing.get_context("spawn")
         self._connection, other = context.Pipe()
-        self._stop = context.Event()
         self._process = context.Process(
             target=serve,
-            args=(other, self._stop, cache_folder(), tuple(map(str, default_plugins())), self._niceness),
+            args=(other, cache_folder(), tuple(map(str, default_plugins())), self._niceness),
             name=self.name,
             daemon=True,
         )
@@ -187,16 +202,17 @@ class _Worker:
         other.close()
 
     def end(self) -> None:
-        """End the process."""
+        """End the process, and what it has forked."""
         if self._process is None:
             return
         with contextlib.suppress(OSError):
             self._connection.close()
-        if not self.active:  # it ends by itself, as its connection is closed
+        if self.job is None:  # it ends by itself, as its connection is closed
             self._process.join(timeout=0.2)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()  # it may have no group yet
+        self._process.join()
         self._process = None
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mesascope.specs import printable
@@ -17,7 +19,11 @@ from ._session import Lab
 from ._setting import DEFAULT, read_setting
 from ._sizes import WARMED
 
+if TYPE_CHECKING:
+    from nicegui import Client
+
 HOST = "127.0.0.1"
+_MAX_UNOPENED = 16  # pages that no browser has opened yet
 _MAX_MESSAGE = 1000  # characters of a line of the log
 
 
@@ -62,10 +68,17 @@ def serve(
         Job("facts", {"spec": read_setting(DEFAULT)}), "quick"
     )  # its process starts while the browser does
 
+    unopened: deque[Client] = deque()
+
     async def page() -> None:
-        window = Page(lab, ui.context.client.request.url.query)
-        await ui.context.client.connected()
-        ui.context.client.on_delete(window.session.close)
+        client = ui.context.client
+        _make_room(unopened)
+        unopened.append(client)
+        window = Page(lab, client.request.url.query)
+        await client.connected()
+        with suppress(ValueError):  # closed before its browser came
+            unopened.remove(client)
+        client.on_delete(window.session.close)
         await window.start()
 
     ui.page("/", title="mesascope lab", language="en-US")(page)
@@ -88,6 +101,13 @@ def serve(
         reconnect_timeout=10.0,
         tailwind=False,  # in the browser it scans the whole page after every change
     )
+
+
+def _make_room(unopened: deque[Client]) -> None:
+    """Close the oldest pages that no browser has opened: each holds 1.6 MB, and a browser opens its page again."""
+    while len(unopened) >= _MAX_UNOPENED:
+        if not (oldest := unopened.popleft()).is_deleted:
+            oldest.delete()
 
 
 class PrintableLines(logging.Formatter):

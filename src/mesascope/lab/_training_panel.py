@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from nicegui import ui
 
+from mesascope.specs import SpecError, positive
+
+from ._editors import read_number
 from ._figures import loss_figure, phase_figure, phase_reach, product_figure, weight_figure
 from ._session import Session
 from ._sizes import FRAMES
@@ -181,10 +184,10 @@ class TrainingPanel:
 
 
 def _whole(field: Any, low: int, high: int) -> int | None:
-    text = (field.value or "").strip()
-    good = text.isdecimal() and len(text) < 12 and low <= int(text) <= high
+    number = read_number(field.value or "")
+    good = type(number) is int and low <= number <= high
     field.error = None if good else f"an integer from {low} to {high}"
-    return int(text) if good else None
+    return number if good else None
 
 
 def _rate(field: Any, flow: dict[str, Any], steps: int | None) -> float | None:
@@ -197,8 +200,8 @@ def _rate(field: Any, flow: dict[str, Any], steps: int | None) -> float | None:
         field.error = None if end > 0 else "the flow does not move; give a number such as 1e-4"
         return end / steps if steps and end > 0 else None
     try:
-        rate = float(text)
-    except ValueError:
+        rate = float(positive(read_number(text)))
+    except SpecError:
         rate = 0.0
     good = 0 < rate < 1e9
     field.error = None if good else "a number greater than 0, such as 1e-4"

@@ -3,10 +3,11 @@
 import os
 import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,19 @@ from mesascope.studies import SpecError
 
 from ._jobs import Progress
 
+STOP = "stop"
+"""Sent while a job runs that is to stop."""
 
-def serve(
-    jobs: Connection, stop: Event, cache: str, plugins: tuple[str, ...] = (), niceness: int = 0
-) -> None:
+
+def serve(jobs: Connection, cache: str, plugins: tuple[str, ...] = (), niceness: int = 0) -> None:
     """Answer jobs (name, arguments) with ("progress", text) and one last ("done" | "failed" | "cancelled", …).
 
     Ends when the other side closes the connection, also when the server was killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then closes the connection
+    os.setpgid(0, 0)  # what a plugin forks ends together with the process
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    own = os.getpid()
     os.nice(niceness)
     _prepare(cache)
     set_default_plugins(plugins)
@@ -31,21 +36,36 @@ def serve(
 
     from ._compute import JOBS
 
+    def answer(*words: Any) -> None:
+        if os.getpid() != own:  # forked by a plugin: the connection is not its own
+            os._exit(1)
+        jobs.send(words)
+
     def progress(text: str) -> None:
-        jobs.send(("progress", text))
-        if stop.is_set():
+        answer("progress", text)
+        if jobs.poll():  # `STOP`, or the connection was closed
             raise KeyboardInterrupt
 
     while True:
         try:
-            name, arguments = jobs.recv()
+            message = jobs.recv()
         except (EOFError, OSError):
             return
+        if message == STOP:  # of a job that has ended
+            continue
+        name, arguments = message
         try:
-            jobs.send(_outcome(JOBS[name], arguments, progress))
+            answer(*_outcome(JOBS[name], arguments, progress))
         except OSError:
             return
         forget_programs()
+
+
+def _end_with(server: int) -> None:
+    """End this process and what it has forked soon after the server, also in the middle of a job that hangs."""
+    while os.getppid() == server:
+        time.sleep(1)
+    os.killpg(0, signal.SIGKILL)
 
 
 def _outcome(job: Callable[..., Any], arguments: dict[str, Any], progress: Progress) -> tuple[Any, ...]:
@@ -81,10 +101,17 @@ def _prepare(cache: str) -> None:
 
 
 def cache_folder() -> str:
-    """Return the folder of compiled programs in the user's cache, or nothing if that cannot be written to."""
+    """Return the folder of compiled programs in the user's cache, or nothing if that cannot be written to.
+
+    No other user may write there: the programs are run.
+    """
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mesascope" / "programs"
-        folder.mkdir(parents=True, exist_ok=True)
+        for own in (folder.parent, folder):
+            own.mkdir(parents=True, exist_ok=True)
+            if own.stat().st_uid != os.geteuid():
+                return ""
+            own.chmod(0o700)
     except (OSError, RuntimeError):  # no home
         return ""
     return str(folder) if os.access(folder, os.W_OK) else ""
