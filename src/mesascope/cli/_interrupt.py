@@ -158,8 +158,9 @@ def _handled(handle: Callable[[int], object]) -> Iterator[None]:
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         before = {number: was for number in _SIGNALS if callable(was := signal.getsignal(number))}
-    if not any(getattr(was, "__module__", "") == __name__ for was in before.values()):
-        _received.clear()  # the outermost block
+    if before and not any(getattr(was, "__module__", "") == __name__ for was in before.values()):
+        for old in (_received, _again, _sent):  # this is the outermost block
+            old.clear()
 
     def note(number: int, _: object) -> None:
         if not _received or _again:
