@@ -71,7 +71,7 @@ def loss(tmp_path, monkeypatch, capfd):
 )
 def test_an_error_of_a_method_is_one_line_with_its_place(loss, tmp_path, method, code, told):
     done = loss(**{"moment" if method == "line_moment" else "sample": code})
-    line = 18 if method == "line_moment" else 21
+    line = 17 if method == "line_moment" else 20
     told = told.format(method=method, file=f"{tmp_path / 'mine.py'}:{line}")
     assert (done.status, done.out) == (2, "")
     assert done.err == f"mesascope loss: the law 'mine' {told}\n"
@@ -177,7 +177,7 @@ def test_joint_moments_that_no_distribution_has_are_refused():
         return {(2, 2): Fraction(1, 2)}.get(orders, 0 if any(n % 2 for n in orders) else 1)
 
     require_possible(general(joint_moment=lambda self, orders, dim: int(not any(n % 2 for n in orders))), 3)
-    with pytest.raises(ValueError, match=r"E x_1\^2 x_2\^2|E x_1\^4|E x_2\^4"):
+    with pytest.raises(ValueError, match=r"E x_2\^2 x_3\^2 = 1/2 is impossible"):
         require_possible(general(joint_moment=joint), 3)
     terms = (ProductTerm(1, ((1, 0, 1, 0, 3, 0, 15),)), ProductTerm(0, ((1, 0, -1, 0, 3, 0, 15),)))
     with pytest.raises(ValueError, match=r"E x\^2 = -1 is impossible"):
@@ -280,7 +280,7 @@ COUNT = iter(range(1000))
         (("(IdenticalLaw)", ""), "mine.py:6: TypeError: Mine is not a class derived from Law, SequenceProcess or another"),
         (("class Mine", "def f(): pass\nclass Mine"), "mine.py:6: TypeError: f is not a class derived from Law"),
         (('@kind("mine")', "@kind"), 'mine.py:6: TypeError: Mine is not a name of a kind; write @kind("name") above'),
-        (("return jax", "return ("), "mine.py:21: SyntaxError"),
+        (("return jax", "return ("), "mine.py:20: SyntaxError"),
     ],
 )  # fmt: skip
 def test_a_wrong_declaration_is_one_line_with_its_place(tmp_path, change, told):

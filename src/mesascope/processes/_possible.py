@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from operator import ge
 
 from ..specs import Number, show_number
 
@@ -16,8 +17,9 @@ _TOLERANCE = Fraction(1, 10**8)
 
 
 def require_possible(of: str, moment: Callable[[Exponents], Number], exponents: Sequence[Exponents]) -> None:
-    r"""Refuse moments of which the matrix $M_{ab} = E x^{a + b}$ of some monomials $x^a$ is not positive semidefinite.
+    r"""Refuse moments of which the matrix $M_{ab} = E x^{a + b}$ of some monomials $x^a$ is that of no distribution.
 
+    It must be positive semidefinite, and polynomials $p$ with $E p^2 = 0$ must have multiples with $E (x p)^2 = 0$.
     The decision is exact for exact numbers. If some are floats, 10⁻⁸ times the diagonal is added to the matrix before.
 
     Args:
@@ -26,7 +28,7 @@ def require_possible(of: str, moment: Callable[[Exponents], Number], exponents: 
         exponents: of the monomials, with those of a lower degree first.
 
     Raises:
-        ValueError: the matrix is not positive semidefinite, or E 1 is not 1.
+        ValueError: no distribution has this matrix, or E 1 is not 1.
     """
     given = [[moment(tuple(map(sum, zip(a, b, strict=True)))) for b in exponents] for a in exponents]
     rows = [[Fraction(m) for m in row] for row in given]
@@ -37,16 +39,21 @@ def require_possible(of: str, moment: Callable[[Exponents], Number], exponents: 
         raise ValueError(
             f"no distribution has the moments of {of}: E x^0 is {show_number(given[0][0])}, not 1"
         )
+    zero: list[Exponents] = []  # where a polynomial that begins with this monomial is 0, so are its multiples
     for k, pivot_row in enumerate(rows):
         pivot = pivot_row[k]
-        bad = next((i for i in range(k, len(rows)) if pivot < 0 or (pivot == 0 and pivot_row[i])), None)
+        must_be_zero = any(all(map(ge, exponents[k], one)) for one in zero)
+        wrong = pivot < 0 or (pivot > 0 and must_be_zero)
+        bad = k if wrong else next((i for i in range(k, len(rows)) if not pivot and pivot_row[i]), None)
         if bad is not None:
             total = tuple(map(sum, zip(exponents[k], exponents[bad], strict=True)))
             raise ValueError(
                 f"no distribution has the moments of {of}: {_name(total)} = {show_number(given[k][bad])} is impossible "
-                f"beside its other moments of order at most {sum(total)} (their Hankel matrix is not positive semidefinite)"
+                f"beside its other moments of order at most {sum(total)} (their Hankel matrix is that of no distribution)"
             )
-        if pivot:
+        if not pivot:
+            zero.append(exponents[k])
+        else:
             for row in rows[k + 1 :]:
                 factor = row[k] / pivot
                 row[k:] = [a - factor * b for a, b in zip(row[k:], pivot_row[k:], strict=True)]

@@ -23,6 +23,7 @@ GROUP = "mesascope"
 """The group of entry points by which installed packages declare kinds: modules that are imported before kinds are listed."""
 
 
+_MAX_SHOWN = 300  # letters of a path
 PLUGIN_MODULE = "mesascope_plugin_"
 """The module of a file is this and a digest of its content."""
 
@@ -56,10 +57,10 @@ def load_plugin(file: Path) -> list[Kind]:
     """
     try:
         if file.exists() and not file.is_file():
-            raise ValueError(f"{show_text(str(file))} is not a file; give a Python file")
+            raise ValueError(f"{_shown(file)} is not a file; give a Python file")
         source = file.read_bytes()
     except OSError as error:
-        raise ValueError(f"cannot read {show_text(str(file))}: {error.strerror}; check the path") from None
+        raise ValueError(f"cannot read {_shown(file)}: {error.strerror}; check the path") from None
     name = f"{PLUGIN_MODULE}{hashlib.sha256(source).hexdigest()[:16]}"
     with LOCK:
         if name in _loaded:
@@ -68,6 +69,11 @@ def load_plugin(file: Path) -> list[Kind]:
         else:
             _loaded[name] = _executed(file, name)
         return _loaded[name]
+
+
+def _shown(file: Path) -> str:
+    text = one_line(str(file))
+    return text if len(text) <= _MAX_SHOWN else show_text(text)
 
 
 def _executed(file: Path, name: str) -> list[Kind]:
