@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from mesascope.specs import printable, set_default_plugins
+from mesascope.specs import plugin_error, printable, set_default_plugins
 from mesascope.studies import SpecError
 
 from ._jobs import Progress
@@ -79,7 +79,9 @@ def _outcome(job: Callable[..., Any], arguments: dict[str, Any], progress: Progr
         return ("failed", "out of memory; take a smaller dim", ())
     except OverflowError:
         return ("failed", "numbers leave double precision; take smaller ones, or other units", ())
-    except Exception as error:  # one failed job must not end the process
+    except (Exception, SystemExit) as error:  # one failed job must not end the process
+        if (told := plugin_error(error)) is not None:
+            return ("failed", told, ())
         if not isinstance(error, ValueError):
             print(*map(printable, traceback.format_exc().splitlines()), sep="\n", file=sys.stderr)
         return ("failed", " ".join(str(error).split()) or type(error).__name__, ())
