@@ -69,32 +69,32 @@ def drop_study(connection: Connection, name: str) -> None:
 
 def get_parts(connection: Connection) -> dict[str, int]:
     """When each folder of runs was last changed, according to the index."""
-    return _times(connection, select(PARTS.c.part, PARTS.c.written), "[0-9a-f]{2}")
+    return times(connection, select(PARTS.c.part, PARTS.c.written), "[0-9a-f]{2}")
 
 
 def get_studies(connection: Connection) -> dict[str, int]:
     """The names of the studies, with the times of their files."""
-    return _times(connection, select(STUDIES.c.name, STUDIES.c.written), STUDY_NAME)
+    return times(connection, select(STUDIES.c.name, STUDIES.c.written), STUDY_NAME)
 
 
 def get_runs(connection: Connection) -> dict[str, int]:
     """All runs, with the marks of their records."""
-    return _times(connection, select(RUNS.c.id, RUNS.c.written), RUN_ID)
+    return times(connection, select(RUNS.c.id, RUNS.c.written), RUN_ID)
 
 
 def ids_of_part(connection: Connection, part: str) -> set[str]:
     """The runs whose ids begin so."""
     chosen = select(RUNS.c.id, RUNS.c.written).where(RUNS.c.id >= part, RUNS.c.id < part + "g")
-    return set(_times(connection, chosen, RUN_ID))
+    return set(times(connection, chosen, RUN_ID))
 
 
 def unfinished(connection: Connection) -> dict[str, int]:
     """The runs that are not done, with the marks of their records."""
     chosen = select(RUNS.c.id, RUNS.c.written).where(RUNS.c.status.in_(("planned", "failed", "unreadable")))
-    return _times(connection, chosen, RUN_ID)
+    return times(connection, chosen, RUN_ID)
 
 
-def _times(connection: Connection, chosen: Select[Any], form: str) -> dict[str, int]:
+def times(connection: Connection, chosen: Select[Any], form: str) -> dict[str, int]:
     """Names and times, as they were written.
 
     Raises:

@@ -14,6 +14,7 @@ from mesascope.records._files import RecordError
 from ._engine import reading
 from ._filters import STATUSES, Filter, condition, has_field, read_filters
 from ._folders import RunFolders
+from ._index import times
 from ._models import RUN_ID
 from ._rows import RunRow, run_row, status_now
 from ._schema import OUTCOMES, POINTS, RUNS, STUDIES
@@ -51,8 +52,8 @@ def confirm_all(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> 
     """Read the records again, of the runs that all the filters hold for, that have changed since the index was made."""
     chosen = _where(select(RUNS.c.id, RUNS.c.written), read_filters(filters), engine)
     with reading(engine) as connection:
-        found = [(str(run), int(written)) for run, written in connection.execute(chosen)]
-    confirm(engine, folders, found)
+        found = times(connection, chosen, RUN_ID)
+    confirm(engine, folders, found.items())
 
 
 def _streamed(connection: Connection, chosen: Select[Any]) -> CursorResult[Any]:
