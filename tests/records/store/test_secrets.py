@@ -78,6 +78,8 @@ def test_invalid_addresses_are_reported_without_passwords(folders, meant):
     [
         "postgresql://me:{}@x@127.0.0.1:1/runs",
         "postgresql://me:x@{}@127.0.0.1:1/runs",
+        "postgresql://me@127.0.0.1:1/runs?password=x@{}",
+        "postgresql://127.0.0.1:1/runs?password=x@{}",
         "postgresql://me@127.0.0.1:1/runs?passwd={}",
         "postgresql://me@127.0.0.1:1/runs?{}=1",
         "host=127.0.0.1 port=1 password={}",

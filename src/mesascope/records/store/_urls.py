@@ -62,7 +62,7 @@ def read_url(text: str) -> URL:
         raise RecordError(
             f"an index on {url.drivername!r} is not supported; use postgresql://… or sqlite:///…"
         )
-    if "@" in (url.host or ""):
+    if driver != "sqlite" and not _one_at(text):
         raise RecordError(_UNREADABLE)
     bare = not (url.host or url.username or url.password or url.query)
     if driver == "sqlite" and not (bare and (url.database or ":memory:") != ":memory:"):
@@ -75,6 +75,12 @@ def read_url(text: str) -> URL:
             "password); use options such as connect_timeout and sslmode, and PGPASSWORD for the password"
         )
     return url.set(drivername=driver)
+
+
+def _one_at(text: str) -> bool:
+    """Whether the address has at most one @, in its authority: a second one is of a password, whose end would be a host."""
+    authority = re.split("[/?#]", text.partition("://")[2], maxsplit=1)[0]
+    return text.count("@") == authority.count("@") <= 1
 
 
 @lru_cache(maxsize=1)
