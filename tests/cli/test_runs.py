@@ -372,7 +372,7 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
         ),
         (
             ("list", "--store", "postgresql:/me:hidden@host/x"),
-            "postgresql:/me:***@host/x is no store of runs",
+            "the store's name looks like the address of a database and is none",
         ),
     ],
 )

@@ -24,11 +24,7 @@ Filters = Annotated[Positional[tuple[str, ...]], arg(metavar="[FILTER ...]", hel
 
 @dataclass(frozen=True)
 class Runs:
-    """List, show, compare, export, remove and verify the runs of a store.
-
-    Exit status: 0 done; 1 a record cannot be read, which is said in one line each;
-    2 bad input.
-    """
+    """List, show, compare, export, remove and verify the runs of a store."""
 
     def run(self) -> int:
         """Refuse `mesascope runs` without a subcommand."""
@@ -68,12 +64,14 @@ class List(InStore):
 
     A FILTER is NAME=VALUE, or has !=, <, <=, >, >= in quotes; all must hold.
 
-    - status: planned, running, done, failed, unreadable
+    - status: planned, running, done, failed, unreadable (its record)
     - kind, study, code, error, started, ended, seconds, attempts
     - id: the beginning of an id
     - spec.init.a, outcome.loss: any path in specification or outcome
 
     Without --json it also shows the settings that differ between runs of a kind.
+
+    Exit status: 0 done, 1 a record cannot be read, 2 bad input.
     """
 
     filters: Filters = ()
@@ -103,7 +101,10 @@ class List(InStore):
 
 @dataclass(frozen=True)
 class Show(InStore):
-    """Show one run: its plan, its outcome, and the folder of its files."""
+    """Show one run: its plan, its outcome, and the folder of its files.
+
+    Exit status: 0 done, 1 its record cannot be read, 2 bad input.
+    """
 
     id: Annotated[Positional[str], arg(metavar="ID")]
     """The run's id, or its beginning."""
@@ -132,7 +133,10 @@ class Show(InStore):
 
 @dataclass(frozen=True)
 class Compare(InStore):
-    """Compare runs: every path of specification and outcome that differs between them."""
+    """Compare runs: every path of specification and outcome that differs between them.
+
+    Exit status: 0 done, 1 a record cannot be read, 2 bad input.
+    """
 
     ids: Annotated[Positional[tuple[str, ...]], arg(metavar="ID ID [ID ...]", help_behavior_hint="")]
     """Ids of runs, or their beginnings."""
@@ -160,7 +164,10 @@ class Compare(InStore):
 
 @dataclass(frozen=True)
 class Export(InStore):
-    """Write runs in the format of another program."""
+    """Write runs in the format of another program.
+
+    Exit status: 0 done, 1 a record cannot be read, 2 bad input.
+    """
 
     format: Literal["parquet", "csv", "netcdf", "mlflow", "tensorboard"]
     """netcdf: a study as labelled arrays; the others: a row or a folder for every run."""
@@ -235,7 +242,10 @@ class Remove(InStore):
 
 @dataclass(frozen=True)
 class Reindex(InStore):
-    """Build the index again from the folders of the runs."""
+    """Build the index again from the folders of the runs.
+
+    Exit status: 0 done, 1 a record cannot be read, 2 bad input.
+    """
 
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: runs, their number, and unreadable, the ids of those whose records cannot be read."""
