@@ -94,6 +94,8 @@ def _kill_server(connection, server, number):
     server.ensure_postgres_running()
 
 
+# psycopg warns of cursors that could not be closed, since their connection was lost
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("end", "every"),
     [

@@ -132,10 +132,15 @@ def refuse_links(*paths: Path) -> None:
     """Refuse symbolic links in place of the store's own folders and files.
 
     Raises:
+        UnreadableError: the system does not say.
         RecordError: one of them is a link.
     """
     for path in paths:
-        if path.is_symlink():
+        try:
+            is_link = path.is_symlink()
+        except OSError as error:
+            raise unreadable(path, error, "check the path") from error
+        if is_link:
             raise RecordError(f"{path} is a symbolic link; a store follows none: put the folder itself there")
 
 

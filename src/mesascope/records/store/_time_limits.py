@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -16,6 +17,10 @@ _LOCK = 60  # seconds that a statement waits for another writer
 _STATEMENT = _LOCK + 30  # seconds after which the server cancels a statement
 _ANSWER = _STATEMENT + 10  # seconds without an answer after which the connection is closed
 _IDLE = 600  # seconds after which the server ends a transaction that asks nothing
+
+
+# What it logs of lost connections is said by the error; without a handler Python would print it, too.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class LimitedConnection(psycopg.Connection[Any]):
