@@ -10,7 +10,7 @@ import time
 import jax
 import pytest
 
-from mesascope.records import RecordError, RunFolders, folder_lock, open_store
+from mesascope.records import RecordError, RunFolders, UnreadableError, folder_lock, open_store
 from mesascope.studies import (
     Driver,
     FlowSpec,
@@ -154,19 +154,19 @@ def test_errors_of_files_are_tried_again_and_recorded_in_the_end(planned, monkey
 def test_a_record_that_cannot_be_read_is_read_again(planned, monkeypatch, study_with):
     """As happens for a moment on a network file system; if it stays unreadable, the sweep ends with an error."""
     folders, run = planned
-    real, asked = RunFolders.run, []
+    real, asked = RunFolders.reusable, []
 
     def unreadable(*of):
         asked.append(of)
         if len(asked) == 1 or gone:
-            raise RecordError("cannot read run.json: Stale file handle") from OSError(
+            raise UnreadableError("cannot read run.json: Stale file handle") from OSError(
                 116, "Stale file handle"
             )
         return real(*of)
 
     with monkeypatch.context() as patch:
         gone = True
-        patch.setattr(RunFolders, "run", unreadable)
+        patch.setattr(RunFolders, "reusable", unreadable)
         with pytest.raises(
             SweepError, match=r"Stale file handle; runs that have ended are kept, and the same command"
         ):

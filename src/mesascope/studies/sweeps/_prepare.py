@@ -152,7 +152,7 @@ def _cached(store: "Store", record: StudyRecord) -> dict[str, str]:
         except UnreadableError:
             raise
         except RecordError as error:
-            what = str(error).rpartition(";")[0]
+            what = str(error).rpartition(";")[0] or error
             warnings.warn(
                 f"{what}; run {run} is computed again, and this record kept as run.json.damaged", stacklevel=2
             )
