@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ._files import atomic_path, read_bytes
+from ._files import atomic_path
 
 _FORMAT = "mesascope checkpoint 1"
 
@@ -41,7 +41,7 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], bytes]:
         CheckpointError: no such file, not a checkpoint, or a truncated or damaged one.
     """
     try:
-        first, _, sealed = read_bytes(path).partition(b"\n")
+        first, _, sealed = Path(path).read_bytes().partition(b"\n")
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror}); name a checkpoint file") from None
     seal = _seal(first)

@@ -17,7 +17,6 @@ from mesascope.records import (
     RunRow,
     known_keys,
     open_store,
-    read_bytes,
     read_identification,
     run_directories,
     without_passwords,
@@ -130,7 +129,7 @@ def _add_path(found: Gathering, path: Path) -> bool:
 def _format(file: Path) -> str:
     """The format that a file names, "" if it names none."""
     try:
-        document = json.loads(read_bytes(file))
+        document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return ""
     return str(document.get("format")) if isinstance(document, dict) else ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mesascope.records import atomic_path, read_bytes
+from mesascope.records import atomic_path
 
 if TYPE_CHECKING:
     from mesascope.records import Store
@@ -143,7 +143,7 @@ def drivers(root: Path, study: str) -> list[Driver]:
     found = []
     for file in sorted((root / _FOLDER).glob("*.json")):
         with suppress(OSError, ValueError, ValidationError):
-            driver = Driver.model_validate(json.loads(read_bytes(file)))
+            driver = Driver.model_validate(json.loads(file.read_text(encoding="utf-8")))
             if _has_ended(driver, file):
                 file.unlink(missing_ok=True)
             elif driver.study == study:
