@@ -9,6 +9,7 @@ from typing import Annotated, Any, Protocol, Union, get_type_hints
 
 import tyro
 from tyro.conf import Positional, subcommand
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from ._certify import Certify
 from ._cite import Cite
@@ -80,6 +81,29 @@ _RULE = re.compile(r"[ ╰╯]*[─-][ ─╰╯-]*")
 _HELP = " " * 10  # before the help text of an option
 
 
+_INTEGERS = ConstructorRegistry()
+
+
+@_INTEGERS.primitive_rule
+def _integer_rule(about: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+    """How integers are read: `int` alone also takes digits of other scripts, spaces and underscores."""
+    if about.type is not int:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=_integer,
+        is_instance=lambda value: isinstance(value, int) and not isinstance(value, bool),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+def _integer(given: list[str]) -> int:
+    if not re.fullmatch("[+-]?[0-9]{1,18}", given[0]):
+        raise ValueError(f"{given[0]!r} is not an integer")
+    return int(given[0])
+
+
 def parse(arguments: Sequence[str]) -> AnyCommand:
     """Return the command of the arguments.
 
@@ -137,7 +161,7 @@ def _read(kind: type[Any], program: str, arguments: list[str], about: str | None
     """One command with its arguments; its plugins are loaded."""
     errors = StringIO()
     try:
-        with redirect_stderr(errors):
+        with redirect_stderr(errors), _INTEGERS:
             command: Any
             command, left = tyro.cli(
                 kind, prog=program, description=about, args=arguments, return_unknown_args=True

@@ -16,6 +16,7 @@ import numpy as np
 from mesascope.core import require_x64
 from mesascope.records import CheckpointError as CheckpointError
 from mesascope.records import atomic_path, difference, provenance, read_checkpoint, write_checkpoint
+from mesascope.specs import one_line
 
 from ._parameters import in_state_precision, real_vector
 
@@ -60,9 +61,9 @@ def load_model(path: str | Path, like: Model) -> Model:
         CheckpointError: no such file, a truncated or damaged one, or one of another architecture (the message
             names the first field that differs, with both values).
     """
-    header, payload = read_checkpoint(path)
+    header, payload = read_checkpoint(path, "precision", "weights")
     like = _in_precision_of(path, header, like)
-    return read_arrays(payload, like)
+    return read_arrays(path, payload, like)
 
 
 def load_average(path: str | Path, like: Model) -> Model:
@@ -70,14 +71,14 @@ def load_average(path: str | Path, like: Model) -> Model:
 
     Args and errors are those of `load_model`; CheckpointError also where no average was kept.
     """
-    header, payload = read_checkpoint(path)
+    header, payload = read_checkpoint(path, "precision", "weights")
     like = _in_precision_of(path, header, like)
     vector, rebuild = real_vector(like)
-    if not header.get("state", {}).get("state[0]", "None").startswith("float"):
+    if not (header.get("state") or {}).get("state[0]", "None").startswith("float"):
         raise CheckpointError(
             f"{path}: keeps no average of the weights; train with average=0.999, say, or load_model"
         )
-    average: Model = rebuild(read_arrays(payload, (like, (jnp.asarray(vector),)))[1][0])
+    average: Model = rebuild(read_arrays(path, payload, (like, (jnp.asarray(vector),)))[1][0])
     return average
 
 
@@ -104,9 +105,20 @@ def write_model(path: Path, model: Any, more: Any, facts: dict[str, Any]) -> Non
     write_checkpoint(path, header, content.getvalue())
 
 
-def read_arrays(payload: bytes, like: Tree) -> Tree:
-    """The arrays of the model; for a pair `like` also the further arrays."""
-    tree: Tree = eqx.tree_deserialise_leaves(io.BytesIO(payload), like)
+def read_arrays(path: str | Path, payload: bytes, like: Tree) -> Tree:
+    """The arrays of the model; for a pair `like` also the further arrays.
+
+    Raises:
+        CheckpointError: the arrays are others than its header says.
+    """
+    try:
+        tree: Tree = eqx.tree_deserialise_leaves(io.BytesIO(payload), like)
+    except MemoryError:
+        raise
+    except Exception as error:  # numpy and equinox raise many kinds
+        raise CheckpointError(
+            f"{path}: its arrays are not those of its header ({one_line(str(error))}); use another one"
+        ) from None
     return tree
 
 

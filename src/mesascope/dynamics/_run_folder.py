@@ -23,7 +23,7 @@ from ._training_settings import TrainingSettings
 from ._training_steps import TrainingState
 
 _DECISIVE = ("batch", "precision", "average", "held_out", "record_every")  # settings
-_NAME = re.compile(r"step-(\d{9,})\.checkpoint")
+_NAME = re.compile(r"step-([0-9]{9,18})\.checkpoint")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class RunFolder:
         if found is None:
             return 0, state, TrainingLog()
         step, path = found
-        header, payload = read_checkpoint(path)
+        header, payload = read_checkpoint(path, "weights", "run", "state", "start", "log")
         more = (state.average, state.optimizer)
         refuse_other_fields(path, header["weights"], describe_tree(self.model))
         refuse_other_fields(path, header["run"], self.facts)
@@ -105,7 +105,7 @@ class RunFolder:
                 f"{path}: this run has taken {step} steps already, more than the {steps} asked for; "
                 "ask for more or choose another folder"
             )
-        model, (average, optimizer) = read_arrays(payload, (self.model, more))
+        model, (average, optimizer) = read_arrays(path, payload, (self.model, more))
         vector = real_vector(model)[0].astype(state.vector.dtype)
         return step, TrainingState(vector, optimizer, average), TrainingLog(**header["log"])
 

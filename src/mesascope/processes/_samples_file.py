@@ -52,9 +52,19 @@ def read_samples(path: Path) -> Any:
 
 def _read_npy(path: Path) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, MemoryError) as error:
+        with path.open("rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False)  # no pickle, and no archive
+    except OSError:
+        raise
+    except Exception as error:  # numpy raises many kinds about headers that it cannot read
         raise ValueError(f"{path} is not an array in numpy's .npy format; save it with numpy.save") from error
+
+
+def _number(cell: str) -> float:
+    """A number as spreadsheets write it; `float` alone also takes digits of other scripts, and underscores."""
+    if not cell.isascii() or "_" in cell:
+        raise ValueError
+    return float(cell)
 
 
 def _read_csv(path: Path) -> Any:
@@ -66,7 +76,7 @@ def _read_csv(path: Path) -> Any:
                 if not row or row == [""]:
                     continue
                 try:
-                    table.append([float(cell) for cell in row])
+                    table.append([_number(cell) for cell in row])
                 except ValueError:
                     if reader.line_num == 1:
                         continue  # the header

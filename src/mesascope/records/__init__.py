@@ -63,6 +63,8 @@ from ._newest import Checked as Checked
 from ._newest import NewestClaims as NewestClaims
 from ._newest import run_directories as run_directories
 from ._plain import canonical_json as canonical_json
+from ._plain import is_too_deep as is_too_deep
+from ._plain import parse_json as parse_json
 from ._plain import plain as plain
 from ._provenance import Provenance as Provenance
 from ._provenance import code_version as code_version

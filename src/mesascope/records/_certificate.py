@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from ._files import RecordError, write_text
-from ._plain import PlainMapping
+from ._files import RecordError, read_bytes, write_text
+from ._plain import PlainMapping, parse_json
 from ._provenance import Provenance
 
 CERTIFICATE_FORMAT: Literal["mesascope.certificate/1"] = "mesascope.certificate/1"
 """The format that the file of a certificate names."""
-Rational = Annotated[str, Field(pattern=r"^-?\d+(\.\d+|/[1-9]\d*)?$", max_length=4000)]
+Rational = Annotated[str, Field(pattern=r"^-?[0-9]+(\.[0-9]+|/[1-9][0-9]*)?$", max_length=4000)]
 """A rational number: an integer, a decimal, or a quotient; as long as Python reads and writes them."""
 Row = Annotated[tuple[Rational, ...], Field(min_length=1)]
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -96,8 +96,8 @@ class CertificateFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            text = self.path.read_text(encoding="utf-8")
-            content = json.loads(text, object_pairs_hook=_without_repetition)
+            text = read_bytes(self.path).decode()
+            content = parse_json(text, object_pairs_hook=_without_repetition)
         except OSError as error:
             raise RecordError(f"cannot read {self.path}: {error.strerror}; name a certificate") from error
         except json.JSONDecodeError as error:
@@ -107,10 +107,7 @@ class CertificateFile:
         except _RepeatedKeyError as error:
             line = max(n for path, n in json_lines(text).items() if path[-1:] == error.args)
             raise RecordError(f"{self.path}:{line}: {error}: occurs twice; certify again") from None
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # no text, too deep, or an integer of thousands of digits
+        except ValueError as error:  # no text, too deep, or an integer of thousands of digits
             raise RecordError(f"{self.path}: is no JSON that can be read ({error}); certify again") from error
         self._lines = json_lines(text)
         try:
@@ -151,8 +148,10 @@ def json_lines(text: str) -> dict[tuple[str, ...], int]:
     path: list[str] = []
     names: list[bool] = []  # of the objects and lists that are open: whether an object
     awaited = False  # a value follows, its path and line being known
+    line, counted = 1, 0
     for token in _TOKEN.finditer(text):
-        word, line = token.group(), 1 + text.count("\n", 0, token.start())
+        word = token.group()
+        line, counted = line + text.count("\n", counted, token.start()), token.start()
         if word in "}]":
             names.pop()
             path.pop()

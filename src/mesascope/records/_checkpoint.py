@@ -7,15 +7,53 @@ holds; the rest are the arrays, which only `dynamics` can read.
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-from ._files import atomic_path
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from ._files import atomic_path, read_bytes
+from ._plain import parse_json
+from ._provenance import Provenance
 
 _FORMAT = "mesascope checkpoint 1"
 
 
 class CheckpointError(ValueError):
     """A checkpoint is absent, torn, or of something else; the message names the field that differs and the fix."""
+
+
+class _Log(BaseModel, extra="forbid", strict=True):
+    """The losses of a training run: of the batches, and on held-out samples."""
+
+    steps: list[int] = []
+    losses: list[float] = []
+    evaluated: list[int] = []
+    values: list[float] = []
+    errors: list[float] = []
+    pending: float = 0.0
+    pending_steps: int = 0
+
+    @model_validator(mode="after")
+    def _equally_long(self) -> Self:
+        if len(self.steps) != len(self.losses) or not len(self.evaluated) == len(self.values) == len(
+            self.errors
+        ):
+            raise ValueError("has columns of different lengths")
+        return self
+
+
+class _Header(BaseModel, extra="allow", strict=True):
+    """The fields of headers that somebody reads; which of them are there depends on what wrote the checkpoint."""
+
+    weights: dict[str, str] | None = None
+    precision: Literal["float32", "float64"] | None = None
+    provenance: Provenance | None = None
+    notes: dict[str, Any] | None = None
+    step: Annotated[int, Field(ge=0)] | None = None
+    run: dict[str, str] | None = None
+    start: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    state: dict[str, str] | None = None
+    log: _Log | None = None
 
 
 def write_checkpoint(path: Path, header: dict[str, Any], payload: bytes) -> None:
@@ -34,14 +72,18 @@ def _line(content: dict[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, sort_keys=True).encode() + b"\n"
 
 
-def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], bytes]:
+def read_checkpoint(path: str | Path, *needed: str) -> tuple[dict[str, Any], bytes]:
     """The header of the file, and its arrays as bytes.
 
+    Args:
+        path: the file.
+        *needed: fields that the header must have.
+
     Raises:
-        CheckpointError: no such file, not a checkpoint, or a truncated or damaged one.
+        CheckpointError: no such file, not a checkpoint, a truncated or damaged one, or one without a field that is needed.
     """
     try:
-        first, _, sealed = Path(path).read_bytes().partition(b"\n")
+        first, _, sealed = read_bytes(path).partition(b"\n")
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror}); name a checkpoint file") from None
     seal = _seal(first)
@@ -55,16 +97,35 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], bytes]:
         )
     if (len(sealed), hashlib.sha256(sealed).hexdigest()) != (seal["bytes"], seal["sha256"]):
         raise CheckpointError(f"{path}: is damaged, its content does not match its checksum; use another one")
-    header, _, payload = sealed.partition(b"\n")
-    return dict(json.loads(header)), payload
+    line, _, payload = sealed.partition(b"\n")
+    return _header(path, line, needed), payload
 
 
 def _seal(line: bytes) -> dict[str, Any] | None:
     """The first line of a checkpoint, None if it is something else."""
     try:
-        seal = json.loads(line)
+        seal = parse_json(line)
     except ValueError:
         return None
     kinds = {"format": str, "bytes": int, "sha256": str}
     known = isinstance(seal, dict) and {name: type(value) for name, value in seal.items()} == kinds
     return seal if known and seal["format"] == _FORMAT else None
+
+
+def _header(path: str | Path, line: bytes, needed: tuple[str, ...]) -> dict[str, Any]:
+    """The header of a checkpoint; its checksum says that it is whole, not that mesascope wrote it."""
+    try:
+        header = parse_json(line)
+        _Header.model_validate(header)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "it"
+        raise CheckpointError(
+            f"{path}: has another header ({where}: {first['msg']}); use another one"
+        ) from None
+    except ValueError as error:
+        raise CheckpointError(f"{path}: has a header that is no JSON ({error}); use another one") from None
+    for name in needed:
+        if header.get(name) is None:
+            raise CheckpointError(f"{path}: has no {name}, it is not of a training run; use another one")
+    return dict(header)

@@ -1,5 +1,9 @@
-"""Labelled arrays on disk: NetCDF4 with a checksum on every block, complex numbers included."""
+"""Labelled arrays on disk: NetCDF4 with a checksum, complex numbers included.
 
+Behind the NetCDF4, where its libraries do not look, there are `_SEAL` and the SHA-256 of all that is before it.
+"""
+
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -10,7 +14,10 @@ from ._files import RecordError, atomic_path
 if TYPE_CHECKING:
     import xarray
 
-FORMAT = "mesascope.data/1"
+FORMAT = "mesascope.data/2"
+_UNSEALED = "mesascope.data/1"  # of versions before, with a checksum on every block of arrays only
+_SEAL = b"\nmesascope.data sha256 "
+_SEAL_LENGTH = len(_SEAL) + 64
 _MARK = "mesascope_format"
 _LIBRARY = Lock()
 """HDF5 as it is shipped serves one thread at a time: two at once cause errors or a crash of the process."""
@@ -39,17 +46,14 @@ def write_dataset(
 
     if not isinstance(data, xarray.Dataset):
         data = xarray.Dataset({name: (dims, np.asarray(values)) for name, (dims, values) in data.items()})
-    marked = data.assign_attrs({**(attrs or {}), _MARK: FORMAT})
-    # A checksum on every block of every array that can have one: damage is then an error, never a wrong number.
-    encoding = {
-        name: {"fletcher32": True}
-        for name, variable in marked.variables.items()
-        if variable.ndim and variable.size and variable.dtype.kind in "biufc"
-    }
+    marked = data.assign_attrs({**(attrs or {}), _MARK: FORMAT}).drop_encoding()  # not compressed
     with atomic_path(path) as temporary:
         try:
             with _LIBRARY:
-                marked.to_netcdf(temporary, engine="netcdf4", auto_complex=True, encoding=encoding)
+                marked.to_netcdf(temporary, engine="netcdf4", auto_complex=True)
+            digest = _digest(temporary, temporary.stat().st_size)
+            with temporary.open("ab") as file:
+                file.write(_SEAL + digest)
         except PermissionError:
             temporary.write_bytes(
                 bytes(8192)
@@ -72,17 +76,49 @@ def read_dataset(path: Path) -> "xarray.Dataset":
     if not path.is_file():
         raise RecordError(f"no data at {path}; run what writes it first")
     try:
+        sealed = _is_sealed(path)
         # decode_times: a variable with a unit of time is a number here, never a date.
         with (
             _LIBRARY,
             xarray.open_dataset(path, engine="netcdf4", auto_complex=True, decode_times=False) as opened,
         ):
+            if opened.nbytes > path.stat().st_size:  # compressed, or never written
+                raise ValueError(f"its arrays would take {opened.nbytes} bytes, more than the file has")
             data = opened.load()
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # the libraries raise many kinds
         detail = " ".join(str(error).split())
         raise RecordError(
             f"{path} is torn, damaged or no NetCDF4 ({detail}); remove it and run again"
         ) from error
-    if data.attrs.pop(_MARK, None) != FORMAT:
+    if data.attrs.pop(_MARK, None) != (FORMAT if sealed else _UNSEALED):
         raise RecordError(f"{path} is not a data set of mesascope ({FORMAT}); remove it and run again")
     return data
+
+
+def _is_sealed(path: Path) -> bool:
+    """Whether the file ends in a seal.
+
+    Raises:
+        ValueError: it does not match the file.
+    """
+    size = path.stat().st_size - _SEAL_LENGTH
+    if size < 0:
+        return False
+    with path.open("rb") as file:
+        file.seek(size)
+        end = file.read()
+    if end.startswith(_SEAL) and end[len(_SEAL) :] != _digest(path, size):
+        raise ValueError("it was changed after it was written: its digest differs")
+    return end.startswith(_SEAL)
+
+
+def _digest(path: Path, size: int) -> bytes:
+    """The SHA-256 of the first bytes of a file, as hexadecimal digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(min(size, 2**20)):
+            digest.update(block)
+            size -= len(block)
+    return digest.hexdigest().encode()

@@ -9,6 +9,37 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, JsonValue
 
+MAX_DEPTH = 64
+"""The deepest nesting of lists and tables that is read; what reads or shows them calls itself at every level."""
+
+
+def parse_json(text: str | bytes, **how: Any) -> Any:
+    """The value of a JSON text, with the arguments of `json.loads`.
+
+    Raises:
+        ValueError: it is no JSON, no UTF-8, or nested too deeply.
+    """
+    try:
+        value = json.loads(text, **how)
+        if not is_too_deep(value):
+            return value
+    except RecursionError:
+        pass
+    raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether lists and tables are nested more than `MAX_DEPTH` levels deep."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner = (
+            one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)
+        )
+        level = [one for among in inner for one in among if isinstance(one, dict | list)]
+        if not level:
+            return False
+    return True
+
 
 def plain(value: Any, where: str = "value") -> JsonValue:
     """Return `value` as strict JSON: None, bool, int, finite float, str, list, dict with string keys.

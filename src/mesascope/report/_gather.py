@@ -1,6 +1,5 @@
 """Finding the records of a report."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,8 @@ from mesascope.records import (
     RunRow,
     known_keys,
     open_store,
+    parse_json,
+    read_bytes,
     read_identification,
     run_directories,
     without_passwords,
@@ -129,8 +130,8 @@ def _add_path(found: Gathering, path: Path) -> bool:
 def _format(file: Path) -> str:
     """The format that a file names, "" if it names none."""
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        document = parse_json(read_bytes(file))
+    except (OSError, ValueError):
         return ""
     return str(document.get("format")) if isinstance(document, dict) else ""
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mesascope.records import Figure, RecordError, RunDirectory, atomic_path
-from mesascope.specs import one_line, show_text
 
 from ._legend import add_legends
 from ._style import DPI, RC, WIDTH
@@ -75,9 +74,9 @@ def render(
         except (RecordError, MemoryError):
             raise
         except Exception as error:  # of matplotlib, about numbers or formulas that a record may hold
+            first = " ".join(str(error).split())
             raise FigureError(
-                f"figure {show_text(figure.title)!r} cannot be drawn ({one_line(str(error))}); "
-                "correct its numbers, or the text between $ signs"
+                f"figure {figure.title!r} cannot be drawn ({first}); correct its numbers, or the text between $ signs"
             ) from error
     return tuple(paths)
 

@@ -1,15 +1,25 @@
 """The folder of a training run: the header of its last checkpoint, and its curve of losses."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-from mesascope.records import Band, Figure, Line, Panel, Provenance, RecordError, Trace, read_checkpoint
+from mesascope.records import (
+    Band,
+    Figure,
+    Line,
+    Panel,
+    Provenance,
+    RecordError,
+    Trace,
+    parse_json,
+    read_bytes,
+    read_checkpoint,
+)
 
 from ._material import Gathering
 
-_NAME = re.compile(r"step-(\d{9,})\.checkpoint")
+_NAME = re.compile(r"step-([0-9]{9,18})\.checkpoint")
 _TWO_SIDED_95 = 1.96  # standard errors
 
 
@@ -24,10 +34,15 @@ def add_training(found: Gathering, folder: Path) -> None:
         folder.glob("step-*.checkpoint"), key=lambda path: int((_NAME.fullmatch(path.name) or [0, 0])[1])
     )
     header, _ = read_checkpoint(last)
+    header = {name: value for name, value in header.items() if value is not None}
     log, origin = header.get("log", {}), header.get("provenance")
     batches = log.get("steps", []), log.get("losses", [])
     held_out = log.get("evaluated", []), log.get("values", []), log.get("errors", [])
-    figure = loss_figure("Training", batches, held_out)
+    try:
+        figure = loss_figure("Training", batches, held_out)
+    except ValueError:  # of pydantic, in many lines
+        figure = None
+        found.problems.append(f"{last}: its losses cannot be drawn, they are not all finite numbers")
     found.add(
         "training",
         folder.name,
@@ -42,8 +57,8 @@ def _spec(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
+        return dict(parse_json(read_bytes(path)))
+    except (OSError, ValueError, TypeError) as error:
         raise RecordError(f"{path} cannot be read ({error}); restore it, or leave the run out") from error
 
 

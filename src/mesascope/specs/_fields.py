@@ -60,8 +60,7 @@ class Spec(BaseModel):
 def number(value: Any) -> Number:
     """Return a finite number as given; `"1/3"` and `"0.25"` are exact rationals."""
     if isinstance(value, str):
-        # "1 / 3" is accepted, but not "1 3", which might be two numbers
-        text = "/".join(map(str.strip, value.split("/")))
+        text = re.sub(" ?/ ?", "/", value)  # "1 / 3", but not "1 3", which might be two numbers
         if not _RATIONAL.fullmatch(text):
             raise SpecError(f"{show(value)} is not a rational number; write e.g. '1/3' or '0.25'")
         return Fraction(text)

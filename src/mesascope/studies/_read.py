@@ -2,19 +2,25 @@
 
 import json
 import os
+import re
+import stat
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from mesascope.records import is_too_deep
 from mesascope.specs import TOO_DEEP, Spec, error_path, first_error
 from mesascope.specs import SpecError as SpecError
 
 _Spec = TypeVar("_Spec", bound=Spec)
 _MAX_BYTES = 2**28
+# Names that are joined by 64 dots: tomllib takes the square of their number, and no specification is nested so deeply.
+_LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}""", re.ASCII)
 
 
 def read_spec(
@@ -72,10 +78,16 @@ def _content(path: str | os.PathLike[str]) -> bytes:
         if str(path) == "-":
             raw = sys.stdin.buffer.read(_MAX_BYTES + 1)
         else:
+            if stat.S_ISFIFO(os.stat(path).st_mode) and not str(path).startswith(
+                "/dev/"
+            ):  # as of `<(command)`
+                raise SpecError("is a named pipe, which may stay empty; give a file, or - for standard input")
             with open(path, "rb") as file:
                 raw = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         raise SpecError("no such file; check the path") from None
+    except SpecError:
+        raise
     except IsADirectoryError:
         raise SpecError("is a folder; name a TOML or JSON file in it") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
@@ -104,8 +116,10 @@ def parse_file(content: bytes, suffix: str = "") -> Any:
     name = "JSON" if is_json else "TOML"
     if not text.strip():
         raise SpecError("is empty; write the fields of the specification")
+    if not is_json and _LONG_KEY.search(text):
+        raise SpecError(TOO_DEEP)
     try:
-        return json.loads(text, object_pairs_hook=_refuse_repeated) if is_json else tomllib.loads(text)
+        data = json.loads(text, object_pairs_hook=_refuse_repeated) if is_json else tomllib.loads(text)
     except SpecError:
         raise
     except ValueError as error:
@@ -114,12 +128,14 @@ def parse_file(content: bytes, suffix: str = "") -> Any:
         raise SpecError(f"is not valid {name}: {error}; fix it there") from None
     except RecursionError:
         raise SpecError(TOO_DEEP) from None
+    if is_too_deep(data):
+        raise SpecError(TOO_DEEP)
+    return data
 
 
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
+        repeated, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise SpecError("is given twice; keep one", repeated)
     return table

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import diffrax
 import equinox as eqx
@@ -24,6 +24,7 @@ from mesascope.records import (
     canonical_json,
     code_digest,
     difference,
+    parse_json,
     read_dataset,
     write_dataset,
 )
@@ -31,6 +32,9 @@ from mesascope.records import (
 from .._parameters import Mask, by_structure, mask_vector, stacked
 from ._points import PhasePoint, Problem, errors_at, problem_of, starts
 from ._solve import FlowFacts, solve_flows
+
+if TYPE_CHECKING:
+    import xarray
 
 _ALMOST_NO_TIME = 1e-300
 _ROOMS = ("specs", "core", "processes", "models", "objectives", "dynamics")  # whose code computes a row
@@ -112,6 +116,14 @@ def _solve_group(problems: list[Problem], how: Solving) -> FlowFacts:
     return solve(how.until)
 
 
+def _read_identity(text: Any) -> Any:
+    """What `RowFile` wrote about the row; None where it wrote nothing."""
+    try:
+        return parse_json(text)
+    except (TypeError, ValueError):
+        return None
+
+
 @dataclass(frozen=True)
 class RowFile:
     """Where a row is stored, and what must be the same for it to be used again."""
@@ -131,17 +143,27 @@ class RowFile:
             raise RecordError(f"{self.path}: is a folder, where a row should be; choose another folder")
         data = read_dataset(self.path)
         begin = starts(points)
-        same_start = data["start"].shape == begin.shape and np.allclose(
-            data["start"], begin, rtol=1e-9, atol=1e-12, equal_nan=True
+        stored = data["start"].values if "start" in data else np.empty(0)
+        same_start = stored.shape == begin.shape and np.allclose(
+            stored, begin, rtol=1e-9, atol=1e-12, equal_nan=True
         )
-        differs = difference(json.loads(data.attrs.get("row", "{}")), json.loads(self._identity(points)))
+        differs = difference(_read_identity(data.attrs.get("row")), json.loads(self._identity(points)))
         if differs or not same_start:
             field = differs[0] if differs else "start"
             raise RecordError(
                 f"{self.path}: is a row of another phase diagram (its {field} differs from what is asked for); "
                 "choose another folder"
             )
-        return {name: data[name].values for name in FlowFacts._fields}
+        return {name: self._numbers(data, name, len(points)) for name in FlowFacts._fields}
+
+    def _numbers(self, data: xarray.Dataset, name: str, count: int) -> np.ndarray:
+        """What is stored of every flow under this name."""
+        values = data[name].values if name in data else np.empty(0)
+        if values.ndim != 1 + (name == "end") or len(values) != count or values.dtype.kind not in "iuf":
+            raise RecordError(
+                f"{self.path}: holds no numbers of {count} flows called {name}; remove it and run again"
+            )
+        return values
 
     def write(self, points: Sequence[PhasePoint], row: Row) -> None:
         """Write the row, atomically.

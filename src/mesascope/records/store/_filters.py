@@ -30,6 +30,7 @@ from sqlalchemy import text as sql_text
 from sqlalchemy.dialects.postgresql import ARRAY, NUMERIC
 
 from mesascope.records._files import RecordError
+from mesascope.records._plain import parse_json
 from mesascope.specs import nearest
 
 from ._schema import POINTS, RUNS
@@ -102,7 +103,7 @@ def _value(name: str, value: str, text: str) -> Any:
     if name in ("status", "study", "id", *_TEXTS):
         return value
     try:
-        read = json.loads(value, parse_constant=lambda name: name)
+        read = parse_json(value, parse_constant=lambda name: name)
     except ValueError:
         read = value
     if name in _NUMBERS and not _is_number(read):

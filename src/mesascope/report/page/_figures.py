@@ -8,7 +8,6 @@ from typing import Any
 from markupsafe import Markup
 
 from mesascope.records import Band, CellMap, Heatmap, Histogram, Panel
-from mesascope.specs import one_line
 
 from .._material import Material
 from .._plotly import plotly_panel
@@ -45,9 +44,7 @@ def without_undrawable(material: Material) -> Material:
                     drawn(panel)
                 kept.append((name, figure))
             except (ArithmeticError, ValueError) as error:
-                problems.append(
-                    f"{entry.name}: figure {name} cannot be drawn ({one_line(str(error))}); correct its numbers"
-                )
+                problems.append(f"{entry.name}: figure {name} cannot be drawn ({error}); correct its numbers")
         entries.append(replace(entry, figures=tuple(kept)))
     return Material(tuple(entries), tuple(problems))
 

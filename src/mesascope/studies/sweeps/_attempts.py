@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mesascope.records import ATTEMPTS, RecordError, read_bytes, share
+from mesascope.records import ATTEMPTS, RecordError, parse_json, read_bytes, share
 
 
 def begin_attempt(folder: Path, driver: str = "", in_driver: bool = False, batch: int = 1) -> int:
@@ -91,8 +91,8 @@ def _read(folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for line in lines:
         try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):  # cut short by a full disk, or damaged
+            entry = parse_json(line)
+        except ValueError:  # cut short by a full disk, or damaged
             entry = {}
         if isinstance(entry, dict) and "left" in entry and found:
             found[-1] |= entry

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -174,6 +175,8 @@ def module_file(name: str) -> Path:
 def _digest_of(file: Path) -> str:
     try:
         found = os.stat(file)
+        if stat.S_ISFIFO(found.st_mode):
+            raise RecordError(f"{file} is a named pipe, which may stay empty; put the file itself there")
         return _content(os.path.abspath(file), found.st_mtime_ns, found.st_size)
     except OSError as error:
         raise RecordError(f"{file} cannot be read ({error.strerror}); check the path") from error
