@@ -407,11 +407,8 @@ def command_lost(kind: Kind, end: str, forged: bool, capsys: Any, tmp: Path) -> 
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     said = capsys.readouterr().err
-    if (
-        status not in (0, 1, 2)
-        or (end == "refused" and (status == 0 or not said))
-        or (end == "same" and status)
-    ):
+    overlooked = end == "refused" and not forged and (status == 0 or not said)
+    if status not in (0, 1, 2) or overlooked or (end == "same" and status):
         return f"{' '.join(kind.command)}: exit status {status} where the file is {end}: {said:.300}"
     return ""
 
