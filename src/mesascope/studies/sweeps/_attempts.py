@@ -11,6 +11,9 @@ from typing import Any
 
 from mesascope.records import ATTEMPTS, RecordError, parse_json, read_bytes, share
 
+_TEXTS = ("host", "driver", "begun", "at", "left", "why")
+_FIELDS = {"pid": int, "alone": bool, "batch": int, **dict.fromkeys(_TEXTS, str)}
+
 
 def begin_attempt(folder: Path, driver: str = "", in_driver: bool = False, batch: int = 1) -> int:
     """Write down that an attempt begins now, in this process; return the number of attempts.
@@ -94,11 +97,17 @@ def _read(folder: Path) -> list[dict[str, Any]]:
             entry = parse_json(line)
         except ValueError:  # cut short by a full disk, or damaged
             entry = {}
-        if isinstance(entry, dict) and "left" in entry and found:
+        entry = _typed(entry) if isinstance(entry, dict) else {}
+        if "left" in entry and found:
             found[-1] |= entry
         else:
-            found.append(entry if isinstance(entry, dict) else {})
+            found.append(entry)
     return found
+
+
+def _typed(entry: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an entry that are of their type."""
+    return {name: entry[name] for name, kind in _FIELDS.items() if type(entry.get(name)) is kind}
 
 
 def _checkpoint(folder: Path) -> str:
