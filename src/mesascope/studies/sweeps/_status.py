@@ -158,7 +158,7 @@ def _has_ended(driver: Driver, file: Path) -> bool:
         os.kill(driver.pid, 0)  # signal 0 changes nothing
     except ProcessLookupError:
         return True
-    except PermissionError:
+    except (PermissionError, OverflowError):
         return False
     return False
 
