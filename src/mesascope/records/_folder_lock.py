@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ._files import RecordError, fix_for, host_name, prepare_output, share
+from ._files import RecordError, fix_for, host_name, prepare_output, read_bytes, share
+from ._plain import parse_json
 
 _AGAIN = 0.05  # seconds between attempts
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
@@ -104,7 +105,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 def _holder(path: Path) -> str:
     try:
-        holder = json.loads(path.read_text())
+        holder = parse_json(read_bytes(path))
         return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (OSError, ValueError, KeyError, TypeError):  # it has just begun, or just ended
         return "another process"

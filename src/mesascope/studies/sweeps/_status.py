@@ -1,6 +1,5 @@
 """How far a study is: what its drivers announce, in one small file each, and what the store counts."""
 
-import json
 import os
 import threading
 import time
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mesascope.records import atomic_path
+from mesascope.records import atomic_path, parse_json, read_bytes
 
 if TYPE_CHECKING:
     from mesascope.records import Store
@@ -143,7 +142,7 @@ def drivers(root: Path, study: str) -> list[Driver]:
     found = []
     for file in sorted((root / _FOLDER).glob("*.json")):
         with suppress(OSError, ValueError, ValidationError):
-            driver = Driver.model_validate(json.loads(file.read_text(encoding="utf-8")))
+            driver = Driver.model_validate(parse_json(read_bytes(file)))
             if _has_ended(driver, file):
                 file.unlink(missing_ok=True)
             elif driver.study == study:
