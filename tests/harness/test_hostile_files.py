@@ -249,6 +249,12 @@ def test_data_that_were_changed_are_noticed_before_their_library_reads_them(tmp_
         read_dataset(path)
 
 
+def test_a_long_text_among_short_ones_is_no_bomb(tmp_path):
+    names = np.array([*"abc" * 300, "d" * 20_000])
+    write_dataset(tmp_path / "a.nc", {"name": ("n", names)})
+    assert (read_dataset(tmp_path / "a.nc")["name"].values == names).all()
+
+
 def test_compressed_data_are_written_as_they_are(tmp_path):
     import xarray
 

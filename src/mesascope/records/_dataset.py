@@ -18,6 +18,7 @@ FORMAT = "mesascope.data/2"
 _UNSEALED = "mesascope.data/1"  # of versions before, with a checksum on every block of arrays only
 _SEAL = b"\nmesascope.data sha256 "
 _SEAL_LENGTH = len(_SEAL) + 64
+_MAX_TEXTS = 2**30  # bytes
 _MARK = "mesascope_format"
 _LIBRARY = Lock()
 """HDF5 as it is shipped serves one thread at a time: two at once cause errors or a crash of the process."""
@@ -82,8 +83,7 @@ def read_dataset(path: Path) -> "xarray.Dataset":
             _LIBRARY,
             xarray.open_dataset(path, engine="netcdf4", auto_complex=True, decode_times=False) as opened,
         ):
-            if opened.nbytes > path.stat().st_size:  # compressed, or never written
-                raise ValueError(f"its arrays would take {opened.nbytes} bytes, more than the file has")
+            _refuse_bomb(opened, path.stat().st_size)
             data = opened.load()
     except MemoryError:
         raise
@@ -95,6 +95,17 @@ def read_dataset(path: Path) -> "xarray.Dataset":
     if data.attrs.pop(_MARK, None) != (FORMAT if sealed else _UNSEALED):
         raise RecordError(f"{path} is not a data set of mesascope ({FORMAT}); remove it and run again")
     return data
+
+
+def _refuse_bomb(data: "xarray.Dataset", size: int) -> None:
+    """Refuse arrays that are compressed or were never written; texts take more memory than their file, since all get one length.
+
+    Raises:
+        ValueError: they would take more memory than the file has bytes, or texts a gigabyte.
+    """
+    texts = sum(one.nbytes for one in data.variables.values() if one.dtype.kind in "UO")
+    if data.nbytes - texts > size or texts > _MAX_TEXTS:
+        raise ValueError(f"its arrays would take {data.nbytes} bytes, more than the file has")
 
 
 def _is_sealed(path: Path) -> bool:
