@@ -98,7 +98,7 @@ def read_dataset(path: Path) -> "xarray.Dataset":
 
 
 def _refuse_bomb(data: "xarray.Dataset", size: int) -> None:
-    """Refuse arrays that are compressed or were never written; texts take more memory than their file, since all get one length.
+    """Refuse arrays that are compressed or were never written; texts take more than their file, since all get one length.
 
     Raises:
         ValueError: they would take more memory than the file has bytes, or texts a gigabyte.
