@@ -41,7 +41,7 @@ class RunFolder:
     facts: dict[str, str]
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Lock the folder while a run writes to it; created if missing, and checked to be writable.
 
         Raises:

@@ -175,7 +175,7 @@ def train_together(
             return _Loop(runs).run(progress, stopped)
         (run,) = runs
         folder = RunFolder(Path(checkpoint), run.model, run_facts(process, task, settings, run.seed))
-        with folder.held():
+        with folder.locked():
             run.resume(folder)
             return _Loop(runs).run(progress, stopped)
 

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator, StrictBool, ValidationInfo
 
 from ..core import integer_at_least, random_key
-from ..specs import Number, SpecError, SpecTypeError, entries, error_path, kind, moderate, rows, show
+from ..specs import Number, SpecError, SpecTypeError, entries, error_path, kind, rows, show, sixth_power_fits
 from ._gauss_rule import LineRule
 from ._law import Law, ProductTerm, QuadratureTerm, point_rule, powers
 from ._samples import Samples
@@ -45,7 +45,7 @@ def _samples(value: Any) -> Samples | None:
 
 def _array(value: Any) -> np.ndarray:
     nested = isinstance(value, list | tuple) and any(isinstance(row, list | tuple) for row in value)
-    table: Any = rows(value, moderate) if nested else entries(value, moderate)
+    table: Any = rows(value, sixth_power_fits) if nested else entries(value, sixth_power_fits)
     return np.array([[float(x) for x in row] for row in table] if nested else [float(x) for x in table])
 
 

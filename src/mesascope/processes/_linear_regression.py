@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
 from ..core import covariance_matrix, integer_at_least, split_keys
-from ..specs import Dim, Matrix, Size, SpecError, error_path, kind, real, rows, unknown, written
+from ..specs import Dim, Matrix, Size, SpecError, error_path, in_file_form, kind, real, rows, unknown
 from ._gaussian import Gaussian
 from ._law import LawField
 from ._noise import NoiseField, add_noise, show_noise
@@ -55,7 +55,7 @@ class LinearRegression(PromptProcess):
     dim: Dim
     law: LawField = Gaussian()
     covariance: CovarianceField = None
-    prior: Annotated[str | Matrix, PlainValidator(_prior), PlainSerializer(written)] = "identity"
+    prior: Annotated[str | Matrix, PlainValidator(_prior), PlainSerializer(in_file_form)] = "identity"
     noise: NoiseField = 0.0
     sparsity: Size | None = None
 

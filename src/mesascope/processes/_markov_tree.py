@@ -15,13 +15,13 @@ from ..specs import (
     SpecError,
     SpecTypeError,
     as_list,
+    checked_at,
+    in_file_form,
     integer,
     kind,
-    placed,
     positive,
     show,
     show_number,
-    written,
 )
 from ._process import SequenceProcess
 
@@ -54,7 +54,7 @@ def _parents(value: Any) -> str | Graph:
         )
     if len(given) < 2:
         raise SpecError(f"must list at least 2 positions, got {len(given)}")
-    graph = tuple(placed(_parent, one, i) for i, one in enumerate(given))
+    graph = tuple(checked_at(_parent, one, i) for i, one in enumerate(given))
     for child, parent in enumerate(graph):
         if parent is not None and parent >= child:
             raise SpecError(f"must be an earlier position, below {child}, got {parent}", child)
@@ -97,9 +97,9 @@ class MarkovTree(SequenceProcess):
 
     data: ClassVar[Data] = "symbols"
 
-    parents: Annotated[str | Graph, PlainValidator(_parents), PlainSerializer(written)]
+    parents: Annotated[str | Graph, PlainValidator(_parents), PlainSerializer(in_file_form)]
     states: Annotated[int, BeforeValidator(integer), Field(ge=2, le=2**16)]
-    alpha: Annotated[Number, PlainValidator(_alpha), PlainSerializer(written)]
+    alpha: Annotated[Number, PlainValidator(_alpha), PlainSerializer(in_file_form)]
     seed: Seed | None = None
 
     def __post_init__(self) -> None:

@@ -16,12 +16,12 @@ from ..specs import (
     SpecError,
     SpecTypeError,
     error_path,
+    in_file_form,
     kind,
     read_table,
     show,
     show_number,
     specification,
-    written,
 )
 from ._law import Law, LawField, ProductTerm, QuadratureTerm
 from ._probabilities import require_sum_one
@@ -63,7 +63,7 @@ def _read_parts(value: Any, info: ValidationInfo) -> _Parts:
 
 
 def _written_parts(parts: _Parts) -> list[dict[str, Any]]:
-    return [{"probability": written(p), "law": specification(law)} for p, law in parts]
+    return [{"probability": in_file_form(p), "law": specification(law)} for p, law in parts]
 
 
 Parts: TypeAlias = Annotated[_Parts, PlainValidator(_read_parts), PlainSerializer(_written_parts)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from ..specs import Component, Number, Positive, kind, nonnegative, show_number, value_or
+from ..specs import Component, Number, Positive, kind, nonnegative, one_of_or, show_number
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
@@ -25,7 +25,9 @@ class NoiseRange(Component, family="noise"):
         return f"U(0, {show_number(self.largest)})"
 
 
-NoiseField: TypeAlias = Annotated[Number | NoiseRange, *value_or("noise", nonnegative, default="noise-range")]
+NoiseField: TypeAlias = Annotated[
+    Number | NoiseRange, *one_of_or("noise", nonnegative, default="noise-range")
+]
 """A standard deviation ≥ 0, or a distribution of them."""
 
 

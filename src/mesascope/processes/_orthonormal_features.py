@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import PlainSerializer, PlainValidator
 
 from ..core import exact, finite_positive, integer_at_least, split_keys
-from ..specs import Dim, Number, SpecError, entries, kind, nonnegative, written
+from ..specs import Dim, Number, SpecError, entries, in_file_form, kind, nonnegative
 from ._gaussian import Gaussian
 from ._law import Law, LawField
 from ._probabilities import require_sum_one
@@ -41,9 +41,9 @@ class OrthonormalFeatures(PromptProcess):
 
     features: Dim
     dim: Dim = None  # type: ignore[assignment]  # as many as features
-    probabilities: Annotated[tuple[Number, ...], PlainValidator(_probabilities), PlainSerializer(written)] = (
-        None  # type: ignore[assignment]  # all equal
-    )
+    probabilities: Annotated[
+        tuple[Number, ...], PlainValidator(_probabilities), PlainSerializer(in_file_form)
+    ] = None  # type: ignore[assignment]  # all equal
     law: LawField = Gaussian()
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from ..specs import Component, Matrix, kind, real, rows, value_or
+from ..specs import Component, Matrix, kind, one_of_or, real, rows
 from ._law import LawField
 
 
@@ -31,6 +31,6 @@ class RandomDiagonal(Component, family="covariance"):
 
 
 CovarianceField: TypeAlias = Annotated[
-    Matrix | RandomDiagonal | None, *value_or("covariance", _rows, default="random-diagonal")
+    Matrix | RandomDiagonal | None, *one_of_or("covariance", _rows, default="random-diagonal")
 ]
 """A matrix, a distribution of matrices, or None for the identity."""

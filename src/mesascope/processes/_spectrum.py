@@ -11,12 +11,12 @@ from ..specs import (
     SpecError,
     SpecTypeError,
     as_list,
+    checked_at,
     error_path,
+    in_file_form,
     number,
-    placed,
     show,
     unknown,
-    written,
 )
 
 Interval: TypeAlias = tuple[Number, Number]
@@ -33,7 +33,7 @@ def given_spectrum(value: Any) -> Any:
             "must list eigenvalues, pairs [low, high] and tables with re and im, or be a table with low and high for all, "
             f"got {show(given)}"
         )
-    return tuple(placed(_entry, one, j) for j, one in enumerate(given))
+    return tuple(checked_at(_entry, one, j) for j, one in enumerate(given))
 
 
 def checked_spectrum(given: Any, dim: int) -> Spectrum:
@@ -61,7 +61,7 @@ def checked_spectrum(given: Any, dim: int) -> Spectrum:
 def written_spectrum(spectrum: Spectrum) -> list[Any]:
     """Return the entries in the form of specifications."""
     return [
-        {"re": e.real, "im": e.imag} if isinstance(e, complex) else written(e[0] if e[0] == e[1] else e)
+        {"re": e.real, "im": e.imag} if isinstance(e, complex) else in_file_form(e[0] if e[0] == e[1] else e)
         for e in spectrum
     ]
 
@@ -109,7 +109,7 @@ def _entry(given: Any) -> Interval | complex:
         return (real, real)
     if len(given) != 2:
         raise SpecError(f"must be a number or a pair (low, high), got {len(given)} numbers")
-    return _interval(*(placed(number, bound, end) for end, bound in enumerate(given)))
+    return _interval(*(checked_at(number, bound, end) for end, bound in enumerate(given)))
 
 
 def _interval(low: Number, high: Number) -> Interval:
@@ -126,4 +126,4 @@ def _numbers(table: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Numb
     for name in names:
         if name not in table:
             raise SpecError("missing; add it", name)
-    return {name: placed(number, table[name], name) for name in names}
+    return {name: checked_at(number, table[name], name) for name in names}

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from ..specs import Number, SpecError, SpecTypeError, as_list, nonnegative, placed, show, show_number, written
+from ..specs import (
+    Number,
+    SpecError,
+    SpecTypeError,
+    as_list,
+    checked_at,
+    in_file_form,
+    nonnegative,
+    show,
+    show_number,
+)
 
 Pairs: TypeAlias = tuple[tuple[int, Number], ...]
 """Pairs (length, weight) with weights other than 0, sorted."""
@@ -22,13 +32,13 @@ def given_weights(value: Any) -> Any:
             length = _length(key)
             if length in table:
                 raise SpecError(f"{length} is given twice; keep one")
-            table[length] = placed(nonnegative, one, str(key))
+            table[length] = checked_at(nonnegative, one, str(key))
         return table
     if not isinstance(given, list | tuple):
         raise SpecTypeError(f"must be a table from lengths to weights, or their list, got {show(given)}")
     if given and all(isinstance(one, tuple) and len(one) == 2 for one in given):  # stored pairs
-        return {length: placed(nonnegative, weight, i) for i, (length, weight) in enumerate(given)}
-    return tuple(placed(nonnegative, one, i) for i, one in enumerate(given))
+        return {length: checked_at(nonnegative, weight, i) for i, (length, weight) in enumerate(given)}
+    return tuple(checked_at(nonnegative, one, i) for i, one in enumerate(given))
 
 
 def _length(key: Any) -> int:
@@ -67,7 +77,7 @@ def checked_weights(what: str, lengths: range, given: Any) -> Pairs | None:
 
 def written_weights(pairs: Pairs | None) -> dict[str, Any] | None:
     """Return a table from lengths to weights, in the form of specifications."""
-    return None if pairs is None else {str(length): written(weight) for length, weight in pairs}
+    return None if pairs is None else {str(length): in_file_form(weight) for length, weight in pairs}
 
 
 def show_weights(pairs: Pairs) -> str:

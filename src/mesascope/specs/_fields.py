@@ -103,7 +103,7 @@ def nonnegative(value: Any) -> Number:
     return given
 
 
-def moderate(value: Any) -> Number:
+def sixth_power_fits(value: Any) -> Number:
     """Return a number whose sixth power fits double precision: 0, or of size between 1e-50 and 1e50."""
     given = number(value)
     if given and not SMALLEST <= abs(float(given)) <= LARGEST:
@@ -117,10 +117,10 @@ def moderate(value: Any) -> Number:
 def scale(value: Any) -> Number:
     """Return a number greater than 0 whose sixth power fits double precision."""
     positive(value)
-    return moderate(value)
+    return sixth_power_fits(value)
 
 
-def placed(check: Callable[[Any], _T], value: Any, *place: int | str) -> _T:
+def checked_at(check: Callable[[Any], _T], value: Any, *place: int | str) -> _T:
     """Return `check(value)` for an entry of an array; errors give its position `place`."""
     try:
         return check(value)
@@ -158,7 +158,7 @@ def rows(value: Any, check: Callable[[Any], _T]) -> tuple[tuple[_T, ...], ...]:
             raise SpecError(
                 f"has {len(row)} numbers, but row 0 has {len(given[0])}; make rows equally long", i
             )
-    return tuple(tuple(placed(check, x, i, j) for j, x in enumerate(row)) for i, row in enumerate(given))
+    return tuple(tuple(checked_at(check, x, i, j) for j, x in enumerate(row)) for i, row in enumerate(given))
 
 
 def entries(value: Any, check: Callable[[Any], _T]) -> tuple[_T, ...]:
@@ -167,7 +167,7 @@ def entries(value: Any, check: Callable[[Any], _T]) -> tuple[_T, ...]:
     if not isinstance(given, list | tuple) or not given:
         refuse = SpecError if isinstance(given, list | tuple) else SpecTypeError
         raise refuse(f"must be a list of numbers, got {show(given)}; write e.g. [1, 0.5]")
-    return tuple(placed(check, x, i) for i, x in enumerate(given))
+    return tuple(checked_at(check, x, i) for i, x in enumerate(given))
 
 
 def require_shape(given: tuple[Any, ...], expected: tuple[int, int], why: str, *path: str) -> None:
@@ -177,34 +177,36 @@ def require_shape(given: tuple[Any, ...], expected: tuple[int, int], why: str, *
         raise SpecError(f"has shape {shape}, expected {expected} = {why}", *path)
 
 
-def tables(value: Any) -> Any:
+def as_tables(value: Any) -> Any:
     """Return a specification as dictionaries, with its numbers unchanged."""
     if isinstance(value, Spec):
-        return {name: tables(one) for name, one in value}
-    return [tables(one) for one in value] if isinstance(value, tuple) else value
+        return {name: as_tables(one) for name, one in value}
+    return [as_tables(one) for one in value] if isinstance(value, tuple) else value
 
 
-def written(value: Any) -> Any:
+def in_file_form(value: Any) -> Any:
     """Return numbers, and tuples and tables of them, in the form of a specification file."""
     if isinstance(value, Spec):
         return value.model_dump(mode="json")
     if isinstance(value, dict):
-        return {str(key): written(one) for key, one in value.items()}
+        return {str(key): in_file_form(one) for key, one in value.items()}
     if isinstance(value, tuple):
-        return [written(one) for one in value]
+        return [in_file_form(one) for one in value]
     return str(value) if isinstance(value, Fraction) else value
 
 
-Real: TypeAlias = Annotated[Number, PlainValidator(number), PlainSerializer(written)]
+Real: TypeAlias = Annotated[Number, PlainValidator(number), PlainSerializer(in_file_form)]
 """A finite number: integer, float, or an exact rational written as a string, such as "1/3"."""
-Positive: TypeAlias = Annotated[Number, PlainValidator(positive), PlainSerializer(written)]
+Positive: TypeAlias = Annotated[Number, PlainValidator(positive), PlainSerializer(in_file_form)]
 """A number greater than 0."""
-Nonnegative: TypeAlias = Annotated[Number, PlainValidator(nonnegative), PlainSerializer(written)]
+Nonnegative: TypeAlias = Annotated[Number, PlainValidator(nonnegative), PlainSerializer(in_file_form)]
 """A number that is at least 0."""
-Scale: TypeAlias = Annotated[Number, PlainValidator(scale), PlainSerializer(written)]
+Scale: TypeAlias = Annotated[Number, PlainValidator(scale), PlainSerializer(in_file_form)]
 """A number greater than 0 whose sixth power fits double precision."""
 Matrix: TypeAlias = Annotated[
-    tuple[tuple[float, ...], ...], PlainValidator(lambda value: rows(value, real)), PlainSerializer(written)
+    tuple[tuple[float, ...], ...],
+    PlainValidator(lambda value: rows(value, real)),
+    PlainSerializer(in_file_form),
 ]
 """A matrix of finite numbers: a list of equally long rows, or an array."""
 Dim: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=MAX_DIM)]
@@ -225,13 +227,15 @@ Token: TypeAlias = Annotated[
     Number | tuple[Number, ...],
     PlainValidator(
         lambda value: (
-            entries(value, moderate) if isinstance(as_list(value), list | tuple) else moderate(value)
+            entries(value, sixth_power_fits)
+            if isinstance(as_list(value), list | tuple)
+            else sixth_power_fits(value)
         )
     ),
-    PlainSerializer(written),
+    PlainSerializer(in_file_form),
 ]
 """One number for all coordinates, or a list with one number per coordinate."""
 Numbers: TypeAlias = Annotated[
-    tuple[Number, ...], PlainValidator(lambda value: entries(value, number)), PlainSerializer(written)
+    tuple[Number, ...], PlainValidator(lambda value: entries(value, number)), PlainSerializer(in_file_form)
 ]
 """A list of numbers, at least one."""

@@ -18,7 +18,7 @@ from pydantic.errors import PydanticUndefinedAnnotation
 from pydantic_core import ArgsKwargs
 
 from ._errors import SpecError, SpecTypeError, first_error, show, show_number, unknown
-from ._fields import written
+from ._fields import in_file_form
 from ._plugins import load_installed
 from ._registry import FAMILIES, LOCK, register
 
@@ -277,7 +277,7 @@ def as_table(cls: type[Component], short: str | None = None) -> tuple[PlainValid
     return PlainValidator(read), PlainSerializer(specification)
 
 
-def value_or(
+def one_of_or(
     family: str, check: Callable[[Any], Any], default: str | None = None
 ) -> tuple[PlainValidator, PlainSerializer]:
     """Return the annotation of `one_of` for a field that may also be what `check` accepts, such as a number or a matrix."""
@@ -345,4 +345,4 @@ def _adapter(cls: type[Component]) -> TypeAdapter[Any]:
 
 def specification(value: Any) -> Any:
     """Return the specification of a component as a table, and other values as they are written in files."""
-    return value.specification() if isinstance(value, Component) else written(value)
+    return value.specification() if isinstance(value, Component) else in_file_form(value)

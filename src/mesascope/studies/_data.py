@@ -23,10 +23,10 @@ from mesascope.specs import (
     construct,
     default_plugins,
     error_path,
+    in_file_form,
     integer,
     one_of,
     unknown,
-    written,
 )
 
 if TYPE_CHECKING:
@@ -51,12 +51,14 @@ Horizon: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=3, le=_MA
 Examples: TypeAlias = Annotated[int, BeforeValidator(integer), Field(ge=1, le=_MAX_EXAMPLES)]
 """Examples N before the query."""
 Weights: TypeAlias = Annotated[
-    dict[int, Number] | tuple[Number, ...] | None, PlainValidator(given_weights), PlainSerializer(written)
+    dict[int, Number] | tuple[Number, ...] | None,
+    PlainValidator(given_weights),
+    PlainSerializer(in_file_form),
 ]
 NamedWeights: TypeAlias = Annotated[
     str | dict[int, Number] | tuple[Number, ...] | None,
     PlainValidator(_named_or_weights),
-    PlainSerializer(written),
+    PlainSerializer(in_file_form),
 ]
 """Weights by context length or example count, or the name of a choice: "last" or "every"."""
 Process: TypeAlias = SequenceProcess | PromptProcess

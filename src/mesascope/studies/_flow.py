@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, mod
 
 from mesascope.core import Progress
 from mesascope.models import InitField
-from mesascope.specs import Count, Number, Positive, Spec, SpecError, error_path, positive, show, written
+from mesascope.specs import Count, Number, Positive, Spec, SpecError, error_path, in_file_form, positive, show
 
 from ._problem import Problem, ProblemSpec
 
@@ -45,8 +45,8 @@ def _tolerance(value: Any) -> Number:
     return given
 
 
-Until: TypeAlias = Annotated[Number | str, PlainValidator(_until), PlainSerializer(written)]
-Tolerance: TypeAlias = Annotated[Number, PlainValidator(_tolerance), PlainSerializer(written)]
+Until: TypeAlias = Annotated[Number | str, PlainValidator(_until), PlainSerializer(in_file_form)]
+Tolerance: TypeAlias = Annotated[Number, PlainValidator(_tolerance), PlainSerializer(in_file_form)]
 
 
 class FlowResult(BaseModel):

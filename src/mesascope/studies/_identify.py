@@ -8,7 +8,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, Validat
 
 from mesascope.core import Progress
 from mesascope.models import require_readable
-from mesascope.specs import Count, Number, Seed, Spec, SpecError, error_path, number, show, written
+from mesascope.specs import Count, Number, Seed, Spec, SpecError, error_path, in_file_form, number, show
 
 from ._data import DataSpec
 from ._identify_models import FlowEndSpec, IdentifiedModel, checkpoint_run
@@ -27,7 +27,7 @@ def _share(value: Any) -> Number:
     return given
 
 
-Share: TypeAlias = Annotated[Number, PlainValidator(_share), PlainSerializer(written)]
+Share: TypeAlias = Annotated[Number, PlainValidator(_share), PlainSerializer(in_file_form)]
 
 
 @dataclass(frozen=True)

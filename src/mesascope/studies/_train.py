@@ -16,13 +16,13 @@ from mesascope.specs import (
     Positive,
     Seed,
     SpecError,
+    as_tables,
     error_path,
+    in_file_form,
     integer,
     number,
     one_of,
     show,
-    tables,
-    written,
 )
 
 from ._data import DataSpec
@@ -39,7 +39,7 @@ def _decay(value: Any) -> Number:
     return given
 
 
-Decay: TypeAlias = Annotated[Number, PlainValidator(_decay), PlainSerializer(written)]
+Decay: TypeAlias = Annotated[Number, PlainValidator(_decay), PlainSerializer(in_file_form)]
 
 
 def _seed_unless_seeds(given: dict[str, Any]) -> int | None:
@@ -167,7 +167,7 @@ class TrainSpec(DataSpec):
         """Refuse numbers that the precision cannot represent: they would become infinite or 0."""
         from mesascope.dynamics import number_out_of_range
 
-        found = number_out_of_range(tables(self), self.precision)
+        found = number_out_of_range(as_tables(self), self.precision)
         if found:
             raise SpecError(found.what, *found.path)
 

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field, PlainSerializer, PlainValidator
 
 from ..core import finite_number
-from ..specs import Built, Matrix, Number, entries, kind_of_function, number, written
+from ..specs import Built, Matrix, Number, entries, in_file_form, kind_of_function, number
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -83,7 +83,7 @@ def construction(name: str, /, **example: Any) -> Callable[[_F], _F]:
 
 
 PerLayer: TypeAlias = Annotated[
-    Sequence[Number], PlainValidator(lambda value: entries(value, number)), PlainSerializer(written)
+    Sequence[Number], PlainValidator(lambda value: entries(value, number)), PlainSerializer(in_file_form)
 ]
 """One number for each layer."""
 if TYPE_CHECKING:  # any array will do

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, ValidationInfo, model_validator
 
 from mesascope.records import STUDY_NAME, canonical_json, plain
-from mesascope.specs import Spec, SpecError, as_list, first_error, placed, show, show_text, written
+from mesascope.specs import Spec, SpecError, as_list, checked_at, first_error, in_file_form, show, show_text
 
 from ._values import MAX_POINTS, LogRangeSpec, RangeSpec
 
@@ -60,7 +60,7 @@ def _values(value: Any) -> tuple[Any, ...]:
         raise SpecError(f"must be a list of values, got {show(given)}")
     if len(given) > MAX_POINTS:
         raise SpecError(f"has {len(given)} entries, and {MAX_POINTS} are allowed; take fewer")
-    return tuple(placed(plain_value, one, i) for i, one in enumerate(given))
+    return tuple(checked_at(plain_value, one, i) for i, one in enumerate(given))
 
 
 def _name(value: Any) -> str:
@@ -118,10 +118,12 @@ class AxisSpec(Spec):
     """
 
     path: Annotated[str, PlainValidator(_path)]
-    values: Annotated[tuple[Any, ...] | None, PlainValidator(_values), PlainSerializer(written)] = None
+    values: Annotated[tuple[Any, ...] | None, PlainValidator(_values), PlainSerializer(in_file_form)] = None
     range: RangeSpec | None = None
     log_range: LogRangeSpec | None = None
-    seeds: Annotated[int | tuple[int, ...] | None, PlainValidator(_seeds), PlainSerializer(written)] = None
+    seeds: Annotated[int | tuple[int, ...] | None, PlainValidator(_seeds), PlainSerializer(in_file_form)] = (
+        None
+    )
     name: Name | None = None
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import PlainSerializer, PlainValidator, PrivateAttr, ValidationInfo, model_validator
 
-from mesascope.specs import Spec, SpecError, error_path, show, written
+from mesascope.specs import Spec, SpecError, error_path, in_file_form, show
 
 from .._read import parse_spec
 from .._train import TrainSpec
@@ -51,7 +51,7 @@ class StudySpec(Spec):
 
     name: StudyName
     kind: Kind
-    base: Annotated[dict[str, Any], PlainValidator(_base), PlainSerializer(written)]
+    base: Annotated[dict[str, Any], PlainValidator(_base), PlainSerializer(in_file_form)]
     axes: tuple[AxisOrZip, ...] = ()
     subset: SubsetField | None = None
     _folder: Path = PrivateAttr(default=Path())

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from mesascope.specs import Number, Positive, Real, Spec, SpecError, show, written
+from mesascope.specs import Number, Positive, Real, Spec, SpecError, in_file_form, show
 
 MAX_POINTS = 1_000_000
 _CONTEXT = Context(prec=50)
@@ -40,7 +40,7 @@ class RangeSpec(Spec):
         span = _exact(self.stop) - _exact(self.start)
         if self.step is not None:
             if not self.step or span * _exact(self.step) < 0:
-                raise SpecError(f"must lead from start to stop, got {show(written(self.step))}", "step")
+                raise SpecError(f"must lead from start to stop, got {show(in_file_form(self.step))}", "step")
             if span / _exact(self.step) >= MAX_POINTS:
                 raise SpecError(f"gives more than {MAX_POINTS} numbers; take larger steps", "step")
         return self
