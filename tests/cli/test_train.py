@@ -245,13 +245,19 @@ def test_interrupted_killed_and_resumed(run, spec, number):
 
 
 def test_a_second_signal_ends_a_run_whose_compiled_steps_do_not_return(run, spec):
-    code = (
-        "import sys, time, mesascope.cli._train as train\n"
-        "from mesascope.cli import main\n"
-        "def stuck(*_):\n    print('stuck', file=sys.stderr, flush=True)\n"
-        "    while True:\n        try:\n            time.sleep(60)\n        except KeyboardInterrupt:\n            pass\n"
-        "train._train = stuck\nmain(sys.argv[1:])\n"
-    )
+    code = """
+import sys, time, mesascope.cli._train as train
+from mesascope.cli import main
+def stuck(*_):
+    while True:
+        try:
+            print("stuck", file=sys.stderr, flush=True)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+train._train = stuck
+main(sys.argv[1:])
+"""
     command = [sys.executable, "-c", code, "train", str(spec(SPEC)), "--out", "cut"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         assert process.stderr.readline() == b"stuck\n"
