@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given and given[0] in COMMANDS:
                 name = f"mesascope {given[0]}"
             status = parse(given).run()
-            return interrupted_status() if status == INTERRUPTED else status
+            return interrupted_status() if ended == INTERRUPTED else ended
     except BrokenPipeError:
         # the reader of the output has closed it, as in `mesascope claims | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
