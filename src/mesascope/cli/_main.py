@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 from ._parse import COMMANDS, parse
             if given and given[0] in COMMANDS:
                 name = f"mesascope {given[0]}"
-            status = parse(given).run()
+            ended = parse(given).run()
             return interrupted_status() if ended == INTERRUPTED else ended
     except BrokenPipeError:
         # the reader of the output has closed it, as in `mesascope claims | head`
