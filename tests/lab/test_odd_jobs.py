@@ -107,8 +107,9 @@ def done(pool, name, **arguments):
 
 
 def hanging(pool, owner=None):
-    job = pool.submit(Job("hang", {}, owner=owner))
-    while not job.started:
+    heard = []
+    job = pool.submit(Job("hang", {}, heard.append, owner=owner))
+    while not heard:  # before that it would still stop when it is asked to
         time.sleep(0.01)
     return job
 
