@@ -4,7 +4,6 @@ import hashlib
 import json
 
 from mesascope.records._dataset import _SEAL, _SEAL_LENGTH
-from mesascope.records._sealed import _seal
 
 BLOCK = 512
 VALUES = (
@@ -59,7 +58,7 @@ def changed(random, value):
                 other, there = random.choice(places)
                 holder[key], other[there] = json.loads(json.dumps([other[there], holder[key]]))
             case 3:
-                holder[key] = _deep(random.choice((10, 60, 70, 400)))
+                holder[key] = _deep(random.choice((10, 60, 70, 150)))
             case 4 if isinstance(holder[key], str):
                 holder[key] = random.choice(
                     (holder[key] + " ", holder[key][1:], holder[key] * 2, f" {holder[key]}")
@@ -97,8 +96,8 @@ def _deep(levels):
 
 def sealed(content):
     """The text of a sealed record with this content."""
-    document = {**content, "sha256": _seal(content["content"])} if "content" in content else content
-    return json.dumps(document).encode()
+    text = json.dumps(content["content"], sort_keys=True, separators=(",", ":"))
+    return json.dumps({**content, "sha256": hashlib.sha256(text.encode()).hexdigest()}).encode()
 
 
 def resealed_record(random, content, others):

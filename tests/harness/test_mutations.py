@@ -217,13 +217,14 @@ def lock(tmp):
 
 
 def index(tmp):
+    # SQLite has no checksum: damage that leaves a valid database is found by nobody, until `runs reindex` builds it again.
     root = stored.store(tmp / "store")
 
     def read():
         with open_store(root) as opened:
             return text(sorted((row.id, row.state) for row in opened.rows()))
 
-    return Kind(root / "index.sqlite", read, checksum=True)
+    return Kind(root / "index.sqlite", read, checksum=False)
 
 
 # Training, phase diagrams
@@ -313,6 +314,18 @@ SPECS = {
 }
 
 
+def as_written(spec: Any) -> Any:
+    """A specification in the form of its file."""
+    return without_none(spec.model_dump(mode="json"))
+
+
+def without_none(value: Any) -> Any:
+    """A value without fields that are None, as TOML has none."""
+    if isinstance(value, dict):
+        return {key: without_none(one) for key, one in value.items() if one is not None}
+    return list(map(without_none, value)) if isinstance(value, list) else value
+
+
 def toml(value: Any) -> str:
     """A value in TOML, tables inline."""
     if isinstance(value, dict):
@@ -329,9 +342,9 @@ def _spec(name, ending):
         file.write_text(json.dumps(content, indent=1) if ending == "json" else lines)
 
         def read():
-            spec = read_spec(file, kind)
-            written = spec.model_dump(mode="json", exclude_none=True)
-            assert parse_spec(written, kind) == spec, "what it says of itself is another specification"
+            written = as_written(read_spec(file, kind))
+            again = as_written(parse_spec(written, kind))
+            assert again == written, "what it says of itself is another specification"
             return text(written)
 
         return Kind(file, read, mutants.changed_json if ending == "json" else None, False)
