@@ -201,7 +201,7 @@ def test_bad_settings_speak_and_leave_nothing(tmp_path, settings, message):
 
 
 PROMPTS, SYMBOLS = LinearRegression(2), MarkovTree.chain(5, 4, 1.0)
-SHAPE = r"sample must give tokens of shape \(batch, horizon, dim\)"
+SHAPE = r"sample of the process OfAnotherShape .* must return real numbers of shape .*, got float32 of shape"
 OTHER_AXES = "horizon dim", "batch horizon", "batch dim horizon", "batch longer dim", "batch horizon more"
 
 
