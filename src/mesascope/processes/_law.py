@@ -263,8 +263,9 @@ class IdenticalLaw(Law):
             ValueError: no distribution has the moments of order up to n.
         """
         order = integer_at_least("order", order, 0)
+        found = exact(_line_moment(self, order))
         _require_possible_line(self, order // 2)
-        return exact(_line_moment(self, order))
+        return found
 
     def product_terms(self, dim: int) -> tuple[ProductTerm, ...]:
         """Return one term: the law is a product."""
