@@ -30,7 +30,6 @@ def require_possible(of: str, moment: Callable[[Exponents], Number], exponents: 
     Raises:
         ValueError: no distribution has this matrix, or E 1 is not 1.
     """
-    moment(tuple(2 * n for n in exponents[-1]))  # if some do not exist, the error names the one that is needed
     given = [[moment(tuple(map(sum, zip(a, b, strict=True)))) for b in exponents] for a in exponents]
     rows = [[Fraction(m) for m in row] for row in given]
     if any(isinstance(m, float) for row in given for m in row):
