@@ -52,7 +52,7 @@ have pages of their own. The page of a paper says what of it was read.
 | ? undecided | the result is too uncertain, or the training was too short to decide |
 
 **Origin** says who claims it: *paper*, its text at a place that was read; *paper, second-hand*, as notes or other papers
-report it; *authors' code*, their program or what it printed; *review*, asked for or told in the reviews; *ours*, found or
+report it; *authors' code*, their program or what it printed; *review*, asked for or said in the reviews; *ours*, found or
 derived here.
 
 `mesascope claims ID` shows all of a claim: statement, criterion with the reason of its tolerance, setting by preset, source,

@@ -261,7 +261,8 @@ def test_odd_outcomes_are_listed_compared_and_exported(run, odd, tmp_path):
     assert "\x1b" not in run("runs", "show", "0", "--store", odd).out
     found = run("runs", "compare", "0", "1", "--store", odd, "--json").json["differences"]
     assert found["kind"] == ["flow", "train"] and found["outcome.++"] == [0.5, None]
-    assert len(run("runs", "list", "--store", odd, "--limit", "9" * 30, "--json").json["runs"]) == 2
+    ended = run("runs", "list", "--store", odd, "--limit", "9" * 30, "--json")
+    assert len(ended.json["runs"]) == 2, ended
     for form, more in (("csv", ()), ("parquet", ()), ("tensorboard", ()), ("netcdf", ("--study", "odd"))):
         ended = run("runs", "export", "--format", form, *more, "--out", tmp_path / form, "--store", odd)
         assert ended.status == 0, ended

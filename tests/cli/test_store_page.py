@@ -8,7 +8,7 @@ from typing import get_args
 
 from mesascope.cli import main
 from mesascope.cli._runs import RUNS  # tyro: doctest leaves a list in builtins, which it cannot import
-from mesascope.records.store._filters import STATES, read_filters
+from mesascope.records.store._filters import STATUSES, read_filters
 from mesascope.records.store.exporters import Format
 
 PAGE = (Path(__file__).parents[2] / "docs" / "store.md").read_text(encoding="utf-8")
@@ -38,8 +38,8 @@ def test_every_part_of_the_command_is_shown():
 
 def test_tables_are_complete():
     assert set(re.findall(r"^\| `(\w+)` \| an? ", PAGE, re.M)) >= set(get_args(Format))
-    (states,) = re.findall(r"^\| `state` \| (.*) \|$", PAGE, re.M)
-    assert states == ", ".join(f"`{state}`" for state in STATES)
+    (statuses,) = re.findall(r"^\| `status` \| (.*) \|$", PAGE, re.M)
+    assert statuses == ", ".join(f"`{one}`" for one in STATUSES)
     for name in [
         "kind",
         "study",

@@ -231,7 +231,10 @@ def test_an_earlier_run_that_is_none_is_refused(claims_are, tmp_path):
     stored.with_name("._one.json").write_text("what a Mac leaves beside a file")
     assert earlier_outcomes(tmp_path / "claims", "small") == {"zheng2024/one": "holds"}
     stored.write_text("{")
-    with pytest.raises(ValueError, match=r"one\.json is torn"):
+    with (
+        pytest.warns(UserWarning, match=r"one\.json is torn"),
+        pytest.raises(ValueError, match="holds no records of preset 'small'"),
+    ):
         earlier_outcomes(tmp_path / "claims", "small")
 
 

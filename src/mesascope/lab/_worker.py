@@ -79,9 +79,11 @@ def _outcome(job: Callable[..., Any], arguments: dict[str, Any], progress: Progr
         return ("failed", "out of memory; take a smaller dim", ())
     except OverflowError:
         return ("failed", "numbers leave double precision; take smaller ones, or other units", ())
-    except (Exception, SystemExit) as error:  # one failed job must not end the process
+    except (Exception, SystemExit) as error:  # one failed job, or plugin, must not end the process
         if (told := plugin_error(error)) is not None:
             return ("failed", told, ())
+        if isinstance(error, SystemExit):
+            raise
         if not isinstance(error, ValueError):
             print(*map(printable, traceback.format_exc().splitlines()), sep="\n", file=sys.stderr)
         return ("failed", " ".join(str(error).split()) or type(error).__name__, ())
