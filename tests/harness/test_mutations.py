@@ -222,7 +222,7 @@ def index(tmp):
 
     def read():
         with open_store(root) as opened:
-            return text(sorted((row.id, row.state) for row in opened.rows()))
+            return text(sorted((row.id, row.status) for row in opened.rows()))
 
     return Kind(root / "index.sqlite", read, checksum=False)
 

@@ -99,7 +99,7 @@ def _integer_rule(about: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | N
 
 
 def _integer(given: list[str]) -> int:
-    if not re.fullmatch("[+-]?[0-9]{1,18}", given[0]):
+    if not re.fullmatch("[+-]?[0-9]+", given[0]):
         raise ValueError(f"{given[0]!r} is not an integer")
     return int(given[0])
 
