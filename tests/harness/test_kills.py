@@ -74,7 +74,7 @@ def stored(folder, out):
     """All runs of the store by its index, which agrees with the files."""
     with open_store(folder / "store") as store:
         assert store.verify() == []
-        return sorted((row.id, row.state, json.dumps(row.outcome)) for row in store.rows([]))
+        return sorted((row.id, row.status, json.dumps(row.outcome)) for row in store.rows([]))
 
 
 def claimed(folder, out):
@@ -172,7 +172,9 @@ class Runs:
             for file, content in self.long.files.items():
                 (prepared / file).write_text(json.dumps(content))
             for command in self.long.prepare:
-                assert self._start(prepared, command).wait() == 0
+                process = self._start(prepared, command)
+                _, err = process.communicate()
+                assert process.returncode == 0, (self.name, err)
         shutil.copytree(prepared, folder)
         return folder
 
