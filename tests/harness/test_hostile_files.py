@@ -215,7 +215,7 @@ def test_texts_that_are_no_numbers(text):
         number(text)
 
 
-@pytest.mark.parametrize("text", ["٣", " 1 ", "1_0", "1.0", "9" * 30])
+@pytest.mark.parametrize("text", ["٣", " 1 ", "1_0", "1.0"])
 def test_flags_that_are_no_integers(text, capsys):
     assert main(["lab", "--port", text]) == 2
     assert "is not an integer" in capsys.readouterr().err
