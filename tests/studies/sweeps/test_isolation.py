@@ -1,6 +1,7 @@
 """Changes of one run to its process are undone before the next, and modules are imported from their files of now."""
 
 import os
+import py_compile
 import random
 import sys
 import warnings
@@ -83,10 +84,15 @@ def value(folder, name=NAME):
 def test_modules_are_imported_again_after_an_edit(tmp_path):
     (tmp_path / f"{NAME}.py").write_text("from helper_of_it import VALUE\n")
     helper = tmp_path / "helper_of_it.py"
-    for number in (1, 2, 3):  # of the same length, within a second: bytecode would be that of the first
+    for number in (
+        1,
+        2,
+        3,
+    ):  # of the same length, within a second: stored bytecode would be that of the first
         helper.write_text(f"VALUE = {number}\n")
-        os.utime(helper, ns=(number, number))
+        os.utime(helper, ns=(number * 10**8, number * 10**8))
         assert value(tmp_path) == number
+        py_compile.compile(os.fspath(helper))
     assert NAME not in sys.modules and "helper_of_it" not in sys.modules
 
 

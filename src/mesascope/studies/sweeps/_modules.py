@@ -8,6 +8,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
 from types import ModuleType
 from typing import NamedTuple
 
@@ -22,6 +29,17 @@ class _Imported(NamedTuple):
     modules: dict[str, ModuleType]
     files: dict[str, tuple[int, int]]
 
+
+class _SourceAlone(SourceFileLoader):
+    """Compiles the source at every import. Stored bytecode is compared with its source by whole seconds and by size only."""
+
+    def path_stats(self, path: str) -> dict[str, float]:
+        raise OSError(f"bytecode of {path} is neither read nor written")
+
+
+_find_sources = FileFinder.path_hook(
+    (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceAlone, SOURCE_SUFFIXES)
+)
 
 _cached = _Imported((), {}, {})
 _searched: tuple[str, ...] = ()
@@ -40,18 +58,35 @@ def importable(search: Sequence[str]) -> Iterator[None]:
         yield
         return
     global _searched
-    path, bytecode, before = list(sys.path), sys.dont_write_bytecode, _searched
+    path, hooks, before = list(sys.path), list(sys.path_hooks), _searched
     theirs, _searched = _taken_out(folders), folders
     sys.path[:0] = folders
-    sys.dont_write_bytecode = True  # bytecode is compared with its source by whole seconds only
+    sys.path_hooks.insert(0, _finder)
     _restore(folders)
-    importlib.invalidate_caches()
+    _forget_finders(folders)
     try:
         yield
     finally:
         _cache(folders)
         sys.modules.update(theirs)
-        sys.path[:], sys.dont_write_bytecode, _searched = path, bytecode, before
+        sys.path[:], sys.path_hooks[:], _searched = path, hooks, before
+        _forget_finders(folders)
+
+
+def _finder(folder: str) -> FileFinder:
+    if _is_in(folder, _searched) and not any(name in folder for name in _INSTALLED):
+        return _find_sources(folder)
+    raise ImportError(f"{folder} is no folder of the study", path=folder)
+
+
+def _forget_finders(folders: tuple[str, ...]) -> None:
+    for known in [one for one in sys.path_importer_cache if _is_in(one, folders)]:
+        sys.path_importer_cache.pop(known, None)
+    importlib.invalidate_caches()
+
+
+def _is_in(place: str, folders: tuple[str, ...]) -> bool:
+    return any(place == folder or place.startswith(folder + os.sep) for folder in folders)
 
 
 def was_edited(file: os.PathLike[str]) -> bool:
@@ -60,7 +95,7 @@ def was_edited(file: os.PathLike[str]) -> bool:
     Such a module stays imported as it was: the process must be started again.
     """
     place = os.path.abspath(file)
-    if any(place.startswith(folder + os.sep) for folder in _searched):
+    if _is_in(place, _searched):
         return False
     return _installed.setdefault(place, _state(place)) != _state(place)
 
