@@ -235,8 +235,8 @@ CASES = [
     (NearestNeighbours(100), lambda *a: neighbours(*a, 100)),
     (KernelSmoother(0.7), lambda *a: smoother(*a, 0.7)),
     (KernelSmoother(-0.7), lambda *a: smoother(*a, -0.7)),
-    (Lasso(0.3, sweeps=300), lambda *a: lasso(*a, 0.3)),
-    (Lasso(0.05, sweeps=3000), lambda *a: lasso(*a, 0.05)),
+    (Lasso(0.3), lambda *a: lasso(*a, 0.3)),
+    (Lasso(0.05), lambda *a: lasso(*a, 0.05)),
 ]
 
 

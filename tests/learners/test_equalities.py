@@ -114,7 +114,7 @@ def test_signs_can_be_moved_between_the_two_maps():
         Newton(1.0, steps=20),
         ConjugateGradients(P),
         ConjugateGradients(10 * P),
-        Lasso(0.0, sweeps=1000),
+        Lasso(0.0),
     ],
     ids=lambda learner: learner.name,
 )
@@ -139,7 +139,7 @@ def test_all_converge_to_least_squares_of_minimum_norm(learner):
         (lambda size: DirichletPosterior(size), LEAST_SQUARES),
         (lambda size: RecursiveLeastSquares(1.0, forgetting=1 - size), Ridge(1.0)),
         (lambda size: KalmanFilter(1.0, drift=size), Ridge(1.0)),
-        (lambda size: Lasso(size, sweeps=3000), LEAST_SQUARES),
+        (lambda size: Lasso(size), LEAST_SQUARES),
     ],
     ids=["ridge", "posterior-mean", "newton", "dirichlet", "forgetting", "drift", "lasso"],
 )

@@ -166,6 +166,7 @@ def test_unitary_changes_of_the_inputs_change_nothing_if_it_says_so(name, dtype)
         assert np.abs(after - before).max() > 1e-3
 
 
+@pytest.mark.slow
 @every_case
 @both_fields
 def test_derivatives_in_the_data_equal_finite_differences(name, dtype):

@@ -44,7 +44,6 @@ X, Y, QUERIES = np.ones((5, 3)), np.ones((5, 2)), np.ones((6, 3))
         (lambda: ConjugateGradients(0), ValueError, "steps must be at least 1"),
         (lambda: Ridge(-1), ValueError, "penalty must not be negative"),
         (lambda: Lasso(-1), ValueError, "penalty must not be negative"),
-        (lambda: Lasso(1, sweeps=0), ValueError, "sweeps must be at least 1"),
         (lambda: RecursiveLeastSquares(0), ValueError, "penalty must be greater than 0"),
         (lambda: RecursiveLeastSquares(1, 1.1), ValueError, "forgetting must be at most 1, got 1.1"),
         (lambda: KalmanFilter(1, -0.1), ValueError, "drift must not be negative"),

@@ -33,6 +33,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(LAYERS))
 @pytest.mark.parametrize("tokens", [1, 2, 5])
 def test_last_token(name, tokens):

@@ -119,6 +119,7 @@ def test_results_do_not_depend_on_blocks_of_the_batch(batch):
     np.testing.assert_allclose(layer(streams), alone, rtol=1e-12, atol=1e-12 * abs(alone).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [2, 70])  # small batches use another product
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_precision_of_the_tokens_is_kept_by_transformations(dtype, batch):

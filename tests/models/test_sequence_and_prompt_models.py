@@ -114,6 +114,7 @@ def test_predictions_depend_on_previous_tokens_only(name, compilations):
     assert not made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEQUENCE)
 def test_sequence_models_under_jax(name):
     _, kind, _ = SEQUENCE[name]
@@ -128,6 +129,7 @@ def test_sequence_models_under_jax(name):
     assert any(np.any(slope) for slope in jax.tree.leaves(slopes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROMPT)
 def test_prompt_predictions_are_those_of_every_prefix(name):
     model, x = prompt_model(name), draw("real", (3, EXAMPLES + 1, 2))
@@ -141,6 +143,7 @@ def test_prompt_predictions_are_those_of_every_prefix(name):
     assert not np.isclose(moved[:, 3:], predictions[:, 3:]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROMPT)
 def test_prompt_models_under_jax(name):
     model, x, y = prompt_model(name), draw("real", (3, EXAMPLES + 1, 2)), draw("real", (3, EXAMPLES))

@@ -85,6 +85,7 @@ def stacked(pair):
     return jax.tree.map(lambda *weights: jnp.stack(weights), *pair)
 
 
+@pytest.mark.slow
 @every_case
 def test_several_models_in_one_refuse_data(name, pair, given):
     if not jax.tree.leaves(eqx.filter(pair[0], eqx.is_inexact_array)):

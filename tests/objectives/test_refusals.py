@@ -160,7 +160,7 @@ def test_32_bit_mode():
         timeout=300,
     )
     default, exact, enumeration, sampled, precise = run.stdout.splitlines()
-    fix = r"needs 64-bit precision, .*jax\.config\.update\('jax_enable_x64', True\).*JAX_ENABLE_X64=1"
+    fix = r"needs 64-bit precision, .*call mesascope\.enable_x64\(\) first, .*JAX_ENABLE_X64=1"
     assert default == exact
     assert re.match(f"ExactMoments {fix}", exact)
     assert re.match(f"Enumeration {fix}", enumeration)

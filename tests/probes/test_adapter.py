@@ -35,6 +35,7 @@ def test_one_pass_and_single_calls_of_a_sequence_model_agree(complex_sequences):
     np.testing.assert_allclose(answers(model, complex_sequences), one_by_one, rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_one_pass_and_single_calls_of_a_prompt_model_agree(prompts):
     model = ms.prompt_linear_transformer(3, 1, scale=0.3, key=jax.random.key(0))
     one_by_one = answers(lambda x, y: model(x, y), prompts)

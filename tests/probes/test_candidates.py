@@ -43,6 +43,7 @@ def test_equally_distant_learners_are_rarely_distinguished():
     assert told <= 10  # the nearest of two is picked from the same tasks, but must be twice as near
 
 
+@pytest.mark.slow
 def test_the_ranking_is_measured_on_the_half_that_was_not_fitted_to():
     answer = identify(as_model(Ridge(0.7)), PROCESS, TASK, tasks=200, learners=["gradient-descent", "ridge"])
     problems = draw_problems(PROCESS, TASK, 200, named_key(0, "identify", "tasks")).part(100, 200)

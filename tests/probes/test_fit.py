@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mesascope.learners import GradientDescent, Ridge, predictions
-from mesascope.probes._families import known_families
 from mesascope.probes._fit import Evidence
+from mesascope.probes._fitters import fitters
 
 
 def _evidence(learner, problems, noise):
@@ -13,12 +13,13 @@ def _evidence(learner, problems, noise):
     return Evidence(problems, answers + noise * np.std(answers) * np.cos(1e5 * np.abs(answers)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [GradientDescent(0.4), GradientDescent(0.2, 7), Ridge(0.7)])
 @pytest.mark.parametrize("data", ["sequences", "complex_sequences", "prompts"])
 def test_hyperparameters_are_recovered(learner, data, request):
-    family, problems = known_families()[learner.name], request.getfixturevalue(data)
+    fitter, problems = fitters()[learner.name], request.getfixturevalue(data)
     clean, blurred = (_evidence(learner, problems, noise) for noise in (0.0, 1e-3))
-    exact, noisy = family.fit([clean]), family.fit([blurred])
+    exact, noisy = fitter.fit([clean]), fitter.fit([blurred])
     for name, value in learner.hyperparameters.items():
         assert exact.learner.hyperparameters[name] == pytest.approx(float(value), rel=1e-6)
         # noise of 1e-3 in at least 800 numbers moves a scalar by about 1e-4; large answers weigh more than others
@@ -31,7 +32,7 @@ def test_hyperparameters_are_recovered(learner, data, request):
 
 def test_the_cost_is_the_relative_distance(sequences):
     evidence = _evidence(GradientDescent(0.4), sequences, 0.0)
-    fitted = known_families()["least-squares"].fit([evidence])
+    fitted = fitters()["least-squares"].fit([evidence])
     other = np.asarray(predictions(fitted.learner, sequences.x, sequences.y, sequences.queries))
     off, size = (
         np.einsum("n,bnm->b", sequences.weights, a**2) for a in (other - evidence.answers, evidence.answers)
@@ -42,15 +43,15 @@ def test_the_cost_is_the_relative_distance(sequences):
 
 def test_several_sets_of_problems_are_fitted_together(sequences, prompts):
     both = [_evidence(Ridge(0.7), problems, 0.0) for problems in (sequences, prompts)]
-    fitted = known_families()["ridge"].fit(both)
+    fitted = fitters()["ridge"].fit(both)
     assert float(fitted.learner.penalty) == pytest.approx(0.7, rel=1e-6)
     torn = [_evidence(Ridge(0.1), sequences, 0.0), _evidence(Ridge(10.0), prompts, 0.0)]
-    assert 0.1 < float(known_families()["ridge"].fit(torn).learner.penalty) < 10
+    assert 0.1 < float(fitters()["ridge"].fit(torn).learner.penalty) < 10
 
 
 def test_a_model_that_predicts_zero_can_be_fitted(sequences):
     silent = Evidence(sequences, np.zeros(sequences.targets.shape))
-    assert known_families()["gradient-descent"].fit([silent]).cost < 1
+    assert fitters()["gradient-descent"].fit([silent]).cost < 1
 
 
 def test_no_task_counts_more_than_ten_medians(sequences):

@@ -9,7 +9,7 @@ import pytest
 import mesascope as ms
 from mesascope.core import named_key
 from mesascope.probes import answers, draw_problems, identify, implicit_weights, sensitivities
-from mesascope.probes._families import fitting_families
+from mesascope.probes._fitters import learners_for
 from mesascope.probes._settings import SymbolSetting
 from mesascope.specs import known_kinds
 
@@ -47,6 +47,7 @@ def test_the_frequencies_of_symbols_are_an_average():
     assert (answer.verdict, answer.candidates) == ("identified", ("average",))
 
 
+@pytest.mark.slow
 def test_a_transformer_of_symbols_answers_with_its_probabilities():
     problems = draw_problems(PROCESS, TASK, 40, named_key(0, "symbols"))
     model = ms.token_transformer(STATES, 4, 1, 2, LENGTH, key=jax.random.key(0))
@@ -63,8 +64,8 @@ def test_logits_are_refused():
 
 def test_learners_of_symbols_are_for_symbols():
     process = ms.LinearAR.contracting(ms.Gaussian(1.0), 3, 0.3, 0.9)
-    assert set(fitting_families(PROCESS)) - set(fitting_families(process)) == {"dirichlet-posterior"}
-    assert set(fitting_families(PROCESS)) == set(known_kinds("learner"))
+    assert set(learners_for(PROCESS)) - set(learners_for(process)) == {"dirichlet-posterior"}
+    assert set(learners_for(PROCESS)) == set(known_kinds("learner"))
     with pytest.raises(ValueError, match="'dirichlet-posterior' reads symbols, and LinearAR draws none"):
         identify(lambda c: c[:, -1], process, ms.NextToken(10), learners=["dirichlet-posterior"])
 

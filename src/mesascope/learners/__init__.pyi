@@ -3,6 +3,7 @@ from ._conjugate_gradients import ConjugateGradients as ConjugateGradients
 from ._dirichlet import DirichletPosterior as DirichletPosterior
 from ._examples import Context as Context
 from ._examples import Examples as Examples
+from ._fitting import FAMILIES as FAMILIES
 from ._fitting import MOMENTUM as MOMENTUM
 from ._fitting import PENALTY as PENALTY
 from ._fitting import STEP_SIZE as STEP_SIZE
@@ -37,5 +38,6 @@ from ._ridge import Ridge as Ridge
 from ._spectrum import SpectralLearner as SpectralLearner
 from ._spectrum import Spectrum as Spectrum
 from ._without_inputs import Average as Average
+from ._without_inputs import Constant as Constant
 from ._without_inputs import LastToken as LastToken
 from ._without_inputs import Zero as Zero

@@ -28,6 +28,7 @@ def _from_spread(lower: Any, spread: Any, steps: int) -> Chebyshev:
     integer="steps",
     largest=48,
     make=_from_spread,
+    family="descent",
     flexibility=190,
     example={"lower": 0.2, "upper": 5.0, "steps": 5},
 )

@@ -15,7 +15,14 @@ from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 
-@learner("conjugate-gradients", integer="steps", largest=48, flexibility=80, example={"steps": 5})
+@learner(
+    "conjugate-gradients",
+    integer="steps",
+    largest=48,
+    family="least-squares",
+    flexibility=80,
+    example={"steps": 5},
+)
 class ConjugateGradients(Learner):
     r"""$K$ steps of conjugate gradients on the mean loss, from $W_0 = 0$.
 

@@ -17,6 +17,7 @@ from ._moments import NormalEquations
     "dirichlet-posterior",
     Scalar("concentration", 1e-3, 1e2),
     symbols=True,
+    family="bayes",
     flexibility=210,
     example={"concentration": 20.0},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ import numpy as np
 from mesascope.specs import register
 
 _T = TypeVar("_T", bound=type)
+_SMALLEST = 1e-9  # a fit starts at no smaller number that may not be 0
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,13 @@ class Scalar:
         low, high = np.log(ends / (1 - ends)) if self.bounded else np.log(ends * eigenvalue**self.power)
         return np.linspace(low, high, count)
 
+    def coordinate(self, value: float) -> float:
+        """Return the coordinate of a value, or that of the nearest value at which a fit can start."""
+        if self.bounded:
+            value = min(max(value, self.low), self.high)
+            return math.log(value / (1 - value))
+        return math.log(max(value, self.low if self.power == 0 else _SMALLEST))
+
     def value(self, coordinate: Any) -> Any:
         """Return the hyperparameter at a coordinate: its exponential, or its logistic function if bounded."""
         return jax.nn.sigmoid(coordinate) if self.bounded else jnp.exp(coordinate)
@@ -51,6 +60,17 @@ PENALTY = Scalar("penalty", 1e-3, 1e3, power=1)
 """A ridge penalty, found in units of the typical eigenvalue."""
 
 
+FAMILIES = {
+    "fixed": "not learning",
+    "averaging": "averaging-like",
+    "descent": "gradient-descent-like",
+    "least-squares": "least-squares-like",
+    "bayes": "Bayes-like",
+    "other": "like a learner of your own",
+}
+"""The families of learners, in the order in which figures show them, and what a model close to one is called."""
+
+
 @dataclass(frozen=True)
 class Fitting:
     """How a learner is fitted to a model.
@@ -62,6 +82,9 @@ class Fitting:
         fixed: other hyperparameters, which are not fitted.
         tasks: the number of tasks in the final fit; fewer if predictions are expensive.
         make: builds the learner from the hyperparameters by name; by default the class.
+        extends: the id of a special case of it, and the hyperparameters with which it is that. A fit starts from it too, and
+            is the special case unless it is better than by chance.
+        family: one of `FAMILIES`: similar learners.
         flexibility: its rank among the learners with which models are compared, the simplest first.
         symbols: whether it reads sequences of symbols only.
     """
@@ -72,8 +95,14 @@ class Fitting:
     fixed: tuple[tuple[str, Any], ...] = ()
     tasks: int = 400  # thousands of numbers for at most two scalars
     make: Callable[..., Any] | None = None
+    extends: tuple[str, tuple[tuple[str, float], ...]] | None = None
+    family: str = "other"
     flexibility: int = 1000
     symbols: bool = False
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise ValueError(f"family must be one of {', '.join(FAMILIES)}; got {self.family!r}")
 
 
 def learner(
@@ -88,7 +117,7 @@ def learner(
         **fitting: the other attributes of `Fitting`.
 
     Raises:
-        ValueError: another learner has the name.
+        ValueError: another learner has the name, there is no such family.
     """
 
     def declare(cls: _T) -> _T:

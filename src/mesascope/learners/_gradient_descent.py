@@ -19,6 +19,7 @@ from ._spectrum import SpectralLearner
     STEP_SIZE,
     integer="steps",
     largest=128,
+    family="descent",
     flexibility=50,
     example={"step_size": 0.1, "steps": 20},
 )

@@ -20,6 +20,8 @@ from ._spectrum import SpectralLearner
     Scalar("curvature", 1e-2, 1.0, power=-1),
     integer="steps",
     largest=48,
+    extends=("gradient-descent", (("curvature", 0.0),)),
+    family="descent",
     flexibility=180,
     example={"step_size": 0.1, "curvature": 0.05, "steps": 4},
 )

@@ -16,7 +16,12 @@ from ._learner import Features, Learner
 
 
 @learner(
-    "kernel-smoother", Scalar("sharpness", 1e-2, 1e2, power=-1), flexibility=100, example={"sharpness": 0.4}
+    "kernel-smoother",
+    Scalar("sharpness", 1e-2, 1e2, power=-1),
+    extends=("average", (("sharpness", 0.0),)),
+    family="averaging",
+    flexibility=100,
+    example={"sharpness": 0.4},
 )
 class KernelSmoother(Learner):
     r"""The mean of the outputs with softmax weights, as in one head of softmax attention over the examples.

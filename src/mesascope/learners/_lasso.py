@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-
-from mesascope.core import integer_at_least
 
 from ._arithmetic import einsum, inverse_above, real_in_precision_of
 from ._checks import nonnegative_number
@@ -17,37 +14,45 @@ from ._fitting import Scalar, learner
 from ._learner import Features, Learner
 from ._moments import NormalEquations
 
+_SWEEPS = 5  # between Newton steps
+_MOST_ROUNDS = 300
+_ROUNDING = 32  # a violation of the conditions by as many spacings of numbers is rounding
 
-@learner("lasso", Scalar("penalty", 1e-2, 10.0, power=1), tasks=48, flexibility=110, example={"penalty": 0.3})
+
+@learner(
+    "lasso",
+    Scalar("penalty", 1e-2, 10.0, power=1),
+    tasks=48,
+    family="least-squares",
+    flexibility=110,
+    example={"penalty": 0.3},
+)
 class Lasso(Learner):
     r"""The minimum of $\frac1{2n} \sum_i |y_i - W x_i|^2 + \alpha \sum_{jk} |W_{jk}|$.
 
-    Computed by cyclic coordinate descent on $\bar S$ and $\bar C$, from $W = 0$: column $j$ becomes
+    A row $w$ of $W$ is the minimum if and only if, with the row $c$ of $\bar C$ and $r = c - w \bar S$,
 
-    $$W_{\cdot j} = \mathrm{soft}_\alpha\Big(\bar C_{\cdot j} - \sum_{k \ne j} W_{\cdot k} \bar S_{kj}\Big) / \bar S_{jj},
-    \qquad \mathrm{soft}_\alpha(z) = z \max(0, 1 - \alpha/|z|).$$
+    $$r_j = \alpha w_j / |w_j| \text{ for } w_j \ne 0, \qquad |r_j| \le \alpha \text{ for } w_j = 0.$$
 
-    The number of sweeps is fixed; the necessary number depends on the data. For Gaussian inputs, $p = 5$ and
-    $\alpha = 0.1$, the error after 100 sweeps (relative to the largest prediction, in 99 of 100 problems) is at most
-    $10^{-15}$ for $n = 8p$, $10^{-10}$ for $n = 2p$ and $10^{-3}$ for $n = p$, where 1000 sweeps reach $10^{-15}$. With
-    fewer examples than non-zero weights, convergence is even slower.
+    Computed to rounding by cyclic coordinate descent from $w = 0$, where $w_j$ becomes
+    $\mathrm{soft}_\alpha(r_j + w_j \bar S_{jj}) / \bar S_{jj}$ with $\mathrm{soft}_\alpha(z) = z \max(0, 1 - \alpha/|z|)$;
+    after every five sweeps by a Newton step for the equations of the entries that are not 0, if it decreases the objective.
+    Derivatives are those of these equations. With fewer examples than inputs and penalties below about $10^{-3}$ of
+    $\|\bar C\|$, 300 rounds may end with conditions violated by up to $10^{-4} \alpha$.
 
     Args:
-        penalty: $\alpha \ge 0$, on the mean loss as in scikit-learn; 0 is least squares, with slow convergence.
-        sweeps: number of sweeps ≥ 1.
+        penalty: $\alpha \ge 0$, on the mean loss as in scikit-learn; 0 is least squares.
 
     Raises:
-        TypeError, ValueError: `penalty` is not a finite number ≥ 0, `sweeps` is not an integer ≥ 1.
+        TypeError, ValueError: `penalty` is not a finite number ≥ 0.
     """
 
     reads: ClassVar[type[Features]] = NormalEquations
 
     penalty: Array
-    sweeps: int = eqx.field(static=True)
 
-    def __init__(self, penalty: Any, sweeps: int = 100):
+    def __init__(self, penalty: Any):
         self.penalty = nonnegative_number("penalty", penalty)
-        self.sweeps = integer_at_least("sweeps", sweeps, 1)
 
     @property
     def rotation_invariant(self) -> bool:
@@ -56,24 +61,153 @@ class Lasso(Learner):
 
     def respond(self, features: NormalEquations) -> Array:
         """Return the prediction, shape (…, m)."""
-        # The axes of the problems are last, so that every entry of a product is one vector operation over the problems.
-        gram, cross = (jnp.moveaxis(array, (-2, -1), (0, 1)) for array in (features.gram, features.cross))
-        penalty, p = real_in_precision_of(cross, self.penalty), cross.shape[1]
+        penalty = real_in_precision_of(features.cross, self.penalty)
+        weights = _minimum(features.gram, features.cross, penalty)
+        return einsum("...mp,...p->...m", weights, features.query)
 
-        def update(step: Array, weights: Array) -> Array:
-            j = step % p
-            slope = jnp.take(cross, j, 1) - (weights * jnp.take(gram, j, 0).conj()).sum(1)
-            size = jnp.take(gram, j, 0)[j].real
-            new = _soft(slope + jnp.take(weights, j, 1) * size, penalty)
-            return weights.at[:, j].set(new * inverse_above(jnp.zeros_like(size), size))
 
-        weights = jax.lax.fori_loop(0, self.sweeps * p, update, jnp.zeros_like(cross))
-        return einsum("mp...,...p->...m", weights, features.query)
+@jax.custom_jvp
+def _minimum(gram: Array, cross: Array, penalty: Array) -> Array:
+    """Return W, shape (…, m, p), from S̄ (…, p, p) and C̄ (…, m, p)."""
+
+    def goes_on(state: tuple[Array, Array, Array]) -> Array:
+        round_, _, violation = state
+        return (round_ < _MOST_ROUNDS) & (violation > _ROUNDING * jnp.finfo(gram.dtype).eps).any()
+
+    def improved(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        weights = _newton_step(gram, cross, penalty, _sweeps(gram, cross, penalty, state[1]))
+        return state[0] + 1, weights, _violation(gram, cross, penalty, weights)
+
+    start = jnp.zeros_like(cross)
+    return jax.lax.while_loop(
+        goes_on, improved, (jnp.zeros((), int), start, jnp.ones_like(start.real[..., 0]))
+    )[1]
+
+
+@_minimum.defjvp
+def _minimum_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """Return the derivative of the equations r_j = α w_j/|w_j|, with the same entries 0."""
+    (gram, cross, penalty), (gram_dot, cross_dot, penalty_dot) = primals, tangents
+    weights = _minimum(gram, cross, penalty)
+    active = _Active.of(gram, weights, penalty)
+    right = cross_dot - einsum("...mk,...kj->...mj", weights, gram_dot) - penalty_dot * active.direction
+    return weights, active.solve(right)
+
+
+def _sweeps(gram: Array, cross: Array, penalty: Array, weights: Array) -> Array:
+    """Return the weights after sweeps of coordinate descent."""
+    # The axes of the problems are last, so that every entry of a product is one vector operation over the problems.
+    gram, cross, weights = (jnp.moveaxis(array, (-2, -1), (0, 1)) for array in (gram, cross, weights))
+    p = cross.shape[1]
+
+    def update(step: Array, weights: Array) -> Array:
+        j = step % p
+        size = jnp.take(gram, j, 0)[j].real
+        slope = jnp.take(cross, j, 1) - einsum("mk...,k...->m...", weights, jnp.take(gram, j, 1))
+        new = _soft(slope + jnp.take(weights, j, 1) * size, penalty)
+        return weights.at[:, j].set(new * inverse_above(jnp.zeros_like(size), size))
+
+    return jnp.moveaxis(jax.lax.fori_loop(0, _SWEEPS * p, update, weights), (0, 1), (-2, -1))
+
+
+def _newton_step(gram: Array, cross: Array, penalty: Array, weights: Array) -> Array:
+    """Return the weights after the part of a Newton step, all, half or up to a zero, that decreases the objective most."""
+    active = _Active.of(gram, weights, penalty)
+    residual = cross - einsum("...mk,...kj->...mj", weights, gram) - penalty * active.direction
+    change = active.solve(residual)
+    best, least = weights, _objective(gram, cross, penalty, weights)
+    for new in (weights + change, weights + change / 2, _up_to_zero(weights, change)):
+        objective = _objective(gram, cross, penalty, new)
+        lower = objective < least
+        best, least = jnp.where(lower[..., None], new, best), jnp.where(lower, objective, least)
+    return best
+
+
+def _up_to_zero(weights: Array, change: Array) -> Array:
+    """Return the weights where the first entry on the way vanishes; with its sign the equations change."""
+    along = -(change * weights.conj()).real  # positive: it becomes smaller
+    share = (jnp.abs(weights) ** 2) * inverse_above(jnp.zeros_like(along), along)
+    share = jnp.where(along > 0, share, jnp.inf)
+    first = share.min(-1, keepdims=True)
+    return jnp.where(share == first, 0, weights + jnp.where(jnp.isfinite(first), first, 0) * change)
+
+
+def _objective(gram: Array, cross: Array, penalty: Array, weights: Array) -> Array:
+    """Return ½ w S̄ w* − Re c w* + α |w|₁ of every row, shape (…, m)."""
+    slope = 0.5 * einsum("...mk,...kj->...mj", weights, gram) - cross
+    return ((slope * weights.conj()).real + penalty * jnp.abs(weights)).sum(-1)
+
+
+def _violation(gram: Array, cross: Array, penalty: Array, weights: Array) -> Array:
+    """Return by how much a row violates the conditions of the minimum, relative to the terms of r, shape (…, m)."""
+    size, direction = _polar(weights)
+    residual = cross - einsum("...mk,...kj->...mj", weights, gram)
+    at_zero = jnp.maximum(jnp.abs(residual) - penalty, 0)
+    off = jnp.where(size > 0, jnp.abs(residual - penalty * direction), at_zero)
+    terms = jnp.abs(cross) + einsum("...mk,...kj->...mj", size, jnp.abs(gram))
+    return off.max(-1) / jnp.maximum(terms.max(-1), jnp.finfo(gram.dtype).tiny)
+
+
+class _Active(NamedTuple):
+    """The equations of the entries that are not 0, linear in changes of w; complex numbers as pairs of real ones.
+
+    Attributes:
+        matrix: the real matrix, shape (…, m, p, p) or (…, m, 2p, 2p); the identity for entries that are 0.
+        nonzero: which entries are not 0, shape (…, m, p).
+        direction: w_j/|w_j|, or 0, shape (…, m, p).
+    """
+
+    matrix: Array
+    nonzero: Array
+    direction: Array
+
+    @classmethod
+    def of(cls, gram: Array, weights: Array, penalty: Array) -> _Active:
+        size, direction = _polar(weights)
+        nonzero = size > 0
+        both = nonzero[..., :, None] & nonzero[..., None, :]
+        operator = jnp.where(both, gram.mT[..., None, :, :], 0)
+        # an infinitesimal multiple of the identity, so that a singular matrix gives finite numbers
+        least = jnp.finfo(gram.dtype).eps * jnp.abs(operator).max((-2, -1), keepdims=True)
+        rest = jnp.eye(gram.shape[-1], dtype=least.dtype) * (~nonzero[..., None] + least)
+        if not jnp.iscomplexobj(gram):
+            return cls(operator + rest, nonzero, direction)
+        matrix = jnp.block([[operator.real + rest, -operator.imag], [operator.imag, operator.real + rest]])
+        return cls(matrix + _turning(size, direction, penalty), nonzero, direction)
+
+    def solve(self, right: Array) -> Array:
+        """Return the change of w for these right-hand sides, shape (…, m, p); 0 for entries that are 0."""
+        right = jnp.where(self.nonzero, right, 0)
+        if not jnp.iscomplexobj(right):
+            return jnp.linalg.solve(self.matrix, right[..., None])[..., 0]
+        pairs = jnp.concatenate([right.real, right.imag], -1)
+        real, imaginary = jnp.split(jnp.linalg.solve(self.matrix, pairs[..., None])[..., 0], 2, -1)
+        return real + 1j * imaginary
+
+
+def _turning(size: Array, direction: Array, penalty: Array) -> Array:
+    """Return the derivative of α w_j/|w_j|: α (1 − u uᵀ)/|w_j| in the plane of w_j, shape (…, m, 2p, 2p)."""
+    scale = penalty * inverse_above(jnp.zeros_like(size), size)
+
+    def diagonal(entries: Array) -> Array:
+        return entries[..., None] * jnp.eye(entries.shape[-1], dtype=entries.dtype)
+
+    a, b = direction.real, direction.imag
+    return jnp.block(
+        [
+            [diagonal(scale * (1 - a * a)), diagonal(-scale * a * b)],
+            [diagonal(-scale * a * b), diagonal(scale * (1 - b * b))],
+        ]
+    )
+
+
+def _polar(weights: Array) -> tuple[Array, Array]:
+    """Return |w| and w/|w|, both 0 where w is 0."""
+    size = jnp.abs(weights)
+    return size, weights * inverse_above(jnp.zeros_like(size), size)
 
 
 def _soft(values: Array, threshold: Array) -> Array:
     """Return every entry with its absolute value reduced by the threshold, or 0 if it is smaller."""
-    square = values.real**2 + values.imag**2
-    longer = square > threshold**2
-    length = jnp.sqrt(jnp.where(longer, square, 1))
-    return jnp.where(longer, values * (1 - threshold / length), 0)
+    size, direction = _polar(values)
+    return direction * jnp.maximum(size - threshold, 0)

@@ -116,8 +116,11 @@ class Learner(eqx.Module):
         """Whether unitary changes of the coordinates of all inputs leave its predictions unchanged; yes, by default."""
         return True
 
-    def before_examples(self, outputs: int) -> float:
-        """Return each of the m = `outputs` entries of its prediction before the first example; 0, by default."""
+    def before_examples(self, outputs: int) -> Any:
+        """Return its prediction before the first example, a vector (m,) or one number for all m = `outputs` entries.
+
+        It is 0 by default.
+        """
         return 0.0
 
     @property

@@ -10,7 +10,7 @@ from ._fitting import learner
 from ._spectrum import SpectralLearner
 
 
-@learner("least-squares", flexibility=40)
+@learner("least-squares", family="least-squares", flexibility=40)
 class LeastSquares(SpectralLearner):
     r"""The minimum of $\sum_i |y_i - W x_i|^2$; of all minima the one of minimum norm.
 

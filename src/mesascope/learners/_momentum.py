@@ -46,6 +46,8 @@ class _TwoTerms(SpectralLearner):
     MOMENTUM,
     integer="steps",
     largest=48,
+    extends=("gradient-descent", (("momentum", 0.0),)),
+    family="descent",
     flexibility=160,
     example={"step_size": 0.1, "momentum": 0.5, "steps": 5},
 )
@@ -80,6 +82,8 @@ class Momentum(_TwoTerms):
     MOMENTUM,
     integer="steps",
     largest=48,
+    extends=("gradient-descent", (("momentum", 0.0),)),
+    family="descent",
     flexibility=170,
     example={"step_size": 0.1, "momentum": 0.5, "steps": 5},
 )

@@ -15,7 +15,14 @@ from ._fitting import learner
 from ._learner import Features, Learner
 
 
-@learner("nearest-neighbours", integer="neighbours", largest=128, flexibility=70, example={"neighbours": 2})
+@learner(
+    "nearest-neighbours",
+    integer="neighbours",
+    largest=128,
+    family="averaging",
+    flexibility=70,
+    example={"neighbours": 2},
+)
 class NearestNeighbours(Learner):
     r"""The mean output of the $k$ examples with the smallest $|x_i - q|$, or of all examples if there are fewer.
 

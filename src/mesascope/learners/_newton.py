@@ -19,6 +19,7 @@ from ._spectrum import SpectralLearner
     Scalar("start", 0.05, 1.9),
     integer="steps",
     largest=24,
+    family="least-squares",
     flexibility=120,
     example={"start": 0.9, "steps": 4},
 )

@@ -15,7 +15,7 @@ from ._fitting import STEP_SIZE, learner
 from ._learner import Features, Learner
 
 
-@learner("online-gradient-descent", STEP_SIZE, flexibility=90, example={"step_size": 0.05})
+@learner("online-gradient-descent", STEP_SIZE, family="descent", flexibility=90, example={"step_size": 0.05})
 class OnlineGradientDescent(Learner):
     r"""One gradient step per example, in order, on the loss of that example; from $W_0 = 0$.
 

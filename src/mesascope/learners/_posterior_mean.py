@@ -23,6 +23,7 @@ from ._spectrum import Spectrum
     "posterior-mean",
     Scalar("noise_variance", 1e-3, 1e3, power=1),
     fixed=(("prior", 1.0),),
+    family="least-squares",
     flexibility=130,
     example={"prior": 1.0, "noise_variance": 0.3},
 )

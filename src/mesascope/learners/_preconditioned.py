@@ -17,7 +17,12 @@ from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 
-@learner("preconditioned-gradient-descent", flexibility=200, example={"preconditioner": (0.1, 0.2, 0.3)})
+@learner(
+    "preconditioned-gradient-descent",
+    family="descent",
+    flexibility=200,
+    example={"preconditioner": (0.1, 0.2, 0.3)},
+)
 class PreconditionedGradientDescent(Learner):
     r"""$K$ steps of gradient descent with a preconditioner, from $W_0 = 0$, and a map of the outputs.
 

@@ -21,6 +21,8 @@ from ._learner import Features, Learner
     "recursive-least-squares",
     PENALTY,
     Scalar("forgetting", 0.5, 0.99, bounded=True),
+    extends=("ridge", (("forgetting", 1.0),)),
+    family="least-squares",
     flexibility=140,
     example={"penalty": 0.7, "forgetting": 0.9},
 )
@@ -65,6 +67,8 @@ class RecursiveLeastSquares(Learner):
     "kalman-filter",
     PENALTY,
     Scalar("drift", 1e-4, 1.0),
+    extends=("ridge", (("drift", 0.0),)),
+    family="least-squares",
     flexibility=150,
     example={"penalty": 0.7, "drift": 0.1},
 )

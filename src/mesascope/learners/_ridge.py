@@ -13,7 +13,14 @@ from ._least_squares import inverse
 from ._spectrum import SpectralLearner
 
 
-@learner("ridge", PENALTY, flexibility=60, example={"penalty": 0.7})
+@learner(
+    "ridge",
+    PENALTY,
+    extends=("least-squares", (("penalty", 0.0),)),
+    family="least-squares",
+    flexibility=60,
+    example={"penalty": 0.7},
+)
 class Ridge(SpectralLearner):
     r"""The minimum of $\sum_i |y_i - W x_i|^2 + r \|W\|^2$, with the sum over the examples, not their mean.
 

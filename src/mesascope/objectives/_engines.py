@@ -83,7 +83,7 @@ class Enumeration(Engine):
     """
 
     def check(self, dim: int, horizon: int) -> None:
-        """Refuse sizes with too many sequences; there are at least (3 horizon)^dim."""
+        """Refuse sizes with too many sequences; there are at least (3T)^d of horizon T."""
         if dim > 16 or (3 * horizon) ** dim > _MAX_ENUMERATED:
             raise SpecError(
                 f"enumeration would list more than {_MAX_ENUMERATED:.0e} sequences for dim {dim} and "

@@ -20,7 +20,7 @@ from mesascope.models import (
     SequenceModel,
     WithPositions,
 )
-from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProcess, Prompts, SequenceProcess
+from mesascope.processes import DiagonalUnitary, FewShot, NextToken, PromptProcess, Prompts
 
 from ._engine import require_moments
 
@@ -87,7 +87,7 @@ def check_model_reads(model: Any, process: Any) -> None:
     # the shortest possible length, since the number of learned positions is limited
     length = 1 if prompts else getattr(process, "horizon", 3)
     task = FewShot(length) if prompts else NextToken(length)
-    sample = _trial_sample(process, length)
+    sample = jax.eval_shape(lambda: cast(process.sample(jax.random.key(0), length, _TRIAL_BATCH), "float32"))
     try:
         eqx.filter_eval_shape(lambda m, x: sample_losses(cast(m, "float32"), x, task), model, sample)
     except (TypeError, ValueError) as error:
@@ -95,31 +95,6 @@ def check_model_reads(model: Any, process: Any) -> None:
         raise kind(f"model: {reader} does not read what {source} draws: {error}") from error
     if hasattr(process, "vocabulary"):
         _check_symbols(model, process, sample)
-
-
-def _trial_sample(process: Any, length: int) -> Any:
-    """Return shapes and types of a sample in single precision, after checking the shapes."""
-    drawn = jax.eval_shape(lambda: cast(process.sample(jax.random.key(0), length, _TRIAL_BATCH), "float32"))
-    if not isinstance(process, SequenceProcess | PromptProcess):
-        return drawn  # other objects with a sampler are not checked
-    prompts = isinstance(process, PromptProcess)
-    batch, dim, source = _TRIAL_BATCH, process.dim, type(process).__name__
-    if prompts:
-        wanted = [("x", (batch, length + 1, dim)), ("y", (batch, length + 1))]
-        axes = {"x": "(batch, examples + 1, dim)", "y": "(batch, examples + 1)"}
-        if not isinstance(drawn, Prompts):
-            raise TypeError(f"process: {source}.sample must give Prompts(x, y), gave {type(drawn).__name__}")
-    else:
-        symbols = hasattr(process, "vocabulary")
-        wanted = [("tokens", (batch, length) if symbols else (batch, length, dim))]
-        axes = {"tokens": "(batch, horizon)" if symbols else "(batch, horizon, dim)"}
-        drawn = (drawn,)
-    for (name, shape), array in zip(wanted, drawn, strict=True):
-        if array.shape != shape:
-            raise ValueError(
-                f"process: {source}.sample must give {name} of shape {axes[name]}, here {shape}, gave {array.shape}"
-            )
-    return drawn if prompts else drawn[0]
 
 
 def _check_symbols(model: Any, process: Any, sample: Any) -> None:

@@ -1,6 +1,6 @@
 """Probes: analyses of what a model computes in context, and the identification of its learning algorithm."""
 
-from ._adapter import Predictor as Predictor
+from ._adapter import Interface as Interface
 from ._adapter import as_callable as as_callable
 from ._adapter import import_callable as import_callable
 from ._algebra import Reading as Reading
@@ -9,11 +9,17 @@ from ._copy_head import CopyAttention as CopyAttention
 from ._copy_head import CopySensitivity as CopySensitivity
 from ._copy_head import copy_attention as copy_attention
 from ._copy_head import copy_sensitivity as copy_sensitivity
+from ._every_position import Embedded as Embedded
+from ._every_position import EveryPosition as EveryPosition
+from ._every_position import Predictor as Predictor
+from ._every_position import TokenLogits as TokenLogits
+from ._every_position import XsYs as XsYs
+from ._identification import Asked as Asked
+from ._identification import Beyond as Beyond
 from ._identification import Identification as Identification
 from ._identification import Ranked as Ranked
 from ._identification import Separation as Separation
 from ._identification_curves import Curves as Curves
-from ._identification_curves import identification_curves as identification_curves
 from ._identify import identify as identify
 from ._intervals import Measured as Measured
 from ._interventions import GradientStep as GradientStep

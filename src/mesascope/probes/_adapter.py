@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-Predictor = Callable[..., np.ndarray]
-"""A model as a function of NumPy arrays: contexts, or x and y of prompts, to predictions."""
+from mesascope.specs import unknown
+
+from ._every_position import Embedded, EveryPosition, Predictor, TokenLogits, XsYs
+
+Interface = Literal["context", "xs-ys", "tokens"]
+"""How a model is called: with one context; with xs and ys of a prompt, of which it predicts all labels; with symbols, for the
+logits of the next symbol at every position."""
+# the interface that the first parameters of a model show
+_BY_PARAMETERS: dict[tuple[str, ...], Interface] = {("xs", "ys"): "xs-ys", ("input_ids",): "tokens"}
 
 
 def as_callable(
-    model: Any, *, embed: Callable[[Any], Any] | None = None, readout: Callable[[Any], Any] | None = None
+    model: Any,
+    *,
+    interface: Interface | None = None,
+    embed: Callable[[Any], Any] | None = None,
+    readout: Callable[[Any], Any] | None = None,
 ) -> Predictor:
     """Return a model as a function of NumPy arrays that predicts from a context.
 
@@ -26,28 +38,69 @@ def as_callable(
             - a model of mesascope, or any function of NumPy or JAX arrays with the shapes above;
             - a `torch.nn.Module` with the shapes above: called in evaluation mode without gradients, in the precision and on
               the device of its weights (its mode is restored afterwards);
+            - a function or module `forward(xs, ys)` that predicts every label of a prompt from the examples before it, as
+              programs on in-context learning have it: xs (batch, n + 1, d), ys (batch, n + 1) → (batch, n + 1);
+            - a causal language model, such as those of Hugging Face, `forward(input_ids)`: symbols (batch, t) → logits
+              (batch, t, S), or an object with these as its `logits`; its softmax is the prediction;
             - a causal model with the interface of Hugging Face, together with `embed`: it is called as
-              `model(inputs_embeds=embed(…))`, and `readout` maps its `last_hidden_state`, or else its `logits`, at the last
-              position to the prediction.
-        embed: contexts → embedded tokens (batch, length, width). For modules of torch, it maps tensors to tensors.
-        readout: entries at the last position (batch, width) → predictions; by default the identity.
+              `model(inputs_embeds=embed(…))`, and `readout` maps its `last_hidden_state`, or else its `logits`, at a position
+              to the prediction.
+        interface: "xs-ys" for the third of these, "tokens" for the fourth, "context" for the others; by default "xs-ys" where
+            the first two parameters have these names, and "tokens" where the first is `input_ids`.
+        embed: contexts → embedded tokens (batch, length, width). For modules of torch, it maps tensors to tensors. All
+            predictions are read in one pass if it makes one token of each of a sequence, or x_1, y_1, …, x_{n+1} of a prompt,
+            unless a shorter context shows that the model is not causal, or `interface` is "context".
+        readout: entries at a position (batch, width) → predictions; by default the identity.
 
     Raises:
-        TypeError: `model` cannot be called, or `readout` is given without `embed`.
+        TypeError: `model` cannot be called, `readout` is given without `embed`, or `embed` with an interface
+            other than "context".
+        ValueError: an unknown interface.
     """
+    if interface not in (None, *get_args(Interface)):
+        raise ValueError(f"interface: {unknown('interface', interface, list(get_args(Interface)))}")
+    if isinstance(model, EveryPosition):
+        if (interface, embed, readout) != (None, None, None):
+            raise TypeError("model: was made by as_callable already; give interface, embed and readout there")
+        return model
     if not callable(model):
         raise TypeError(
             f"model: must be a model, or a function of contexts (batch, t, d), got {type(model).__name__}"
         )
-    if embed is None:
-        if readout is not None:
-            raise TypeError("readout: is used only with embed; remove it, or give embed")
-        function = model
-    else:
+    if embed is not None:
+        if interface not in (None, "context"):
+            raise TypeError(f"embed: is not used with the interface {interface}; remove one of the two")
         function = _embedded(model, embed, readout or (lambda entries: entries))
-    if _is_torch_module(model):
-        return _of_torch([one for one in (model, embed, readout) if _is_torch_module(one)], function)
-    return lambda *arrays: np.asarray(function(*arrays))
+        embedded = Embedded(_of_library(function, model, embed, readout))
+        return embedded if interface is None else embedded.__call__
+    if readout is not None:
+        raise TypeError("readout: is used only with embed; remove it, or give embed")
+    interface = interface or _interface_of(model)
+    if interface == "tokens":
+        return TokenLogits(_of_library(_logits_of(model), model))
+    predict = _of_library(model, model)
+    return XsYs(predict) if interface == "xs-ys" else predict
+
+
+def _of_library(function: Callable[..., Any], model: Any, *others: Any) -> Predictor:
+    """Return a function of NumPy arrays; tensors are made if the model is a module of torch."""
+    if not _is_torch_module(model):
+        return _of_arrays(function)
+    return _of_torch([one for one in (model, *others) if _is_torch_module(one)], function)
+
+
+def _of_arrays(function: Callable[..., Any]) -> Predictor:
+    """The function with arrays of its own, which it may change, and which `torch.from_numpy` takes without a warning."""
+    return lambda *arrays: np.asarray(function(*map(np.array, arrays)))
+
+
+def _interface_of(model: Any) -> Interface:
+    try:
+        names = tuple(inspect.signature(getattr(model, "forward", model)).parameters)
+    except (TypeError, ValueError):  # compiled functions may have no signature
+        return "context"
+    found = (interface for first, interface in _BY_PARAMETERS.items() if names[: len(first)] == first)
+    return next(found, "context")
 
 
 def import_callable(name: str) -> Any:
@@ -94,7 +147,26 @@ def _embedded(model: Any, embed: Callable[[Any], Any], readout: Callable[[Any], 
             raise TypeError(
                 f"model: {type(model).__name__} returns neither last_hidden_state nor logits; wrap it in a function"
             )
-        return readout(states[:, -1])
+        found = readout(states.reshape(-1, states.shape[-1]))
+        return found.reshape(*states.shape[:2], *found.shape[1:])
+
+    return function
+
+
+def _without_others(output: Any) -> Any:
+    """Return the first of several outputs, such as the logits of (logits, cache)."""
+    return output[0] if isinstance(output, tuple) and not hasattr(output, "_fields") else output
+
+
+def _logits_of(model: Any) -> Callable[..., Any]:
+    def function(tokens: Any) -> Any:
+        output = _without_others(model(tokens))
+        logits = output if hasattr(output, "shape") else getattr(output, "logits", None)
+        if logits is None:
+            raise TypeError(
+                f"model: {type(model).__name__} returns no logits; take the model with its language-modelling head"
+            )
+        return logits
 
     return function
 
@@ -112,8 +184,7 @@ def _of_torch(modules: list[Any], function: Callable[..., Any]) -> Predictor:
         weights = (p for one in modules for p in one.parameters() if p.is_floating_point() or p.is_complex())
         weight = next(weights, None)
         tensors = [torch.from_numpy(np.array(array)) for array in arrays]
-        if weight is not None:
-            tensors = [_match_weight(torch, tensor, weight) for tensor in tensors]
+        tensors = [_match_weight(torch, tensor, weight) for tensor in tensors]
         modes = [(part, part.training) for one in modules for part in one.modules()]
         for one in modules:
             one.eval()
@@ -126,7 +197,7 @@ def _of_torch(modules: list[Any], function: Callable[..., Any]) -> Predictor:
         if not isinstance(found, torch.Tensor):
             raise TypeError(
                 f"model: {type(modules[0]).__name__} must return a tensor of predictions, gave {type(found).__name__}; wrap it "
-                "in a function, or see as_callable for models with inputs_embeds"
+                'in a function, set interface="tokens" for logits, or see as_callable for models with inputs_embeds'
             )
         found = found.cpu()
         half = found.dtype in (torch.float16, torch.bfloat16)
@@ -136,9 +207,15 @@ def _of_torch(modules: list[Any], function: Callable[..., Any]) -> Predictor:
 
 
 def _match_weight(torch: Any, tensor: Any, weight: Any) -> Any:
-    """Return a tensor on the device of a weight, in its precision unless it is of integers; complex tokens stay complex."""
+    """Return a tensor on the device of a weight, in its precision unless it is of integers; complex tokens stay complex.
+
+    Integers have 64 bits, as modules that look them up need; without a weight the rest stays as it is.
+    """
     if not (tensor.is_floating_point() or tensor.is_complex()):
-        return tensor.to(weight.device, torch.int64)
+        tensor = tensor.to(torch.int64)
+        return tensor if weight is None else tensor.to(weight.device)
+    if weight is None:
+        return tensor
     real = weight.dtype.to_real() if weight.is_complex() else weight.dtype
     if tensor.is_complex():
         return tensor.to(weight.device, torch.complex128 if real == torch.float64 else torch.complex64)

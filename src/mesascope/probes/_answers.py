@@ -10,19 +10,22 @@ import numpy as np
 
 from mesascope.models import LinearAttentionModel, PromptModel, SequenceModel
 
-from ._adapter import Predictor, as_callable
+from ._adapter import as_callable
+from ._every_position import Embedded, EveryPosition, Predictor, TokenLogits
 from ._problems import Problems
 
 _BUILT_IN = LinearAttentionModel | SequenceModel | PromptModel
 _REPEATED = 8  # tasks whose predictions are computed twice
 _MIN_SIZE, MAX_SIZE = 1e-60, 1e60  # bounds of predictions, so that products of six are finite and not 0
+_OF_LOGITS = 0.03  # relative differences of probabilities whose logits are rounded to 8 bits
 _TOLERANCE = 1e-3  # of a sum of probabilities, for half precision
 
 
 def answers(model: Any, problems: Problems) -> np.ndarray:
     """Return the predictions of a model after every number of examples with positive weight.
 
-    Models of mesascope predict for all numbers of examples in one pass; other functions are called once for each.
+    Models of mesascope, and those that `as_callable` makes an `EveryPosition`, predict for all numbers of examples in one pass;
+    other functions are called once for each.
 
     Args:
         model: a model of mesascope, or anything that `as_callable` takes.
@@ -39,10 +42,10 @@ def answers(model: Any, problems: Problems) -> np.ndarray:
     if isinstance(model, _BUILT_IN):
         return _built_in(model, problems)
     function = as_callable(model)
-    batch, outputs = problems.tasks, problems.y.shape[-1]
-    found = np.zeros((batch, len(problems.weights), outputs), problems.y.dtype)
-    for n in problems.lengths:
-        found[:, n] = _predict(function, problems, int(n))
+    found = np.zeros((problems.tasks, len(problems.weights), problems.y.shape[-1]), problems.y.dtype)
+    every = _in_one_pass(function, problems) if isinstance(function, EveryPosition) else None
+    for i, n in enumerate(problems.lengths):
+        found[:, n] = _predict(function, problems, int(n)) if every is None else every[:, i]
     for n in {int(problems.lengths[0]), int(problems.lengths[-1])}:
         _check_repeats(function, problems, n, found)
     return found
@@ -54,15 +57,14 @@ def _built_in(model: Any, problems: Problems) -> np.ndarray:
         raise TypeError(
             f"model: {type(model).__name__} reads {reads}, and these data are {are}; take another process"
         )
-    if problems.prompts:
-        x, y = problems.sample
-        found = np.asarray(_predictions(model, x, y[:, :-1]))[..., None]
-    else:
-        found = _predictions(model, problems.sample)
-        found = np.asarray(jax.nn.softmax(found) if problems.symbols else found)
+    arrays = context_arrays(problems, len(problems.weights) - 1)
+    found = _predictions(model, *arrays)
+    found = np.asarray(jax.nn.softmax(found) if problems.symbols else found)
+    if not problems.prompts:
         found = np.concatenate([np.zeros_like(found[:, :1]), found], 1)
-    wanted = (problems.tasks, len(problems.weights), problems.y.shape[-1])
-    _check(found, wanted, problems, "predictions")
+    _check_shape(found, (problems.tasks, len(problems.weights)), problems, arrays)
+    _check_numbers(found, problems)
+    found = found[..., None] if problems.prompts else found
     return np.where(problems.weights[:, None] > 0, found, 0)
 
 
@@ -71,16 +73,52 @@ def _predictions(model: Any, *arrays: Any) -> Any:
     return model.predictions(*arrays)
 
 
+def _in_one_pass(function: EveryPosition, problems: Problems) -> np.ndarray | None:
+    """Return the predictions at the lengths of the problems, shape (batch, lengths, m); None if there is no such pass.
+
+    Embedded models have none if the prediction from the shortest context is another one: they are not causal.
+    """
+    arrays = context_arrays(problems, int(problems.lengths[-1]))
+    found = function.every(*arrays)
+    if found is None:
+        return None
+    _check_shape(found, (problems.tasks, int(problems.lengths[-1]) + 1), problems, arrays)
+    found = _checked(found[:, problems.lengths], problems)
+    if isinstance(function, Embedded):
+        few, shortest = _few(problems), int(problems.lengths[0])
+        again = _predict(function, few, shortest)
+        if _differ(again, found[: few.tasks, 0], _rounding(again)):
+            return None
+    return found
+
+
 def _predict(function: Predictor, problems: Problems, n: int) -> np.ndarray:
     """Return the predictions after n examples, shape (batch, m)."""
     arrays = context_arrays(problems, n)
     found = function(*arrays)
-    outputs = problems.y.shape[-1]
-    wanted = (problems.tasks,) if problems.prompts else (problems.tasks, outputs)
-    _check(found, wanted, problems, " and ".join(f"{a.shape}" for a in arrays))
+    _check_shape(found, (problems.tasks,), problems, arrays)
+    return _checked(found, problems)
+
+
+def _check_shape(
+    found: np.ndarray, lead: tuple[int, ...], problems: Problems, arrays: tuple[np.ndarray, ...]
+) -> None:
+    """Refuse predictions unless their axes are `lead` and, but for the labels of prompts, one of m numbers."""
+    wanted = lead if problems.prompts else (*lead, problems.y.shape[-1])
+    if found.shape != wanted:
+        given = " and ".join(f"{a.shape}" for a in arrays)
+        raise ValueError(
+            f"model: must answer contexts of shape {given} with predictions of shape {wanted}, gave {found.shape}"
+            + _hint(found, wanted, problems)
+        )
+
+
+def _checked(found: np.ndarray, problems: Problems) -> np.ndarray:
+    """Return predictions with a last axis of m numbers; refuse what is no number or no probability."""
+    _check_numbers(found, problems)
     if problems.symbols:
         _check_probabilities(found)
-    return found[:, None] if problems.prompts else found
+    return found[..., None] if problems.prompts else found
 
 
 def context_arrays(problems: Problems, n: int) -> tuple[np.ndarray, ...]:
@@ -91,11 +129,7 @@ def context_arrays(problems: Problems, n: int) -> tuple[np.ndarray, ...]:
     return (np.asarray(problems.sample[:, : n + 1]),)
 
 
-def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given: str) -> None:
-    if found.shape != wanted:
-        raise ValueError(
-            f"model: must answer contexts of shape {given} with predictions of shape {wanted}, gave {found.shape}"
-        )
+def _check_numbers(found: np.ndarray, problems: Problems) -> None:
     if not (np.issubdtype(found.dtype, np.number)):
         raise TypeError(f"model: must answer with numbers, gave an array of {found.dtype}")
     # a Python number, since the bounds exceed the range of half precision
@@ -116,6 +150,18 @@ def _check(found: np.ndarray, wanted: tuple[int, ...], problems: Problems, given
         )
 
 
+def _hint(found: np.ndarray, wanted: tuple[int, ...], problems: Problems) -> str:
+    """The interface that would fit predictions of this shape."""
+    if problems.prompts and found.ndim > 1 and found.shape[0] == wanted[0]:
+        return '; for predictions at every position, name its parameters xs and ys, or set interface="xs-ys"'
+    if found.ndim == len(wanted) + 1 and found.shape[::2] == wanted:
+        logits = ', or set interface="tokens" if they are logits' if problems.symbols else ""
+        return f"; return those of the last position only{logits}"
+    if problems.symbols and found.shape[:-1] == wanted[:-1]:
+        return f"; the process has {wanted[-1]} symbols: return the predictions of these"
+    return ""
+
+
 def _check_probabilities(found: np.ndarray) -> None:
     if found.min() < -_TOLERANCE or np.abs(found.sum(-1) - 1).max() > _TOLERANCE:
         raise ValueError(
@@ -126,15 +172,35 @@ def _check_probabilities(found: np.ndarray) -> None:
 
 def _check_repeats(function: Predictor, problems: Problems, n: int, found: np.ndarray) -> None:
     """Refuse predictions that change by more than rounding if they are computed again, in a smaller batch."""
-    few = problems.part(0, min(_REPEATED, problems.tasks))
+    few = _few(problems)
     again = _predict(function, few, n)
-    before = found[: few.tasks, n]
-    single = np.finfo(again.dtype).eps > 1e-10 if np.issubdtype(again.dtype, np.inexact) else False
-    again = again.astype(before.dtype)  # squares may overflow half precision
-    rounding = 1e-4 if single else 1e-8  # the order of sums depends on the batch
-    scale = np.sqrt(np.mean(np.abs(before) ** 2)) + np.sqrt(np.mean(np.abs(again) ** 2))
-    if np.abs(again - before).max() > rounding * max(scale, 1e-300):
+    # nothing shows whether single probabilities come from logits of half precision
+    unknown = isinstance(function, TokenLogits) and again.dtype == np.float32
+    if _differ(again, found[: few.tasks, n], _OF_LOGITS if unknown else _rounding(again)):
         raise ValueError(
             "model: answers the same contexts differently when asked again; switch off dropout and sampling, fix its seed, "
-            "and let no context see the others of its batch"
+            "and let no context see the others of its batch, and no position those after it"
         )
+
+
+def _few(problems: Problems) -> Problems:
+    return problems.part(0, min(_REPEATED, problems.tasks))
+
+
+def _differ(again: np.ndarray, before: np.ndarray, rounding: float) -> bool:
+    """Return whether predictions differ by more than rounding: the order of sums depends on the batch and the length."""
+    again = again.astype(before.dtype)  # squares may overflow half precision
+    scale = np.sqrt(np.mean(np.abs(before) ** 2)) + np.sqrt(np.mean(np.abs(again) ** 2))
+    return bool(np.abs(again - before).max() > rounding * max(scale, 1e-300))
+
+
+def _rounding(values: np.ndarray) -> float:
+    """Return the relative size of differences by rounding, from the coarsest format that holds all numbers."""
+    if not np.issubdtype(values.dtype, np.inexact) or np.finfo(values.dtype).eps < 1e-10:
+        return 1e-8
+    if not np.iscomplexobj(values):
+        for half in map(np.dtype, (jnp.bfloat16, np.float16)):
+            with np.errstate(over="ignore"):
+                if np.array_equal(values.astype(half).astype(values.dtype), values):
+                    return 10 * float(jnp.finfo(half).eps)
+    return 1e-4

@@ -20,6 +20,8 @@ from ._problems import Problems
 
 # two learners are distinguished if the ratio of their distances from the model is larger
 DISTANCE_RATIO = 2.0
+# the most that |f − g|² of a task counts, relative to the largest |f|² that counts; a larger distance is a divergence
+DIVERGENT = 4.0
 _PIECE = 256  # tasks in one call of a learner
 _ROUNDING = 1e-10  # relative distances below it are rounding errors
 
@@ -99,9 +101,10 @@ def _judge_one(learners: Sequence[Learner], evidence: Evidence, level: float, se
     weights = evidence.weights
     check_level(level, evidence.problems.tasks)
     columns = [np.sum(squared(evidence.answers) * weights, -1)]
+    most = DIVERGENT * columns[0].max() or 1e300
     for answers in answers_of(learners, evidence.problems):
         off = squared(evidence.answers - answers)
-        columns.append(np.sum(np.where(np.isfinite(off), off, 1e300) * weights, -1))
+        columns.append(np.minimum(np.sum(np.where(np.isfinite(off), off, 1e300) * weights, -1), most))
     table = np.stack(columns, -1)
 
     def distances(means: np.ndarray) -> Any:

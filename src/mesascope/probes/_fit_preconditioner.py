@@ -26,7 +26,7 @@ class _Data(NamedTuple):
     answers: np.ndarray
 
 
-class PreconditionedFamily:
+class PreconditionedFitter:
     r"""One step $\hat y = L \bar C R q$ with real $R$ and $L$: diagonal or full, and $L = I$ if that suffices.
 
     Of the four shapes, from the simplest to the most flexible, the first is taken whose cost is close to the smallest. The

@@ -1,15 +1,21 @@
-"""The result of `identify`, and its text."""
+"""The result of `identify`, its text, and its record."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from mesascope.learners import Learner
+from mesascope.records import IdentificationRecord, provenance
 
 from ._algebra import Reading
+from ._identification_curves import Curves
+from ._intervals import Measured
 
 Verdict = Literal["identified", "ambiguous", "none"]
 
@@ -20,11 +26,13 @@ class Ranked(NamedTuple):
     Attributes:
         learner: its id.
         hyperparameters: the fitted hyperparameters: numbers, and nested lists for matrices.
-        distance: relative distance E‖f − g‖²/E‖f‖² on the data of the process, on tasks to which it was not fitted, none
-            of which counts more than ten medians.
+        distance: relative distance E‖f − g‖²/E‖f‖² on the data of the process, on tasks to which it was not fitted. No
+            ‖f‖² counts more than ten medians, no ‖f − g‖² more than four times the largest of these.
         interval: confidence interval of the distance.
         contains: ids of learners that are equivalent to this one with the fitted hyperparameters.
         algorithm: the learner.
+        or_more: whether larger values of its integer, such as more steps, fit as well.
+        diverges: whether its predictions are far larger than the model's: a distance above 4.
     """
 
     learner: str
@@ -33,6 +41,24 @@ class Ranked(NamedTuple):
     interval: tuple[float, float]
     contains: tuple[str, ...]
     algorithm: Learner
+    or_more: bool = False
+    diverges: bool = False
+
+
+class Beyond(NamedTuple):
+    """The nearest learner and the model out of distribution.
+
+    Attributes:
+        setting: how the data differ from those of the process.
+        examples: the number of examples.
+        distance: relative distance of the learner from the model there; NaN if the model does not answer.
+        interval: confidence interval of the distance.
+    """
+
+    setting: str
+    examples: int
+    distance: float
+    interval: tuple[float, float]
 
 
 class Separation(NamedTuple):
@@ -56,18 +82,38 @@ class Separation(NamedTuple):
     decided: bool
 
 
-@dataclass(frozen=True)
+class Asked(NamedTuple):
+    """The settings of an identification.
+
+    Attributes:
+        process, task: the data, in a few words.
+        tasks, seed, tolerance, level: the arguments of `identify`.
+    """
+
+    process: str
+    task: str
+    tasks: int
+    seed: int
+    tolerance: float
+    level: float
+
+
+@dataclass(frozen=True, repr=False)
 class Identification:
     """The learning algorithm of a model in context.
 
     Attributes:
+        headline: the algorithm, or the family of algorithms, and how much of the predictions it leaves unexplained.
         verdict: "identified": one learner is within tolerance, and all others are farther away; "ambiguous": several
             learners could not be distinguished; "none": no learner is within tolerance.
         candidates: the ids of the learners of the verdict: one, several or none.
         ranking: all learners: the candidates, then the others, each sorted by distance.
         separated_by: the additional data on which the model was evaluated to distinguish candidates.
         reasons: the reasons of the verdict, in sentences.
+        beyond: the distance of the first learner of the ranking from the model on other data; empty without `search`.
         reading: the interpretation of the weights, for linear attention; None for other models.
+        asked: the settings.
+        compare: evaluates the model again, for `curves`; it is lost in copies by pickle.
     """
 
     verdict: Verdict
@@ -76,6 +122,45 @@ class Identification:
     separated_by: tuple[Separation, ...]
     reasons: tuple[str, ...]
     reading: Reading | None
+    headline: str
+    beyond: tuple[Beyond, ...]
+    asked: Asked
+    compare: Callable[[], Curves] | None = field(compare=False)
+
+    @cached_property
+    def curves(self) -> Curves:
+        """Errors and distances of the model and the learners by number of examples, evaluated when they are first used.
+
+        Raises:
+            ValueError: the model has changed since, or this is a copy without it.
+        """
+        if self.compare is None:
+            raise ValueError("curves: this copy has no model; use them once before it is pickled")
+        return self.compare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the model, which pickle may not know how to store."""
+        return self.__dict__ | {"compare": None}
+
+    def record(self, spec: Mapping[str, Any] | None = None, *, curves: bool = True) -> IdentificationRecord:
+        """Return the result as plain numbers, which `mesascope.records.write_identification` stores.
+
+        Args:
+            spec: the specification from which it was made.
+            curves: whether it holds `curves`, which figures need.
+        """
+        parts = {name: getattr(self, name) for name in ("verdict", "candidates", "reasons", "headline")}
+        return IdentificationRecord(
+            **parts,
+            **self.asked._asdict(),
+            ranking=tuple(_fields(entry, "algorithm") for entry in self.ranking),
+            separated_by=tuple(map(_fields, self.separated_by)),
+            beyond=tuple(map(_fields, self.beyond)),
+            reading=None if self.reading is None else _reading(self.reading),
+            spec=dict(spec or {}),
+            provenance=provenance(),
+            curves=_curves(self.curves) if curves else None,
+        )
 
     def entry(self, learner: str) -> Ranked:
         """Return the entry of a learner in the ranking, by its id.
@@ -88,14 +173,34 @@ class Identification:
                 return entry
         raise KeyError(learner)
 
-    def __str__(self) -> str:
-        lines = [f"verdict: {self.verdict}" + (f": {', '.join(self.candidates)}" if self.candidates else "")]
-        lines += [f"  {reason}" for reason in self.reasons]
-        lines.append(f"{'learner':34}{'distance':>11}  {'interval':24}hyperparameters")
+    def __repr__(self) -> str:
+        return f"<Identification: {self.verdict}: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """Return headline, reasons and the table of learners for notebooks."""
+        reasons = "".join(f"<li>{escape(reason)}</li>" for reason in self.reasons)
+        rows = "".join(
+            f"<tr><td>{escape(entry.learner)}</td><td>{escape(distance)}</td><td>{escape(interval)}</td>"
+            f"<td>{escape(shown)}</td></tr>"
+            for entry, distance, interval, shown in self._rows()
+        )
+        head = "<tr><th>learner</th><th>distance</th><th>interval</th><th>hyperparameters</th></tr>"
+        return f"<p><b>{self.verdict}</b>: {escape(self.headline)}</p><ul>{reasons}</ul><table>{head}{rows}</table>"
+
+    def _rows(self) -> Iterator[tuple[Ranked, str, str, str]]:
+        """Yield every learner with its distance, interval and hyperparameters as texts."""
         for entry in self.ranking:
             low, high = entry.interval
+            distance = "diverges" if entry.diverges else f"{entry.distance:.3e}"
             shown = ", ".join(f"{k}={_short(v)}" for k, v in entry.hyperparameters.items())
-            lines.append(f"{entry.learner:34}{entry.distance:11.3e}  {f'[{low:.2e}, {high:.2e}]':24}{shown}")
+            yield entry, distance, f"[{low:.2e}, {high:.2e}]", shown
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict}: {self.headline}"]
+        lines += [f"  {reason}" for reason in self.reasons]
+        lines.append(f"{'learner':34}{'distance':>11}  {'interval':24}hyperparameters")
+        for entry, distance, interval, shown in self._rows():
+            lines.append(f"{entry.learner:34}{distance:>11}  {interval:24}{shown}".rstrip())
         if self.reading is not None:
             lines.append(f"weights: {self.reading.describe()}")
         return "\n".join(lines)
@@ -110,3 +215,24 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return f"{'×'.join(map(str, np.shape(value)))} entries"
     return f"{value:.5g}"
+
+
+def _fields(entry: Any, *without: str) -> Any:
+    return {name: value for name, value in entry._asdict().items() if name not in without}
+
+
+def _reading(reading: Reading) -> Any:
+    return {**_fields(reading, "learner"), "signs": reading.signs.tolist(), "description": reading.describe()}
+
+
+def _curves(curves: Curves) -> Any:
+    def records(measured: Mapping[str, Measured]) -> Any:
+        return tuple({"name": name, **one._asdict()} for name, one in measured.items())
+
+    return {
+        "lengths": curves.lengths.tolist(),
+        "errors": records(curves.errors),
+        "distances": records(curves.distances),
+        "names": curves.names,
+        "differences": curves.differences.tolist(),
+    }

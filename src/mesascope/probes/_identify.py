@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mesascope.core import Progress, finite_number, integer_at_least, require_x64
+from mesascope.core import Progress, finite_number, integer_at_least, require_x64, shows_progress
 from mesascope.objectives import Task
 from mesascope.specs import unknown
 
-from ._families import fitting_families, known_families
+from ._adapter import Interface, as_callable
+from ._fitters import fitters, learners_for
 from ._identification import Identification
 from ._inquiry import Inquiry
 from ._intervals import check_level
 
 
+@shows_progress
 def identify(
     model: Any,
     process: Any,
@@ -26,14 +28,15 @@ def identify(
     level: float = 0.95,
     learners: Sequence[str] | None = None,
     search: bool = True,
+    interface: Interface | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Identification:
     r"""Identify the learning algorithm of a model in context, with its hyperparameters, if possible.
 
     The hyperparameters of every learner are fitted to the model's predictions $f$ on one half of the tasks; on the other
     half its predictions $g$ are at the relative distance $E\|f - g\|^2 / E\|f\|^2$ from them, with a bootstrap interval.
-    Tasks whose $\|f\|^2$ is more than ten times the median count as ten medians; otherwise rare tasks on which an algorithm
-    diverges would dominate the fit.
+    Tasks whose $\|f\|^2$ is more than ten times the median count as ten medians, and no $\|f - g\|^2$ counts more than four
+    times as much; otherwise rare tasks on which an algorithm diverges would dominate the fit and the distance.
 
     - A learner is distinguished from the nearest one if it is, with confidence, more than twice as far from the model.
     - Learners that are not distinguished are equivalent if, with the fitted hyperparameters, they predict the same in some
@@ -41,12 +44,14 @@ def identify(
       tokens, and inputs independent of the process; symbols of which some or all are replaced at random. The result is the
       simplest of equivalent learners.
     - A preconditioner is excluded in favour of one step of descent if it is a multiple of the identity to 1 %, or not
-      distinguished from it; one with entries that the data do not determine is not equivalent to any other learner.
+      distinguished from it, unless it alone lies within the tolerance; one with entries that the data do not determine is
+      not equivalent to any other learner.
     - If more than one remains, the model is evaluated in the setting where they differ most, and all that remain are fitted
       again to all its predictions: an algorithm must explain all of them with one set of hyperparameters. If none does, the
       model uses no such algorithm there, and the result on the data of the process remains ambiguous.
-    - The result is valid for the data of the process. The distance of the model from the identified learner on other data,
-      with inputs of twice the size or badly conditioned inputs, is given in the reasons.
+    - The result is valid for the data of the process. The distance of the model from the nearest learner out of distribution,
+      with inputs of twice the size, badly conditioned inputs and twice as many examples, is given beside it.
+    - Of numbers of steps that fit equally well, to two standard errors over tasks, the smallest is named.
 
     Args:
         model: a model of mesascope, or anything that `as_callable` takes: a function of contexts (batch, t, d) → (batch, d),
@@ -59,10 +64,11 @@ def identify(
         level: confidence level of the intervals, and of every comparison.
         learners: ids of the learners to compare with; by default all that read such data.
         search: whether the model may be evaluated on other data.
+        interface: how the model is called, as for `as_callable`; by default by the names of its parameters.
         progress: called before every step.
 
     Returns:
-        Verdict, ranking, additional data, reasons; `print` shows a table.
+        Headline, verdict, ranking, additional data, reasons; `print` shows a table.
 
     Raises:
         TypeError: a model that cannot be called, a task that does not fit the process.
@@ -73,6 +79,8 @@ def identify(
     tasks = _checked_tasks(tasks, level)
     _check_tolerance(tolerance)
     names = _checked_names(learners, process)
+    if interface is not None:
+        model = as_callable(model, interface=interface)
     inquiry = Inquiry(model, process, task, tasks, seed, level, tolerance, progress or (lambda _: None))
     return inquiry.run(names, search)
 
@@ -94,13 +102,13 @@ def _checked_tasks(tasks: int, level: float) -> int:
 
 
 def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
-    fitting = fitting_families(process)
+    fitting = learners_for(process)
     if learners is None:
         return list(fitting)
     given: object = learners
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
-    known = known_families()
+    known = fitters()
     for name in learners:
         if name not in known:
             raise ValueError(f"learners: {unknown('learner', name, list(known))}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from mesascope.core import in_this_precision
+from mesascope.core import cores, in_this_precision
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -18,7 +17,7 @@ def in_parallel(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterat
 
     An error of one item is raised here, and items that have not started are cancelled.
     """
-    pool = ThreadPoolExecutor(os.cpu_count())
+    pool = ThreadPoolExecutor(cores())
     try:
         yield from pool.map(in_this_precision(work), items)
     finally:

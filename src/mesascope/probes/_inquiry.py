@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +14,16 @@ from mesascope.objectives import Task, task_length
 
 from ._algebra import read_weights
 from ._answers import answers
-from ._candidates import Judgement, judge
-from ._families import known_families
+from ._candidates import DIVERGENT, Judgement, judge
 from ._fit import Evidence, Fitted
-from ._identification import Identification, Ranked, Separation, Verdict, plain_hyperparameters
+from ._fitters import fitters, with_special_cases
+from ._headline import headline
+from ._identification import Asked, Beyond, Identification, Ranked, Separation, Verdict, plain_hyperparameters
+from ._identification_curves import Curves, identification_curves
 from ._in_parallel import in_parallel
 from ._preconditioner_shape import preconditioner_shape
 from ._problems import draw_problems, length_weights, of_sample, sampled
-from ._reasons import reasons_of
+from ._reasons import beyond_in_words, reasons_of
 from ._separation import Differences, Place
 from ._settings import informative_setting, settings_beyond
 
@@ -57,19 +60,49 @@ class Inquiry:
         for done, name in enumerate(names, start=1):
             self._report(f"fit {name}", done)
             fitted[name] = next(fitting)
+        fitted = with_special_cases(fitted, self._fitting(evidence))
         self._report("compare", len(names) + 1)
         found = self._distinguish(evidence, fitted, search)
         groups = found.groups
         if _is_plain_step(found.fitted) and GradientDescent.name in groups:
             groups[GradientDescent.name].append(PreconditionedGradientDescent.name)
-        ranking = self._ranking(found.fitted, self._judge(found.fitted, found.evidence[:1]), groups)
+        judgement = self._judge(found.fitted, found.evidence[:1])
+        ranking = self._ranking(found.fitted, judgement, groups)
         verdict = self._verdict(groups, ranking)
         reasons = reasons_of(verdict, groups, ranking, found.separated, self._tolerance, search)
-        if verdict == "identified" and search:
+        beyond: tuple[Beyond, ...] = ()
+        if search:
             self._report("ask beyond its data")
-            reasons += self._beyond(ranking[0].algorithm)
-        reading = read_weights(self._model, self._judging(found.evidence)[0])
-        return Identification(verdict, tuple(groups), ranking, tuple(found.separated), reasons, reading)
+            beyond = tuple(self._beyond(ranking[0].algorithm))
+            reasons += beyond_in_words(ranking[0], beyond, self._tolerance)
+        judged = self._judging(found.evidence)[0]
+        reading = read_weights(self._model, judged)
+        line = headline(verdict, ranking, groups or self._near(found.fitted, judgement))
+        return Identification(
+            verdict,
+            tuple(groups),
+            ranking,
+            tuple(found.separated),
+            reasons,
+            reading,
+            line,
+            beyond,
+            self._asked(),
+            self._comparison(judged, [entry.algorithm for entry in ranking]),
+        )
+
+    def _asked(self) -> Asked:
+        data = self._process.describe(), self._task.describe()
+        return Asked(*data, self._tasks, self._seed, self._tolerance, self._level)
+
+    def _comparison(self, judged: Evidence, fitted: Sequence[Learner]) -> Callable[[], Curves]:
+        """Return what evaluates the model again, for curves."""
+        return partial(identification_curves, self._model, judged, fitted, seed=self._seed, level=self._level)
+
+    def _near(self, fitted: dict[str, Fitted], judgement: Judgement) -> list[str]:
+        """Return the learners that are not distinguished from the nearest."""
+        out = judgement.further(int(np.argmin(judgement.distance)), self._level)
+        return [name for name, is_out in zip(fitted, out, strict=True) if not is_out]
 
     def _distinguish(self, evidence: list[Evidence], fitted: dict[str, Fitted], search: bool) -> _Found:
         """Return the remaining learners, after evaluations of the model where they differ, as long as these help."""
@@ -103,8 +136,8 @@ class Inquiry:
 
     def _fits(self, names: Sequence[str], evidence: Sequence[Evidence]) -> Iterator[Fitted]:
         """Return the learners of these ids, fitted to the first half of the tasks."""
-        training, families = self._fitting(evidence), known_families()
-        return in_parallel(lambda name: families[name].fit(training), names)
+        training, kinds = self._fitting(evidence), fitters()
+        return in_parallel(lambda name: kinds[name].fit(training), names)
 
     def _fitting(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         return [e.part(0, e.problems.tasks // 2) for e in evidence]
@@ -134,6 +167,9 @@ class Inquiry:
         plain, flexible = (names.index(name) for name in pair)
         learner = fitted[pair[0]].learner
         assert isinstance(learner, GradientDescent)
+        _, high = judgement.interval(self._level)
+        if high[flexible] <= self._tolerance < high[plain]:
+            return False  # only the preconditioner explains the predictions
         distinguished = judgement.further(flexible, self._level)[plain]
         return bool(learner.steps == 1) and (_is_plain_step(fitted) or not distinguished)
 
@@ -147,7 +183,7 @@ class Inquiry:
         """Return groups of equivalent learners by the simplest of each, and where the groups differ most."""
         if len(remaining) < 2:
             return {name: [] for name in remaining}, None
-        ordered = [name for name in known_families() if name in remaining]
+        ordered = [name for name in fitters() if name in remaining]
         learners = [fitted[name].learner for name in ordered]
         differences = Differences(learners, self._process, self._task, self._key("differences"))
         tolerance = float(np.clip(_SAME * judgement.distance.min(), _MIN_SAME, _MAX_SAME))
@@ -165,9 +201,10 @@ class Inquiry:
     def _evidence_at(self, setting: Any, examples: int, name: str) -> Evidence | None:
         """Return the predictions in another setting; None if the model raises an error or they are not finite."""
         source = setting.source(self._process)
-        sample = sampled(source, self._key("elsewhere", name), task_length(self._task), self._tasks)
+        length = task_length(self._task) * setting.longer
+        sample = sampled(source, self._key("elsewhere", name), length, self._tasks)
         sample = setting.changed(sample, self._key("change", name))
-        weights = np.zeros(len(length_weights(self._task)))
+        weights = np.zeros(len(length_weights(self._task)) + length - task_length(self._task))
         weights[examples] = 1.0
         problems = of_sample(self._process, sample, weights)
         try:
@@ -177,24 +214,28 @@ class Inquiry:
 
     def _refit(self, names: Sequence[str], evidence: list[Evidence]) -> _Outcome:
         fitted = dict(zip(names, self._fits(names, evidence), strict=True))
+        fitted = with_special_cases(fitted, self._fitting(evidence))
         return _Outcome(evidence, fitted, self._judge(fitted, evidence), self._judge(fitted, evidence[-1:]))
 
-    def _beyond(self, learner: Learner) -> tuple[str, ...]:
-        """Return the distance of the identified learner from the model on other data, in sentences."""
+    def _beyond(self, learner: Learner) -> Iterator[Beyond]:
+        """Yield the distance of a learner from the model on other data."""
         last = int(np.flatnonzero(length_weights(self._task))[-1])
-        lines = []
         for setting in settings_beyond(self._process):
-            more = self._evidence_at(setting, last, setting.describe())
-            where = f"beyond its data, on {setting.describe()}, after {last} examples,"
+            examples = last + (setting.longer - 1) * task_length(self._task)
+            try:
+                more = self._evidence_at(setting, examples, setting.describe())
+            except ValueError:
+                if setting.longer == 1:
+                    raise
+                continue  # the process has no such length
             if more is None:
-                lines.append(f"{where} the model does not answer")
+                yield Beyond(setting.describe(), examples, np.nan, (np.nan, np.nan))
                 continue
-            distance = float(judge([learner], [more], self._level, self._seed).distance[0])
-            far = distance > self._tolerance
-            lines.append(
-                f"{where} it is at distance {distance:.3g}" + (": the model does something else there" * far)
+            found = judge([learner], [more], self._level, self._seed)
+            low, high = found.interval(self._level)
+            yield Beyond(
+                setting.describe(), examples, float(found.distance[0]), (float(low[0]), float(high[0]))
             )
-        return tuple(lines)
 
     def _separation(self, place: Place, groups: dict[str, list[str]], outcome: _Outcome) -> Separation:
         distances = dict(zip(outcome.fitted, map(float, outcome.there.distance), strict=True))
@@ -214,6 +255,8 @@ class Inquiry:
                 (float(low[i]), float(high[i])),
                 tuple(groups.get(name, ())),
                 fit.learner,
+                fit.or_more,
+                bool(judgement.distance[i] > DIVERGENT),
             )
             for i, (name, fit) in enumerate(fitted.items())
         ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mesascope.learners import PreconditionedGradientDescent
 
-from ._identification import Ranked, Separation, Verdict
+from ._identification import Beyond, Ranked, Separation, Verdict
 from ._preconditioner_shape import shape_in_words
 
 
@@ -49,6 +50,22 @@ def reasons_of(
         shape = shape_in_words(first.algorithm.preconditioner, first.algorithm.output_map)
         lines += [shape] if shape else []
     return (*lines, *map(_separation_in_words, separated))
+
+
+def beyond_in_words(first: Ranked, beyond: Sequence[Beyond], tolerance: float) -> tuple[str, ...]:
+    """Return in sentences how far a learner is from the model out of distribution."""
+    lines = []
+    for one in beyond:
+        where = f"out of distribution ({one.setting}, after {one.examples} examples)"
+        if math.isnan(one.distance):
+            lines.append(f"{where} the model does not answer")
+        elif one.distance > tolerance:
+            lines.append(
+                f"{where} the model does something else than {first.learner}: distance {one.distance:.3g}"
+            )
+        else:
+            lines.append(f"{where} {first.learner} is at distance {one.distance:.3g}")
+    return tuple(lines)
 
 
 def _separation_in_words(separation: Separation) -> str:

@@ -27,6 +27,7 @@ class Setting(NamedTuple):
         white: whether tokens are replaced by independent Gaussian tokens of the same size (for prompts the inputs, with
             labels that are a random linear function of them).
         start: another law of the initial token, of the same size: "one-hot" or "full-one"; empty for that of the process.
+        longer: factor of the length of contexts.
     """
 
     scale: float = 1.0
@@ -34,6 +35,7 @@ class Setting(NamedTuple):
     noise: float = 0.0
     white: bool = False
     start: str = ""
+    longer: int = 1
 
     def describe(self) -> str:
         """Return a short text, e.g. `inputs × 2, condition 10`."""
@@ -46,6 +48,8 @@ class Setting(NamedTuple):
             parts.append(f"condition {self.condition:g} in random directions")
         if self.noise:
             parts.append(f"noise {self.noise:g}")
+        if self.longer != 1:
+            parts.append(f"contexts {self.longer} × as long")
         return ", ".join(parts) or _ITSELF
 
     def source(self, process: Any) -> Any:
@@ -72,12 +76,16 @@ class SymbolSetting(NamedTuple):
 
     Attributes:
         replaced: the probability, in [0, 1], that a symbol is replaced by one from a random position of the sample.
+        longer: factor of the length of contexts.
     """
 
     replaced: float = 0.0
+    longer: int = 1
 
     def describe(self) -> str:
         """Return a short text, e.g. `30 % of the symbols replaced at random`."""
+        if self.longer != 1:
+            return f"contexts {self.longer} × as long"
         if self.replaced == 1:
             return "independent symbols"
         return f"{100 * self.replaced:g} % of the symbols replaced at random" if self.replaced else _ITSELF
@@ -106,7 +114,8 @@ _SETTINGS = tuple(
 )
 _START_SETTINGS = tuple(Setting(start=start) for start in _STARTS)
 _SYMBOL_SETTINGS = tuple(SymbolSetting(share) for share in (0.0, 0.3, 1.0))
-_BEYOND = Setting(scale=2.0), Setting(condition=10.0)
+_BEYOND = Setting(scale=2.0), Setting(condition=10.0), Setting(longer=2)
+_SYMBOLS_BEYOND = SymbolSetting(0.3), SymbolSetting(longer=2)
 # independent inputs determine hyperparameters that the inputs of a process may not determine
 _INFORMATIVE, _INFORMATIVE_SYMBOLS = Setting(white=True), SymbolSetting(1.0)
 
@@ -120,8 +129,8 @@ def settings_of(process: Any) -> tuple[Setting | SymbolSetting, ...]:
 
 
 def settings_beyond(process: Any) -> tuple[Setting | SymbolSetting, ...]:
-    """Return the settings for the identified learner: larger and badly conditioned inputs; some random symbols."""
-    return _BEYOND if vocabulary(process) is None else (SymbolSetting(0.3),)
+    """Return the settings out of distribution: larger and badly conditioned inputs, some random symbols, more examples."""
+    return _BEYOND if vocabulary(process) is None else _SYMBOLS_BEYOND
 
 
 def informative_setting(process: Any) -> Setting | SymbolSetting:

@@ -12,8 +12,8 @@ from mesascope.core import integer_at_least
 from mesascope.learners import Learner, Newton, Zero
 
 from ._candidates import answers_of
-from ._families import known_families
-from ._fit import Evidence, Family
+from ._fit import Evidence, Fitter
+from ._fitters import fitters
 from ._problems import Problems
 
 
@@ -50,14 +50,14 @@ def step_family(
         TypeError: steps that are not integers.
         ValueError: an id without steps, steps that are not ascending, or answers of another shape.
     """
-    family, counts = _checked_family(name), _checked_steps(steps)
+    fitter, counts = _checked_fitter(name), _checked_steps(steps)
     fitted_at, given = integer_at_least("fitted_at", fitted_at, 1), np.asarray(answers)
     if given.shape != problems.targets.shape:
         raise ValueError(
             f"answers: must have shape {problems.targets.shape} like the targets, got {given.shape}"
         )
-    fixed = (*family.fitting.fixed, ("steps", fitted_at))
-    one = replace(family, fitting=replace(family.fitting, integer=None, largest=1, fixed=fixed))
+    fixed = (*fitter.fitting.fixed, ("steps", fitted_at))
+    one = replace(fitter, fitting=replace(fitter.fitting, integer=None, largest=1, fixed=fixed))
     fitted = one.fit([Evidence(problems, given)]).learner if one.fitting.scalars else one.build((), 1)
     return StepFamily(name, np.array(counts), tuple(_with_steps(fitted, count) for count in counts))
 
@@ -68,12 +68,12 @@ def _with_steps(learner: Learner, steps: int) -> Learner:
     return type(learner)(**{**learner.hyperparameters, "steps": steps})
 
 
-def _checked_family(name: str) -> Family:
-    stepping = {k: f for k, f in known_families().items() if f.kind.fitting.integer == "steps"}
-    family = stepping.get(name)
-    if not isinstance(family, Family):
+def _checked_fitter(name: str) -> Fitter:
+    stepping = {k: f for k, f in fitters().items() if f.kind.fitting.integer == "steps"}
+    fitter = stepping.get(name)
+    if not isinstance(fitter, Fitter):
         raise ValueError(f"name: {name!r} is not a learner with steps; use one of {', '.join(stepping)}")
-    return family
+    return fitter
 
 
 def _checked_steps(steps: Iterable[int]) -> list[int]:

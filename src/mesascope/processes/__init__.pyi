@@ -5,6 +5,7 @@ from ._empirical import SamplesField as SamplesField
 from ._few_shot import FewShot as FewShot
 from ._gauss_rule import LineRule as LineRule
 from ._gaussian import Gaussian as Gaussian
+from ._laplace import Laplace as Laplace
 from ._law import MAX_ORDER as MAX_ORDER
 from ._law import IdenticalLaw as IdenticalLaw
 from ._law import Law as Law
@@ -32,8 +33,11 @@ from ._process import with_law as with_law
 from ._rademacher import Rademacher as Rademacher
 from ._random_diagonal import RandomDiagonal as RandomDiagonal
 from ._rotation_ar import RotationAR as RotationAR
+from ._scipy_law import ScipyLaw as ScipyLaw
+from ._scipy_law import from_scipy as from_scipy
 from ._sparse import Sparse as Sparse
 from ._student import StudentT as StudentT
+from ._symmetrized import Symmetrized as Symmetrized
 from ._target import RandomFeatures as RandomFeatures
 from ._target import TwoLayerReLU as TwoLayerReLU
 from ._task import NextToken as NextToken

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 from ..core import exact, integer_at_least
 from ..specs import Number, integer, kind
 from ._task import Task
-from ._weights import Pairs, checked_weights, given_weights, show_weights, written_weights
+from ._weights import Pairs, checked_weights, given_weights, meaning_of, show_weights, written_weights
 
 
 @kind("few-shot", examples=10)
@@ -57,6 +57,11 @@ class FewShot(Task):
     def total_weight(self) -> Fraction:
         """Σ_t w_t, exactly."""
         return sum((exact(w) for _, w in self._pairs), Fraction(0))
+
+    @property
+    def loss_meaning(self) -> str:
+        """What the loss is, e.g. `sum over 21 example counts`; empty if one counts, with weight 1."""
+        return meaning_of(self._pairs, len(self._pairs), "example count")
 
     def weights_array(self) -> np.ndarray:
         """Return w_0, …, w_N as float64, shape (N + 1,)."""

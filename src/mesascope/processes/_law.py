@@ -240,7 +240,10 @@ class IdenticalLaw(Law):
 
     @abc.abstractmethod
     def line_moment(self, order: int) -> Number:
-        """Return E xⁿ of one coordinate for n = `order` ≥ 0: any finite number, which `moment` takes as exact."""
+        """Return E xⁿ of one coordinate for n = `order` ≥ 0, of which 0 … 6 are used.
+
+        Any finite number, which `moment` takes as exact: a rational one if fields enter it as `exact(field)`, else a float.
+        """
 
     def line_rule(self) -> LineRule:
         """Return a quadrature rule for one coordinate: at most four nodes, with its moments to order 6."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated
@@ -11,11 +12,16 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
 from ..core import exact, integer_at_least
 from ..specs import Component, Number, integer, kind
-from ._weights import Pairs, checked_weights, given_weights, show_weights, written_weights
+from ._weights import Pairs, checked_weights, given_weights, meaning_of, show_weights, written_weights
 
 
 class Task(Component, family="task"):
     """Which predictions count."""
+
+    @property
+    @abc.abstractmethod
+    def loss_meaning(self) -> str:
+        """What the loss L = Σ_t w_t L_t is, e.g. `sum over 98 context lengths`; empty if it is a single L_t."""
 
 
 @kind("next-token", horizon=10)
@@ -66,6 +72,11 @@ class NextToken(Task):
         if self.weights is None:
             return Fraction(self.horizon - 2)
         return sum((exact(w) for _, w in self.weights), Fraction(0))
+
+    @property
+    def loss_meaning(self) -> str:
+        """What the loss is, e.g. `sum over 98 context lengths`; empty if one counts, with weight 1."""
+        return meaning_of(self.weights, len(self.support), "context length")
 
     def weight(self, context_length: int) -> Number:
         """Return w_t.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -73,6 +74,23 @@ def checked_weights(what: str, lengths: range, given: Any) -> Pairs | None:
             "all weights are zero, so that nothing is to be learned; make one positive", "weights"
         )
     return pairs
+
+
+def meaning_of(weights: Pairs | None, count: int, what: str) -> str:
+    """Return what the weighted sum of `count` losses is: `sum over 98 context lengths`; empty for one of weight 1.
+
+    Args:
+        weights: the pairs; None if all weights are 1.
+        count: how many there are.
+        what: the name of a length, in the singular.
+    """
+    given = [float(weight) for _, weight in weights or ()]
+    if all(weight == 1 for weight in given):
+        return "" if count == 1 else f"sum over {count} {what}s"
+    if count == 1:
+        return f"{given[0]:g} × that of one {what}"
+    mean = min(given) == max(given) and math.isclose(sum(given), 1)
+    return f"{'mean' if mean else 'weighted sum'} over {count} {what}s"
 
 
 def written_weights(pairs: Pairs | None) -> dict[str, Any] | None:

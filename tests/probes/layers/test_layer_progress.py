@@ -18,7 +18,7 @@ from mesascope.probes import (
     step_family,
 )
 from mesascope.probes import error_similarity as similarity_of
-from mesascope.probes._families import known_families
+from mesascope.probes._fitters import fitters
 from mesascope.probes._step_family import _with_steps, family_answers
 from mesascope.theory import giannou2024, vonoswald2023
 
@@ -136,12 +136,10 @@ def test_a_trained_layer_is_one_step(trained, trained_on):
     assert probed.distance.low[0].min() > 0.9  # the query alone says nothing about the answer
 
 
-@pytest.mark.parametrize(
-    "name", [k for k, f in known_families().items() if f.kind.fitting.integer == "steps"]
-)
+@pytest.mark.parametrize("name", [k for k, f in fitters().items() if f.kind.fitting.integer == "steps"])
 def test_families_exist_for_every_learner_with_steps(name):
-    family = known_families()[name]
-    learner = family.build(np.full(len(family.fitting.scalars), -1.0), 3)
+    fitter = fitters()[name]
+    learner = fitter.build(np.full(len(fitter.fitting.scalars), -1.0), 3)
     more = _with_steps(learner, 5)
     assert type(more) is type(learner)
     kept = {**learner.hyperparameters, "steps": 5}

@@ -1,0 +1,75 @@
+"""The one line that says what a model is close to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from mesascope.learners import FAMILIES
+
+from ._identification import Ranked, Verdict
+
+_NOTHING = 0.5  # a learner that leaves more unexplained says nothing about a model
+
+
+def headline(verdict: Verdict, ranking: Sequence[Ranked], near: Collection[str]) -> str:
+    """Return the algorithm or the family of algorithms of a model, and how much they leave unexplained.
+
+    Args:
+        verdict: the verdict.
+        ranking: the learners, the nearest candidate first.
+        near: ids of the learners that these data do not distinguish from the nearest.
+    """
+    inside = {first.learner for first in ranking[:1]} | set(near)
+    alike = [entry for entry in ranking if entry.learner in inside]
+    nearest = min(alike, key=lambda entry: entry.distance)
+    rest = f"{share(nearest.distance)} of its mean square unexplained"
+    if verdict == "none" and nearest.distance > _NOTHING:
+        return f"like none of these learners: the nearest, {nearest.learner}, leaves {rest}"
+    if verdict == "identified" or len(alike) == 1:
+        named = _described(ranking[0])
+        return f"{named}: {rest}" if verdict != "none" else f"closest to {named}: {rest}"
+    names = _listed([_described(entry) for entry in alike])
+    line = f"{_family(alike, nearest)}: {rest}; {names} cannot be told apart here"
+    further = [entry for entry in ranking if entry.learner not in inside and not _is_inside(entry, alike)]
+    if further:
+        rival = min(further, key=lambda entry: entry.distance)
+        line += f"; the nearest of the others, {rival.learner}, leaves {share(rival.distance)}"
+    return line
+
+
+def share(distance: float) -> str:
+    """Return a relative distance in percent, or as a power of ten if it is small."""
+    if distance < 1e-4:
+        return f"{distance:.1e}"
+    return f"{100 * distance:.2g} %" if distance < 0.99 else f"{100 * distance:.0f} %"
+
+
+def _family(alike: Sequence[Ranked], nearest: Ranked) -> str:
+    """Return the words for learners of one family; methods of descent with enough steps solve least squares."""
+    families = {type(entry.algorithm).fitting.family for entry in alike}
+    solves = "least-squares"
+    return FAMILIES[solves if solves in families else type(nearest.algorithm).fitting.family]
+
+
+def _is_inside(entry: Ranked, alike: Sequence[Ranked]) -> bool:
+    return any(entry.learner in one.contains for one in alike)
+
+
+def _described(entry: Ranked) -> str:
+    """Return the id with the numbers that were fitted, such as `gradient-descent (step_size 0.186, steps ≥ 12)`."""
+    integer = type(entry.algorithm).fitting.integer
+    parts = [
+        f"{name} {'≥ ' if name == integer and entry.or_more else ''}{_short(value)}"
+        for name, value in entry.hyperparameters.items()
+        if not isinstance(value, list)
+    ]
+    return f"{entry.learner} ({', '.join(parts)})" if parts else entry.learner
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,212 @@
+"""The line that says what a model is close to, and what a learner shares with its special cases."""
+
+import pickle
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mesascope as ms
+from mesascope import learners
+from mesascope.learners import FAMILIES, predictions
+from mesascope.probes import Ranked, identify
+from mesascope.probes._candidates import judge
+from mesascope.probes._fit import Evidence, Fitted, _End
+from mesascope.probes._fitters import fitters, with_special_cases
+from mesascope.probes._headline import headline, share
+from mesascope.specs import known_kinds
+
+PROCESS, TASK = ms.LinearRegression(dim=2, noise=0.1), ms.FewShot(examples=8)
+
+
+def _ranked(learner, distance, or_more=False, contains=()):
+    numbers = {k: np.asarray(v).tolist() for k, v in learner.hyperparameters.items() if v is not None}
+    return Ranked(learner.name, numbers, distance, (distance, distance), contains, learner, or_more)
+
+
+STEPS = _ranked(learners.GradientDescent(0.25, 12), 0.011, or_more=True)
+RIDGE = _ranked(learners.Ridge(0.5), 0.012)
+AVERAGE = _ranked(learners.Average(), 0.9)
+MOMENTUM = _ranked(learners.Momentum(0.25, 0.5, 3), 0.02)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ranking", "near", "said"),
+    [
+        (
+            "identified",
+            (RIDGE, AVERAGE),
+            ["ridge"],
+            "ridge (penalty 0.5): 1.2 % of its mean square unexplained",
+        ),
+        (
+            "none",
+            (RIDGE, AVERAGE),
+            ["ridge"],
+            "closest to ridge (penalty 0.5): 1.2 % of its mean square unexplained",
+        ),
+        (
+            "none",
+            (AVERAGE,),
+            ["average"],
+            "like none of these learners: the nearest, average, leaves 90 % of its mean square unexplained",
+        ),
+        (
+            "ambiguous",
+            (STEPS, RIDGE, AVERAGE),
+            ["gradient-descent", "ridge"],
+            "least-squares-like: 1.1 % of its mean square unexplained; gradient-descent (step_size 0.25, steps ≥ 12) and "
+            "ridge (penalty 0.5) cannot be told apart here; the nearest of the others, average, leaves 90 %",
+        ),
+        (
+            "none",
+            (STEPS, MOMENTUM),
+            ["gradient-descent", "momentum"],
+            "gradient-descent-like: 1.1 % of its mean square unexplained; gradient-descent (step_size 0.25, steps ≥ 12) and "
+            "momentum (step_size 0.25, momentum 0.5, steps 3) cannot be told apart here",
+        ),
+    ],
+)
+def test_it_names_a_learner_or_a_family_and_what_is_left(verdict, ranking, near, said):
+    assert headline(verdict, ranking, near) == said
+
+
+def test_small_shares_are_powers_of_ten():
+    assert (share(0.011), share(2.4e-31), share(3.0)) == ("1.1 %", "2.4e-31", "300 %")
+
+
+def test_every_learner_has_a_family_and_special_cases_that_exist():
+    known = known_kinds("learner")
+    for kind in known.values():
+        assert kind.fitting.family in set(FAMILIES) - {"other"}
+        if kind.fitting.extends is not None:
+            special, values = kind.fitting.extends
+            assert known[special].fitting.flexibility < kind.fitting.flexibility
+            assert {name for name, _ in values} <= {scalar.name for scalar in kind.fitting.scalars}
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    from mesascope.core import named_key
+    from mesascope.probes import draw_problems
+
+    problems = draw_problems(PROCESS, TASK, 60, named_key(0, "special cases"))
+    exact = np.asarray(
+        predictions(learners.GradientDescent(0.3, 3), problems.x, problems.y, problems.queries)
+    )
+    return Evidence(problems, exact + 0.1 * np.cos(1e5 * exact))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, kind in known_kinds("learner").items() if kind.fitting.extends is not None]
+)
+def test_a_learner_is_its_special_case_and_never_loses_to_it(name, evidence):
+    fitter = fitters()[name]
+    special, values = fitter.kind.fitting.extends
+    simple = fitters()[special].kind.example()
+    same = fitter.kind(**simple.hyperparameters | dict(values))
+    data = evidence.problems.x, evidence.problems.y, evidence.problems.queries
+    np.testing.assert_allclose(predictions(same, *data), predictions(simple, *data), atol=1e-9)
+    fitted = fitters()[special].fit([evidence])
+    stuck = Fitted(fitter.kind.example(), np.inf)
+    better = with_special_cases({special: fitted, name: stuck}, [evidence])[name]
+    assert better.cost <= fitted.cost * (1 + 1e-9) + 1e-15
+    assert isinstance(better.learner, fitter.kind)
+
+
+def test_of_numbers_of_steps_that_fit_equally_well_the_smallest_is_taken(evidence):
+    """Least squares is the limit of many steps: all large numbers of steps fit it."""
+    problems = evidence.problems
+    answers = np.asarray(predictions(learners.LeastSquares(), problems.x, problems.y, problems.queries))
+    fitted = fitters()["newton"].fit([Evidence(problems, answers + 0.1 * np.cos(1e5 * answers))])
+    assert fitted.or_more and fitted.learner.steps < 12
+
+
+@given(st.integers(0, 1000), st.floats(0.5, 2.0))
+def test_costs_are_compared_task_by_task(seed, scale):
+    costs = scale * np.random.default_rng(seed).exponential(size=50)
+    end = _End(np.zeros(1), costs)
+    assert not end.is_worse_than(end)
+    assert _End(np.zeros(1), 1.1 * costs).is_worse_than(end)  # every task is worse
+    heavy = costs.copy()
+    heavy[0] += 100 * scale  # one task decides nothing
+    assert not _End(np.zeros(1), heavy).is_worse_than(end)
+    assert _End(np.zeros(1), np.full(50, np.inf)).is_worse_than(end)
+
+
+def test_it_prints_in_one_line_and_shows_a_table_in_notebooks():
+    answer = identify(
+        lambda x, y: np.full(len(x), 0.7),
+        PROCESS,
+        TASK,
+        tasks=100,
+        learners=("zero", "constant"),
+        search=False,
+    )
+    assert "\n" not in repr(answer) and answer.headline in repr(answer)
+    table = ElementTree.fromstring(f"<div>{answer._repr_html_()}</div>").find("table")
+    assert [row[0].text for row in table] == ["learner", "constant", "zero"]
+
+
+def test_a_constant_is_named():
+    answer = identify(
+        lambda x, y: np.full(len(x), 0.7), PROCESS, TASK, tasks=100, learners=("zero", "constant", "average")
+    )
+    assert (answer.verdict, answer.candidates) == ("identified", ("constant",))
+    assert answer.ranking[0].hyperparameters["value"] == pytest.approx([0.7])
+
+
+def test_a_divergence_is_said_and_bounded(evidence):
+    wild = learners.GradientDescent(30.0, 20)
+    (distance,) = judge([wild], [evidence], 0.95, 0).distance
+    assert 4 < distance < 4 * 10 * 10  # four times the largest task, which is at most ten medians
+    few = ms.LinearRegression(
+        dim=8, noise=1.0
+    )  # with as many examples as inputs least squares fits the noise
+    answer = identify(
+        lambda x, y: 0.1 * y.mean(1),
+        few,
+        ms.FewShot(examples=8),
+        tasks=100,
+        learners=("zero", "least-squares"),
+        search=False,
+    )
+    by_id = {entry.learner: entry for entry in answer.ranking}
+    assert by_id["least-squares"].diverges and not by_id["zero"].diverges
+    assert "diverges" in str(answer)
+
+
+def test_out_of_distribution_is_asked_whatever_the_verdict():
+    def model(x, y):
+        if x.shape[1] > 9:
+            raise ValueError("no more than 8 examples")
+        return np.cos(x.sum((1, 2))) + y.mean(1)
+
+    answer = identify(model, PROCESS, TASK, tasks=100, learners=("average", "least-squares"))
+    assert answer.verdict == "none" and "unexplained" in answer.headline
+    scaled, stretched, longer = answer.beyond
+    assert scaled.distance > 0.1 and stretched.interval[0] < stretched.distance < stretched.interval[1]
+    assert np.isnan(longer.distance) and longer.examples == 16
+    assert any("16 examples) the model does not answer" in reason for reason in answer.reasons)
+    alone = identify(model, PROCESS, TASK, tasks=100, learners=("average", "least-squares"), search=False)
+    assert alone.beyond == ()
+
+
+def test_curves_are_those_of_the_model_that_was_identified():
+    scale = [1.0]
+    few = {"tasks": 100, "learners": ("zero", "constant"), "search": False}
+    answer = identify(lambda x, y: np.full(len(x), 0.7 * scale[0]), PROCESS, TASK, **few)
+    copy = pickle.loads(pickle.dumps(answer))
+    assert str(copy) == str(answer)
+    with pytest.raises(ValueError, match="this copy has no model"):
+        copy.curves  # noqa: B018
+    scale[0] = 0.9
+    with pytest.raises(ValueError, match="its predictions have changed since it was identified"):
+        answer.curves  # noqa: B018
+    scale[0] = 1.0
+    assert answer.curves.lengths.tolist() == list(range(1, 9))
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(answer)).curves.differences, answer.curves.differences
+    )
