@@ -46,6 +46,8 @@ COMMANDS = ("reproduce", "claims", "loss", "flow", "train", "identify", "report"
         ),
         (("reproduce", "zheng2023"), "mesascope reproduce: paper 'zheng2023' is unknown (did you mean"),
         (("reproduce", "zheng2024/conservatoin"), "(did you mean 'zheng2024/conservation'?)"),
+        (("kinds", "uniform"), "mesascope kinds: 'uniform' is a kind; see `mesascope kinds law`"),
+        (("kinds", "lawn"), "mesascope kinds: unknown family 'lawn'; did you mean 'law'?"),
         (("cite", "zheng2023"), "mesascope cite: unknown reference 'zheng2023'; did you mean 'zheng2024'?"),
     ],
 )

@@ -68,7 +68,7 @@ def test_the_command_itself_refuses(tmp_path):
 def test_loss_for_people(run, spec):
     ended = run("loss", spec(question(CASES[0])))
     assert ended.status == 0
-    assert ended.out.startswith("loss 1.44705\ngradient in w_kq\n")
+    assert ended.out.startswith("loss 1.44705 (sum over 3 context lengths)\ngradient in w_kq\n")
     assert max(map(len, ended.out.splitlines())) <= 80
 
 

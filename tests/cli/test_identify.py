@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -17,7 +18,7 @@ QUESTION = {"law": "gaussian", "dim": 2, "horizon": 6, "tasks": 100, "learners":
 ONE_STEP = {"kind": "linear-attention", "init": {"kind": "diagonal", "a": 0.5, "b": 0.4}}
 SPEC = {**QUESTION, "model": ONE_STEP}
 FIELDS = {"verdict", "candidates", "ranking", "separated_by", "reasons", "reading", "process", "task"}
-FIELDS |= {"tasks", "seed", "tolerance", "level", "spec", "provenance", "figures"}
+FIELDS |= {"headline", "beyond", "tasks", "seed", "tolerance", "level", "spec", "provenance", "figures"}
 STEP = """
 import numpy as np
 
@@ -55,7 +56,8 @@ def test_one_object(run, spec):
     assert (found["verdict"], found["candidates"]) == ("identified", ["gradient-descent"])
     assert {entry["learner"] for entry in found["ranking"]} == set(LEARNERS)
     for entry in found["ranking"]:
-        assert set(entry) == {"learner", "hyperparameters", "distance", "interval", "contains"}
+        names = {"learner", "hyperparameters", "distance", "interval", "contains", "or_more", "diverges"}
+        assert set(entry) == names
         assert entry["interval"][0] <= entry["distance"] <= entry["interval"][1]
     best = found["ranking"][0]
     assert best["hyperparameters"]["steps"] == 1
@@ -71,7 +73,8 @@ def test_one_object(run, spec):
 def test_for_people(run, spec):
     ended = run("identify", spec(SPEC, "mine.json"))
     assert (ended.status, ended.err) == (0, "")
-    assert ended.out.startswith("identified: gradient-descent\n  gradient-descent is at distance ")
+    assert ended.out.startswith("identified: gradient-descent (step_size 0.2, steps 1): ")
+    assert "\n  gradient-descent is at distance " in ended.out
     lines = ended.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.split() == ["learner", "distance", "95", "%", "interval"] for line in lines)
@@ -85,9 +88,10 @@ def test_every_verdict_is_an_answer(run, spec, module):
     command = ("identify", "--model", f"{name}:odd", "--process", spec(QUESTION))
     ended = run(*command, "--json")
     assert (ended.status, ended.json["verdict"], ended.json["candidates"]) == (0, "none", [])
-    assert run(*command).out.startswith("none\n  the nearest")
+    assert re.match(r"none: .* unexplained.*\n  the nearest", run(*command).out, re.S)
 
 
+@pytest.mark.slow
 def test_candidates_are_separated_on_other_data(run, spec):
     """On one-hot tokens a step of this size is least squares too: the model is compared on other data."""
     law, learners = {"kind": "sparse", "scale": 1.0}, ["gradient-descent", "least-squares"]
@@ -159,6 +163,7 @@ def noisy(contexts):
 """
 
 
+@pytest.mark.slow
 def test_the_output_of_functions_goes_to_standard_error(spec, module):
     # -P: Python itself does not look in the current directory
     name, path = module(NOISY), spec({**QUESTION, "learners": ["zero", "gradient-descent"]})
@@ -286,6 +291,7 @@ def test_options_that_exclude_each_other(run, spec):
     assert "output folder" in run("identify", path, "--figures", path / "figures").refusal
 
 
+@pytest.mark.slow
 def test_a_trained_model_is_identified_on_its_own_data(run, spec):
     training = {**QUESTION, "model": ONE_STEP, "steps": 2, "batch": 4, "held_out": 4, "precision": "float64"}
     del training["tasks"], training["learners"]
@@ -315,6 +321,7 @@ def test_the_end_of_a_flow(run, spec):
     assert found["ranking"][0]["hyperparameters"]["step_size"] == pytest.approx(limit, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_flow_that_does_not_end_is_a_failed_run(run, spec, tmp_path):
     flow = {"kind": "flow", "init": {"kind": "diagonal", "a": 1e40, "b": 1e40}}
     ended = run("identify", spec({**SPEC, "model": flow}), "--json", "--figures", "figures")
@@ -336,7 +343,9 @@ def test_figures(run, spec, tmp_path):
     assert record.verdict == "identified" and record.curves.lengths == (1, 2, 3, 4)
     assert record.model_dump(exclude={"curves"})["ranking"][0]["distance"] == found["ranking"][0]["distance"]
     with (folder / "by-length.csv").open() as file:
-        assert {row["trace"] for row in csv.DictReader(file)} == {"the model", *LEARNERS, "tolerance"}
+        traces = {row["trace"] for row in csv.DictReader(file)}
+    beyond = {one.setting for one in record.beyond}
+    assert len(beyond) == 3 and traces == {"the model", *LEARNERS, "tolerance", *beyond}
 
 
 def test_paths_of_figures_are_on_lines_of_their_own(run, spec, monkeypatch):
@@ -394,6 +403,7 @@ def as_a_command(arguments, redirection="", **environment):
     )
 
 
+@pytest.mark.slow
 def test_a_closed_standard_error(spec, module):
     name, path = module(NOISY), spec({**QUESTION, "learners": ["zero", "gradient-descent"]})
     done = as_a_command(["--model", f"{name}:noisy", "--process", path, "--json"], "2>&-")
@@ -403,6 +413,7 @@ def test_a_closed_standard_error(spec, module):
     assert (done.returncode, done.stdout) == (2, "")
 
 
+@pytest.mark.slow
 def test_a_terminal_of_ascii(spec):
     done = as_a_command([spec(SPEC)], PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")

@@ -190,7 +190,7 @@ def test_an_interrupt_that_a_check_turned_into_an_error_still_ends_the_run(run, 
     paper = sys.modules["mesascope.papers.invented"]
     true, false = paper.CLAIMS[:2]
     paper.CLAIMS = (dataclasses.replace(true, check=swallowed), false)
-    assert run("reproduce", "--out", tmp_path).status == 130
+    assert run("reproduce", "--workers", "1", "--out", tmp_path).status == 130
     assert "false" not in invented and not list(tmp_path.rglob("quick/claims/*/*.json"))
 
 

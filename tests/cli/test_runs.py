@@ -330,8 +330,7 @@ def test_missing_packages_are_named_with_their_extra(run, store, tmp_path, monke
     message = run(
         "runs", "export", "--format", form, "--out", tmp_path / "out", "--store", store.root
     ).refusal
-    assert f"exporting to {form} needs the package {package}" in message
-    assert "pip install 'mesascope[exporters]'" in message
+    assert message == f"mesascope runs: this needs the package {package}: pip install 'mesascope[exporters]'"
 
 
 @pytest.mark.parametrize(

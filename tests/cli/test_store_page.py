@@ -25,7 +25,7 @@ def test_every_block_runs_and_gives_what_the_page_says(tmp_path, monkeypatch, ca
             example = doctest.DocTestParser().get_doctest(text, names, "page", None, 0)
             assert not doctest.DocTestRunner().run(example, clear_globs=False).failed, capsys.readouterr().out
         else:
-            for line in text.splitlines():
+            for line in text.replace("\\\n", "").splitlines():
                 assert main(shlex.split(line)[1:]) == 0, line
     assert kinds == ["python", "python", "pycon", "sh"]
     assert Path("results/runs.csv").exists() and "1 removed" in capsys.readouterr().out

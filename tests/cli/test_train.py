@@ -217,6 +217,7 @@ def started(path, checkpoints="*.checkpoint"):
     return process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_killed_and_resumed(run, spec, number):
     # 400 checkpoints: a second or more, from the first one on
@@ -268,6 +269,7 @@ main(sys.argv[1:])
         assert process.wait(10) == 143
 
 
+@pytest.mark.slow
 def test_several_seeds_interrupted_and_resumed(run, spec):
     path = spec({**SPEC, "seeds": [3, 8], "steps": 2000, "record_every": 10, "checkpoint_every": 10})
     process = started(path, "seed-*/*.checkpoint")
@@ -306,6 +308,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_during_a_run(run, spec):
     # a record takes 30 bytes of every checkpoint: the first ones fit, later ones do not
     path = spec({**SPEC, "steps": 400, "record_every": 1, "checkpoint_every": 20})

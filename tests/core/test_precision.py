@@ -9,6 +9,6 @@ def test_passes_in_64_bit_mode():
 
 
 def test_32_bit_mode_is_refused_with_the_fix():
-    message = r"^ExactMoments needs 64-bit precision.*jax_enable_x64"
+    message = r"^ExactMoments needs 64-bit precision.*enable_x64"
     with jax.enable_x64(False), pytest.raises(ValueError, match=message):
         require_x64("ExactMoments")

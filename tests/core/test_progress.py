@@ -99,6 +99,7 @@ def diagonal_start(a, horizon, key):
     return PhasePoint(LinearAttention.diagonal(2, a, 0.3), PROCESS, NextToken(horizon))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "compute",
     [

@@ -67,6 +67,7 @@ def test_factored_weights_conserve_matrices():
     assert quantities.drift(flow).max() < 1e-10
 
 
+@pytest.mark.slow
 def test_heads_conserve_a_matrix():
     """W^KQ_g · W^KQ_h − W^PV_g · W^PV_h for all heads g, h: heads may be mixed by any invertible matrix."""
     draw = lambda seed: MultiHeadLinearAttention.gaussian(1, 2, 0.5, key=jax.random.key(seed))  # noqa: E731

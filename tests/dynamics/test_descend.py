@@ -51,6 +51,7 @@ def test_divergence_keeps_the_last_finite_weights():
     assert len(run.steps) == len(run.loss) < 51
 
 
+@pytest.mark.slow
 def test_sampled_descent_is_the_same_for_a_seed_and_near_the_exact_one():
     process, task = DiagonalUnitary(Uniform(1.5), 2), NextToken(10)
     start = LinearAttention.diagonal(2, 0.1, 0.1)

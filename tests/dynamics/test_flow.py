@@ -50,6 +50,7 @@ def _reference(model, process, task, until):
     return unpack(solve_ivp(field, (0, until), start, "DOP853", rtol=1e-11, atol=1e-12).y[:, -1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["real", "complex", "heads"])
 def test_agrees_with_another_integrator(kind):
     rng = np.random.default_rng(1)
@@ -86,6 +87,7 @@ def test_diagonal_flow_is_the_closed_form(law, start):
     )
 
 
+@pytest.mark.slow
 def test_error_shrinks_with_the_order_of_the_solver():
     """Fixed steps of a fifth-order method: halving them divides the error by 2^5."""
     objective = ExactMoments().objective(PROCESS, TASK)
@@ -277,6 +279,7 @@ def test_the_counter_of_compilations_counts():
     assert compiled
 
 
+@pytest.mark.slow
 def test_ends_of_many_flows_are_the_flows():
     keys = jax.random.split(jax.random.key(0), 4)
     models = jax.vmap(lambda k: LinearAttention.gaussian(2, 0.3, key=k))(keys)

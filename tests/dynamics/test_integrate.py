@@ -37,6 +37,7 @@ def followed(solver, end=3.0, steady=-1.0, max_steps=ROWS):
     return flow, [np.asarray(one)[: int(flow.accepted)] for one in flow.records]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [diffrax.Tsit5(), diffrax.Dopri8(), diffrax.Kvaerno5(), Rodas4()])
 def test_the_steps_are_those_of_diffeqsolve(solver):
     flow, (times, points, slopes) = followed(solver)

@@ -133,6 +133,7 @@ def _normalized(a, shift):
     return ms.LinearAttention.diagonal(2, a, 0.2, lambda lengths: lengths + shift)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [

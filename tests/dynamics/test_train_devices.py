@@ -44,6 +44,7 @@ def trained(devices, folder):
     return json.loads(finished.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("devices", "used"), [(3, 3), (5, 4)])
 def test_devices_change_nothing_but_rounding(tmp_path, devices, used):
     alone, together = trained(1, tmp_path / "one"), trained(devices, tmp_path / "many")
@@ -56,6 +57,7 @@ def test_devices_change_nothing_but_rounding(tmp_path, devices, used):
     assert together["vectors"][:2] == together["vectors"][2:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "batch", "most", "devices"), [(0.5, 8, 4, 1), (3, 8, 4, 2), (100, 8, 4, 4), (100, 7, 4, 1)]
 )

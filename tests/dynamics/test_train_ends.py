@@ -227,6 +227,7 @@ def test_parts_that_do_not_fit_speak(model, process, task, error, message):
         train(model, process, task, **SMALL)
 
 
+@pytest.mark.slow
 def test_any_optax_transformation_trains():
     run = train(START, PROCESS, TASK, optimizer=optax.rmsprop(1e-3), **{**SMALL, "steps": 3})
     assert run.result is Outcome.FINISHED

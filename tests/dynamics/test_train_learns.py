@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 
 from mesascope import DiagonalUnitary, LinearAttention, NextToken, Sparse, train
 from mesascope.dynamics import Optimizer, Outcome
@@ -36,6 +37,7 @@ def test_linear_attention_learns_the_mesa_optimizer():
     np.testing.assert_allclose(np.asarray(run.model.products()), 1.0, atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_transformer_learns_markov_chains_in_context():
     """Symbols alone are uniform over all chains: below their entropy, log S, only the context helps."""
     states, length = 3, 10

@@ -57,7 +57,7 @@ def test_float32_has_the_same_bits_in_32_bit_mode_and_float64_is_refused_there(t
     assert digest == hashlib.sha256(b"".join(np.asarray(x).tobytes() for x in kept)).hexdigest()
     assert (
         training.startswith("train(precision='float64') needs 64-bit precision")
-        and "jax_enable_x64" in training
+        and "enable_x64()" in training
     )
     assert "wide, a checkpoint in float64, needs 64-bit precision" in loading
     assert dtype == "float64"

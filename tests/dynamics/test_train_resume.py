@@ -138,6 +138,7 @@ def test_a_finished_run_is_not_repeated(whole, tmp_path):
     assert _files(tmp_path) == before and not seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float64", "bfloat16"])
 def test_other_precisions_go_on_exactly(tmp_path, precision):
     # complex weights, a state of several parts

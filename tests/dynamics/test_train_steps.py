@@ -31,6 +31,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "pieces"),
     [("real", 1), ("complex", 1), ("complex", 5), ("symbols", 2), ("prompts", 1), ("prompts", 5)],

@@ -321,7 +321,7 @@ def test_seeds_are_built_together(train_with):
 def test_missing_model(train_with):
     data = train_with()
     del data["model"]
-    assert refusal(data) == "model: missing; add it"
+    assert refusal(data) == "model: missing; add it; `mesascope kinds model` shows what it may be"
 
 
 @pytest.mark.parametrize("kind", ["orthogonal-ar", "markov-tree", "linear-regression"])

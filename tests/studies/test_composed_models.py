@@ -118,6 +118,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_parts(case, train_with, prompts_with):
     changes, model, expected, (shape, dtype) = CASES[case]

@@ -257,9 +257,8 @@ def test_64_bit_mode_is_needed():
 def test_the_record_holds_the_result_and_the_curves_of_figures():
     run = parse_spec(asked(), IdentifySpec).build()
     found = run.identify()
-    curves = run.curves(found)
-    record = run.record(found, curves)
-    assert run.record(found).curves is None
+    curves, record = found.curves, run.record(found)
+    assert run.record(found, curves=False).curves is None
     assert record.verdict == found.verdict == "identified"
     assert record.ranking[0].distance == found.ranking[0].distance
     assert record.reading.step_size == found.reading.step_size
@@ -278,7 +277,6 @@ def test_figures_and_ranking_measure_the_same_distances():
         asked(weights="last", learners=["zero", "ridge", "gradient-descent"]), IdentifySpec
     ).build()
     found = run.identify()
-    curves = run.curves(found)
     for entry in found.ranking:
-        ends = [float(end[0]) for end in curves.distances[entry.learner]]
+        ends = [float(end[-1]) for end in found.curves.distances[entry.learner]]
         assert ends == pytest.approx([entry.distance, *entry.interval], rel=1e-12)

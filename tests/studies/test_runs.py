@@ -16,6 +16,7 @@ CASES = {
 ANSWERS = ("loss", "grad_w_kq", "grad_w_pv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("engine", ["exact-moments", "enumeration"])
 def test_reference_values(name, engine):

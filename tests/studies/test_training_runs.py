@@ -64,6 +64,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*SEQUENCES, *PROMPTS])
 def test_every_kind_trains_and_is_read_back(kind, tmp_path, train_with, prompts_with):
     """Every kind of model and every kind of process."""

@@ -18,6 +18,7 @@ from ._output import (
     progress_bar,
     results,
     say,
+    with_meaning,
 )
 from ._plugin import PluginOption
 
@@ -44,28 +45,27 @@ class Flow(PluginOption):
             spec = read_spec(self.spec, FlowSpec)
             compute_in_64_bits()
             with progress_bar(progress()) as show:
-                show(
-                    Progress(0, stage="compiling, and taking the first steps")
-                )  # minutes where the loss is sampled
+                # They take minutes where the loss is sampled.
+                show(Progress(0, stage="compiling, and taking the first steps"))
                 result = spec.run(show)
         if self.json:
             print_json(result.model_dump())
         else:
-            _print(result)
+            _print(result, spec.data()[1].loss_meaning)
         if result.succeeded:
             return DONE
         say(f"mesascope flow: {result.result}: {result.message}")
         return INTERRUPTED if result.result == "interrupted" else FAILED
 
 
-def _print(result: "FlowResult") -> None:
+def _print(result: "FlowResult", loss_meaning: str) -> None:
     console = results()
     style = "bold green" if result.succeeded else "bold red"
     print_headline(console, result.result, style, f": {result.message}")
     lines = {
         "time": f"{result.time:.8g}",
         "steps": str(result.steps),
-        "loss": f"{result.loss:.15g}",
+        "loss": with_meaning(f"{result.loss:.15g}", loss_meaning),
         "gradient norm": f"{result.gradient_norm:.3e}",
         "a_j b_j": _products(result.product),
         "theory": (f"{result.limit_product:.15g}  " if result.limit_product is not None else "")

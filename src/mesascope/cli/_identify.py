@@ -110,10 +110,9 @@ class Identify(PluginOption):
                 prepare_output(figures)  # before minutes of computing, not after
             with in_file(file):
                 found = run.identify(show)
-                if figures is None:
-                    return run.record(found)
-                show(Progress(0, stage="comparing for figures"))
-                return run.record(found, run.curves(found))
+                if figures is not None:
+                    show(Progress(0, stage="comparing for figures"))
+                return run.record(found, curves=figures is not None)
 
 
 def _draw(record: "IdentificationRecord", figures: Path | None) -> list[str]:
@@ -146,8 +145,7 @@ def _print(record: "IdentificationRecord") -> None:
     from rich.text import Text
 
     console = results()
-    named = f": {', '.join(record.candidates)}" if record.candidates else ""
-    print_headline(console, record.verdict, _COLOURS[record.verdict], named)
+    print_headline(console, record.verdict, _COLOURS[record.verdict], f": {record.headline}")
     for reason in record.reasons:
         console.print(Padding(Text(reason), (0, 0, 0, 2)))
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False)
@@ -157,9 +155,8 @@ def _print(record: "IdentificationRecord") -> None:
     for entry in record.ranking:
         name = Text(entry.learner, style="bold" if entry.learner in record.candidates else "")
         low, high = entry.interval
-        table.add_row(
-            Text.assemble(name, _hyperparameters(entry)), f"{entry.distance:.3g}", f"{low:.2g} … {high:.2g}"
-        )
+        distance = "diverges" if entry.diverges else f"{entry.distance:.3g}"
+        table.add_row(Text.assemble(name, _hyperparameters(entry)), distance, f"{low:.2g} … {high:.2g}")
     console.print()
     console.print(table)
     console.print()

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 _AGAIN_AFTER = 0.05  # seconds, after which the code that cannot be interrupted has returned
+_PATIENCE = 20.0  # seconds for compiled code to return after a signal; queues kill what has not ended half a minute later
 _SAME_SIGNAL = 1.0  # seconds; `timeout` and queues send a signal to the process and again to its group
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+# Signal handlers and threads change these at any moment: lists, since their methods are atomic and take no lock.
 _received: list[int] = []  # the signals that were handled since the command began
-_again: list[None] = []  # set while an interrupt is to be raised again, which is otherwise raised once
+_again: list[None] = []  # not empty while an interrupt is to be raised again, which is otherwise raised once
 _sent: list[None] = []  # one for every signal that this process has sent to itself, until it is counted
 
 
@@ -28,7 +30,7 @@ class Stopped(BaseException):
 def interruptible() -> Iterator[None]:
     """Let SIGTERM interrupt the block as Ctrl-C does; a second signal, a second later or more, ends the process at once.
 
-    Python handles a signal when compiled code returns. A thread watches for the second one, so that it need not wait for that.
+    Python handles a signal when compiled code returns. A thread ends the process if that takes too long, or at a second signal.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -39,7 +41,7 @@ def interruptible() -> Iterator[None]:
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_end_at_second_signal, args=(reader,), daemon=True).start()
+    threading.Thread(target=_end_in_time, args=(reader,), daemon=True).start()
     try:
         with lasting_interrupts(), _handled(_raise):
             yield
@@ -54,10 +56,20 @@ def _raise(_: int) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _end_at_second_signal(numbers: socket.socket) -> None:
-    first = None
+def _end_in_time(numbers: socket.socket) -> None:
+    """End the process at a second signal, or if the first one was not handled in time."""
+    first: tuple[float, int] | None = None
     with numbers:
-        while number := numbers.recv(1):
+        while True:
+            try:
+                number = numbers.recv(1)
+            except TimeoutError:
+                if not _received and first is not None:
+                    _end(first[1], f"interrupted; compiled code did not return within {_PATIENCE:g} s")
+                numbers.settimeout(None)
+                continue
+            if not number:
+                return
             if number[0] not in _SIGNALS:
                 continue
             if _sent:
@@ -65,9 +77,15 @@ def _end_at_second_signal(numbers: socket.socket) -> None:
                 continue
             now = time.monotonic()
             if first is None:
-                first = now
-            elif now - first >= _SAME_SIGNAL:
-                os._exit(128 + number[0])
+                first = now, number[0]
+                numbers.settimeout(_PATIENCE)
+            elif now - first[0] >= _SAME_SIGNAL:
+                _end(number[0], "interrupted twice")
+
+
+def _end(number: int, why: str) -> NoReturn:
+    print(f"mesascope: {why}", file=sys.stderr, flush=True)
+    os._exit(128 + number)
 
 
 def was_interrupted(error: BaseException | None = None) -> bool:

@@ -29,6 +29,9 @@ class Kinds(PluginOption):
         with prints_to_stderr():
             known = families()  # loads installed packages
             if self.family and self.family not in known:
+                owners = [f"`mesascope kinds {name}`" for name in known if self.family in known_kinds(name)]
+                if owners:
+                    raise InputError(f"{self.family!r} is a kind; see {' and '.join(owners)}")
                 raise InputError(unknown("family", self.family, known))
             found = {name: known_kinds(name) for name in ((self.family,) if self.family else known)}
             tables = {

@@ -18,7 +18,7 @@ _MIN_TOKEN = 8  # characters that cannot be guessed by trying
 
 @dataclass(frozen=True)
 class Lab(PluginOption):
-    """Open the lab: a page that tests a conjecture about a law in seconds.
+    """Open the lab: pages that show what a trained layer becomes, and test a conjecture about a law in seconds.
 
     The address is printed; only this machine can open it. Its token keeps other users out; it is a new one at every start,
     unless MESASCOPE_LAB_TOKEN has one. Ctrl-C or SIGTERM ends the lab, with exit status 0.
@@ -27,7 +27,7 @@ class Lab(PluginOption):
     port: int = 8450
     """Port on this machine; 0 takes a free one."""
     records: Annotated[tuple[str, ...], arg(metavar="DIR ...", help_behavior_hint="")] = ()
-    """More records for the Claims panel: folders of `reproduce`, folders of these, stores of runs. Checks run from the page
+    """More records for the page of claims: folders of `reproduce`, folders of these, stores of runs. Checks run from the page
     are written to results/lab."""
     no_warm: FlagCreatePairsOff[bool] = False
     """Compile nothing before it is needed."""
@@ -47,9 +47,8 @@ class Lab(PluginOption):
                     f"--records {folder}: no such folder; name one that reproduce or sweep filled"
                 )
         folders = [*map(Path, self.records), SHIPPED, Path("results") / "lab"]
-        signal.set_wakeup_fd(
-            -1
-        )  # the server raises a signal again once it has ended: that is not a second one
+        # The server raises a signal again once it has ended: that is not a second one.
+        signal.set_wakeup_fd(-1)
         with suppress(KeyboardInterrupt):  # the usual end
             serve(free_port(self.port), folders, token=self._token(), warm=not self.no_warm, ready=_say)
         return DONE

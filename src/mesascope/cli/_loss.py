@@ -5,7 +5,17 @@ from typing import Annotated
 
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from ._output import DONE, FAILED, compute_in_64_bits, in_file, matrix_lines, print_json, results, say
+from ._output import (
+    DONE,
+    FAILED,
+    compute_in_64_bits,
+    in_file,
+    matrix_lines,
+    print_json,
+    results,
+    say,
+    with_meaning,
+)
 from ._plugin import PluginOption
 
 
@@ -30,8 +40,8 @@ class Loss(PluginOption):
             print_json(result.model_dump())
         else:
             console = results()
-            console.print("loss", f"{result.loss:.15g}", end="")
-            console.print(f" ± {result.standard_error:.2g}" if result.standard_error else "")
+            error = f" ± {result.standard_error:.2g}" if result.standard_error else ""
+            console.print("loss", with_meaning(f"{result.loss:.15g}{error}", spec.data()[1].loss_meaning))
             for name in ("w_kq", "w_pv"):
                 console.print(f"gradient in {name}", style="bold")
                 for line in matrix_lines(getattr(result, f"grad_{name}")):

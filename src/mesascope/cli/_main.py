@@ -5,7 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 from ._interrupt import delayed_interrupts, interrupted_status, interruptible, was_interrupted
 from ._output import BAD_INPUT, DONE, FAILED, INTERRUPTED, TERMINATED, say
@@ -29,19 +29,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         both.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given in (["--version"], ["-V"]):
-        from importlib.metadata import version
-
-        print(f"mesascope {version('mesascope')}")
-        return DONE
     name = "mesascope"
     try:
+        if given in (["--version"], ["-V"]):
+            from importlib.metadata import version
+
+            print(f"mesascope {version('mesascope')}", flush=True)
+            return DONE
         with interruptible():
             with delayed_interrupts():
                 from ._parse import COMMANDS, parse
+                from ._plugin import forget_plugins
             if given and given[0] in COMMANDS:
                 name = f"mesascope {given[0]}"
-            ended = parse(given).run()
+            command = parse(given)
+            try:
+                ended = command.run()
+            finally:
+                forget_plugins(command)
             return interrupted_status() if ended == INTERRUPTED else ended
     except BrokenPipeError:
         # the reader of the output has closed it, as in `mesascope claims | head`
@@ -61,16 +66,25 @@ def run() -> NoReturn:
     After an interrupt the process ends at once: a compilation that was interrupted leaves threads behind, which crash while the
     interpreter shuts down and would change the status. Everything that is kept is on disk by then.
     """
-    for stream in _open_streams():
+    _open_closed_streams()
+    for stream in (sys.stdout, sys.stderr):
         # an ASCII terminal shows \u2026 for …, which is valid in JSON
-        stream.reconfigure(errors="backslashreplace")
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     warnings.showwarning = _show_warning
     status = main()
     if status in (INTERRUPTED, TERMINATED):
-        for stream in _open_streams():
+        for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _open_closed_streams() -> None:
+    """Open what the caller has closed (`>&-`) on nothing: a file that is opened later must not become standard output."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It takes the lowest free number, which is its own.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  # open until the end
 
 
 def _show_warning(
@@ -88,25 +102,32 @@ def _show_warning(
         print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=sys.stderr)
 
 
-def _open_streams() -> list[Any]:
-    return [stream for stream in (sys.stdout, sys.stderr) if stream is not None]
-
-
 def _status_of(error: BaseException, resumes: str) -> tuple[int | None, str]:
     """The exit status of an exception and the line to print; None for an internal bug."""
     if was_interrupted(error):
         return interrupted_status(), f"interrupted{resumes}"
     disk = _disk_error(error)
-    specs = sys.modules.get("mesascope.specs")  # without it, no plugin is loaded
+    specs = sys.modules.get("mesascope.specs")  # without it, neither plugin nor extra is loaded
     if specs is not None and not isinstance(error, MemoryError) and (told := specs.plugin_error(error)):
         return BAD_INPUT, told
+    if specs is not None and isinstance(error, specs.MissingExtraError):
+        return BAD_INPUT, str(error)
     if isinstance(error, ValueError):
         return (BAD_INPUT if disk is None else FAILED), str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
         return FAILED, "out of memory; take a smaller dim, batch or number of samples"
+    if isinstance(error, FileNotFoundError) and not _has_current_folder():
+        return BAD_INPUT, "the current folder was deleted; change to another one"
     if disk is not None:
         return FAILED, f"the result cannot be written: {disk.strerror}; make room, or write it elsewhere"
     return None, ""
+
+
+def _has_current_folder() -> bool:
+    try:
+        return bool(os.getcwd())
+    except FileNotFoundError:
+        return False
 
 
 def _disk_error(error: BaseException | None) -> OSError | None:

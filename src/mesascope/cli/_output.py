@@ -134,27 +134,29 @@ def progress_bar(console: "Console") -> "Iterator[Callable[[Progress], None]]":
 
 
 def compute_in_64_bits() -> None:
-    """Switch JAX to 64-bit precision: the library leaves that to its user, here the command."""
+    """Switch JAX to 64-bit precision, and keep compiled programs: the library leaves both to its user, here the command."""
     with delayed_interrupts():
-        import jax
+        from mesascope.core import enable_x64, keep_programs
 
-    jax.config.update("jax_enable_x64", True)
+        keep_programs()
+        enable_x64()
 
 
 def compute_on_every_core() -> None:
     """Give JAX every core as a device, unless the user has set their number."""
     import jax
 
+    from mesascope.core import cores
+
     unset = jax.config.jax_num_cpu_devices < 0  # type: ignore[attr-defined]  # defined at run time
     if unset and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         with suppress(RuntimeError):  # JAX has started, in a program that calls the command as a function
-            jax.config.update("jax_num_cpu_devices", _cores())
+            jax.config.update("jax_num_cpu_devices", cores())
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def with_meaning(loss: str, meaning: str) -> str:
+    """Return a loss with what it is, such as `0.125 (sum over 98 context lengths)`."""
+    return f"{loss} ({meaning})" if meaning else loss
 
 
 def matrix_lines(matrix: list[list[float]]) -> list[str]:

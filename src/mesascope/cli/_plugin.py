@@ -13,3 +13,11 @@ class PluginOption:
     plugin: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="FILE")] = ()
     """Python file that declares kinds of your own (laws, processes, layers, learners, …), besides those in the field
     plugins of SPEC; may be given several times."""
+
+
+def forget_plugins(command: object) -> None:
+    """Let specifications of other commands of this process not list the plugins of this one; their kinds stay known."""
+    if getattr(command, "plugin", ()):
+        from mesascope.specs import set_default_plugins
+
+        set_default_plugins(())

@@ -9,7 +9,16 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from ._interrupt import stopped_by_interrupts
 from ._outcomes import COLOURS, error_of, print_changes, print_outcomes
-from ._output import DONE, FAILED, InputError, compute_in_64_bits, print_json, progress, progress_bar, say
+from ._output import (
+    DONE,
+    FAILED,
+    InputError,
+    compute_in_64_bits,
+    print_json,
+    progress,
+    progress_bar,
+    say,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +55,8 @@ class Reproduce:
     """Compare outcomes with those of an earlier run, by its --out: the exit status is 0 if all are equal."""
     rerun: FlagCreatePairsOff[bool] = False
     """Check finished claims again."""
+    workers: int = 0
+    """Processes that check claims at the same time; 0: one for each core."""
     json: FlagCreatePairsOff[bool] = False
     """Print one JSON object: claims (id, title, statement, source, origin, evidence, outcome, difference, verdict, parts,
     measured, expected, tolerance, criterion, history, setting, seconds, error, again), figures, preset, folder; with --against
@@ -53,6 +64,8 @@ class Reproduce:
 
     def run(self) -> int:
         """Check, draw and print; return the exit status."""
+        if self.workers < 0:
+            raise InputError(f"--workers {self.workers}: must be at least 0")
         if self.all and self.claims:
             raise InputError(f"--all and {self.claims[0]!r} exclude each other; leave out one")
         earlier = self._earlier()
@@ -90,6 +103,7 @@ class Reproduce:
     def _reproduced(self) -> "tuple[Reproduction | None, tuple[Path, ...]]":
         """The results and figures; None if a computation or a disk failed, which is printed."""
         compute_in_64_bits()
+        from mesascope.core import cores
         from mesascope.papers import reproduce
         from mesascope.report import render_run
 
@@ -102,7 +116,12 @@ class Reproduce:
 
             try:
                 done = reproduce(
-                    *self.claims, preset=self.preset, out=self.out, watch=watch, rerun=self.rerun
+                    *self.claims,
+                    preset=self.preset,
+                    out=self.out,
+                    watch=watch,
+                    rerun=self.rerun,
+                    workers=self.workers or cores(),
                 )
                 watcher.stage("drawing figures")
                 return done, render_run(done.folder)
@@ -145,7 +164,7 @@ class Watcher:
         self._total: int | None = None
 
     def __enter__(self) -> Self:
-        self._bar_shown = self._bar.__enter__()
+        self._show_progress = self._bar.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -159,7 +178,7 @@ class Watcher:
     def _show(self, text: str) -> None:
         from mesascope.core import Progress
 
-        self._bar_shown(Progress(self._done, self._total, "claims", stage=text))
+        self._show_progress(Progress(self._done, self._total, "claims", stage=text))
 
     def watch(self, event: "Event") -> None:
         """Show an event of `mesascope.papers.reproduce`."""

@@ -24,6 +24,7 @@ from ._output import (
     progress_bar,
     results,
     say,
+    with_meaning,
 )
 from ._plugin import PluginOption
 
@@ -85,7 +86,7 @@ class Train(PluginOption):
         if self.json:
             print_json(result.model_dump())
         else:
-            _print(result, folder)
+            _print(result, run.task.loss_meaning, folder)
         if result.succeeded:
             self._export(training)  # last: if it fails, the result is printed
             return DONE
@@ -173,7 +174,7 @@ def _summed(show: "Callable[[Progress], None]", runs: int) -> "Callable[[int, Pr
     return report
 
 
-def _print(result: "TrainResult | TrainManyResult", folder: Path) -> None:
+def _print(result: "TrainResult | TrainManyResult", loss_meaning: str, folder: Path) -> None:
     from mesascope.studies import TrainManyResult
 
     console = results()
@@ -184,7 +185,7 @@ def _print(result: "TrainResult | TrainManyResult", folder: Path) -> None:
         if isinstance(result, TrainManyResult)
         else {"steps": str(result.steps)}
     )
-    lines["loss"] = _with_error(result.loss, result.loss_standard_error)
+    lines["loss"] = with_meaning(_with_error(result.loss, result.loss_standard_error), loss_meaning)
     if result.average_loss is not None:
         lines["average loss"] = _with_error(result.average_loss, result.average_loss_standard_error)
     for name, value in lines.items():

@@ -18,9 +18,15 @@ from ._lapack import lu_factor as lu_factor
 from ._matrix import covariance_matrix as covariance_matrix
 from ._matrix import finite_reals as finite_reals
 from ._matrix import square_matrix as square_matrix
+from ._precision import enable_x64 as enable_x64
 from ._precision import in_this_precision as in_this_precision
 from ._precision import require_x64 as require_x64
+from ._processes import cores as cores
+from ._processes import end_with_parent as end_with_parent
+from ._processes import one_thread as one_thread
+from ._program_cache import keep_programs as keep_programs
 from ._programs import forget_programs as forget_programs
 from ._progress import Clock as Clock
 from ._progress import Progress as Progress
 from ._progress import ProgressBar as ProgressBar
+from ._shown_progress import shows_progress as shows_progress

@@ -10,10 +10,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def enable_x64() -> None:
+    """Let JAX compute in 64-bit precision from now on, as exact losses and flows need.
+
+    The same as `jax.config.update("jax_enable_x64", True)`. Importing mesascope never changes the configuration of JAX.
+    """
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+
+
 def require_x64(what: str) -> None:
     """Raise an error if JAX computes in 32-bit precision.
-
-    mesascope never changes the configuration of JAX: that is the choice of the program that imports it.
 
     Args:
         what: the name of the computation for the user, e.g. `"ExactMoments"`.
@@ -26,7 +34,7 @@ def require_x64(what: str) -> None:
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]  # defined at run time
         raise ValueError(
             f"{what} needs 64-bit precision, but JAX runs in 32-bit mode: call "
-            "jax.config.update('jax_enable_x64', True) first, or set JAX_ENABLE_X64=1 in the environment"
+            "mesascope.enable_x64() first, or set JAX_ENABLE_X64=1 in the environment"
         )
 
 

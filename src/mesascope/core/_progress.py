@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+open_bars: list[Any] = []
+"""The bars that are shown now."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -89,8 +92,10 @@ class ProgressBar:
         )
         self._bar = rich.Progress(*columns, console=console or Console(stderr=True), transient=transient)
         self._task: Any = None
+        self._stage = ""
 
     def __enter__(self) -> Self:
+        open_bars.append(self)
         self._bar.start()
         return self
 
@@ -98,6 +103,7 @@ class ProgressBar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+        open_bars.remove(self)
 
     def __call__(self, now: Progress) -> None:
         """Show this progress."""
@@ -106,6 +112,9 @@ class ProgressBar:
             self._task = self._bar.add_task(description, total=now.total, completed=now.done)
         else:
             self._bar.update(self._task, completed=now.done, total=now.total, description=description)
+        if now.stage != self._stage:  # however short it is
+            self._stage = now.stage
+            self._bar.refresh()
 
 
 def _number(value: Any) -> str:

@@ -11,19 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mesascope.core import Progress, finite_positive, integer_at_least
+from mesascope.core import Progress, finite_positive, integer_at_least, shows_progress
 from mesascope.objectives import Engine, Objective, objective_of
 from mesascope.processes import NextToken
+from mesascope.records import Figure
 
 from ._integrate import masked_gradient
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
+from ._saved_path import describe_path, draw_path, products_along
 
 Model = TypeVar("Model", bound=eqx.Module)
 
 
 class Descent(eqx.Module, Generic[Model]):
-    """A finished gradient descent.
+    """A finished gradient descent; `ms.plot` draws it.
 
     Attributes:
         model: the model at the end.
@@ -48,7 +50,20 @@ class Descent(eqx.Module, Generic[Model]):
         """Always False: descent ends after the steps asked for; look at `gradient_norm`."""
         return self.result is Outcome.CONVERGED
 
+    @property
+    def products(self) -> np.ndarray:
+        """a_j b_j of linear attention at every saved point, shape (n, d); AttributeError for other models."""
+        return products_along(self)
 
+    def figure(self) -> Figure:
+        """The loss and, for linear attention, the products, until both are settled."""
+        return draw_path(self, "step", self.steps)
+
+    def __repr__(self) -> str:
+        return describe_path(self, f"step {self.steps[-1]}")
+
+
+@shows_progress
 def descend(
     model: Model,
     process: Any,

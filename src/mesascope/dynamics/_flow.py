@@ -12,8 +12,9 @@ import jax
 import numpy as np
 from jax import Array
 
-from mesascope.core import Progress, finite_positive, integer_at_least
+from mesascope.core import Progress, finite_positive, integer_at_least, shows_progress
 from mesascope.objectives import Engine, Objective, Task, losses, objective_of
+from mesascope.records import Figure
 
 from ._integrate import (
     AT_TIME,
@@ -28,6 +29,7 @@ from ._integrate import (
 )
 from ._outcome import Outcome
 from ._parameters import Mask, mask_vector, real_vector
+from ._saved_path import describe_path, draw_path, products_along
 from ._steady_state import Survey, survey
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -38,7 +40,7 @@ _ENDS = {STEADY: Outcome.CONVERGED, AT_TIME: Outcome.FINISHED}
 
 
 class Flow(eqx.Module, Generic[Model]):
-    """A solved gradient flow.
+    """A solved gradient flow; `ms.plot` draws it.
 
     Attributes:
         model: the model at the end.
@@ -72,7 +74,20 @@ class Flow(eqx.Module, Generic[Model]):
         """The objective at every saved point, shape (n,), computed when asked for."""
         return np.asarray(losses(self.objective, self.trajectory))
 
+    @property
+    def products(self) -> np.ndarray:
+        """a_j b_j of linear attention at every saved point, shape (n, d); AttributeError for other models."""
+        return products_along(self)
 
+    def figure(self) -> Figure:
+        """The loss and, for linear attention, the products, until both are settled."""
+        return draw_path(self, "flow time", self.times)
+
+    def __repr__(self) -> str:
+        return describe_path(self, f"time {self.time:.6g}")
+
+
+@shows_progress
 def gradient_flow(
     model: Model,
     process: Any,

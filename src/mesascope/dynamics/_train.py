@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mesascope.core import Clock, Estimate, Progress, integer_at_least, named_key, require_x64
+from mesascope.core import Clock, Estimate, Progress, integer_at_least, named_key, require_x64, shows_progress
 from mesascope.objectives import Task, check_model_reads, check_task
+from mesascope.records import Figure, training_figure
 
 from ._devices import devices_to_share, on_one_device
 from ._memory import refuse_large_networks, refuse_large_samples
@@ -37,7 +38,7 @@ _SECONDS_AT_ONCE = 1.0
 
 
 class Training(eqx.Module, Generic[Model]):
-    """A finished training run.
+    """A finished training run; `ms.plot` draws it.
 
     Attributes:
         model: the model at the last stop at which weights and losses were finite.
@@ -61,7 +62,37 @@ class Training(eqx.Module, Generic[Model]):
     result: Outcome
     checkpoint: Path | None = eqx.field(static=True)
 
+    def figure(self) -> Figure:
+        """The losses of batches and held-out samples over the steps, as far as they are finite.
 
+        Raises:
+            ValueError: nothing finite was recorded.
+        """
+        batches = self.steps, self.losses
+        held_out = (
+            self.evaluated,
+            np.asarray(self.evaluations.value),
+            np.asarray(self.evaluations.standard_error),
+        )
+        drawn = training_figure("Training", _finite(*batches), _finite(*held_out))
+        if drawn is None:
+            raise ValueError("no finite loss was recorded; set record_every or evaluate_every to fewer steps")
+        return drawn
+
+    def __repr__(self) -> str:
+        taken = self.steps[-1] if len(self.steps) else 0
+        low, high = map(float, self.loss.interval())
+        loss = f"held-out loss {float(self.loss):.6g} [{low:.6g}, {high:.6g}]"
+        return f"<Training: {self.result.value} after {taken} steps; {loss}; of {type(self.model).__name__}>"
+
+
+def _finite(*columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The rows without infinities and NaN."""
+    rows = np.isfinite(np.stack(columns)).all(axis=0)
+    return tuple(column[rows] for column in columns)
+
+
+@shows_progress
 def train(
     model: Model,
     process: Any,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ import equinox as eqx
 import jax
 from jax import Array
 
-from mesascope.core import Progress, in_this_precision, integer_at_least, named_key
+from mesascope.core import Progress, cores, in_this_precision, integer_at_least, named_key
 from mesascope.objectives import Task
 
 from ._train import Training, check_run, run_training, train_together
@@ -75,7 +74,7 @@ def train_many(
         report = None if progress is None else partial(progress, seed)
         return run_training(make(keys[seed]), process, task, chosen, seed, folder, report, stop.is_set)
 
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+    with ThreadPoolExecutor(workers or cores()) as pool:
         runs = [pool.submit(run, seed) for seed in keys]
         try:
             return [one.result() for one in runs]

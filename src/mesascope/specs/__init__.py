@@ -13,6 +13,8 @@ from ._errors import show as show
 from ._errors import show_number as show_number
 from ._errors import show_text as show_text
 from ._errors import unknown as unknown
+from ._extras import MissingExtraError as MissingExtraError
+from ._extras import extra as extra
 from ._fields import LARGEST as LARGEST
 from ._fields import MAX_DIM as MAX_DIM
 from ._fields import Count as Count

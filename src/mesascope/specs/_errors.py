@@ -9,6 +9,8 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
+from ._registry import FAMILIES
+
 TOO_DEEP = "is nested too deeply to be read; flatten it"
 """What is said of tables that are nested beyond the limit of Python."""
 _MAX_SHOWN = 60
@@ -77,6 +79,8 @@ def first_error(error: ValidationError) -> SpecError:
     raised = first.get("ctx", {}).get("error")
     if isinstance(raised, SpecError):
         return raised.within(*path)
+    if first["type"] == "missing" and path[-1] in FAMILIES:
+        return SpecError(f"missing; add it; `mesascope kinds {path[-1]}` shows what it may be", *path)
     cls = SpecTypeError if first["type"].endswith("type") else SpecError
     return cls(str(raised) if raised else _text(first, first.get("ctx", {})), *path)
 

@@ -120,15 +120,18 @@ _default_plugins: list[Path] = []
 
 
 def set_default_plugins(files: Iterable[str]) -> None:
-    """Load files; they are plugins of every specification, besides those in its field `plugins`.
+    """Load files; they are plugins of every specification from now on, besides those in its field `plugins`.
+
+    Those of an earlier call are no longer.
 
     Raises:
         ValueError: as `load_plugin`, or a path is empty or not a path.
     """
     declared: dict[tuple[str, str], Path] = {}
-    for file in map(_path, files):
+    paths = list(map(_path, files))
+    for file in paths:
         _load_beside(file, declared)
-        _default_plugins.append(file.absolute())
+    _default_plugins[:] = [file.absolute() for file in paths]
 
 
 def default_plugins() -> tuple[Path, ...]:

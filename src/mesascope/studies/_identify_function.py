@@ -4,33 +4,44 @@ import inspect
 import os
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mesascope.specs import SpecError, one_line
+
+if TYPE_CHECKING:
+    from mesascope.probes import Interface
 
 _PACKAGE = Path(__file__).parents[1]
 
 
-def named_model(name: str) -> Any:
+def named_model(name: str, interface: "Interface | None" = None) -> Any:
     """Return the model that `package.module:attribute` names: a model of mesascope as it is, any other as a `NamedFunction`.
+
+    Args:
+        name: of the model.
+        interface: how it is called, as for `as_callable`.
 
     Raises:
         SpecError: there is no such object, a package that it needs is not installed, its module raises an exception when it
             is imported, or the object is a class or a function that makes models.
     """
     from mesascope.models import LinearAttentionModel, PromptModel, SequenceModel
-    from mesascope.probes import as_callable
+    from mesascope.probes import EveryPosition, as_callable
 
     found = _imported(name)
     if isinstance(found, LinearAttentionModel | SequenceModel | PromptModel):
         return found
     _refuse_makers(name, found)
     try:
-        return NamedFunction(name, as_callable(found))
+        function = as_callable(found, interface=interface)
     except TypeError as error:
         raise SpecError(_without_name(error)) from None
+    if isinstance(function, EveryPosition):
+        return replace(function, function=NamedFunction(name, function.function))
+    return NamedFunction(name, function)
 
 
 class NamedFunction:

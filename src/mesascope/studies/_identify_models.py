@@ -98,14 +98,18 @@ class FunctionSpec(GivenModel):
 
     Args:
         name: where it is, as `package.module:attribute`.
+        interface: "xs-ys" for `forward(xs, ys)` that predicts every label of a prompt, "tokens" for `forward(input_ids)` that
+            gives logits of the next symbol at every position, "context" for any other; by default by the names of its
+            parameters.
     """
 
     name: str
+    interface: Literal["context", "xs-ys", "tokens"] | None = None
 
     def build(self, shape: Shape, seed: int) -> Any:
         """Import it."""
         with error_path("name"):
-            return named_model(self.name)
+            return named_model(self.name, self.interface)
 
 
 @kind("flow", init={"kind": "diagonal", "a": 0.1, "b": 0.1})

@@ -157,6 +157,11 @@ class TrainingRuns:
 
     runs: Mapping[int, TrainingRun]
 
+    @property
+    def task(self) -> "Task":
+        """Which predictions count, the same in all runs."""
+        return next(iter(self.runs.values())).task
+
     def train(
         self,
         folder: str | PathLike[str] | None = None,

@@ -104,7 +104,7 @@ def shell_of_the_page(tmp_path):
     blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.S)
     for text in (text for kind, text in blocks if kind == "toml"):
         (tmp_path / re.match(r"# (\S+)\n", text)[1]).write_text(text, encoding="utf-8")
-    lines = [line for kind, text in blocks if kind == "sh" for line in text.splitlines()]
+    lines = [line for kind, text in blocks if kind == "sh" for line in text.replace("\\\n", "").splitlines()]
 
     def run(word, places, **environment):
         outputs = []

@@ -17,7 +17,7 @@ from mesascope.studies.sweeps._axes import AxisSpec
 
 PAGE = (Path(__file__).parents[3] / "docs" / "studies.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.S)
-COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]
+COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.replace("\\\n", "").splitlines()]
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def test_the_error_that_it_shows(files, capsys):
     ranged = "range = {start = 0.1, stop = 0.5, step = 0.2}"
     assert ranged in text
     Path("products.toml").write_text(text.replace(ranged, 'values = [0.1, 0.3, "x"]'))
-    command, message = next(text for kind, text in BLOCKS if kind == "text").splitlines()
+    command, *lines = next(text for kind, text in BLOCKS if kind == "text").splitlines()
     assert main(shlex.split(command)[2:]) == 2
-    assert capsys.readouterr().err.startswith(message)
+    assert capsys.readouterr().err.startswith(" ".join(line.strip() for line in lines))
 
 
 def test_every_other_command_can_be_parsed():

@@ -120,6 +120,7 @@ IMPATIENT = (
 )
 
 
+@pytest.mark.slow
 def test_jobs_that_end_are_replaced(command, many_losses, tmp_path, begun, queue):
     """One job is cancelled during the sweep, as a job is that reaches its time limit."""
     sweep = command(many_losses(RUNS), tmp_path / "s", *ONE, program=IMPATIENT, **queue)
@@ -147,12 +148,14 @@ def computing(attempts):
     return [psutil.Process(pid) for pid in {pids[-1] for pids in attempts.values()}]
 
 
+@pytest.mark.slow
 def test_the_command_of_the_page(shell_of_the_page, tmp_path, queue):
     (computed,) = shell_of_the_page("--scheduler slurm", {"/shared/runs": tmp_path / "shared"}, **queue)
     assert computed.startswith("products: 6 done, 0 failed, 0 reused, of 6 runs")
     until(lambda: asked(queue, "squeue", "--noheader", "--statuses=PENDING,RUNNING") == "")
 
 
+@pytest.mark.slow
 def test_ctrl_c_cancels_the_jobs(command, many_losses, tmp_path, queue):
     sweep = command(many_losses(RUNS), tmp_path / "s", *ONE, **queue)
     sweep.until(lambda: len(sweep.ended_runs()) > 1)
@@ -161,6 +164,7 @@ def test_ctrl_c_cancels_the_jobs(command, many_losses, tmp_path, queue):
     until(lambda: asked(queue, "squeue", "--noheader", "--statuses=PENDING,RUNNING") == "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

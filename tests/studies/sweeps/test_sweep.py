@@ -11,6 +11,7 @@ import pytest
 
 import mesascope as ms
 from mesascope.records import RecordError, RunFolders, open_store
+from mesascope.specs import MissingExtraError
 from mesascope.studies import SpecError, StudySpec, SweepError, parse_spec, study_status, sweep
 from mesascope.studies.sweeps import _execute
 from mesascope.studies.sweeps._prepare import check, open_or_make, prepare
@@ -232,7 +233,5 @@ def test_something_else_that_listens_is_no_scheduler(study_with, tmp_path, monke
 
 def test_a_queue_needs_its_package(study_with, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "dask_jobqueue", None)
-    with pytest.raises(
-        ValueError, match=r"needs dask-jobqueue; install it: pip install 'mesascope\[cluster\]'"
-    ):
+    with pytest.raises(MissingExtraError, match=r"package dask_jobqueue: pip install 'mesascope\[cluster\]'"):
         sweep(study_of(study_with()), tmp_path / "s", scheduler="lsf", workers=1)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mesascope.core import Progress, integer_at_least
+from mesascope.core import Progress, integer_at_least, shows_progress
 from mesascope.models import LinearAttention
 from mesascope.processes import DiagonalUnitary, NextToken
 
@@ -55,6 +55,7 @@ class Certificate:
         return self.proved.unique_within is not None
 
 
+@shows_progress
 def certify(
     model: LinearAttention,
     process: DiagonalUnitary,

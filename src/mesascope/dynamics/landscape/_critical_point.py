@@ -49,7 +49,7 @@ class CriticalPoint(eqx.Module, Generic[Model]):
         gradient_norm: ‖∇L‖₂, over the entries that are not masked.
         residuals: √(∇L·|H|⁺∇L / L₀) at the guess and after every step, L₀ the loss of the prediction 0: free of the
             scale of weights and data. Quadratic convergence doubles its digits at every step.
-        distance: ‖θ − guess‖₂.
+        distance: ‖θ − θ_guess‖₂.
         result: how the iteration ended; `result.message` names the remedy where one is needed.
     """
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import diffrax
 
-from mesascope.core import Progress, in_this_precision, named_key
+from mesascope.core import Progress, cores, in_this_precision, named_key, shows_progress
 from mesascope.objectives import Engine
 from mesascope.records import RecordError, folder_lock, remove_leftovers
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import xarray
 
 
+@shows_progress
 def phase_diagram(
     make: Make,
     axes: Mapping[str, Sequence[Any]],
@@ -105,7 +106,7 @@ def phase_diagram(
         if place is not None:
             remove_leftovers(place)
         running = _Running(grid, points, how, seed, place, progress)
-        running.solve(checked_workers(workers, len(points), os.cpu_count() or 1))
+        running.solve(checked_workers(workers, len(points), cores()))
     return as_dataset(grid, running.rows, points, how, seed)
 
 

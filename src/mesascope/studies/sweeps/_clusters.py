@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from mesascope.core import cores, one_thread
+from mesascope.specs import extra
+
 from ._jobs import QUEUES, Jobs
 from ._runners import SchedulerError
-from ._worker import one_thread
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -55,8 +57,11 @@ def client_of(scheduler: str, workers: int | None) -> "Iterator[tuple[Client, Ca
 
     Raises:
         SchedulerError: it cannot be reached or started.
-        ValueError: workers are missing for a queue, or a package is not installed.
+        ValueError: workers are missing for a queue.
+        MissingExtraError: a package is not installed.
     """
+    with extra("cluster"):
+        import distributed  # noqa: F401
     if "://" in scheduler:
         with _connected(scheduler) as client:
             yield client, _nothing
@@ -131,7 +136,7 @@ def _local(workers: int | None) -> Any:
     from distributed.system import MEMORY_LIMIT
 
     gpus = visible_gpus()
-    count = workers or len(gpus) or max(1, min(_cores(), MEMORY_LIMIT // _WORKER_MEMORY))
+    count = workers or len(gpus) or max(1, min(cores(), MEMORY_LIMIT // _WORKER_MEMORY))
     share = MEMORY_LIMIT // count
     if share < _WORKER_MEMORY:
         warnings.warn(
@@ -159,10 +164,6 @@ def _local(workers: int | None) -> Any:
     )
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @contextmanager
 def _same_interrupts() -> Iterator[None]:
     """Keep the handler of Ctrl-C: importing dask-jobqueue sets one that ends the process with status 0."""
@@ -178,13 +179,8 @@ def _queue(scheduler: str) -> Any:
     """Jobs of a batch system, as ~/.config/dask/jobqueue.yaml describes them; none is submitted yet."""
     import dask
 
-    try:
-        with _same_interrupts():
-            import dask_jobqueue
-    except ImportError:
-        raise ValueError(
-            f"--scheduler {scheduler} needs dask-jobqueue; install it: pip install 'mesascope[cluster]'"
-        ) from None
+    with extra("cluster"), _same_interrupts():
+        import dask_jobqueue
     queue = dask.config.get(f"jobqueue.{scheduler}", {})
     options = dict(queue.get("scheduler-options") or {})
     # else every worker has a page of its own that other machines can open

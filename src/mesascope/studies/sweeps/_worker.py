@@ -5,11 +5,10 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from mesascope.core import enable_x64, one_thread
+
 from ._execute import End, Request
 from ._together import execute_together
-
-_THREADS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_XLA = "--xla_cpu_multi_thread_eigen=false"
 
 
 def dask_setup(worker: object) -> None:
@@ -34,16 +33,4 @@ def compute_alone() -> None:
     import jax
 
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]  # defined at run time
-        jax.config.update("jax_enable_x64", True)
-
-
-def one_thread() -> dict[str, str]:
-    """The environment of a process that computes on one thread.
-
-    The workers share the cores; and a sum over several threads is rounded differently for every number of them.
-    """
-    flags = os.environ.get("XLA_FLAGS", "")
-    return {
-        **dict.fromkeys(_THREADS, "1"),
-        "XLA_FLAGS": flags if _XLA in flags else f"{flags} {_XLA}".strip(),
-    }
+        enable_x64()

@@ -1,0 +1,67 @@
+"""What flows and descents have in common: points that were saved along the way."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from mesascope.models import LinearAttention
+from mesascope.records import Figure, path_figure
+
+from ._outcome import Outcome
+
+
+class SavedPath(Protocol):
+    """A flow or descent."""
+
+    model: Any
+    trajectory: Any
+    result: Outcome
+    gradient_norm: float
+
+    @property
+    def loss(self) -> np.ndarray:
+        """The loss at every saved point, shape (n,)."""
+
+
+def products_along(path: SavedPath) -> np.ndarray:
+    """a_j b_j of linear attention at every saved point, shape (n, d).
+
+    Raises:
+        AttributeError: other models have no such products.
+    """
+    if not isinstance(path.model, LinearAttention):
+        raise AttributeError(
+            f"products: only LinearAttention has a_j b_j, not {type(path.model).__name__}; look at trajectory"
+        )
+    return np.asarray(path.trajectory.products())
+
+
+def draw_path(path: SavedPath, label: str, x: np.ndarray) -> Figure:
+    """The loss and, for linear attention, the products, until both are settled.
+
+    Args:
+        path: a flow or descent with n saved points.
+        label: what is along the horizontal axis.
+        x: its values, shape (n,).
+    """
+    products = products_along(path) if isinstance(path.model, LinearAttention) else None
+    return path_figure(type(path).__name__, (label, x), np.asarray(path.loss), products)
+
+
+def describe_path(path: SavedPath, end: str) -> str:
+    """One line: how it ended, loss, gradient and products there."""
+    parts = [
+        f"{type(path).__name__} of {type(path.model).__name__}: {path.result.value} at {end}",
+        f"loss {path.loss[-1]:.10g}",
+        f"gradient norm {path.gradient_norm:.2e}",
+    ]
+    if isinstance(path.model, LinearAttention):
+        parts.append(f"a_j b_j {_range(np.asarray(path.model.products()))}")
+    return f"<{', '.join(parts)}>"
+
+
+def _range(values: np.ndarray) -> str:
+    low, high = float(values.min()), float(values.max())
+    return f"{high:.10g}" if high - low <= 1e-9 * abs(high) else f"{low:.6g} to {high:.6g}"

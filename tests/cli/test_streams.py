@@ -1,0 +1,91 @@
+"""Streams that are closed or full, a folder that is gone, and code that does not return: one line, and the right status."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from mesascope.cli import _interrupt
+
+SPEC = """
+dim = 1
+horizon = 3
+law = { kind = "gaussian", scale = 1.0 }
+init = { kind = "diagonal", a = 0.5, b = 0.5 }
+"""
+
+
+def shell(command, folder, **more):
+    """Run `mesascope` in a shell, as `m`."""
+    script = f'm() {{ "{sys.executable}" -m mesascope "$@"; }}; {command}'
+    return subprocess.run(
+        ["bash", "-c", script], cwd=folder, capture_output=True, text=True, timeout=120, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("m cite zheng2024 --json >&-", 0, ""),
+        ("m --help >&-", 0, ""),
+        ("m cite zheng2024 2>&- >/dev/null", 0, ""),
+        ("m loss - <&-", 2, "mesascope loss: standard input: "),
+        ("m --version >/dev/full", 1, "mesascope: the result cannot be written: No space left on device"),
+        (
+            "mkdir gone; cd gone; rmdir ../gone; m runs list --store s",
+            2,
+            "mesascope runs: the current folder was deleted",
+        ),
+    ],
+)
+def test_streams_and_folders_that_are_gone(tmp_path, command, status, said):
+    ended = shell(command, tmp_path)
+    assert (ended.returncode, ended.stdout) == (status, "")
+    assert ended.stderr.startswith(said) and len(ended.stderr.splitlines()) == bool(said)
+
+
+@pytest.mark.slow
+def test_files_are_not_written_into_a_closed_stream(tmp_path):
+    (tmp_path / "spec.toml").write_text(SPEC)
+    ended = shell("m flow spec.toml --json >&-; m flow spec.toml --json | cat", tmp_path)
+    assert json.loads(ended.stdout)["result"] == "converged" and ended.stderr == ""
+
+
+def test_names_that_are_not_utf8_are_refused_before_anything_is_written(run, tmp_path):
+    name = os.fsdecode(b"st\xff")
+    assert "is not valid UTF-8" in run("runs", "reindex", "--store", tmp_path / name).refusal
+    assert not (tmp_path / name).exists()
+
+
+class Ended(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("received", "signals", "said"),
+    [
+        ([], [signal.SIGTERM], "mesascope: interrupted; compiled code did not return within 0.1 s"),
+        ([signal.SIGTERM], [signal.SIGTERM], None),  # it is handled: what it keeps may take longer
+    ],
+)
+def test_code_that_does_not_return_is_ended(monkeypatch, capsys, received, signals, said):
+    def end(status):
+        raise Ended(status)
+
+    monkeypatch.setattr(os, "_exit", end)
+    monkeypatch.setattr(_interrupt, "_PATIENCE", 0.1)
+    monkeypatch.setattr(_interrupt, "_received", received)
+    reader, writer = socket.socketpair()
+    writer.send(bytes(signals))
+    if said is None:
+        writer.close()  # the command has ended
+        _interrupt._end_in_time(reader)
+        assert capsys.readouterr().err == ""
+        return
+    with writer, pytest.raises(Ended, match="143"):
+        _interrupt._end_in_time(reader)
+    assert capsys.readouterr().err.strip() == said
