@@ -22,9 +22,9 @@ class Running:
     token: str
     process: subprocess.Popen
 
-    def at(self, query):
-        """The address of a setting, with the token."""
-        return f"{self.address}?token={quote(self.token)}&{query.removeprefix('?')}"
+    def at(self, query, page="expert"):
+        """The address of a setting on a page, with the token; the story's page has no name."""
+        return f"{self.address}{page}?token={quote(self.token)}&{query.removeprefix('?')}"
 
     @property
     def cookie(self):
@@ -70,19 +70,18 @@ PLUGIN = '''
 """A law of one's own."""
 
 from fractions import Fraction
-from math import factorial
 
 import mesascope as ms
 from mesascope.processes import IdenticalLaw
 from mesascope.specs import Scale
 
 
-@ms.kind("laplace")
-class Laplace(IdenticalLaw):
-    """Independent coordinates with density $e^{-|x|/b}/(2b)$: $E x^n = n! b^n$ for even $n$.
+@ms.kind("triangular")
+class Triangular(IdenticalLaw):
+    """Independent coordinates with density $(1 - |x|/h)/h$ on $[-h, h]$: $E x^n = 2 h^n/((n+1)(n+2))$ for even $n$.
 
     Args:
-        scale: the width $b > 0$ of the density.
+        scale: the half-width $h > 0$ of the density.
         centred: whether odd moments vanish; no other choice is known.
     """
 
@@ -90,19 +89,21 @@ class Laplace(IdenticalLaw):
     centred: bool = True
 
     def line_moment(self, order):
-        return factorial(order) * Fraction(self.scale) ** order if order % 2 == 0 else Fraction(0)
+        share = Fraction(2, (order + 1) * (order + 2))
+        return share * Fraction(self.scale) ** order if order % 2 == 0 else Fraction(0)
 
     def sample(self, key, dim, shape=()):
         import jax
 
-        return float(self.scale) * jax.random.laplace(key, (*shape, dim))
+        first, second = jax.random.uniform(key, (2, *shape, dim))
+        return float(self.scale) * (first - second)
 '''
 
 
 @pytest.fixture(scope="session")
 def lab(start_lab, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
-    (folder / "laplace.py").write_text(PLUGIN)
+    (folder / "triangular.py").write_text(PLUGIN)
     checked = stored.claim(
         "zheng2024/theorem-4.2",
         statement="As T, t → ∞ the risk tends to <b>something</b>.",
@@ -116,7 +117,7 @@ def lab(start_lab, tmp_path_factory):
     )
     stored.store(folder / "runs")
     with start_lab(
-        folder, "--port", "0", "--records", "records", "runs", "--plugin", "laplace.py"
+        folder, "--port", "0", "--records", "records", "runs", "--plugin", "triangular.py"
     ) as running:
         yield running
 

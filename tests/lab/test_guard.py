@@ -20,7 +20,7 @@ async def inner(scope, receive, send):
     await send({"type": "http.response.body", "body": b"page"})
 
 
-def answers(kind, headers, token="", path="/", query=b""):
+def answers(kind, headers, token="", path="/", query=b"", method="GET"):
     """What the guarded application sends."""
     sent = []
     lines = [(name.encode(), value.encode()) for name, value in ({"host": HOST} | headers).items()]
@@ -31,8 +31,8 @@ def answers(kind, headers, token="", path="/", query=b""):
     async def send(message):
         sent.append(message)
 
-    scope = {"type": kind, "path": path, "query_string": query, "headers": lines}
-    asyncio.run(Guard(inner, token, 8450)(scope, receive, send))
+    scope = {"type": kind, "path": path, "query_string": query, "headers": lines, "method": method}
+    asyncio.run(Guard(inner, token, 8450, ["/", "/expert"])(scope, receive, send))
     return sent
 
 
@@ -122,3 +122,17 @@ def test_the_token_is_exchanged_for_a_cookie(token, query, status, place):
 def test_the_token_opens_no_other_path_and_no_socket():
     assert answers("http", {}, TOKEN, "/nowhere", ASKED)[0]["status"] == 403
     assert answers("websocket", {}, TOKEN, "/", ASKED)[0]["type"] == "websocket.close"
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [
+        ({"content-length": "1048576"}, 200),
+        ({"content-length": str(2**22)}, 413),
+        ({}, 413),
+        ({"content-length": "-1"}, 413),
+    ],
+)
+def test_large_bodies_and_those_of_unknown_length_are_not_read(length, status):
+    assert answers("http", OWN | length, method="POST")[0]["status"] == status
+    assert answers("http", OWN | length)[0]["status"] == 200  # what is asked for by GET has none

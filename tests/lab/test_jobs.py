@@ -10,7 +10,7 @@ import pytest
 
 from mesascope.lab._compute import rerun
 from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
-from mesascope.lab._page import Page
+from mesascope.lab._page import ExpertPage
 from mesascope.lab._pool import Pool
 from mesascope.lab._server import PrintableLines, is_meaningful
 from mesascope.lab._session import Lab, Session
@@ -176,6 +176,7 @@ def test_numbers_beyond_double_precision_are_reported_in_our_words():
     assert (kind, path) == ("failed", ()) and text.startswith("numbers leave double precision; take smaller")
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_stops_within_seconds_and_one_dropped_in_the_queue_never_runs(worker):
     job = worker.submit(unresponsive())
     waiting, after = worker.submit(long_flow()), worker.submit(Job("facts", {"spec": SPEC}))
@@ -228,6 +229,7 @@ def test_a_job_that_nobody_waits_for_any_more_keeps_no_other_waiting(worker):
     assert asked[2].future.result(WAIT)["ratio"] == (0.2, "1/5")
 
 
+@pytest.mark.slow
 def test_a_second_process_takes_what_would_wait_for_a_long_job():
     pool = Pool("test", 2)
     try:
@@ -287,9 +289,9 @@ def test_the_newest_question_of_a_window_is_answered(session, worker):
 
 
 def test_a_text_is_taken_at_once_and_read_when_awaited(session):
-    page = Page.__new__(Page)
+    page = ExpertPage.__new__(ExpertPage)
     page.session = session
-    read = page._changed("init.a", "3"), page._changed("init.b", "4")
+    read = page.changed("init.a", "3"), page.changed("init.b", "4")
     assert (session.form["init.a"], session.form["init.b"]) == ("3", "4")
     for one in read:
         one.close()

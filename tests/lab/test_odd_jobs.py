@@ -114,6 +114,7 @@ def hanging(pool, owner=None):
     return job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["at once", "by an exception"])
 def test_a_job_that_ends_its_process_is_reported(pool, how):
     with pytest.raises(JobFailedError, match="its process ended"):
@@ -163,6 +164,7 @@ def test_a_job_that_hangs_ends_after_its_server_was_killed(plugin):
     assert (killed.stdout, killed.returncode) == ("hangs\n", -9)
 
 
+@pytest.mark.slow
 def test_jobs_that_a_window_has_dropped_leave_a_process_to_other_windows(pools, monkeypatch):
     monkeypatch.setattr(_jobs, "_PATIENCE", 1000.0)
     pool = pools(2)
@@ -178,6 +180,7 @@ def test_jobs_that_a_window_has_dropped_leave_a_process_to_other_windows(pools, 
     second.cancel()
 
 
+@pytest.mark.slow
 def test_a_window_that_asks_without_end_leaves_no_queue(pool):
     running = hanging(pool)
     asked = [pool.submit(Job("echo", {"text": "old"}, owner="greedy"))]

@@ -10,9 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-import stored_records as stored
 from lab_page import (
-    FAST_CLAIM,
     FIGURES,
     SMALL,
     TABS,
@@ -34,6 +32,7 @@ from mesascope.report import DARK, LIGHT
 LIMIT = "0.181132"  # 3 / (15 + 3 · (25/12)/4) in six digits
 
 
+@pytest.mark.slow
 def test_the_page_says_why_the_ratio_is_a_fifth(opened):
     text = opened.locator("main").inner_text()
     assert "it predicts 1/5 of the next token on average" in text
@@ -42,6 +41,7 @@ def test_the_page_says_why_the_ratio_is_a_fifth(opened):
     assert opened.locator('[data-fact="kappa3"] sub').all_inner_texts() == ["3", "r≠j", "j", "r"]
 
 
+@pytest.mark.slow
 def test_every_panel_draws_every_figure(opened):
     for tab in FIGURES:
         turn(opened, tab)
@@ -49,6 +49,7 @@ def test_every_panel_draws_every_figure(opened):
     wait_for_text(opened.locator("main"), "have the cosine 1 ")
 
 
+@pytest.mark.slow
 def test_another_law_another_answer(opened):
     choose(opened, "law.kind", "Sparse")
     wait_for_text(opened.locator('[data-fact="gap"]'), "0$")
@@ -111,6 +112,7 @@ def test_whole_tokens_are_drawn_from_given_samples(opened):
     wait_for_text(end_of_flow(opened), "converged: .* limit by theory 1, zheng2024")
 
 
+@pytest.mark.slow
 def test_a_start_is_drawn_by_hand_on_the_plane(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
@@ -175,6 +177,7 @@ def test_a_slider_goes_through_the_time_of_the_weights(opened):
     assert {float(row["y"]) for row in rows if (row["trace"], row["x"]) in (("3", "1"), ("4", "2"))} == {0.5}
 
 
+@pytest.mark.slow
 def test_figures_are_downloaded_for_print_and_as_numbers(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
@@ -188,6 +191,7 @@ def test_figures_are_downloaded_for_print_and_as_numbers(opened):
     assert download(opened, "phase", "PNG")[1].startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_program_of_the_page_gives_its_numbers_and_figures(opened, tmp_path):
     def numbers_of(tab):
         return {name: download(opened, name, "CSV")[1].decode() for name in FIGURES[tab]}
@@ -225,6 +229,7 @@ def test_the_program_of_the_page_gives_its_numbers_and_figures(opened, tmp_path)
         assert (tmp_path / "view" / f"{name}.pdf").read_bytes().startswith(b"%PDF-")
 
 
+@pytest.mark.slow
 def test_identify_names_one_step_of_descent(opened):
     turn(opened, "In-context behaviour")
     wait_for_text(opened.locator("main"), "Capability gap")
@@ -234,6 +239,7 @@ def test_identify_names_one_step_of_descent(opened):
     assert f"step_size = {LIMIT}" in opened.locator("table").inner_text()
 
 
+@pytest.mark.slow
 def test_sampled_training_is_shown_and_cancelled(opened):
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged")
@@ -277,44 +283,7 @@ def test_a_flow_is_cancelled_and_tried_again(opened, lab):
     assert not ratio.is_visible()  # no empty axes for what is not known
 
 
-def test_claims_are_browsed_and_one_is_checked_again(opened):
-    turn(opened, "Claims")
-    wait_for_text(
-        opened.locator('[data-claim="zheng2024/trajectory"]'), "a² − b² stays what it was"
-    )  # found here
-    choose(opened, "paper", "zheng2024")
-    row = opened.locator('[data-claim="zheng2024/theorem-4.2"]')
-    wait_for_text(row, "holds · Data are recovered if and only if")
-    row.locator(".q-item").first.click()
-    wait_for_text(row, "measured: error: 1e-09")
-    wait_for_text(row, "what the numbers are: distance to the limit")
-    row.locator('[data-figure="zheng2024-risk-2"] .cartesianlayer .subplot').wait_for(state="attached")
-    other = opened.locator('[data-claim="zheng2024/conservation"]')
-    wait_for_text(other, "holds · ")  # its record comes with the package
-    other.locator(".q-item").first.click()
-    other.get_by_role("button", name="Check it again").click()
-    wait_for_text(opened.locator("body"), "zheng2024/conservation: holds")  # shown once that is done
-    choose(opened, "paper", FAST_CLAIM.partition("/")[0])
-    row = opened.locator(f'[data-claim="{FAST_CLAIM}"]')
-    row.locator(".q-item").first.click()
-    wait_for_text(row, "No figures lie beside its record")
-    row.get_by_role("button", name="Check it again with its figures").click()
-    row.locator("[data-figure] .cartesianlayer .subplot").first.wait_for(state="attached")
-    assert row.get_by_role("button", name="Check it again", exact=True).count() == 1
-
-
-def test_a_store_is_browsed_beside_the_claims(opened):
-    turn(opened, "Claims")
-    choose(opened, "paper", "runs")
-    study = opened.locator('[data-claim="grid"]')
-    wait_for_text(study, "6 runs: 6 done")
-    study.locator(".q-item").first.click()
-    study.locator('[data-figure^="outcomes"] .cartesianlayer .subplot').first.wait_for(state="attached")
-    single = opened.locator(f'[data-claim="{stored.run_id((9, 9))}"]')
-    single.locator(".q-item").first.click()
-    wait_for_text(single, "loss: 10")
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_accessible(opened, lab, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -335,6 +304,7 @@ def test_it_is_accessible(opened, lab, scheme):
         opened.emulate_media(color_scheme="no-override")
 
 
+@pytest.mark.slow
 def test_a_phone_shows_all_without_scrolling_sideways(opened, lab):
     before = opened.viewport_size
     opened.set_viewport_size({"width": 390, "height": 844})

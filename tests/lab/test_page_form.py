@@ -5,6 +5,8 @@ import re
 import tomllib
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from lab_page import (
     SMALL,
     box,
@@ -20,18 +22,20 @@ from lab_page import (
 from mesascope.lab._setting import from_query, read_setting
 
 
+@pytest.mark.slow
 def test_a_law_of_ones_own_has_its_fields_in_the_form_and_is_computed(opened):
     assert opened.get_by_label("standard deviation σ > 0", exact=True).first.is_visible()
-    choose(opened, "law.kind", "Laplace")
-    wait_for_text(opened.locator(".lab-side"), re.escape("density e−|x|/b/(2b)"))
-    opened.get_by_label("width b > 0 of the density", exact=True).first.wait_for()
+    choose(opened, "law.kind", "Triangular")
+    opened.get_by_label("half-width h > 0 of the density", exact=True).first.wait_for()
     assert slider(opened, "law.scale").is_visible()
     assert box(opened, "law.scale").input_value() == "1"
     choose(opened, "law.centred", "yes")
     write(opened, "law.scale", "1/2")
-    opened.wait_for_function("location.search.includes('law.kind=laplace&law.scale=1%2F2&law.centred=true')")
-    # E x² = 2 b², κ₁ = 24 b⁴ and κ₂ = 720 b⁶
-    wait_for_text(opened.locator("main"), "it predicts 1/15 of the next token on average")
+    opened.wait_for_function(
+        "location.search.includes('law.kind=triangular&law.scale=1%2F2&law.centred=true')"
+    )
+    # E x² = h²/6, κ₁ = h⁴/15 and κ₂ = h⁶/28
+    wait_for_text(opened.locator("main"), "it predicts 14/45 of the next token on average")
     turn(opened, "Training")
     wait_for_text(end_of_flow(opened), "converged: .*limit by theory")
     turn(opened, "In-context behaviour")
@@ -42,8 +46,8 @@ def test_a_law_of_ones_own_has_its_fields_in_the_form_and_is_computed(opened):
     with open(caught.value.path(), "rb") as file:
         content = file.read()
     spec = tomllib.loads(content.decode())
-    assert spec["law"] == {"kind": "laplace", "scale": "1/2", "centred": True}
-    assert [name.rpartition("/")[2] for name in spec["plugins"]] == ["laplace.py"]
+    assert spec["law"] == {"kind": "triangular", "scale": "1/2", "centred": True}
+    assert [name.rpartition("/")[2] for name in spec["plugins"]] == ["triangular.py"]
     opened.wait_for_selector(".q-menu", state="detached")
     choose(opened, "law.kind", "Gaussian")
     opened.wait_for_function("location.search.includes('law.kind=gaussian')")
@@ -51,7 +55,7 @@ def test_a_law_of_ones_own_has_its_fields_in_the_form_and_is_computed(opened):
     opened.get_by_text("Open a specification …").click()
     upload = {"name": "spec.toml", "mimeType": "application/toml", "buffer": content}
     opened.locator(".q-uploader__input").set_input_files(upload)
-    opened.wait_for_function("location.search.includes('law.kind=laplace')")
+    opened.wait_for_function("location.search.includes('law.kind=triangular')")
 
 
 BAD = [  # every kind of bad value is in test_setting; here every field
@@ -98,6 +102,7 @@ GOOD = {
 }
 
 
+@pytest.mark.slow
 def test_a_bad_value_is_reported_at_its_field_and_the_page_lives(lab, opened):
     opened.get_by_text("Solver", exact=True).click()
     for name, text, message in BAD:
@@ -130,6 +135,7 @@ def test_a_bad_value_is_reported_at_its_field_and_the_page_lives(lab, opened):
     opened.wait_for_function("location.search.includes('law.scale=2')")
 
 
+@pytest.mark.slow
 def test_a_shared_address_opens_the_same_setting(opened):
     box(opened, "horizon").fill("7")
     choose(opened, "objective", "the last one only")

@@ -1,5 +1,7 @@
 """The page, used by the keyboard alone."""
 
+import pytest
+
 from lab_page import FIGURES, end_of_flow, wait_for_text, wait_until_drawn, write
 
 # The name of what has the focus, and whether what had it before looks otherwise now: that it had it was to be seen.
@@ -36,12 +38,13 @@ def tab_through(page, last):
     return names
 
 
+@pytest.mark.slow
 def test_everything_is_reached_by_the_keyboard_in_the_order_of_the_page(opened):
     opened.wait_for_selector('[role="status"]', state="hidden")
     names = "law.kind|law.scale|slider law.scale|dim|slider dim|horizon|slider horizon|objective|rho"
     starts = "init.kind|init.a|slider init.a|init.b|slider init.b|mask"
     assert tab_through(opened, "Data") == [
-        *("Share", "light or dark", 'Collapse "Data"', *names.split("|")),
+        *("Story", "Expert", "Claims", "Share", "light or dark", 'Collapse "Data"', *names.split("|")),
         *('Collapse "Start of training"', *starts.split("|"), 'Expand "Solver"', "Data"),
     ]
     opened.keyboard.press("ArrowRight")
@@ -72,7 +75,8 @@ def test_everything_is_reached_by_the_keyboard_in_the_order_of_the_page(opened):
     opened.wait_for_selector('[role="status"]', state="hidden")
 
 
-def test_what_a_layer_does_and_claims_are_reached_by_the_keyboard(opened):
+@pytest.mark.slow
+def test_what_a_layer_does_is_reached_by_the_keyboard(opened):
     opened.get_by_role("tab", name="Data").focus()
     for key in ("ArrowRight", "ArrowRight", "Enter"):
         opened.keyboard.press(key)
@@ -82,13 +86,3 @@ def test_what_a_layer_does_and_claims_are_reached_by_the_keyboard(opened):
         *(f"download {name}" for name in FIGURES["In-context behaviour"]),
         *("six learners that compete here", "all learners, a minute or more", "identify"),
     ]
-    opened.get_by_role("tab", name="In-context behaviour").focus()
-    for key in ("ArrowRight", "Enter"):
-        opened.keyboard.press(key)
-    wait_until_drawn(opened, "Claims")
-    claim = 'Expand "✓ holds · The best matrix for three loops is not symmetric"'
-    way = tab_through(opened, claim)
-    assert way[:2] == ["paper", "outcome"] and all(name.startswith("Expand ") for name in way[2:])
-    opened.keyboard.press("Enter")
-    opened.locator('[data-claim="gatmiry2024/minimizer-is-not-symmetric"] [data-act=rerun]').wait_for()
-    assert tab_through(opened, "rerun") == ["rerun"]

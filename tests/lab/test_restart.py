@@ -8,6 +8,7 @@ import pytest
 SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.a=0.5&init.b=0.2"
 
 
+@pytest.mark.slow
 def test_the_page_comes_back_with_its_setting_after_the_server_was_killed(
     browser, start_lab, tmp_path, monkeypatch
 ):
@@ -64,6 +65,7 @@ def test_a_port_that_is_taken_is_reported(tmp_path):
     assert done.stderr.startswith(f"mesascope lab: --port {port}: cannot be used")
 
 
+@pytest.mark.slow
 def test_sigterm_ends_it_as_ctrl_c_does(start_lab, tmp_path):
     with start_lab(tmp_path, "--port", "0") as lab:
         lab.process.terminate()

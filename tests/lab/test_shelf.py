@@ -1,4 +1,4 @@
-"""What the Claims panel shows of the folders that it was given."""
+"""What the page of claims shows of the folders that it was given."""
 
 from pathlib import Path
 
@@ -15,6 +15,9 @@ CLAIM = {
     "statement": "s",
     "source": "zheng2024",
     "origin": "paper",
+    "evidence": "exact",
+    "criterion": "c",
+    "setting": {},
 }
 OTHER = {**CLAIM, "id": "zheng2024/theorem-4.2"}
 

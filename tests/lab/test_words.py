@@ -39,7 +39,10 @@ GAUSSIAN = {
             "ab → 0.19, times (t − 1)/t with this normalizer (as Theorem 4.1, which has t − 1).",
         ),
         ({"gap": (None, "steps grow")}, "ab → 0.19."),
-        ({"limit": (None, "E[x_j x_r] is not 0")}, "The Training panel shows where it goes."),
+        (
+            {"limit": (None, "E[x_j x_r] is not 0")},
+            "says nothing about where training ends: E[x_j x_r] is not 0.",
+        ),
     ],
 )
 def test_what_follows_is_reported_of_the_mask_and_the_normalizer(changes, first):

@@ -12,7 +12,14 @@ from ._sizes import IDENTIFY_TASKS
 from ._widgets import NO_FLOW, Plot, Work, heading, sentence
 from ._words import measurements
 
-_SIX = ["zero", "last-token", "gradient-descent", "preconditioned-gradient-descent", "least-squares", "ridge"]
+SIX_LEARNERS = [
+    "zero",
+    "last-token",
+    "gradient-descent",
+    "preconditioned-gradient-descent",
+    "least-squares",
+    "ridge",
+]
 
 
 class BehaviourPanel:
@@ -47,7 +54,7 @@ class BehaviourPanel:
         flow = self._session.current("flow")
         if flow is None or "behaviour" in self._session.results:
             return
-        arguments = {"spec": self._session.spec, **_weights(flow)}
+        arguments = {"spec": self._session.spec, **weights_at_end(flow)}
         if await self.measuring.compute("It could not be measured", **arguments) is not None:
             self.draw()
 
@@ -68,25 +75,27 @@ class BehaviourPanel:
         if flow is None:
             self.work.show_error(NO_FLOW)
             return
-        learners = _SIX if self._which.value == "few" else None
+        learners = SIX_LEARNERS if self._which.value == "few" else None
         arguments = {
             "spec": self._session.spec,
             "learners": learners,
             "tasks": IDENTIFY_TASKS,
-            **_weights(flow),
+            **weights_at_end(flow),
         }
         answer = await self.work.compute("It cannot be identified", "slow", **arguments)
         if answer is not None:
             self._answer.clear()
             with self._answer:
-                _show(answer)
+                show_identification(answer)
 
 
-def _weights(flow: dict[str, Any]) -> dict[str, Any]:
+def weights_at_end(flow: dict[str, Any]) -> dict[str, Any]:
+    """Return the weights that training ends at, as arguments of a job."""
     return {"w_kq": flow["w_kq"][-1], "w_pv": flow["w_pv"][-1]}
 
 
-def _show(answer: dict[str, Any]) -> None:
+def show_identification(answer: dict[str, Any]) -> None:
+    """Show verdict, reasons, and the table of candidates."""
     verdict = answer["verdict"] + (f": {', '.join(answer['candidates'])}" if answer["candidates"] else "")
     ui.label(verdict).classes("text-weight-bold").props('data-fact="verdict"')
     for reason in answer["reasons"]:

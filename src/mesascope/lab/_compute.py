@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
 from typing import Any
 
 import jax
@@ -16,17 +18,19 @@ from mesascope.learners import GradientDescent
 from mesascope.learners import predictions as learner_predictions
 from mesascope.models import DiagonalInit, ExplicitInit, LinearAttention, normalizer_values
 from mesascope.objectives import MonteCarlo, losses
-from mesascope.papers import INSIGHTS, reproduce
+from mesascope.papers import INSIGHTS, Event, reproduce
 from mesascope.papers import claims as known_claims
 from mesascope.probes import draw_problems, identify, sensitivities, sensitivity_cosine
-from mesascope.processes import DiagonalUnitary, NextToken
+from mesascope.processes import DiagonalUnitary, Law, NextToken
 from mesascope.records import InUseError, folder_lock, plain
+from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
 from ._jobs import Progress
 from ._sizes import FRAMES, IDENTIFY_TOKENS, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
 
 _SEED = 0
+_BARS = 25  # of the histogram of a law to choose
 _ZERO = 1e-6  # smaller weights count as 0: a flow ends before they vanish
 
 Result = dict[str, Any]
@@ -52,11 +56,40 @@ def facts(spec: FlowSpec, progress: Progress) -> Result:
         "theorem": "Theorem 4.1" if spec.mask is None else "Theorem 4.3",
         "normalizer": spec.rho,
         "limit": _or_reason(lambda: theory.limit_product(process, task, mask=spec.mask, normalizer=spec.rho)),
+        "limit_of_every": _or_reason(
+            lambda: theory.limit_product(
+                process, NextToken(spec.horizon), mask=spec.mask, normalizer=spec.rho
+            )
+        ),
         "gap": _long_contexts(spec, lambda: theory.capability_gap(process, mask=spec.mask)),
         "ratio": _long_contexts(spec, lambda: theory.expected_ratio(process, mask=spec.mask)),
+        "trained_ratio": _or_reason(lambda: _trained_ratio(spec)),
         "tokens": first,
         "sequences": np.asarray(sequences),
     }
+
+
+def laws(progress: Progress) -> dict[str, list[int]]:
+    """Of every kind of law, with the fields that the form begins with: a histogram of its entries."""
+    progress("drawing from every law")
+    return {kind: _thumbnail(cls.example()) for kind, cls in known_kinds("law").items()}
+
+
+def _trained_ratio(spec: FlowSpec) -> Any:
+    """The mean of prediction divided by truth at the limit of training with this horizon; the normalizer must be t − 1."""
+    if spec.rho != "t-1":
+        raise ValueError("the ratio depends on the context length with this normalizer")
+    process, task = spec.data()
+    return theory.expected_ratio(process, theory.limit_product(process, task, mask=spec.mask))
+
+
+def _thumbnail(law: Law) -> list[int]:
+    try:
+        entries = np.asarray(law.sample(named_key(_SEED, "lab", "laws"), law.fixed_dim or 5, (2000,)))
+    except Exception:  # a law of a user's file may have no sampler; it can be chosen nevertheless
+        return [0] * _BARS
+    reach = 1.15 * float(np.quantile(np.abs(entries), 0.995)) or 1.0
+    return [int(count) for count in np.histogram(entries, _BARS, (-reach, reach))[0]]
 
 
 def flow(spec: FlowSpec, progress: Progress) -> Result:
@@ -71,7 +104,7 @@ def flow(spec: FlowSpec, progress: Progress) -> Result:
     process, task = spec.data()
     chosen = _spread(len(end.times), POINTS)
     path = jax.tree.map(lambda weight: np.asarray(weight)[chosen], end.trajectory)
-    loss = np.asarray(losses(end.objective, path))
+    loss, surface = np.split(np.asarray(losses(end.objective, _with_surface(path))), [POINTS])
     if not np.isfinite([result.gradient_norm, *loss]).all():
         raise _too_large(spec, end, progress)
     dim, times = spec.dim, end.times[chosen]
@@ -84,6 +117,8 @@ def flow(spec: FlowSpec, progress: Progress) -> Result:
         "b": b,
         "products": a * b,
         "loss": loss,
+        "surface": _quadratic(surface),
+        "normalizer": spec.rho,
         "theory": _closed_form(spec, process, task, times),
         "frame_times": times[frames],
         "w_kq": path.w_kq[frames],
@@ -91,6 +126,23 @@ def flow(spec: FlowSpec, progress: Progress) -> Result:
         "end": result.model_dump(),
         "succeeded": result.succeeded,
     }
+
+
+def _with_surface(path: LinearAttention) -> LinearAttention:
+    """Append to weights along a path those whose losses give that of all a I, b I: one program computes both."""
+    diagonals = (LinearAttention.diagonal(len(path.w_pv[0]), 1.0, product) for product in (0.0, 1.0, 2.0))
+    forms = [LinearAttention(form.w_kq, form.w_pv, path.normalizer) for form in diagonals]
+    added: LinearAttention = jax.tree.map(
+        lambda along, *rest: np.concatenate([along, np.stack(rest)]), path, *forms
+    )
+    return added
+
+
+def _quadratic(values: np.ndarray) -> np.ndarray:
+    """Coefficients c_0, c_1, c_2 of the polynomial with these values at 0, 1, 2: predictions of a I, b I are linear in ab."""
+    zero, one, two = values
+    curvature = (two - 2 * one + zero) / 2
+    return np.array([zero, one - zero - curvature, curvature])
 
 
 def _too_large(spec: FlowSpec, found: Flow[LinearAttention], progress: Progress) -> SpecError:
@@ -326,12 +378,16 @@ def descent(spec: FlowSpec, samples: int, rate: float, steps: int, seed: int, pr
 
 
 def claims(progress: Progress) -> list[dict[str, Any]]:
-    """Every claim of every paper: what it says, its source, and what was found here that no paper says."""
+    """Every claim of every paper: what it says, how it is checked, and what was found here that no paper says."""
     progress("listing the claims")
-    fields = ("id", "title", "statement", "source", "origin")
+    fields = ("id", "title", "statement", "source", "origin", "evidence", "criterion")
     found = {insight.claim: insight.text for insight in INSIGHTS}
     return [
-        {**{name: getattr(claim, name) for name in fields}, "insight": found.get(claim.id, "")}
+        {
+            **{name: getattr(claim, name) for name in fields},
+            "setting": plain(claim.settings["small"].as_table()),
+            "insight": found.get(claim.id, ""),
+        }
         for claim in known_claims()
     ]
 
@@ -344,9 +400,17 @@ def rerun(claim: str, folder: str, progress: Progress) -> dict[str, Any]:
     """
     progress(f"checking {claim}; this may take minutes")
     check = f"check-{claim.replace('/', '-')}"
+    one_at_a_time = Lock()  # trainings report from threads
+
+    def tell(event: Event) -> None:
+        # A training that is asked to stop ends early and is taken as it is: `Cancel` must end the process instead.
+        if event.progress:
+            with one_at_a_time, suppress(KeyboardInterrupt):
+                progress(f"checking {claim}: {event.progress}")
+
     try:
         with folder_lock(folder, check):  # else figures of one check come beside the record of another
-            done = reproduce(claim, out=folder, rerun=True)
+            done = reproduce(claim, out=folder, rerun=True, watch=tell)
     except InUseError:
         raise ValueError("another window is checking it now; wait until that is done") from None
     record = done.records[0]
@@ -368,6 +432,7 @@ def _or_reason(compute: Callable[[], Any]) -> tuple[float | None, str]:
 
 
 JOBS: dict[str, Callable[..., Any]] = {
+    "laws": laws,
     "facts": facts,
     "flow": flow,
     "behaviour": behaviour,

@@ -4,14 +4,25 @@ from typing import Any
 
 import numpy as np
 
-from mesascope.records import Band, Figure, Heatmap, Histogram, Line, Panel, Points, Rule
+from mesascope.records import (
+    LOSS_LABEL,
+    MAX_CURVES,
+    Band,
+    Figure,
+    Heatmap,
+    Histogram,
+    Line,
+    Panel,
+    Points,
+    Rule,
+    coordinates_agree,
+    product_curves,
+    settled_window,
+)
 
 from ._sizes import FIRST_TOKENS
 
 Result = dict[str, Any]
-_MAX_CURVES = 6  # as many colours as there are
-_EQUAL = 1e-9  # products that differ by less are one curve
-_SETTLED = 0.01  # share of the whole change that is left when a curve counts as settled
 
 
 def _one_panel(title: str, xlabel: str, ylabel: str, *traces: Any, caption: str) -> Figure:
@@ -42,7 +53,7 @@ def law_figure(facts: Result) -> Figure:
 def sequence_figure(facts: Result) -> Figure:
     """One sequence, every coordinate in the complex plane."""
     sequence = facts["sequences"][0]
-    count = min(sequence.shape[1], _MAX_CURVES)
+    count = min(sequence.shape[1], MAX_CURVES)
     traces = [
         Points(
             x=np.real(sequence[:, j]), y=np.imag(sequence[:, j]), label=f"coordinate $j = {j + 1}$", series=j
@@ -84,7 +95,7 @@ def product_figure(flow: Result, sampled: Result | None = None) -> Figure:
     """Products a_j b_j along the flow, with theory."""
     shown = _window(flow)
     times, products = flow["times"][shown], flow["products"][shown]
-    traces: list[Any] = list(_curves(times, products, "$a_j b_j$"))
+    traces: list[Any] = list(product_curves(times, products))
     if flow["theory"] is not None:
         exact = flow["theory"]["product"][shown]
         traces.append(
@@ -108,16 +119,6 @@ def product_figure(flow: Result, sampled: Result | None = None) -> Figure:
     )
 
 
-def _curves(x: np.ndarray, values: np.ndarray, name: str) -> list[Line]:
-    """One curve where all coordinates agree, else one each for the first few."""
-    if np.ptp(values, axis=1).max() <= _EQUAL * max(1.0, np.abs(values).max()):
-        return [Line(x=x, y=values[:, 0], label=f"{name}, equal for all j", style="solid", series=0)]
-    return [
-        Line(x=x, y=values[:, j], label=f"{name}, j = {j + 1}", series=j)
-        for j in range(min(values.shape[1], _MAX_CURVES))
-    ]
-
-
 def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
     """The population loss along the flow."""
     shown = _window(flow)
@@ -137,7 +138,7 @@ def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
     return _one_panel(
         "Loss along training",
         "flow time $s$",
-        "loss $L$",
+        LOSS_LABEL,
         *traces,
         caption="The population loss, summed over the context lengths, along the flow"
         + (
@@ -150,17 +151,7 @@ def loss_figure(flow: Result, sampled: Result | None = None) -> Figure:
 
 
 def _window(flow: Result) -> slice:
-    """The points up to 1.6 times the time at which products and loss are settled; the flow itself is longer."""
-    times = flow["times"]
-    end = 1.6 * max(_settled(times, flow["products"]), _settled(times, flow["loss"][:, None])) or times[-1]
-    return slice(0, max(2, int(np.searchsorted(times, end, side="right"))))
-
-
-def _settled(times: np.ndarray, values: np.ndarray) -> float:
-    """The last time at which some value is farther from its end than a hundredth of the largest distance; 0 if none moves."""
-    distance = np.abs(values - values[-1]).max(1)
-    moving = np.flatnonzero(distance > _SETTLED * distance.max()) if distance.max() > 0 else np.array([0])
-    return float(times[moving[-1]])
+    return settled_window(flow["times"], flow["products"], flow["loss"][:, None])
 
 
 def phase_reach(flow: Result) -> float:
@@ -188,7 +179,7 @@ def phase_figure(flow: Result) -> Figure:
         traces += _product_curve(limit, reach, f"minima $ab = {limit:.4g}$")
     traces += [
         Line(x=flow["a"][:, j], y=flow["b"][:, j], label="flow", style="solid", series=0)
-        for j in (range(flow["a"].shape[1]) if np.ptp(flow["a"], axis=1).max() > _EQUAL else [0])
+        for j in (range(1 if coordinates_agree(flow["a"]) else flow["a"].shape[1]))
     ]
     traces.append(Points(x=flow["a"][0], y=flow["b"][0], label="start", series=1))
     traces.append(Points(x=flow["a"][-1], y=flow["b"][-1], label="end", series=2))

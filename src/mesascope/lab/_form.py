@@ -57,6 +57,12 @@ def _form_fields(cls: type[Any], example: Mapping[str, Any], prefix: str = "") -
             yield FormField(prefix + name, label or name, hint, about, editor, value, default is None)
 
 
+def kind_title(kind: type[Any]) -> str:
+    """Return the name of a class in words, without that of its family: `StudentT` is Student t, `DiagonalInit` Diagonal."""
+    name = kind.__name__.removesuffix(kind.family.capitalize())
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
+
+
 @cache
 def kind_fields(family: str, kind: str) -> tuple[FormField, ...]:
     """Return the fields of a law or start."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from nicegui import ui
 
 from mesascope.report import tex_to_html
 from mesascope.specs import known_kinds, summary
 
-from ._form import FAMILIES, OBJECTIVES, Form, FormField, kind_fields, setting_fields, texts
+from ._form import FAMILIES, OBJECTIVES, Form, FormField, kind_fields, kind_title, setting_fields, texts
 from ._widgets import Changed, Choice, Field
 
 _SECTIONS = (
@@ -40,7 +37,7 @@ class FormPanel:
     def _add(self, name: str) -> None:
         field = setting_fields()[name]
         if name in FAMILIES:
-            kind, titles = f"{name}.kind", {one: _title(cls) for one, cls in known_kinds(name).items()}
+            kind, titles = f"{name}.kind", {one: kind_title(cls) for one, cls in known_kinds(name).items()}
             self._fields[kind] = Choice(kind, field.label, titles, self._changed)
             self._kinds[name] = ui.column().classes("w-full gap-2")
         elif name == "weights":
@@ -83,12 +80,6 @@ class FormPanel:
         """Show errors at their fields."""
         for name, field in self._fields.items():
             field.show_error(errors.get(name))
-
-
-def _title(kind: type[Any]) -> str:
-    """The name of a class in words, without that of its family: `StudentT` is Student t, `DiagonalInit` Diagonal."""
-    name = kind.__name__.removesuffix(kind.family.capitalize())
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
 
 
 def _widget(field: FormField, changed: Changed) -> Field | Choice:

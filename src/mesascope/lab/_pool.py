@@ -12,11 +12,12 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 from typing import Any
 
+from mesascope.core import cores
 from mesascope.specs import default_plugins
 from mesascope.studies import SpecError
 
 from ._jobs import Job, JobCancelledError, JobFailedError
-from ._worker import STOP, cache_folder, serve
+from ._worker import STOP, serve
 
 _POLL = 0.01  # seconds between two checks of whether a running job is still wanted
 _LOST = "its process ended, perhaps for lack of memory"
@@ -25,7 +26,7 @@ _MAX_WAIT = 0.4  # seconds that a job waits for the process with its programs, b
 
 def quick_processes() -> int:
     """Return how many processes answer sliders: one per core, at least two, that no window may block alone, at most four."""
-    return max(2, min(4, len(os.sched_getaffinity(0))))
+    return max(2, min(4, cores()))
 
 
 class Pool:
@@ -194,7 +195,7 @@ class _Worker:
         self._connection, other = context.Pipe()
         self._process = context.Process(
             target=serve,
-            args=(other, cache_folder(), tuple(map(str, default_plugins())), self._niceness),
+            args=(other, tuple(map(str, default_plugins())), self._niceness),
             name=self.name,
             daemon=True,
         )

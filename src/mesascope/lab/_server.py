@@ -7,12 +7,11 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from mesascope.specs import printable
+from mesascope.specs import extra, printable
 
 from ._jobs import Job
 from ._session import Lab
@@ -56,11 +55,15 @@ def serve(
         warm: compile common shapes while no job waits.
         ready: called with the address once it can be opened.
     """
-    from nicegui import app, ui
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    with extra("lab"):
+        from nicegui import app, ui
+        from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-    from ._guard import Guard
-    from ._page import Page
+        from ._claims_page import ClaimsPage
+        from ._guard import Guard
+        from ._page import ExpertPage
+        from ._setting_page import SettingPage
+        from .story._story_page import StoryPage
 
     _log_printable_lines()
     lab = Lab(records)
@@ -70,19 +73,25 @@ def serve(
 
     unopened: deque[Client] = deque()
 
-    async def page() -> None:
-        client = ui.context.client
-        _make_room(unopened)
-        unopened.append(client)
-        window = Page(lab, client.request.url.query)
-        await client.connected()
-        with suppress(ValueError):  # closed before its browser came
+    def add_page(make: type[SettingPage | ClaimsPage]) -> None:
+        async def page() -> None:
+            client = ui.context.client
+            _make_room(unopened)
+            unopened.append(client)
+            window = make(lab, client.request.url.query)
+            await client.connected()
+            if client.is_deleted:  # before a browser came: `connected` returns then, too
+                return
             unopened.remove(client)
-        client.on_delete(window.session.close)
-        await window.start()
+            client.on_delete(window.session.close)
+            await window.start()
 
-    ui.page("/", title="mesascope lab", language="en-US")(page)
-    app.add_middleware(Guard, token=token, port=port)
+        ui.page(make.path, title="mesascope lab", language="en-US")(page)
+
+    pages = (StoryPage, ExpertPage, ClaimsPage)
+    for make in pages:
+        add_page(make)
+    app.add_middleware(Guard, token=token, port=port, pages=[make.path for make in pages])
     # Refuses pages of other origins whose name was made to resolve to this machine.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
     address = f"http://{HOST}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")
@@ -104,7 +113,7 @@ def serve(
 
 
 def _make_room(unopened: deque[Client]) -> None:
-    """Close the oldest pages that no browser has opened: each holds 1.6 MB, and a browser opens its page again."""
+    """Close the oldest pages that no browser has opened; a browser that comes later opens its page again."""
     while len(unopened) >= _MAX_UNOPENED:
         if not (oldest := unopened.popleft()).is_deleted:
             oldest.delete()

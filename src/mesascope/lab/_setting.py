@@ -189,13 +189,12 @@ def to_python(
     shown = f"view(\n    spec,{more}\n)" if more else "view(spec)"
     answer = '\nprint("it runs", shown.answer["candidates"], shown.answer["verdict"])' if identify else ""
     return f"""\
-import jax
-
+from mesascope.core import enable_x64
 from mesascope.lab import view
 from mesascope.report import render, write_csv
 from mesascope.studies import FlowSpec
 
-jax.config.update("jax_enable_x64", True)
+enable_x64()
 
 fields = {fields}
 spec = FlowSpec.model_validate(fields)  # spec.build() gives model, process and task

@@ -15,7 +15,8 @@ NOT_CHECKED = "not checked"
 class Shelved(NamedTuple):
     """A claim, and its last checks: one for each preset, the newest first; none if it was never checked.
 
-    `insight` is a text where the claim says what no paper does, else empty.
+    `evidence` and `setting` are those of the small preset; `insight` is a text where the claim says what no paper does, else
+    empty.
     """
 
     id: str
@@ -23,6 +24,9 @@ class Shelved(NamedTuple):
     statement: str
     source: str
     origin: str
+    evidence: str
+    criterion: str
+    setting: dict[str, Any]
     insight: str
     checks: tuple[Checked, ...]
 

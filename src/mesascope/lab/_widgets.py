@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -283,6 +283,35 @@ class Work:
         except (SpecError, JobFailedError) as error:
             self.show_error(f"{failure}: {error}")
             return None
+
+
+def draw_figures(figures: Iterable[tuple[str, Figure]], theme: Theme) -> None:
+    """Draw every panel of figures by name, each with its own downloads."""
+    for name, figure in figures:
+        for number, panel in enumerate(figure.panels):
+            single = figure.model_copy(update={"panels": (panel,), "title": panel.title})
+            numbered = f"-{number + 1}" if len(figure.panels) > 1 else ""
+            Plot(f"{name.replace('/', '-')}{numbered}").show(single, theme)
+
+
+def in_short(value: Any) -> str:
+    """A value of a record in a line or two."""
+    match value:
+        case float():
+            return f"{value:.8g}"
+        case dict():
+            return ", ".join(f"{name}: {_inside(one)}" for name, one in value.items())
+        case [first, second, _, _, _, _, *_, last]:
+            return f"{_inside(first)}, {_inside(second)}, …, {_inside(last)} ({len(value)} of them)"
+        case list() | tuple():
+            return ", ".join(map(_inside, value))
+        case _:
+            return str(value)
+
+
+def _inside(value: Any) -> str:
+    """A value in a list or mapping."""
+    return f"[{in_short(value)}]" if isinstance(value, list | tuple | dict) else in_short(value)
 
 
 def heading(text: str) -> ui.label:

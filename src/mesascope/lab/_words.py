@@ -22,9 +22,7 @@ def conclusions(facts: dict[str, Any]) -> list[str]:
     """Return what follows for the trained layer, in sentences."""
     limit, gap, ratio = facts["limit"], facts["gap"], facts["ratio"]
     if limit[0] is None:
-        return [
-            f"{facts['theorem']} says nothing about where training ends: {limit[1]}. The Training panel shows where it goes."
-        ]
+        return [f"{facts['theorem']} says nothing about where training ends: {limit[1]}."]
     becomes = (
         f"Trained from diagonal weights, the layer becomes one step of gradient descent on the tokens it has seen, with "
         f"step size ab → {limit[1]}"

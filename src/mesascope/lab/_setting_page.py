@@ -1,0 +1,241 @@
+"""What every page about a setting has: its form and address, and the computation of what it shows."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from weakref import WeakMethod
+
+from nicegui import events, ui
+
+from mesascope.studies import FlowSpec, SpecError, parse_file
+
+from ._form import field_of
+from ._frame import Frame
+from ._jobs import JobFailedError
+from ._session import Lab
+from ._setting import DEFAULT, MAX_QUERY, MAX_START, read_setting, to_python, to_query, to_toml
+from ._widgets import Work
+
+_COPY = "Copy the address"
+_TOO_LONG = "Too long for an address: download the specification"
+_IS_NARROW = "innerWidth <= 900"
+_NO_PART_OF_FACTS = {"solver": None, "until": None, "tolerance": None, "max_steps": None}
+# Arrow keys move through the menu that has the focus; Quasar itself handles them in selects.
+_MENU_KEYS = """
+document.addEventListener("keydown", (event) => {
+  const menu = event.target.closest?.(".q-menu"), step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!menu || !step) return;
+  event.preventDefault();
+  const items = [...menu.querySelectorAll(".q-item")], at = items.indexOf(event.target);
+  items.at(at < 0 && step > 0 ? 0 : (Math.max(at, 0) + step) % items.length).focus();
+});
+"""
+
+_Upload = Callable[[events.UploadEventArguments], Awaitable[None]]
+
+
+class SettingPage(Frame):
+    """One window that shows a setting."""
+
+    _asked = 0  # changes of the form
+
+    def __init__(self, lab: Lab, query: str) -> None:
+        self._opening = ui.dialog()
+        super().__init__(lab, query)
+        with ui.element("div").classes("lab-status") as self.status:
+            self.work = Work(self.session, "flow", "facts", cancelled=self._stopped, retry=self.update)
+            self._notice = ui.label(self.session.notice).classes("lab-error").props("role=alert")
+            self._notice.set_visibility(bool(self.session.notice))
+        self.content = ui.element("div").classes("lab-content")
+        with self.content:
+            self.build()
+        ui.on("lab_start", self.start_chosen)
+
+    # What a page is made of
+
+    @abstractmethod
+    def build(self) -> None:
+        """Make the elements of the page."""
+
+    @abstractmethod
+    def show_form(self) -> None:
+        """Show the texts of the form, which came from elsewhere, and its errors."""
+
+    @abstractmethod
+    def drawn(self) -> dict[str, Callable[[], None]]:
+        """Return what draws the results "facts" and "flow", the one that is wanted first before the other."""
+
+    @abstractmethod
+    def prepare(self, narrow: bool) -> None:
+        """Do what needs the browser, once it is there."""
+
+    @abstractmethod
+    async def finish(self) -> None:
+        """Compute what follows once facts and flow are drawn."""
+
+    def clear(self) -> None:
+        """Dim what belongs to the setting before."""
+        self.content.classes(add="lab-stale")
+
+    # The header
+
+    def add_actions(self) -> None:
+        """Add what is done with a setting: share it, keep it, open another."""
+        with ui.button("Share", icon="share").props("flat no-caps color=white"), ui.menu():
+            with ui.menu_item(on_click=self._copy_address):
+                self._copying = ui.item_section(_COPY)
+            ui.menu_item("Download the specification", self.download_spec)
+            ui.menu_item("Download the Python program", self._download_python)
+            ui.menu_item("Open a specification …", lambda: self._opening.open())
+        with self._opening, ui.card():
+            ui.label("A TOML or JSON file, as for mesascope flow")
+            ui.upload(on_upload=_weak(self._upload), auto_upload=True, max_file_size=2**20).props(
+                'accept=".toml,.json" label="specification"'
+            )
+
+    def _copy_address(self) -> None:
+        if self._copying.text == _TOO_LONG:
+            self.download_spec()
+            return
+        ui.run_javascript("navigator.clipboard.writeText(location.href)")
+        ui.notify("The address of this setting was copied.")
+
+    def download_spec(self) -> None:
+        """Send the setting as a file for `mesascope flow`."""
+        ui.download.content(to_toml(self.session.spec), "spec.toml")
+
+    def _download_python(self) -> None:
+        results = (self.session.results.get(name, {}) for name in ("descent", "identification"))
+        arguments = (result.get("arguments") for result in results)
+        ui.download.content(to_python(self.session.spec, *arguments), "view.py")
+
+    async def start(self) -> None:
+        """Compute and draw, once the window is there."""
+        await super().start()
+        try:
+            narrow = await ui.run_javascript(_IS_NARROW, timeout=10)
+        except TimeoutError:  # a busy browser
+            narrow = False
+        if narrow is None:  # it was closed at once, or is no browser
+            return
+        self.prepare(narrow)
+        ui.run_javascript(_MENU_KEYS)
+        await self.update()
+
+    # Changes of the setting
+
+    def changed(self, name: str, text: str) -> Awaitable[None]:
+        """Take a text at once: a coroutine would take it later, and show the old text meanwhile."""
+        self.session.form[name] = text
+        self._asked += 1
+        return self._read_form(self._asked)
+
+    async def _read_form(self, asked: int) -> None:
+        await asyncio.sleep(0)
+        if asked != self._asked:  # of many changes at once the last is read
+            return
+        changed = await self.session.read_form()
+        self.show_form()
+        if changed:
+            await self.update()
+
+    def start_chosen(self, event: events.GenericEventArguments) -> Awaitable[None] | None:
+        """Take a start that was chosen on the plane of a and b."""
+        point = event.args if isinstance(event.args, dict) else {}
+        a, b = point.get("a"), point.get("b")
+        if not all(isinstance(x, int | float) and abs(x) < MAX_START for x in (a, b)):
+            return None
+        self.session.form |= {"init.a": f"{a:.3g}", "init.b": f"{b:.3g}"}
+        return self.changed("init.kind", "diagonal")
+
+    async def _upload(self, event: events.UploadEventArguments) -> None:
+        self._opening.close()
+        content = await event.file.read()
+        try:
+            spec = await asyncio.to_thread(lambda: read_setting(parse_file(content)))
+        except (SpecError, ValueError) as error:
+            ui.notify(str(error), type="negative", multi_line=True)
+            return
+        await self.replace(spec)
+
+    async def replace(self, spec: FlowSpec) -> None:
+        """Take another setting as a whole."""
+        self.session.replace(spec)
+        self.show_form()
+        await self.update()
+
+    # Results
+
+    async def update(self) -> None:
+        """Compute and draw the setting; results for the setting before are dropped."""
+        session = self.session
+        self._show_address()
+        session.drop("facts", "flow")
+        self.clear()
+        self.work.show_error(None)
+        specs = {"flow": session.spec, "facts": _without_start(session.spec)}
+        follow = (self._follow(session.spec, name, specs[name], draw) for name, draw in self.drawn().items())
+        if all(await asyncio.gather(*follow)):
+            self.content.classes(remove="lab-stale")
+            await self.finish()
+
+    async def _follow(self, setting: FlowSpec, name: str, spec: FlowSpec, draw: Callable[[], None]) -> bool:
+        """Compute and draw one result of a setting; return whether it was drawn before the setting changed."""
+        session = self.session
+        if setting is not session.spec:  # tasks begin later
+            return False
+        before = session.results.get(name)
+        try:
+            result = await session.compute(name, spec=spec)
+        except (SpecError, JobFailedError) as error:
+            if setting is session.spec:
+                session.drop("facts", "flow")
+                self._show_error(error)
+            return False
+        if result is None or setting is not session.spec:
+            return False
+        if result is not before:  # a slider of the start leaves the facts as they are
+            with self.content:
+                draw()
+        return True
+
+    def _show_error(self, error: Exception) -> None:
+        if isinstance(error, SpecError):
+            self.session.fail(error)
+            self.show_form()
+            place = field_of(error, self.session.form)
+            self.work.show_error(f"{place}: {error.what}")
+        else:
+            self.work.show_error(str(error), retry=True)
+
+    def _show_address(self) -> None:
+        query = to_query(self.session.spec)
+        fits = len(query) <= MAX_QUERY
+        self._copying.set_text(_COPY if fits else _TOO_LONG)
+        address = f"?{query}" if fits else "?"
+        ui.run_javascript(f"history.replaceState(null, '', {address!r})")
+        for path in ("/", "/expert"):
+            self.links[path].props["href"] = path + address
+
+    def _stopped(self) -> None:
+        drawn = "flow" in self.session.results
+        state = "the flow that is drawn belongs to the setting before" if drawn else "no flow is drawn yet"
+        self.work.show_error(f"Stopped: {state}.", retry=True)
+
+
+def _weak(upload: _Upload) -> _Upload:
+    """Return a handler that does not keep its page: FastAPI remembers the route of every uploader, and this its handler."""
+    method: Callable[[], _Upload | None] = WeakMethod(upload)
+
+    async def handle(event: events.UploadEventArguments) -> None:
+        if alive := method():
+            await alive(event)
+
+    return handle
+
+
+def _without_start(spec: FlowSpec) -> FlowSpec:
+    """The part of a setting that facts depend on: all settings that differ in the rest share them."""
+    return spec.model_copy(update={"init": read_setting(DEFAULT).init, **_NO_PART_OF_FACTS})

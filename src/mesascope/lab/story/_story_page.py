@@ -1,0 +1,312 @@
+"""The page that opens first: six steps, from the data to the reason why the answer is one fifth of the truth."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nicegui import ui
+
+from mesascope.lab._behaviour_panel import SIX_LEARNERS, show_identification, weights_at_end
+from mesascope.lab._figures import phase_reach
+from mesascope.lab._form import form_of, kind_title, setting_fields, setting_of
+from mesascope.lab._jobs import JobFailedError
+from mesascope.lab._session import Lab
+from mesascope.lab._setting import DEFAULT, read_setting
+from mesascope.lab._setting_page import SettingPage
+from mesascope.lab._sizes import IDENTIFY_TASKS
+from mesascope.lab._widgets import Slider, Work, later, sentence
+from mesascope.lab._words import conclusions
+from mesascope.specs import known_kinds
+from mesascope.studies import FlowSpec, SpecError
+
+from ._drawings import RatioDrawing, RideDrawing, TokenDrawing, ratio_data, ride_data, token_data
+from ._glossary import glossed
+from ._notebook import to_notebook
+from ._pictures import histogram, model
+from ._presets import PRESETS, Preset
+from ._words import INTRODUCTION, QUESTION, STEPS, formula, result_sentence, why_sentence, why_title
+
+_STYLE = (Path(__file__).parent / "story.css").read_text(encoding="utf-8")
+_SLIDERS = {"horizon": "T", "dim": "d"}  # fields, and their symbols
+_PAUSE = 0.3  # seconds without a change before what follows from the flow is computed
+
+
+class Guess(NamedTuple):
+    """What was guessed, and the setting that decides it."""
+
+    preset: Preset
+    number: int
+    spec: FlowSpec
+
+
+class StoryPage(SettingPage):
+    """One window that tells the story of a setting."""
+
+    path = "/"
+
+    def __init__(self, lab: Lab, query: str) -> None:
+        self._guess: Guess | None = None
+        self._titles: dict[str, ui.label] = {}
+        self._thumbnails: dict[str, ui.html] = {}
+        self._before: FlowSpec | None = (
+            None  # the setting before a preset, or before all tokens were made one size
+        )
+        ui.add_css(_STYLE)
+        super().__init__(lab, query)
+
+    def build(self) -> None:
+        """Make the six steps."""
+        steps = {
+            "data": self._data,
+            "model": self._model,
+            "train": self._train,
+            "result": self._result,
+            "why": self._why,
+            "break": self._break,
+        }
+        with ui.element("article").classes("story"):
+            ui.label(QUESTION).classes("story-question").props("role=heading aria-level=2")
+            _text(INTRODUCTION)
+            for name, fill in steps.items():
+                self._step(name, fill)
+        self.show_form()
+
+    def _step(self, name: str, fill: Callable[[], None]) -> None:
+        title, text = STEPS[name]
+        section = ui.element("section").classes("story-step")
+        with section.props(f'id="{name}" data-step="{name}"'):
+            self._titles[name] = ui.label(title).classes("story-title").props("role=heading aria-level=3")
+            if text:
+                _text(text)
+            fill()
+            with ui.row().classes("story-doors"):
+                _button("Expert", lambda: ui.navigate.to(self.links["/expert"].props["href"]))
+                _button("Notebook", lambda: self._download(name))
+                _button("SPEC", self.download_spec)
+
+    def _download(self, step: str) -> None:
+        ui.download.content(to_notebook(self.session.spec, step), f"{step}.ipynb")
+
+    # The steps
+
+    def _data(self) -> None:
+        with ui.element("div").classes("story-data"):
+            self._token = TokenDrawing()
+            with ui.element("div"):
+                self._choices()
+        with ui.expansion("What theory says about this law").classes("story-fold"):
+            self._theory = ui.column().classes("gap-1")
+
+    def _choices(self) -> None:
+        laws = ui.element("div").classes("story-laws").props('role=group aria-label="law of the first token"')
+        with laws:
+            self._laws = {kind: self._law(kind, kind_title(cls)) for kind, cls in known_kinds("law").items()}
+        with ui.row().classes("story-sliders"):
+            self._sliders = {name: self._slider(name) for name in _SLIDERS}
+
+    def _law(self, kind: str, title: str) -> ui.element:
+        button = ui.element("button").classes("story-law").props(f'type=button data-law="{kind}"')
+        button.on("click", lambda: self.changed("law.kind", kind))
+        with button:
+            self._thumbnails[kind] = ui.html("", sanitize=False).classes("story-thumbnail")
+            ui.label(title)
+        return button
+
+    def _slider(self, name: str) -> tuple[Slider, ui.html]:
+        field = setting_fields()[name]
+        ends = field.editor.slider(field.example)
+        assert ends is not None  # both are whole numbers with a range
+        low, high, step = ends
+        with ui.column().classes("story-slider"):
+            label = ui.html("", sanitize=False)
+            slider = Slider(
+                min=low, max=high, step=step, value=low, on_change=lambda event: self._slid(name, event.value)
+            )
+            slider.props(f'aria-label="{field.label}" data-slider="{name}" dense')
+        return slider, label
+
+    def _slid(self, name: str, value: float) -> Awaitable[None] | None:
+        shown = self._on_slider(name)  # not what the server itself has set
+        return None if value == shown else self.changed(name, f"{value:.0f}")
+
+    def _on_slider(self, name: str) -> float:
+        """The value of a field, or the end of its slider that is next to it."""
+        ends = self._sliders[name][0].props
+        return min(max(float(self.session.form[name]), ends["min"]), ends["max"])
+
+    def _model(self) -> None:
+        ui.html(model(), sanitize=False).classes("story-picture")
+        self._formula = _text(formula(self.session.spec.rho)).classes("story-formula")
+
+    def _train(self) -> None:
+        self._ride = RideDrawing()
+        self._ride.on("start", self.start_chosen)
+
+    def _result(self) -> None:
+        self._sentence = _text("").classes("story-sentence", remove="story-text")
+        self._sentence.props('data-fact="result" aria-live=polite')
+        with self.status:
+            self._identifying = Work(self.session, "identification")
+        with ui.expansion("How do we know? The candidates, and how far each is").classes("story-fold"):
+            self._table = ui.column().classes("w-full gap-1")
+
+    def _why(self) -> None:
+        self._reason = _text("").props('data-fact="why"')
+        self._ratio = RatioDrawing()
+        with self.status:
+            self._measuring = Work(self.session, "behaviour")
+        with ui.row().classes("story-doors"):
+            _button("Make all tokens one size", self._make_one_size).props(
+                'data-act="one-size" outline', remove="flat"
+            )
+            self._undo = _button("Back to the setting before", self._go_back).props(
+                'data-act="undo" outline', remove="flat"
+            )
+            self._undo.set_visibility(False)
+
+    def _break(self) -> None:
+        with ui.element("div").classes("story-presets"):
+            self._answers = {preset.id: self._preset(preset) for preset in PRESETS}
+
+    def _preset(self, preset: Preset) -> ui.label:
+        with ui.element("div").classes("story-preset").props(f'data-preset="{preset.id}"'):
+            ui.label(preset.title).classes("story-preset-title").props("role=heading aria-level=4")
+            ui.label(preset.question)
+            with ui.row().classes("story-doors"):
+                for number, option in enumerate(preset.options):
+                    _button(option, partial(self._try, preset, number)).props("outline", remove="flat")
+            return ui.label("").classes("story-answer").props("aria-live=polite")
+
+    # What is drawn
+
+    def drawn(self) -> dict[str, Callable[[], None]]:
+        """Facts first: they draw the first step."""
+        return {"facts": self._draw_facts, "flow": self._draw_flow}
+
+    def redraw(self) -> None:
+        """Nothing: colours of the story are those of its style sheet."""
+
+    def prepare(self, narrow: bool) -> None:
+        """Draw the laws to choose from."""
+        later(self._draw_laws())
+
+    def show_form(self) -> None:
+        """Show sliders and law of the setting."""
+        form = self.session.form
+        for name, (slider, label) in self._sliders.items():
+            slider.set_value(self._on_slider(name))
+            label.set_content(glossed(f"[[{_SLIDERS[name]}]] = {form[name]}"))
+        for kind, button in self._laws.items():
+            button.props["aria-pressed"] = str(kind == form["law.kind"]).lower()
+        self._formula.set_content(glossed(formula(self.session.spec.rho)))
+        errors = self.session.errors.items()
+        self.work.show_error("; ".join(f"{place}: {what}" for place, what in errors) or None)
+
+    async def _draw_laws(self) -> None:
+        try:
+            laws = await self.session.compute("laws")
+        except (SpecError, JobFailedError):
+            return  # they can be chosen without a picture
+        for kind, counts in (laws or {}).items():
+            self._thumbnails[kind].set_content(histogram(counts))
+
+    def _draw_facts(self) -> None:
+        facts = self.session.results["facts"]
+        self._token.show(token_data(facts))
+        self._theory.clear()
+        with self._theory:
+            for line in conclusions(facts):
+                sentence(line)
+        self._reason.set_content(glossed(why_sentence(facts)))
+        self._titles["why"].set_text(why_title(facts))
+
+    def _draw_flow(self) -> None:
+        flow = self.session.results["flow"]
+        self._ride.show(ride_data(flow, phase_reach(flow)))
+        self._sentence.set_content(glossed(result_sentence(flow, None)))
+
+    def clear(self) -> None:
+        """Dim and drop what belongs to the setting before."""
+        super().clear()
+        for name in ("behaviour", "identification"):
+            self.session.drop(name)
+            self.session.results.pop(name, None)
+        self._table.clear()
+        if self._guess is not None and self._guess.spec is not self.session.spec:
+            self._answers[self._guess.preset.id].set_text("")
+            self._guess = None
+
+    async def finish(self) -> None:
+        """Measure the layer and identify what it runs, once the setting stays as it is."""
+        setting, flow = self.session.spec, self.session.results["flow"]
+        await asyncio.sleep(_PAUSE)
+        if setting is self.session.spec:
+            await asyncio.gather(self._measure(setting, flow), self._identify(setting, flow))
+        if setting is self.session.spec:
+            self._show_answer()
+
+    async def _measure(self, setting: FlowSpec, flow: dict[str, Any]) -> None:
+        found = await self._measuring.compute(
+            "It could not be measured", spec=setting, **weights_at_end(flow)
+        )
+        if found is not None and setting is self.session.spec:
+            self._ratio.show(ratio_data(self.session.results["facts"], flow, found))
+
+    async def _identify(self, setting: FlowSpec, flow: dict[str, Any]) -> None:
+        arguments = {"learners": SIX_LEARNERS, "tasks": IDENTIFY_TASKS, **weights_at_end(flow)}
+        answer = await self._identifying.compute("It cannot be identified", "slow", spec=setting, **arguments)
+        if answer is None or setting is not self.session.spec:
+            return
+        self._sentence.set_content(glossed(result_sentence(flow, answer)))
+        with self._table:
+            show_identification(answer)
+
+    # Other settings
+
+    async def _make_one_size(self) -> None:
+        facts = self.session.results.get("facts")
+        size = facts["moments"]["m2"][0] ** 0.5 if facts else 0.0
+        self._before = self._before or self.session.spec
+        self._undo.set_visibility(True)
+        form = {**self.session.form, "law.kind": "rademacher", "law.scale": f"{size or 1.0:.4g}"}
+        await self.replace(setting_of(form))
+
+    async def _try(self, preset: Preset, number: int) -> None:
+        form = form_of(read_setting(DEFAULT)) | preset.form
+        self._before = self._before or self.session.spec
+        self._undo.set_visibility(True)
+        self.session.replace(setting_of(form))
+        self._guess = Guess(preset, number, self.session.spec)
+        self._answers[preset.id].set_text("Training …")
+        self.show_form()
+        await self.update()
+
+    async def _go_back(self) -> None:
+        spec, self._before = self._before, None
+        self._undo.set_visibility(False)
+        if spec is not None:
+            await self.replace(spec)
+
+    def _show_answer(self) -> None:
+        """Say whether the guess was right, once everything that the answer needs is there."""
+        guess, wanted = self._guess, ("facts", "flow", "behaviour", "identification")
+        if guess is None or any(self.session.current(name) is None for name in wanted):
+            return
+        right, why = guess.preset.answer(self.session.results)
+        word = "Right" if guess.number == right else f"The answer is: {guess.preset.options[right]}"
+        self._answers[guess.preset.id].set_text(f"{word}. {why}")
+        self._guess = None
+
+
+def _button(text: str, act: Callable[[], Any]) -> ui.button:
+    """A button that does not shout."""
+    return ui.button(text, on_click=act).props("flat dense no-caps").classes("px-2")
+
+
+def _text(source: str) -> ui.html:
+    """A text with symbols of the glossary."""
+    return ui.html(glossed(source), sanitize=False).classes("story-text")  # `glossed` escapes everything else

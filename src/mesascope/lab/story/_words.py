@@ -1,0 +1,114 @@
+"""The sentences of the story, from what was computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Results = dict[str, Any]
+
+QUESTION = "A layer is trained to predict the next token. What does it become?"
+INTRODUCTION = "A trained model can learn from its input alone, by an optimizer of its own: [[mesa]]. Here is the smallest one."
+STEPS = {
+    "data": (
+        "1 Data",
+        "Every token is the one before, turned by [[Λ]]: x_{t+1} = Λ [[x_t]]. The turn is new in every sequence, so it can "
+        "only be learned from the [[context]]. Choose the [[law]] of the first token, [[x_1]].",
+    ),
+    "model": (
+        "2 Model",
+        "One layer of [[attention]] compares the last token with every earlier one, [[a]], and adds up what followed "
+        "them, [[b]].",
+    ),
+    "train": (
+        "3 Train",
+        "Training rolls down the [[loss]] of [[a]] and [[b]]. Press Train, pull the slider, or drag the dot to start "
+        "elsewhere. Only the product [[ab]] counts, so a whole valley of weights is best.",
+    ),
+    "result": ("4 Result", ""),
+    "why": ("5 Why not the whole truth?", ""),
+    "break": (
+        "6 Try to break it",
+        "Guess first. Each of these is trained when you answer; then the whole page shows it.",
+    ),
+}
+"""Title and text of every step."""
+_NORMALIZERS = {"t-1": " · 1/(t − 1)", "t": " · 1/t", "1": ""}
+
+
+def formula(normalizer: str) -> str:
+    """The answer of a layer with weights a I and b I."""
+    return f"[[ŷ]]_{{t+1}} = [[ab]]{_NORMALIZERS[normalizer]} · Σ_{{i<t}} x_{{i+1}} x̄_{{i}} · [[x_t]]"
+
+
+def step_of(answer: Results | None) -> float | None:
+    """Return the step size where the identification found one plain step of gradient descent, else None."""
+    if answer is None or answer["verdict"] != "identified" or answer["candidates"] != ["gradient-descent"]:
+        return None
+    values = next(
+        entry["hyperparameters"] for entry in answer["ranking"] if entry["learner"] == "gradient-descent"
+    )
+    return float(values["step_size"]) if values["steps"] == 1 else None
+
+
+def result_sentence(flow: Results, answer: Results | None) -> str:
+    """What the layer became, and what theory says."""
+    end, step = flow["end"], step_of(answer)
+    product = float(np.mean(end["product"]))
+    if answer is None:
+        what = f"Its weights end at ab = {product:.4g}"
+    elif step is not None:
+        what = f"It became one [[gradient step]] with step size {step:.4g}"
+    elif answer["verdict"] == "identified":
+        what = f"It became {answer['candidates'][0]}, with a mean ab of {product:.4g}"
+    elif answer["candidates"]:
+        what = f"It cannot be told apart from {', '.join(answer['candidates'])}; its mean ab is {product:.4g}"
+    else:
+        what = f"It became none of the learners asked for; its mean ab is {product:.4g}"
+    if not flow["succeeded"]:
+        return f"{what}. Training is not at its end: {end['message']}"
+    limit = end["limit_product"]
+    if limit is None:
+        return f"{what}. Theory names no limit here."
+    value = product if step is None else step
+    mark = "✓" if abs(value - limit) <= 5e-3 * max(abs(limit), 1e-9) else "✗"
+    observed = " (observed, not proved, from such a start)" if "observed" in end["limit_reason"] else ""
+    return f"{what}; theory says {limit:.4g} {mark}{observed}"
+
+
+def share_of_truth(facts: Results) -> str | None:
+    """The mean of answer divided by truth at the limit of training, None where theory does not name it."""
+    value, text = facts["trained_ratio"]
+    if value is None:
+        return None
+    return text if len(text) <= 4 else f"{value:.3g}"
+
+
+def why_title(facts: Results) -> str:
+    """What the fifth step asks."""
+    share, (longer, text) = share_of_truth(facts), facts["ratio"]
+    if share is None:
+        return STEPS["why"][0]
+    near = longer is not None and abs(facts["trained_ratio"][0] - longer) <= 0.05 * abs(longer)
+    return f"5 Why about {text} of the truth?" if near else f"5 Why {share} of the truth?"
+
+
+def why_sentence(facts: Results) -> str:
+    """Why one step size cannot be right for every sequence."""
+    gap, share = facts["gap"], share_of_truth(facts)
+    if gap[0] is None or share is None:
+        return "Theory says nothing about the answers here; below is what was measured."
+    answers = f"In every coordinate the layer answers on average [[ab]]·x₁² of the truth: {share} over all sequences"
+    if gap[0] == 0:
+        return (
+            f"{answers}. All sizes are the same here, so one step size is right for all; trained on longer sequences "
+            "it comes as near to the whole truth as one likes."
+        )
+    longer = (
+        "" if facts["ratio"][0] is None else f" ({facts['ratio'][1]} when it is trained on ever longer ones)"
+    )
+    return (
+        f"{answers}{longer}. That is right for one size of [[x_1]] only. One step size must serve all sizes, and large "
+        "tokens cost most."
+    )

@@ -1,0 +1,158 @@
+"""The story in a real browser: each step says what the Python API says, and answers to what people do."""
+
+import json
+import re
+
+import pytest
+
+import mesascope as ms
+from lab_page import SMALL
+from mesascope.lab._setting import from_query
+
+SHIFTS = """
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) window.shifted = (window.shifted || 0) + (entry.hadRecentInput ? 0 : entry.value);
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+def wait_for_text(locator, pattern):
+    """Wait for a text as it is seen, without glosses that are not shown."""
+    from playwright.sync_api import expect
+
+    expect(locator).to_contain_text(re.compile(pattern), timeout=180_000, use_inner_text=True)
+
+
+def result(page):
+    return page.locator('[data-fact="result"]')
+
+
+@pytest.fixture
+def story(window, lab):
+    page, seen = window
+    seen.errors.clear(), seen.requests.clear()
+    page.goto(lab.at(SMALL, page=""))
+    wait_for_text(result(page), "It became")
+    yield page
+    assert seen.errors == []
+    assert seen.outside() == []
+
+
+def answers():
+    spec = from_query(SMALL.removeprefix("?"))
+    model, process, task, _ = spec.build()
+    flow = ms.gradient_flow(model, process, task)
+    return process, flow, float(ms.theory.zheng2024.limit_product(process, task))
+
+
+@pytest.mark.slow
+def test_every_step_says_what_python_says(story):
+    process, flow, limit = answers()
+    step = f"{limit:.4g}"
+    wait_for_text(result(story), f"one step of gradient descent with step size {step}; theory says {step} ✓")
+    ratio = f"{float(ms.theory.zheng2024.expected_ratio(process, limit)):.3g}"
+    wait_for_text(story.locator('[data-fact="why"]'), f"{ratio} over all sequences")
+    assert story.get_by_role("heading", name=f"5 Why {ratio} of the truth?").is_visible()
+    scrub = story.locator('[data-act="scrub"]')
+    scrub.fill("1000")
+    wait_for_text(
+        story.locator('[data-fact="now"]'),
+        f"ab = {float(flow.products[-1].mean()):.3g}, loss {float(flow.loss[-1]):.4g}",
+    )
+    scrub.fill("0")
+    wait_for_text(story.locator('[data-fact="now"]'), "training time 0: ab = 0.1,")
+    story.get_by_text("How do we know?").click()
+    wait_for_text(story.locator('[data-step="result"]'), "identified: gradient-descent")
+    for size, word in (("0.1", "too short"), ("2.35", "right"), ("4", "too long")):
+        story.locator('[data-act="size"]').fill(size)
+        wait_for_text(story.locator('[data-fact="answer"]'), word)
+
+
+def test_a_law_is_chosen_and_the_story_changes(story):
+    story.locator('[data-law="sparse"]').click()
+    wait_for_text(result(story), "with step size 1; theory says 1 ✓")
+    wait_for_text(story.locator('[data-step="why"]'), "one step size is right for all")
+    story.wait_for_function("location.search.includes('law.kind=sparse')")
+    assert story.locator('[data-law="sparse"]').get_attribute("aria-pressed") == "true"
+
+
+@pytest.mark.slow
+def test_one_size_closes_the_gap_and_back(story):
+    story.locator('[data-act="one-size"]').click()
+    wait_for_text(story.locator('[data-step="why"]'), "one step size is right for all")
+    story.locator('[data-act="undo"]').click()
+    wait_for_text(story.locator('[data-step="why"]'), "Why 0.181 of the truth?")
+    story.wait_for_function("location.search.includes('law.kind=gaussian')")
+
+
+@pytest.mark.slow
+def test_the_ride_plays_pauses_and_takes_a_start(story):
+    now = story.locator('[data-fact="now"]')
+    story.locator('[data-act="play"]').click()  # nothing moves for those who ask their system for less motion
+    wait_for_text(now, "ab = 0.181")
+    plane = story.locator(".story-plane svg")
+    plane.focus()
+    story.keyboard.press("Shift+ArrowRight")
+    story.wait_for_function("Number(new URLSearchParams(location.search).get('init.a')) > 0.55")
+    wait_for_text(now, "training time 0:")
+    box = plane.bounding_box()
+    story.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + 0.75 * box["height"])  # b below 0
+    story.wait_for_function("Number(new URLSearchParams(location.search).get('init.b')) < -0.1")
+
+
+@pytest.mark.slow
+def test_a_guess_is_answered_from_what_was_trained(story):
+    preset = story.locator('[data-preset="one-hot"]')
+    preset.get_by_role("button", name="no").click()
+    wait_for_text(preset, "The answer is: yes. Yes: all entries that are not 0 have one size")
+    wait_for_text(result(story), "theory says 1 ✓")
+    story.locator('[data-act="undo"]').click()
+    story.wait_for_function("location.search.includes('dim=2')")
+
+
+@pytest.mark.slow
+def test_a_step_opens_as_notebook_specification_and_in_expert(story):
+    step = story.locator('[data-step="train"]')
+    with story.expect_download() as caught:
+        step.get_by_role("button", name="Notebook").click()
+    with open(caught.value.path()) as file:
+        assert "ms.plot(flow)" in json.load(file)["cells"][-1]["source"]
+    with story.expect_download() as caught:
+        step.get_by_role("button", name="SPEC").click()
+    with open(caught.value.path()) as file:
+        assert "horizon = 6" in file.read()
+    step.get_by_role("button", name="Expert").click()
+    story.wait_for_selector('[data-fact="limit"]')
+    assert re.search(r"/expert\?.*dim=2&horizon=6", story.url)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+def test_nothing_jumps_overflows_or_stands_still(browser, lab, width, scheme):
+    size = {"width": width, "height": 900}
+    with browser.page(viewport=size, color_scheme=scheme, has_touch=width < 500) as (page, seen):
+        page.add_init_script(SHIFTS)
+        page.goto(lab.at("?" + SMALL.removeprefix("?"), page=""))
+        wait_for_text(result(page), "It became")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.locator('[data-act="play"]').click()
+        wait_for_text(page.locator('[data-act="play"]'), "Pause")
+        wait_for_text(page.locator('[data-act="play"]'), "Train")  # it came to its end
+        assert page.evaluate("window.shifted || 0") < 0.05
+        gloss = page.locator(".story-gloss").first
+        gloss.focus()
+        assert page.locator(".story-tip").first.is_visible()
+        assert seen.errors == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_accessible(browser, lab, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    with browser.page(color_scheme=scheme, reduced_motion="reduce") as (page, _):
+        page.goto(lab.at(SMALL, page=""))
+        wait_for_text(result(page), "It became")
+        page.get_by_text("How do we know?").click()
+        found = Axe().run(page).response["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []

@@ -1,0 +1,151 @@
+"""What the story says, without a browser: its answers are those of theory, its programs run."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import mesascope as ms
+from lab_page import SMALL
+from mesascope.lab import _compute
+from mesascope.lab._behaviour_panel import SIX_LEARNERS, weights_at_end
+from mesascope.lab._form import form_of, setting_of
+from mesascope.lab._setting import DEFAULT, from_query, read_setting
+from mesascope.lab.story._drawings import ratio_data, ride_data
+from mesascope.lab.story._glossary import GLOSSARY, glossed
+from mesascope.lab.story._notebook import PROGRAMS, programs, to_notebook
+from mesascope.lab.story._presets import PRESETS
+from mesascope.lab.story._words import INTRODUCTION, STEPS, formula, result_sentence, why_sentence, why_title
+
+
+def silent(text):
+    pass
+
+
+def computed(spec):
+    """Everything that the story computes of a setting."""
+    results = {"facts": _compute.facts(spec, silent), "flow": _compute.flow(spec, silent)}
+    weights = weights_at_end(results["flow"])
+    results["behaviour"] = _compute.behaviour(spec, **weights, progress=silent)
+    results["identification"] = _compute.identification(
+        spec, **weights, learners=SIX_LEARNERS, tasks=400, progress=silent
+    )
+    return results
+
+
+@pytest.fixture(scope="module")
+def small():
+    return computed(from_query(SMALL.removeprefix("?")))
+
+
+# Theorem 4.1 and 4.3, Assumption 4.2; the ratio κ₁ E x²/κ₂ of Student t with 8 degrees of freedom is 1/15
+RIGHT = {
+    "heavy-tails": (0, "answers 1/15 of the next token"),
+    "one-hot": (0, "one step size is right"),
+    "full-one-mask": (0, "one plain gradient step, with ab = 0.8258"),
+    "full-one": (1, "No; the mean ab is"),
+    "random-start": (0, "from small diagonal weights all end at 0.1919"),
+    "last-token": (2, "ab → 0.1984 instead of 0.1919"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.id)
+def test_answers_of_the_presets(preset):
+    results = computed(setting_of(form_of(read_setting(DEFAULT)) | preset.form))
+    number, why = preset.answer(results)
+    right, words = RIGHT[preset.id]
+    assert (number, words in why) == (right, True), why
+
+
+def test_the_result_is_said_with_its_step_and_what_theory_says(small):
+    spec = from_query(SMALL.removeprefix("?"))
+    limit = float(ms.theory.zheng2024.limit_product(*spec.data()))
+    said = re.sub(r"\[\[(.*?)\]\]", r"\1", result_sentence(small["flow"], small["identification"]))
+    assert said == f"It became one gradient step with step size {limit:.4g}; theory says {limit:.4g} ✓"
+    assert result_sentence(small["flow"], None).startswith(f"Its weights end at ab = {limit:.4g}; theory")
+    wrong = small["flow"] | {"end": small["flow"]["end"] | {"limit_product": 2 * limit}}
+    assert result_sentence(wrong, None).endswith("✗")
+    unknown = small["flow"] | {"end": small["flow"]["end"] | {"limit_product": None}}
+    assert result_sentence(unknown, None).endswith("Theory names no limit here.")
+
+
+def test_an_unfinished_training_refutes_no_theory(small):
+    stopped = small["flow"] | {"succeeded": False}
+    said = result_sentence(stopped, small["identification"])
+    assert "✗" not in said and "✓" not in said and "Training is not at its end" in said
+    ambiguous = small["identification"] | {"verdict": "ambiguous"}
+    assert result_sentence(small["flow"], ambiguous).startswith(
+        "It cannot be told apart from gradient-descent"
+    )
+
+
+def test_the_share_of_the_truth_is_that_of_the_trained_layer(small):
+    # at T = 6 the limit of training is 0.1811, and E x² = 1; for T → ∞ the share is 1/5
+    assert why_title(small["facts"]) == "5 Why 0.181 of the truth?"
+    said = why_sentence(small["facts"])
+    assert "0.181 over all sequences (1/5 when it is trained on ever longer ones)" in said
+    long = small["facts"] | {"trained_ratio": (0.1919, "0.1919")}
+    assert why_title(long) == "5 Why about 1/5 of the truth?"
+    right = small["facts"] | {"gap": (0.0, "0"), "trained_ratio": (0.8258, "0.8258")}
+    assert "one step size is right for all" in why_sentence(right)
+    unknown = small["facts"] | {"gap": (None, "why"), "ratio": (None, "why"), "trained_ratio": (None, "why")}
+    assert why_title(unknown) == STEPS["why"][0]
+    assert why_sentence(unknown).startswith("Theory says nothing")
+
+
+def test_the_formula_has_the_normalizer_of_the_setting():
+    assert "1/(t − 1)" in formula("t-1") and "1/t" in formula("t") and "1/" not in formula("1")
+
+
+def test_the_surface_is_the_exact_loss_of_equal_diagonals(small):
+    spec = from_query(SMALL.removeprefix("?"))
+    process, task = spec.data()
+    surface = small["flow"]["surface"]
+    for a, b in ((0.3, -0.7), (1.1, 0.4)):
+        model = ms.LinearAttention.diagonal(spec.dim, a, b)
+        exact = float(ms.population_loss(model, process, task))
+        assert np.polynomial.polynomial.polyval(a * b, surface) == pytest.approx(exact, rel=1e-12)
+    ride = ride_data(small["flow"], 1.0)
+    assert ride["best"] == pytest.approx(float(ms.theory.zheng2024.limit_product(process, task)), rel=1e-12)
+    assert len(ride["a"]) == spec.dim and len(ride["a"][0]) == len(ride["times"]) == len(ride["loss"])
+
+
+def test_the_histogram_counts_ratios_of_all_sequences(small):
+    drawn = ratio_data(small["facts"], small["flow"], small["behaviour"])
+    low, high = drawn["edges"][0], drawn["edges"][-1]
+    ratios = small["behaviour"]["ratios"]
+    assert sum(drawn["counts"]) == np.sum((ratios >= low) & (ratios <= high)) > 0.97 * len(ratios)
+    assert low < 0 < 1 < high  # what "right" means is always in the figure
+
+
+def test_every_symbol_of_every_text_has_a_gloss(small):
+    texts = [
+        formula("t-1"),
+        INTRODUCTION,
+        *(text for _, text in STEPS.values()),
+        why_sentence(small["facts"]),
+    ]
+    used = set(re.findall(r"\[\[(.*?)\]\]", " ".join(texts))) | {"gradient step", "T", "d"}
+    assert used == set(GLOSSARY)
+    shown = glossed("<b> [[ab]] x_{t+1}")
+    assert shown.startswith("&lt;b&gt; <button") and shown.endswith("x<sub>t+1</sub>")
+    with pytest.raises(KeyError):
+        glossed("[[nobody knows]]")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", PROGRAMS)
+def test_notebooks_of_the_steps_run(step, capsys):
+    import nbformat
+
+    spec = from_query(SMALL.removeprefix("?"))
+    nbformat.validate(nbformat.reads(to_notebook(spec, step), as_version=4))
+    assert [cell["source"] for cell in json.loads(to_notebook(spec, step))["cells"]][1:] == list(
+        programs(spec, step)
+    )
+    known = {}
+    for program in programs(spec, step):
+        exec(program, known)
+    assert known["process"].dim == 2
