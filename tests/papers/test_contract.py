@@ -11,7 +11,7 @@ import jax
 import pytest
 from claim_cases import cases_of
 
-from mesascope.papers import PAPERS, PRESETS, _intervals, _minimized, claims, differences
+from mesascope.papers import PAPERS, PRESETS, _intervals, _minimized, claims, differences, shipped_run
 from mesascope.papers._claim import UnsettledError, all_of
 from mesascope.records import Evidence, Origin, canonical_json, cite, known_keys
 
@@ -80,6 +80,14 @@ def _tries(id, case):
 
 # those of one claim and claims of one paper follow each other: on one worker they share what was trained and compiled
 TRIES = {f"{id}-{name}": (id, *what) for id, case in CASES.items() for name, *what in _tries(id, case)}
+MEASURED = {
+    id for id, claim in ALL.items() if claim.evidence_of("small").startswith("measured")
+}  # they train
+
+
+def _takes_long(id):
+    """Whether a claim trains, or took more than six seconds when its record was made."""
+    return id in MEASURED or shipped_run("small").read_claim(id).seconds > 6
 
 
 def _run(id, blanks):
@@ -161,7 +169,13 @@ def _counted(patch):
     return found
 
 
-@pytest.mark.parametrize(("id", "world", "blanks", "decisions"), TRIES.values(), ids=TRIES)
+@pytest.mark.parametrize(
+    ("id", "world", "blanks", "decisions"),
+    [
+        pytest.param(*what, id=name, marks=[pytest.mark.slow] * _takes_long(what[0]))
+        for name, what in TRIES.items()
+    ],
+)
 def test_it_has_its_decision_and_another_in_wrong_worlds_and_without_a_threshold(
     id, world, blanks, decisions, monkeypatch
 ):

@@ -9,8 +9,7 @@ from mesascope.papers._intervals import above, below, between, mean_interval
 from mesascope.papers._minimized import Minimum, best_of, minimized, minimized_by_values
 from mesascope.papers._names import identified_as, unidentified
 from mesascope.papers.kim2024._fixed_features import _End, _rare, _seen
-from mesascope.probes import Identification
-from mesascope.probes._identification import Ranked
+from mesascope.probes import Asked, Identification, Ranked
 
 
 @pytest.mark.parametrize(
@@ -111,6 +110,11 @@ def test_a_minimum_by_values_that_is_reached():
         minimized_by_values(value, [-1.2, 1.0], maxiter=5)
 
 
+def _found(answer, candidates=(), ranking=()):
+    asked = Asked("process", "task", 100, 0, 0.01, 0.95)
+    return Identification(answer, candidates, ranking, (), (), None, "", (), asked, None)
+
+
 @pytest.mark.parametrize(
     ("answer", "candidates", "steps", "decision"),
     [
@@ -125,7 +129,7 @@ def test_a_minimum_by_values_that_is_reached():
 )
 def test_a_name_that_is_not_decided_is_neither_right_nor_wrong(answer, candidates, steps, decision):
     descent = Ranked("gradient-descent", {"steps": 2.0}, 0.001, (0.0, 0.002), (), GradientDescent(0.1, 2))
-    found = Identification(answer, candidates, (descent,), (), (), None)
+    found = _found(answer, candidates, (descent,))
     assert identified_as("gradient-descent", found, steps=steps) == decision
     if steps == 2:
         assert identified_as("gradient-descent", found) == decision
@@ -135,4 +139,4 @@ def test_a_name_that_is_not_decided_is_neither_right_nor_wrong(answer, candidate
     ("answer", "decision"), [("none", "met"), ("ambiguous", "undecided"), ("identified", "not met")]
 )
 def test_no_name_is_a_decision_too(answer, decision):
-    assert unidentified(Identification(answer, (), (), (), (), None)) == decision
+    assert unidentified(_found(answer)) == decision

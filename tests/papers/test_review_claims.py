@@ -24,6 +24,7 @@ def test_intervals_that_overlap_decide_nothing():
     assert _depth._falls(before, [[0.5, 0.9], [2.2, 3.0]]) == "not met"
 
 
+@pytest.mark.slow
 def test_too_little_training_refutes():
     claim, settings = find("softmax", **TRAINED, width=8, heads=2)
     finding = claim.check(replace(settings, fraction=0.01, steps=101))

@@ -163,6 +163,7 @@ WRITER = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "moment", "kept"),
     [

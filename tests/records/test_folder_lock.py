@@ -34,6 +34,18 @@ def test_a_held_folder_is_refused_and_left_as_it_was(tmp_path):
         pass
 
 
+def test_a_link_in_the_place_of_the_lock_is_refused_and_its_target_left_alone(tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("data")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / ".test.lock").symlink_to(precious)
+    refused = pytest.raises(RecordError, match=r"\.test\.lock: cannot be written .*; remove this link")
+    with refused as raised, folder_lock(tmp_path / "folder", "test"):
+        pytest.fail("held through a link")
+    assert not isinstance(raised.value, InUseError)
+    assert precious.read_text() == "data"
+
+
 def test_a_folder_is_free_after_an_error(tmp_path):
     with pytest.raises(KeyError), folder_lock(tmp_path, "test"):
         raise KeyError

@@ -55,6 +55,7 @@ def shown(figure, panel):
     return {(trace.label, trace.kind): trace for trace in figure.panels[panel].traces}
 
 
+@pytest.mark.slow
 def test_a_record_is_read_as_it_was_written_and_drawn_again_without_jax(tmp_path):
     drawn = draw_identification(record(), tmp_path)
     assert read_identification(tmp_path / "identification.json") == record(

@@ -45,6 +45,7 @@ def ground(page):
     return page.locator(".plot .main-svg").first.evaluate("one => one.style.background")
 
 
+@pytest.mark.slow
 def test_all_figures_are_drawn_in_the_theme_of_the_reader(read):
     page, seen, theme = read
     assert page.locator(".plot .main-svg").count() >= PANELS
@@ -71,8 +72,11 @@ def test_anchors_lead_to_their_claims(read):
     page, _, _ = read
     page.get_by_role("link", name="zheng2024").first.click()
     assert page.url.endswith("#zheng2024") and page.locator("h2#zheng2024").is_visible()
-    page.get_by_role("link", name="theorem-4.1").click()
+    page.locator('.matrix a[data-claim="zheng2024/theorem-4.1"]:visible').focus()
+    page.keyboard.press("Enter")
     assert page.url.endswith("#zheng2024/theorem-4.1")
+    page.get_by_role("link", name="Curves").click()
+    assert page.url.endswith("#figure/small/zheng2024/curves")
 
 
 def test_it_is_accessible(read):

@@ -20,7 +20,7 @@ SOURCES = Path(__file__).parents[2] / "src" / "mesascope"
         (r"$E[\hat y \bar x]$", "<i>E</i>[<i>ŷx̄</i>]"),
         (r"$\frac{1}{5\sigma^2}$", "1/(5σ<sup>2</sup>)"),
         (r"$\frac12 x$", "½<i>x</i>"),
-        (r"$\mathrm{tr}\,\Lambda$", "tr\u2009Λ"),
+        (r"$\mathrm{tr}\,\Lambda$", "tr Λ"),
         ("$Σ^{-1}$", "Σ<sup>−1</sup>"),
         ("$x^12$", "<i>x</i><sup>1</sup>2"),
         (r"$1/\sqrt{n + 1}$", "1/√(<i>n</i> + 1)"),

@@ -1,23 +1,20 @@
-"""Check claims, one after the other, into a run directory that remembers the finished ones."""
+"""Check claims into a run directory that remembers the finished ones."""
 
 from __future__ import annotations
 
-import shutil
-import time
-import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from mesascope.core import forget_programs, require_x64
-from mesascope.records import NO_FINGERPRINT, ClaimRecord, RunDirectory, fingerprint, provenance
+from mesascope.core import integer_at_least, require_x64
+from mesascope.records import ClaimRecord, RunDirectory, fingerprint
 
-from ._claim import PRESETS, Claim, Finding, Preset, UnsettledError
+from ._check import Job, check, remove_unfinished
+from ._claim import PRESETS, Claim, Preset
 from ._earlier import why_stale
-from ._progress import working
+from ._processes import check_in_processes, sharing
 from ._registry import claims
 
 
@@ -25,7 +22,8 @@ from ._registry import claims
 class Event:
     """What `reproduce` reports: a claim starts, makes progress, is done, or is reused from an earlier run.
 
-    `stale` says why an existing record is not reused; `progress` is that of a training inside it.
+    `index` counts the claims that were finished before; `stale` says why an existing record is not reused; `progress` is that
+    of a training inside it.
     """
 
     kind: Literal["start", "progress", "done", "reused"]
@@ -68,6 +66,7 @@ def reproduce(
     out: str | Path | None = None,
     watch: Callable[[Event], None] | None = None,
     rerun: bool = False,
+    workers: int = 1,
 ) -> Reproduction:
     """Check claims of the literature by computation.
 
@@ -81,8 +80,10 @@ def reproduce(
         preset: `"small"` (minutes on a laptop) or `"full"` (the papers' own sizes, as far as a claim says so).
         out: folder in which the run directory has the preset's name, so that records of the two presets stay separate; by
             default `results/<selection>` below the current folder.
-        watch: called at the start and end of every claim, and while its models are trained, then from other threads.
+        watch: called at the start and end of every claim, and while its models are trained, then perhaps from other threads.
         rerun: check everything again.
+        workers: processes that check claims at the same time; with one, claims are checked here. A program that uses more
+            is a file with `if __name__ == "__main__":`, as for every use of `multiprocessing`.
 
     Raises:
         ValueError: for an unknown paper, claim or preset, a folder that cannot be written or holds records of a newer
@@ -92,6 +93,7 @@ def reproduce(
         raise ValueError(f"preset {preset!r} is unknown; use {' or '.join(PRESETS)}")
     chosen = claims(*selection)
     require_x64("reproduce")
+    integer_at_least("workers", workers, 1)
     if out is not None and not str(out):
         raise ValueError(
             "the output folder has an empty name; give one, or none for a folder below ./results"
@@ -101,104 +103,37 @@ def reproduce(
     for claim in chosen:
         run.refuse_newer(claim.id)
     report = watch or (lambda event: None)
-    records: list[ClaimRecord] = []
-    stale: dict[str, str] = {}
-    for index, claim in enumerate(chosen):
+    found: dict[str, ClaimRecord] = {}
+    jobs: list[Job] = []
+    for claim in chosen:
         mark = fingerprint(claim.id, claim.settings[preset].as_table(), preset)
         record = None if rerun else run.reusable_claim(claim.id, mark)
+        if record is None:
+            jobs.append(Job(claim, preset, mark, why_stale(run, claim.id, claim.settings[preset], rerun)))
+            continue
+        remove_unfinished(run, claim.id)
+        report(Event("reused", claim, len(found), len(chosen), record))
+        found[claim.id] = record
+    by_id = {job.claim.id: job for job in jobs}
+
+    def tell(kind: Literal["start", "progress", "done"], id: str, what: ClaimRecord | str | None) -> None:
+        job = by_id[id]
+        progress = what if isinstance(what, str) else ""
+        record = what if isinstance(what, ClaimRecord) else None
+        report(Event(kind, job.claim, len(found), len(chosen), record, job.stale, progress))
         if record is not None:
-            _remove_unfinished(run, claim.id)
-            report(Event("reused", claim, index, len(chosen), record))
-        else:
-            why = why_stale(run, claim.id, claim.settings[preset], rerun)
-            started = Event("start", claim, index, len(chosen), None, why)
-            report(started)
-            checkpoints = _checkpoint_folder(run, claim.id, mark) if preset == "full" else None
-            _remove_unfinished(run, claim.id, but=checkpoints)
-            with working(partial(_report_progress, report, started), checkpoints):
-                record = _check(claim, preset, run, mark)
-            if not record.failed:
-                _remove_unfinished(run, claim.id)
-            forget_programs()  # a hundred claims compile more than a process may keep
-            stale |= {claim.id: why} if why else {}
-            report(Event("done", claim, index, len(chosen), record, why))
-        records.append(record)
+            found[id] = record
+
+    groups = sharing(jobs)
+    if min(workers, len(groups)) > 1:
+        check_in_processes(groups, workers, run, tell)
+    else:
+        for job in jobs:
+            tell("start", job.claim.id, None)
+            tell("done", job.claim.id, check(job, run, partial(tell, "progress", job.claim.id)))
+    stale = {job.claim.id: job.stale for job in jobs if job.stale}
+    records = [found[claim.id] for claim in chosen]
     return Reproduction(tuple(records), run.path, stale)
-
-
-def _report_progress(report: Callable[[Event], None], started: Event, line: str) -> None:
-    report(replace(started, kind="progress", progress=line))
-
-
-def _checkpoint_folder(run: RunDirectory, claim: str, mark: str) -> Path:
-    """Where trainings of a claim keep checkpoints until it is done; those of the small preset are quickly repeated."""
-    return run.path / "unfinished" / claim / mark[:16]
-
-
-def _remove_unfinished(run: RunDirectory, claim: str, but: Path | None = None) -> None:
-    """Remove checkpoints of a claim, of a finished check or of other code or settings; those in the folder `but` stay."""
-    folder = run.path / "unfinished" / claim
-    for path in folder.glob("*"):
-        if path != but:
-            shutil.rmtree(path, ignore_errors=True)
-    with suppress(OSError):  # not empty, or not there
-        for empty in (folder, folder.parent, folder.parent.parent):
-            empty.rmdir()
-
-
-def _check(claim: Claim, preset: Preset, run: RunDirectory, mark: str) -> ClaimRecord:
-    begin = time.perf_counter()
-    try:
-        finding = claim.check(claim.settings[preset])
-    except UnsettledError as error:  # it would end so again
-        finding = _undecided(error)
-    except Exception as error:  # one failing check must not stop the others; its record says why
-        finding, mark = _undecided(error), NO_FINGERPRINT
-        run = RunDirectory(run.path / "failed")  # what was found before stays
-    return _stored(claim, preset, finding, time.perf_counter() - begin, run, mark)
-
-
-def _undecided(error: Exception) -> Finding:
-    details = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
-    return Finding(None, None, None, "undecided", details)
-
-
-def _stored(
-    claim: Claim, preset: Preset, finding: Finding, seconds: float, run: RunDirectory, mark: str
-) -> ClaimRecord:
-    """Write figures and data, then the record that names them, and remove that of an earlier failure."""
-    paper = claim.id.partition("/")[0]
-    files = [run.write_figure(f"{paper}/{name}", figure) for name, figure in finding.figures.items()]
-    files += [run.write_data(f"{paper}/{name}", data) for name, data in finding.data.items()]
-    record = ClaimRecord(
-        id=claim.id,
-        title=claim.title,
-        statement=claim.statement,
-        source=claim.source,
-        origin=claim.origin,
-        evidence=claim.evidence_of(preset),
-        decision=finding.decision,
-        difference=finding.difference,
-        criterion=claim.criterion,
-        history=claim.history,
-        parts=dict(finding.parts),
-        measured=finding.measured,
-        expected=finding.expected,
-        tolerance=finding.tolerance,
-        seconds=seconds,
-        details=dict(finding.details),
-        setting=claim.settings[preset].as_table(),
-        preset=preset,
-        seed=claim.seed(preset),
-        fingerprint=mark,
-        files=tuple(files),
-        provenance=provenance(),
-    )
-    run.write_claim(record)
-    if not record.failed:
-        with suppress(OSError):
-            (run.path / "failed" / "claims" / f"{claim.id}.json").unlink()
-    return record
 
 
 def _label(selection: tuple[str, ...]) -> str:

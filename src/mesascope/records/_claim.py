@@ -49,6 +49,14 @@ SIGNS: dict[Outcome, str] = {
     "undecided": "?",
 }
 """Outcome → the sign before it, so that it is not shown by colour alone."""
+IMPORTANCE: tuple[Outcome, ...] = (
+    "contradicted",
+    "not reproduced at this scale",
+    "holds with a difference",
+    "undecided",
+    "holds",
+)
+"""Outcomes in the order in which a reader wants to see them."""
 _CONTRADICTS: tuple[Evidence, ...] = ("proved", "exact", "measured at the paper's setting")
 
 

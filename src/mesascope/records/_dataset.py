@@ -45,6 +45,12 @@ def write_dataset(
     import numpy as np
     import xarray
 
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise RecordError(
+            f"{str(path)!r} is not valid UTF-8, as the library of NetCDF needs it; choose another name"
+        ) from None
     if not isinstance(data, xarray.Dataset):
         data = xarray.Dataset({name: (dims, np.asarray(values)) for name, (dims, values) in data.items()})
     marked = data.assign_attrs({**(attrs or {}), _MARK: FORMAT}).drop_encoding()  # not compressed

@@ -43,7 +43,7 @@ def folder_lock(folder: str | os.PathLike[str], purpose: str, wait: float = 0.0)
             f"{folder}: is in use by {_holder(path)}; wait until it ends, or choose another folder"
         ) from None
     except OSError as error:
-        fix = fix_for(error, "choose another folder")
+        fix = "remove this link" if error.errno == errno.ELOOP else fix_for(error, "choose another folder")
         raise RecordError(f"{path}: cannot be written ({error.strerror}); {fix}") from error
     try:
         yield
@@ -68,7 +68,8 @@ def _acquire_within(path: Path, wait: float) -> int:
 def _acquire(path: Path) -> int:
     """Open and lock the file at this path."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        # A link planted here would lead to a file of somebody else, which is overwritten below.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         try:
             _lock(descriptor)
             if _is_at(path, descriptor):

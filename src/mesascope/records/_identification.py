@@ -26,6 +26,17 @@ class RankedRecord(BaseModel, frozen=True, extra="forbid"):
     distance: Number
     interval: tuple[Number, Number]
     contains: tuple[str, ...]
+    or_more: bool = False
+    diverges: bool = False
+
+
+class BeyondRecord(BaseModel, frozen=True, extra="forbid"):
+    """The nearest learner and the model out of distribution; see `mesascope.probes.Beyond`."""
+
+    setting: str
+    examples: int
+    distance: Number
+    interval: tuple[Number, Number]
 
 
 class SeparationRecord(BaseModel, frozen=True, extra="forbid"):
@@ -102,7 +113,7 @@ class IdentificationRecord(BaseModel, frozen=True, extra="forbid"):
     """The algorithm that a model runs in context, as plain numbers; see `mesascope.probes.Identification`.
 
     Attributes:
-        verdict, candidates, ranking, separated_by, reasons, reading: what was found.
+        verdict, candidates, ranking, separated_by, reasons, reading, headline, beyond: what was found.
         process, task: the data, in a few words.
         tasks, seed, tolerance, level: the settings.
         spec: the specification of the identification.
@@ -116,6 +127,8 @@ class IdentificationRecord(BaseModel, frozen=True, extra="forbid"):
     separated_by: tuple[SeparationRecord, ...]
     reasons: tuple[str, ...]
     reading: ReadingRecord | None
+    headline: str = ""
+    beyond: tuple[BeyondRecord, ...] = ()
     process: str
     task: str
     tasks: int

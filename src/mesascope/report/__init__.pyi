@@ -5,7 +5,12 @@ from ._identification import identification_figures as identification_figures
 from ._identification import redraw_identification as redraw_identification
 from ._layer_map import layer_map as layer_map
 from ._material import Material as Material
+from ._matrix import MatrixCell as MatrixCell
+from ._matrix import MatrixRow as MatrixRow
+from ._matrix import matrix as matrix
+from ._matrix import most_important_first as most_important_first
 from ._phase_figure import phase_figure as phase_figure
+from ._plot import plot as plot
 from ._plotly import plotly_panel as plotly_panel
 from ._render import render as render
 from ._render import render_run as render_run

@@ -85,6 +85,7 @@ def _by_length(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
     seen = [_clipped(errors[name].value, within) for name in shown] + [_clipped(model.value, within)]
     wide = max(map(max, seen)) > 10**_DECADES * min(map(min, seen))
     x = tuple(map(float, curves.lengths))
+    beyond = [_beyond(record)] if any(one.distance == one.distance for one in record.beyond) else []
     xlabel = "number of examples $n$" if len(x) > 1 else f"place in the legend ($n = {x[0]:g}$ examples)"
     return Figure(
         title=f"{_verdict(record)}, on {record.process}, {record.task}",
@@ -109,12 +110,30 @@ def _by_length(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
                     Rule(value=record.tolerance, label="tolerance"),
                 ),
             ),
+            *beyond,
         ),
         caption=(
-            f"Left: squared errors of the model and of the learners closest to it, as fitted. Right: how far their "
+            f"Left: squared errors of the model and of the learners closest to it, as fitted. Then: how far their "
             f"predictions are from the model's; what lies below {_NEAREST:g} is drawn there. Bands are intervals of level "
             f"{record.level:g} over tasks."
+            + " Right: the nearest learner on data unlike those of the process."
+            * len(beyond)
         ),
+    )
+
+
+def _beyond(record: IdentificationRecord) -> Panel:
+    """The nearest learner and the model on other data; without points where the model does not answer."""
+    points = []
+    for series, one in enumerate(one for one in record.beyond if one.distance == one.distance):
+        value, low, high = (_clipped((end,), (_NEAREST, _FURTHEST)) for end in (one.distance, *one.interval))
+        points.append(_points(one.setting, (1.0,), value, low, high, series))
+    return Panel(
+        title=f"How far {record.ranking[0].learner} is from it on other data",
+        xlabel="place in the legend",
+        ylabel=r"distance $E\|f - g\|^2 / E\|f\|^2$",
+        yscale="log",
+        traces=(Rule(value=record.tolerance, label="tolerance"), *points),
     )
 
 

@@ -14,6 +14,7 @@ from ._traces import draw, number_whole, panel_height, turn_crowded_names
 from ._wrap import letters_across, wrap
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 # No creation date, no version of the library: equal figures are equal files.
@@ -60,12 +61,17 @@ def render(
 
     stem = Path(path_stem)
     paths = []
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
     # The caller's own settings (a matplotlibrc, say) neither leak in nor are changed.
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC)
         try:
-            canvas = _draw(figure)
+            canvas = Canvas(dpi=DPI, layout="constrained")
+            FigureCanvasAgg(canvas)
+            draw_panels(figure, canvas)
             for name in formats:
                 path = stem.with_name(f"{stem.name}.{name}")
                 with atomic_path(path) as temporary:
@@ -81,10 +87,8 @@ def render(
     return tuple(paths)
 
 
-def _draw(figure: Figure) -> "Canvas":
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
-
+def draw_panels(figure: Figure, canvas: "Canvas") -> "list[Axes]":
+    """Draw all panels into a figure of matplotlib, at the width of a column or page; return their axes."""
     count = len(figure.panels)
     width = WIDTH[figure.width or ("column" if count == 1 else "page")]
     across = min(count, figure.across or _across(count, width))
@@ -92,8 +96,7 @@ def _draw(figure: Figure) -> "Canvas":
     heights = [max(panel_height(panel, width / across) for panel in row) for row in rows]
     several = count > 1
 
-    canvas = Canvas(figsize=(width, sum(heights) + 0.3 * several), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(canvas)
+    canvas.set_size_inches(width, sum(heights) + 0.3 * several)
     grid = canvas.add_gridspec(len(rows), across, height_ratios=heights)
     drawn = []
     for number, panel in enumerate(figure.panels):
@@ -111,7 +114,7 @@ def _draw(figure: Figure) -> "Canvas":
         canvas.suptitle(wrap(figure.title, letters_across(0.9 * width)))
     turn_crowded_names(canvas)
     add_legends(canvas, drawn)
-    return canvas
+    return [axes for axes, _ in drawn]
 
 
 def _across(count: int, width: float) -> int:

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from mesascope.records import (
+    LOSS_LABEL,
     CellMap,
     Figure,
     Line,
@@ -17,10 +18,10 @@ from mesascope.records import (
     StudyAxis,
     StudyRecord,
     Trace,
+    training_figure,
 )
 
 from ._material import Figures
-from ._training import loss_figure
 
 _CURVES = 6  # more curves cannot be distinguished by eye
 _WIDE = 50.0  # ratio of the ends of a range from which on it is shown on a logarithmic axis
@@ -38,7 +39,7 @@ def run_figures(row: RunRow, folders: RunFolders, problems: list[str]) -> Figure
             found: list[float] = data[name].values.tolist()
             return found
 
-        figure = loss_figure(
+        figure = training_figure(
             "Training",
             (values("step"), values("loss")),
             (values("evaluation_step"), values("evaluation_loss"), values("evaluation_standard_error")),
@@ -114,7 +115,7 @@ def _losses_figure(
     panel = Panel(
         title="Loss along the trajectory",
         xlabel="flow time" if curves[0][1] == "time" else curves[0][1],
-        ylabel="loss",
+        ylabel=LOSS_LABEL,
         xscale="log" if log_x else "linear",
         yscale="log" if min(ys) > 0 and max(ys) > 10 * min(ys) else "linear",
         traces=tuple(traces),

@@ -18,7 +18,7 @@ _SYMBOLS = {
     **{"to": " → ", "rightarrow": " → ", "le": " ≤ ", "leq": " ≤ ", "ge": " ≥ ", "geq": " ≥ ", "neq": " ≠ "},
     **{"approx": " ≈ ", "sim": " ∼ ", "in": " ∈ ", "propto": " ∝ ", "pm": " ± ", "times": " × ", "cdot": "·"},
     **{"dots": "…", "ldots": "…", "cdots": "⋯", "langle": "⟨", "rangle": "⟩", "|": "‖", "{": "{", "}": "}"},
-    **{",": "\u2009", ";": " ", ":": " ", " ": " ", "!": "", "quad": "  ", "left": "", "right": "", "%": "%"},
+    **{",": " ", ";": " ", ":": " ", " ": " ", "!": "", "quad": "  ", "left": "", "right": "", "%": "%"},
 }
 _ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303", "dot": "\u0307", "vec": "\u20d7"}
 _UPRIGHT = {"mathrm", "text", "operatorname", "mathbf", "mathbb", "mathcal"}

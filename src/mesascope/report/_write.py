@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mesascope.core import Progress
 from mesascope.records import RecordError, write_text
+from mesascope.specs import extra
 
 from ._gather import gather
 from ._latex import write_latex
@@ -71,7 +72,8 @@ def write_report(
     Raises:
         RecordError: something is not found, is no record, or cannot be written.
     """
-    from .page import page, without_undrawable
+    with extra("lab"):
+        from .page import page, without_undrawable
 
     file = Path(out)
     if file.is_dir():

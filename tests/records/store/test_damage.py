@@ -107,6 +107,23 @@ def test_no_reader_takes_the_index_for_a_record(filled, made, damage):
     assert len([problem for problem in store.verify() if damaged in problem]) == 1
 
 
+@pytest.mark.parametrize(
+    "filters", [["status=unreadable"], ["status!=done"], ["status=unreadable", "study=both"], ["seconds=0"]]
+)
+def test_filters_find_what_has_changed_since_the_index_was_made(filled, filters):
+    store, (damaged, _), file = filled
+    _cut(file)
+    found = [row.id for row in store.rows(filters)]
+    assert found == ([] if filters == ["seconds=0"] else [damaged])
+    assert store.count(["status=unreadable"]) == 1  # any of them has brought the index up to date
+
+
+def test_filters_find_a_run_whose_record_was_removed(filled):
+    store, (removed, _), file = filled
+    file.unlink()
+    assert [row.id for row in store.rows(["status=planned"])] == [removed]
+
+
 def test_a_record_that_is_repaired_is_seen(filled):
     store, (damaged, _), file = filled
     whole = file.read_bytes()

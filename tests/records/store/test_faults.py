@@ -133,6 +133,7 @@ def small(request, tmp_path):
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_reported_and_leaves_the_store_whole(small, made, forks):
     place, limit = small
     folders = RunFolders.create(place)

@@ -298,7 +298,9 @@ class RunFolders:
         """
         folder = self.folder(run)
         if self.running(run):
-            raise InUseError(f"run {run} is being computed; stop it first, or leave it out")
+            raise InUseError(
+                f"run {run} is being computed, or its lock may not be read; stop it first, or leave it out"
+            )
         # Without a lock, which needs space: runs are removed to empty a full disk. Whoever begins the run at this
         # moment learns at its end that it was removed.
         if folder.is_dir():

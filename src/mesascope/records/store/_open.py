@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mesascope.records._files import RecordError
+from mesascope.specs import extra
 
 from ._folders import RunFolders
 from ._paths import refuse_links
@@ -37,9 +38,11 @@ def open_store(where: str | os.PathLike[str], index: str | None = None) -> Store
     Raises:
         RecordError: there is no store, the index belongs to another one or is a damaged file outside of the store, or the
             database cannot be reached; no message repeats a password.
+        MissingExtraError: SQLAlchemy is not installed.
     """
-    from ._stamp import index_file
-    from ._urls import is_url, read_url, sqlite_url
+    with extra("store"):
+        from ._stamp import index_file
+        from ._urls import is_url, read_url, sqlite_url
 
     if is_url(where):
         if index is not None:

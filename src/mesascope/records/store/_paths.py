@@ -48,6 +48,12 @@ def store_folder(given: str | os.PathLike[str]) -> Path:
             "the store's name looks like the address of a database and is none (it is not repeated here: it may hold a "
             "password); write postgresql://USER@HOST:PORT/DATABASE, or ./NAME for a folder of this name"
         )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise RecordError(
+            f"the store's name {text!r} is not valid UTF-8, which its index is; choose another"
+        ) from None
     if len(os.fsencode(text)) > _MAX_PATH:
         raise RecordError(f"the store's name has {len(text)} letters; a path has at most {_MAX_PATH}")
     return Path(text)

@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, CursorResult, Engine, Select, func, sele
 from mesascope.records._files import RecordError
 
 from ._engine import reading
-from ._filters import STATUSES, Filter, condition, has_field, read_filters
+from ._filters import STATUSES, Filter, condition, has_field, of_plans, read_filters
 from ._folders import RunFolders
 from ._index import times
 from ._models import RUN_ID
@@ -33,6 +33,18 @@ _is_id = re.compile(RUN_ID).fullmatch
 
 def find(engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int | None) -> list[RunRow]:
     """The runs that all the filters hold for, those that ended last first, each confirmed by its folder."""
+    plans = of_plans(filters)
+    if len(plans) < len(filters):
+        # A record that has changed may now be one of those that are looked for. Those that were not done are read again
+        # whenever the store is opened.
+        confirm_all(engine, folders, [*plans, "status=done"])
+    return find_known(engine, folders, filters, limit)
+
+
+def find_known(
+    engine: Engine, folders: RunFolders, filters: Sequence[str], limit: int | None
+) -> list[RunRow]:
+    """As `find`, among the runs for which the filters hold by the index."""
     read = read_filters(filters)
     joined = select(*_COLUMNS, OUTCOMES.c.outcome).join_from(RUNS, OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
     chosen = _where(joined, read, engine).order_by(RUNS.c.ended.desc(), RUNS.c.id.desc())

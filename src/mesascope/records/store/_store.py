@@ -131,14 +131,15 @@ class Store:
         return self._ask(find, self.folders, filters, limit)
 
     def unreadable(self, filters: Sequence[str] = ()) -> list[RunRow]:
-        """The runs whose records cannot be read.
+        """The runs whose records are known to be unreadable: by `rows`, `confirm` or an earlier command.
 
         Args:
             filters: as for `rows`; only those count that the plan of a run decides: kind, code, id, study, spec.
         """
         from ._filters import of_plans
+        from ._queries import find_known
 
-        return self.rows([*of_plans(filters), "status=unreadable"])
+        return self._ask(find_known, self.folders, [*of_plans(filters), "status=unreadable"], None)
 
     def count(self, filters: Sequence[str] = ()) -> int:
         """The number of runs that all the filters hold for."""
@@ -267,7 +268,9 @@ class Store:
         chosen = sorted(set(runs))
         for run in chosen:
             if self.folders.running(run):
-                raise InUseError(f"run {run} is being computed; stop it first, or leave it out")
+                raise InUseError(
+                    f"run {run} is being computed, or its lock may not be read; stop it first, or leave it out"
+                )
         removed = 0
         try:
             for run in chosen:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from mesascope.records import Band, CellMap, Heatmap, Histogram, Panel
 
-from .._material import Material
+from .._material import Entry, Material
 from .._plotly import plotly_panel
 from .._tex import tex_to_html, tex_to_text
 from .._theme import VARIABLES
@@ -31,6 +31,11 @@ def drawn(panel: Panel) -> dict[str, Any]:
         "legend": _legend(figure["data"], panel),
         "description": _described(panel),
     }
+
+
+def figure_anchor(entry: Entry, name: str) -> str:
+    """The anchor of a figure on the page."""
+    return f"figure/{entry.folder}/{name}"
 
 
 def without_undrawable(material: Material) -> Material:

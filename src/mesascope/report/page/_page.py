@@ -3,25 +3,24 @@
 import base64
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from importlib.resources import files
-from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from plotly.offline import get_plotlyjs
 
 from mesascope.records import SIGNS
 
-from .._material import Entry, Material
+from .._material import Material
 from .._tex import tex_to_html
 from .._theme import style_sheet
 from ._bibliography import reference
 from ._claims import look, summary
-from ._figures import drawn
+from ._figures import drawn, figure_anchor
+from ._opening import opening
 from ._studies import axis_names, axis_values, outcome_columns, statuses
 from ._values import brief, columns, named, number
 
@@ -34,23 +33,16 @@ def page(material: Material, title: str, created: str) -> str:
         title: its heading.
         created: the time it is made, ISO 8601.
     """
-    from plotly.offline import get_plotlyjs
-
     scripts = [get_plotlyjs(), _file("page.js")] if any(material.figures) else []
-    papers = [(paper, list(claims)) for paper, claims in groupby(material.of("claim"), _paper)]
     template = _environment().get_template("page.html")
     return template.render(
-        **{"title": title, "created": created, "problems": material.problems, "papers": papers},
+        **{"title": title, "created": created, "problems": material.problems},
         entries=[entry for entry in material.entries if entry.kind != "claim"],
         policy=_policy(scripts),
         style=Markup(style_sheet() + _file("page.css")),
         scripts=list(map(Markup, scripts)),
-        **_overview(papers),
+        **opening(material.of("claim")),
     )
-
-
-def _paper(entry: Entry) -> str:
-    return str(entry.record.id).partition("/")[0]
 
 
 def _environment() -> Environment:
@@ -68,6 +60,7 @@ def _environment() -> Environment:
         brief,
         columns,
         drawn,
+        figure_anchor,
         look,
         named,
         number,
@@ -101,22 +94,3 @@ def _policy(scripts: list[str]) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _overview(papers: list[tuple[str, list[Entry]]]) -> dict[str, Any]:
-    """Numbers of claims by outcome, rows of papers, and the claims that do not simply hold."""
-    claims = [entry for _, entries in papers for entry in entries]
-    counts = Counter(entry.record.outcome for entry in claims)
-    unusual = ("contradicted", "not reproduced at this scale", "undecided", "holds with a difference")
-    return {
-        "totals": {one: counts[one] for one in SIGNS if counts[one]},
-        "several_presets": len({entry.record.preset for entry in claims}) > 1,
-        "rows": [row for paper, entries in papers for row in _rows(paper, entries)],
-        "exceptions": [entry for one in unusual for entry in claims if entry.record.outcome == one],
-    }
-
-
-def _rows(paper: str, entries: list[Entry]) -> Iterator[tuple[str, str | None, Counter[str]]]:
-    """Numbers of claims by outcome, for each preset."""
-    for preset in dict.fromkeys(entry.record.preset for entry in entries):
-        yield paper, preset, Counter(one.record.outcome for one in entries if one.record.preset == preset)

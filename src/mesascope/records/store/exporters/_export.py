@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from mesascope.records._dataset import write_dataset
 from mesascope.records._files import RecordError
 from mesascope.records._secrets import without_passwords
+from mesascope.specs import extra
 
 from ._mlflow import write_mlflow
 from ._tables import write_csv, write_parquet
@@ -92,11 +93,8 @@ def _ended(rows: Sequence[RunRow]) -> list[RunRow]:
 def _explained(form: str, target: str) -> Iterator[None]:
     """Turn errors into messages that name the extra of a missing package, or the file that cannot be written."""
     try:
-        yield
-    except ImportError as error:
-        raise RecordError(
-            f"exporting to {form} needs the package {error.name}; pip install 'mesascope[exporters]'"
-        ) from error
+        with extra("exporters"):
+            yield
     except OSError as error:
         raise RecordError(
             f"cannot write {target}: {error.strerror or error}; choose another place"

@@ -1,0 +1,155 @@
+"""Checking claims in several processes at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from mesascope.core import enable_x64, end_with_parent, keep_programs, one_thread
+from mesascope.records import RecordError, RunDirectory
+
+from ._check import Job, check, failed
+from ._earlier import shipped_run
+from ._registry import claims
+
+Tell = Callable[[Any, str, Any], None]
+"""Called with "start", "progress" or "done", the id of a claim, and nothing, a line or its record."""
+
+
+def sharing(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Groups of claims whose checks stand in one module, the longest first: they share what is trained and compiled."""
+    groups: dict[str, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(_module(job), []).append(job)
+    return sorted(groups.values(), key=lambda group: -sum(map(_seconds, group)))
+
+
+def _module(job: Job) -> str:
+    check: Any = job.claim.check
+    while hasattr(check, "func"):  # a partial
+        check = check.func
+    return str(check.__module__)
+
+
+def _seconds(job: Job) -> float:
+    """How long the check took for the record that comes with the package; of the small preset, for the order only."""
+    try:
+        return shipped_run("small").read_claim(job.claim.id).seconds
+    except RecordError:
+        return 0.0
+
+
+def check_in_processes(groups: Sequence[list[Job]], count: int, run: RunDirectory, tell: Tell) -> None:
+    """Check groups of claims in processes, each group in one of them.
+
+    Args:
+        groups: in the order in which they begin.
+        count: the number of processes.
+        run: where records go.
+        tell: called in this thread.
+
+    Raises:
+        RecordError: a record cannot be written.
+    """
+    waiting = list(groups)
+    workers = [_Worker(run, waiting.pop(0)) for _ in range(min(count, len(waiting)))]
+    try:
+        while workers:
+            for connection in wait([worker.connection for worker in workers]):
+                worker = next(one for one in workers if one.connection is connection)
+                if worker.hear(tell):
+                    continue
+                rest = worker.left
+                if rest:  # the process was killed
+                    job, *rest = rest
+                    tell(
+                        "done",
+                        job.claim.id,
+                        failed(job, run, "the process that checked it was killed; out of memory?"),
+                    )
+                workers.remove(worker)
+                worker.end()
+                following = rest or (waiting.pop(0) if waiting else None)
+                if following:
+                    workers.append(_Worker(run, following))
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+class _Worker:
+    """A process that checks one group of claims.
+
+    Attributes:
+        left: claims of the group that are not done.
+    """
+
+    def __init__(self, run: RunDirectory, group: list[Job]) -> None:
+        context = get_context("spawn")
+        self.left = list(group)
+        self.connection, other = context.Pipe(duplex=False)
+        jobs = [(job.claim.id, job.preset, job.mark) for job in group]
+        self._process = context.Process(target=_serve, args=(other, jobs, run.path), daemon=True)
+        self._process.start()
+        other.close()
+
+    def hear(self, tell: Tell) -> bool:
+        """Pass on a message; return False if there will be no more."""
+        try:
+            word, id, content = self.connection.recv()
+        except (EOFError, OSError):
+            return False
+        if word == "warning":
+            warnings.warn(content, stacklevel=2)
+        elif word == "error":
+            raise content
+        else:
+            if word == "done":
+                self.left = [job for job in self.left if job.claim.id != id]
+            tell(word, id, content)
+        return True
+
+    def end(self) -> None:
+        """End the process, also in the middle of a claim: its files are whole or absent."""
+        self.connection.close()
+        self._process.terminate()
+        self._process.join()
+
+
+def _serve(parent: Connection, jobs: Sequence[tuple[str, Any, str]], folder: Any) -> None:
+    """Check the claims of a group, one after the other, and send what happens."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # a terminal sends it to every process; the parent ends this one
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with_parent(lambda: os._exit(1))
+    os.environ.update(one_thread())
+    keep_programs()
+    enable_x64()
+    lock, run = threading.Lock(), RunDirectory(folder)
+
+    def send(word: str, id: str, content: Any = None) -> None:
+        with lock:  # trainings report from threads of their own
+            parent.send((word, id, content))
+
+    def show(message: Warning | str, *others: Any) -> None:
+        send("warning", "", str(message))
+
+    warnings.showwarning = show  # type: ignore[assignment]  # it ignores where the warning comes from
+    with suppress(BrokenPipeError):  # the parent wants no more
+        for id, preset, mark in jobs:
+            send("start", id)
+            try:
+                record = check(Job(claims(id)[0], preset, mark, None), run, partial(send, "progress", id))
+            except Exception as error:
+                send("error", id, error if isinstance(error, RecordError) else RuntimeError(str(error)))
+                return
+            send("done", id, record)

@@ -1,0 +1,61 @@
+"""Results as figures of matplotlib, for notebooks."""
+
+from typing import TYPE_CHECKING, Any
+
+from mesascope.records import Figure, IdentificationRecord
+
+from ._identification import identification_figures
+from ._phase_figure import phase_figure
+from ._render import draw_panels
+from ._style import RC
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SCREEN_DPI = 150
+
+
+def plot(result: Any, name: str | None = None) -> "list[Axes]":
+    """Draw a result as reports draw it, with matplotlib's pyplot: a notebook shows it, a program calls `plt.show()`.
+
+    Args:
+        result: a flow, descent or training; what `phase_diagram` returned; the finding or record of a claim with figures;
+            an identification, or its record with curves; or a `Figure`.
+        name: which figure, of several; by default the first.
+
+    Returns:
+        The axes of its panels, to be changed further.
+
+    Raises:
+        TypeError: nothing is known of how to draw it.
+        ValueError: it holds no figure, or none of this name.
+    """
+    import matplotlib.pyplot as plt
+
+    figures = _figures(result)
+    if not figures:
+        raise ValueError(f"plot: this {type(result).__name__} holds no figures")
+    if name is not None and name not in figures:
+        raise ValueError(f"plot: there is no figure {name!r}; there are {', '.join(figures)}")
+    figure = figures[next(iter(figures)) if name is None else name]
+    with plt.rc_context(RC):
+        return draw_panels(figure, plt.figure(dpi=_SCREEN_DPI, layout="constrained"))
+
+
+def _figures(result: Any) -> dict[str, Figure]:
+    if isinstance(result, Figure):
+        return {"figure": result}
+    if isinstance(result, IdentificationRecord):
+        return identification_figures(result)
+    if hasattr(result, "verdict") and callable(record := getattr(result, "record", None)):
+        return identification_figures(record())
+    if callable(draw := getattr(result, "figure", None)):
+        return {"figure": draw()}
+    if isinstance(several := getattr(result, "figures", None), dict):
+        return several
+    if type(result).__module__.startswith("xarray"):
+        return {"figure": phase_figure(result, "Phase diagram")}
+    raise TypeError(
+        f"plot: cannot draw {type(result).__name__}; give a flow, descent, training, identification, phase diagram, claim or "
+        "Figure"
+    )

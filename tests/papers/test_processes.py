@@ -1,0 +1,96 @@
+"""Claims that are checked in several processes."""
+
+import os
+import signal
+from multiprocessing import active_children
+
+import pytest
+
+from mesascope.papers import _processes, claims, reproduce
+from mesascope.papers._check import Job
+from mesascope.papers._processes import sharing
+from mesascope.records import RecordError
+
+# Of three modules, and quick.
+CHOSEN = (
+    "zheng2024/conservation",
+    "zheng2024/trajectory",
+    "ahn2023/lemma-1",
+    "giannou2024/quadratic-convergence",
+)
+
+
+def jobs(*ids):
+    return [Job(claim, "small", "", None) for claim in claims(*ids)]
+
+
+def test_claims_of_one_module_stay_together_and_the_longest_group_begins():
+    groups = [[job.claim.id for job in group] for group in sharing(jobs(*CHOSEN))]
+    assert ["zheng2024/conservation", "zheng2024/trajectory"] in groups and len(groups) == 3
+    seconds = [sum(map(_processes._seconds, group)) for group in sharing(jobs(*CHOSEN))]
+    assert seconds == sorted(seconds, reverse=True)
+
+
+@pytest.mark.slow
+def test_processes_give_the_records_of_one_process(tmp_path):
+    events = []
+    several = reproduce(*CHOSEN, out=tmp_path / "two", workers=2, watch=events.append)
+    one = reproduce(*CHOSEN, out=tmp_path / "one")
+    assert [record.id for record in several.records] == [claim.id for claim in claims(*CHOSEN)]
+    for record, same in zip(several.records, one.records, strict=True):
+        assert (record.outcome, record.setting, record.fingerprint, record.files) == (
+            same.outcome,
+            same.setting,
+            same.fingerprint,
+            same.files,
+        )
+    done = [event for event in events if event.kind == "done"]
+    assert [event.index for event in done] == [0, 1, 2, 3] and {event.total for event in done} == {4}
+    again = []
+    assert reproduce(*CHOSEN, out=tmp_path / "two", workers=2, watch=again.append).records == several.records
+    assert {event.kind for event in again} == {"reused"}
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_costs_one_claim(tmp_path, monkeypatch):
+    workers, killed = [], []
+    begin = _processes._Worker.__init__
+
+    def recorded(self, *arguments):
+        begin(self, *arguments)
+        workers.append(self)
+
+    def watch(event):
+        if event.kind == "start" and event.claim.id == CHOSEN[0] and not killed:
+            (worker,) = (one for one in workers if one.left and one.left[0].claim.id == CHOSEN[0])
+            os.kill(worker._process.pid, signal.SIGKILL)
+            killed.append(worker)
+
+    monkeypatch.setattr(_processes._Worker, "__init__", recorded)
+    lost, *others = reproduce(*CHOSEN, out=tmp_path, workers=2, watch=watch).records
+    assert killed and lost.failed and "was killed" in lost.details["error"]
+    assert [record.failed for record in others] == [False] * 3
+    assert not (tmp_path / "small" / "claims" / f"{lost.id}.json").exists()  # it is checked again
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_the_processes_and_keeps_what_is_finished(tmp_path):
+    def watch(event):
+        if event.kind == "done":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(*CHOSEN, out=tmp_path, workers=2, watch=watch)
+    assert not active_children()
+    assert len(list(tmp_path.glob("small/claims/*/*.json"))) >= 1
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_a_record_that_cannot_be_written_ends_all(tmp_path):
+    def watch(event):
+        place = tmp_path / "small" / "claims"
+        if not place.exists():
+            place.write_text("in the way")
+
+    with pytest.raises(RecordError, match="claims"):
+        reproduce(*CHOSEN, out=tmp_path, workers=2, watch=watch)
