@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
 import pages
@@ -13,8 +14,8 @@ from mesascope.records import code_version
 project = "mesascope"
 author = "the mesascope developers"
 version = release = mesascope.__version__
-extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "public_names", "kinds"]
-exclude_patterns = ["_build", "extensions"]
+extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "public_names", "kinds", "verdicts"]
+exclude_patterns = ["_build", "extensions", "static"]
 
 nb_custom_formats = {".md": ["pages.notebook", {}, False]}
 nb_execution_mode = "off"  # `blocks` has run them: in the tests, and before a build
@@ -24,6 +25,8 @@ highlight_language = "text"
 suppress_warnings = ["ref.python"]  # annotations name classes by their last names, which two rooms may share
 
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = "mesascope"
 html_copy_source = False
 html_show_copyright = False

@@ -1,10 +1,11 @@
 """Take the outcomes of finished runs over: `python docs/write_claims.py [RUN …]`.
 
 A run is a folder that `mesascope reproduce --out RUN` filled, or that of one preset in it. Its records replace those of the
-same claims and preset among the records that come with the package. From all of these the overview docs/papers/README.md is
-written anew, and on the pages of papers what comes from records and claims: marked numbers, outcomes and the tables of
-differences (page_marks.py). Figures that the run has drawn, `figures/KEY/NAME.png`, replace the pictures `KEY-NAME.png` of the
-pages. Records whose claim is gone are removed; words of a claim that changed since its check are taken over.
+same claims and preset among the records that come with the package. From all of these the overview docs/papers/README.md and
+its picture matrix.svg are written anew, and on the pages of papers what comes from records and claims: marked numbers, outcomes
+and the tables of differences (page_marks.py). Figures that the run has drawn, `figures/KEY/NAME.png`, replace the pictures
+`KEY-NAME.png` of the pages. Records whose claim is gone are removed; words of a claim that changed since its check are taken
+over.
 """
 
 import re
@@ -27,9 +28,13 @@ from mesascope.papers import (
     shipped_run,
 )
 from mesascope.records import SIGNS, Evidence, RecordError, RunDirectory, cite
+from mesascope.report import MatrixCell, MatrixRow, matrix
 
 FOLDER = Path(__file__).parent / "papers"
-HEAD = """# The literature, executed
+MATRIX = "matrix.svg"
+HEAD = f"""# The literature, executed
+
+![A row for each paper, a cell for each claim: its shape is the evidence, its colour and sign the outcome]({MATRIX})
 
 For each claim there is a program that checks it and can also refute it. Each claim has an **evidence**, how it was checked, and
 an **outcome**, what was found. [What we found that the papers do not say](findings.md) and [where we differ](disagreements.md)
@@ -99,7 +104,18 @@ GROUPS = {"Of the papers, their programs and reviews": False, "Ours": True}
 def overview():
     """The page of all claims, from the records."""
     found = {claim.id: (claim, record) for claim in claims() if (record := shipped_record(claim))}
-    return "\n".join([HEAD, *_matrix(found), *_differ(), *_sections(found), RERUN])
+    return "\n".join([HEAD, *_counts(found), *_differ(), *_sections(found), RERUN])
+
+
+def picture():
+    """The matrix of all claims, from the records; a cell leads to the page of its paper."""
+    return matrix([MatrixRow(paper, tuple(_cells(paper)), f"{paper}.md") for paper in PAPERS])
+
+
+def _cells(paper):
+    for claim in claims(paper):
+        if record := shipped_record(claim):
+            yield MatrixCell.of(record, f"{paper}.md")
 
 
 def _differ():
@@ -109,7 +125,7 @@ def _differ():
         yield f"- [{page.read_text(encoding='utf-8').partition(chr(10))[0].removeprefix('# ')}]({page.name})"
 
 
-def _matrix(found):
+def _counts(found):
     """Counts by outcome and evidence, for what the papers claim and for what we do, then by paper."""
     yield f"## {len(claims())} claims of {len(PAPERS)} papers"
     for group, of_ours in GROUPS.items():
@@ -249,6 +265,7 @@ def main(runs):
             "findings": findings(),
             **{paper: paper_page(paper) for paper in PAPERS},
         }
+        drawn = picture()
     except ValueError as error:  # a mark for which the new records have no number
         _ship({key: kept[key] for key in changes if key in kept})
         sys.exit(str(error))
@@ -261,6 +278,7 @@ def main(runs):
                 _take_picture((folder / file).with_suffix(".png"), record)
     for name, text in pages.items():
         (FOLDER / f"{name}.md").write_text(text, encoding="utf-8")
+    (FOLDER / MATRIX).write_text(drawn, encoding="utf-8")
 
 
 def _ship(records):

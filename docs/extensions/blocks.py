@@ -1,9 +1,11 @@
-"""Run the blocks of a page, in their order, and keep what they print and draw.
+r"""Run the blocks of a page, in their order, and keep what they print and draw.
 
 What a block is, its language says: `python` runs, or is written to a file if its first line names one (`# name.py`);
-`toml` is such a file; `latex` is for another program; `sh` are commands of mesascope; `console` are commands that are refused
-with the line below; `text` is what the commands before it print; `pycon` is a session whose answers are compared; `py` runs
-alone, in a process of its own. A block below `<!-- needs PACKAGE -->` is left out where that is not installed.
+`toml` is such a file; `latex` is for another program; `sh` are commands of mesascope, which go on after a `\` at the end of a
+line; `console` are commands that are refused with the line below, which may be broken; `text` is what the block before it
+prints; `pycon` is a session whose answers are compared; `py` runs alone, in a process of its own. A block below
+`<!-- needs PACKAGE -->` is left out where that is not installed, and one inside a comment that begins with the line
+`<!-- not shown` runs without being shown.
 
 The tests run every page, and `make docs` runs those that have not been run with these blocks and this code of the package:
 outputs are kept in docs/_build/outputs, and the site shows them below their blocks.
@@ -43,10 +45,11 @@ RUN_BY = {
 
 @dataclass(frozen=True)
 class Output:
-    """What a block printed, and the PNG files that it drew: names and contents in base64."""
+    """What a block printed, the PNG files that it drew (names and contents in base64), and the package that it lacked."""
 
     text: str = ""
     pictures: dict[str, str] = field(default_factory=dict)
+    lacked: str = ""
 
 
 class PageError(Exception):
@@ -63,7 +66,11 @@ def _python(text, names):
 def _pycon(text, names):
     said = []
     example = doctest.DocTestParser().get_doctest(text, names, "page", None, 0)
-    failed = doctest.DocTestRunner().run(example, out=said.append, clear_globs=False).failed
+    failed = (
+        doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+        .run(example, out=said.append, clear_globs=False)
+        .failed
+    )
     vars(builtins).pop("_", None)  # the last answer, with which tyro could not be imported
     if failed:
         raise PageError("".join(said))
@@ -89,7 +96,7 @@ def _commands(text, names):
 
     printed = StringIO()
     with redirect_stdout(printed):
-        for line in text.splitlines():
+        for line in text.replace("\\\n", "").splitlines():
             status = _status_of(main, shlex.split(line)[1:])
             if status != 0:
                 raise PageError(f"{line}: exit status {status}\n{printed.getvalue()}")
@@ -107,8 +114,9 @@ def _status_of(main, arguments):
 def _refused(text, names):
     from mesascope.cli import main
 
-    for command, said in zip(text.splitlines()[::2], text.splitlines()[1::2], strict=True):
-        lines = []
+    for refused in re.findall(r"^\$ .*\n(?:(?!\$ ).*\n)+", text, re.M):
+        command, *broken = refused.splitlines()
+        lines, said = [], " ".join(line.strip() for line in broken)
         with patch("mesascope.cli._main.say", lines.append):
             status = _status_of(main, shlex.split(command)[2:])
         if (status, lines) != (2, [said]):
@@ -116,11 +124,11 @@ def _refused(text, names):
 
 
 def _printed(text, names):
-    """What the commands print or a part of it, but for the width of columns and last digits."""
+    """What the block before prints or a part of it, but for the width of columns and last digits."""
     shown, printed = _words(text), _words(names["printed"])
     starts = range(len(printed) - len(shown) + 1)
     if not any(all(map(_agree, shown, printed[start:])) for start in starts):
-        raise PageError(f"the page shows\n{text}where the commands print\n{names['printed']}")
+        raise PageError(f"the page shows\n{text}where its blocks print\n{names['printed']}")
 
 
 NUMBER = r"\d+(?:\.\d+)?(?:e[-+]?\d+)?"
@@ -159,11 +167,13 @@ def run(page, names):
     outputs = []
     for package, kind, text in BLOCK.findall(page):
         if package and not find_spec(package):
-            outputs.append(Output())
+            outputs.append(Output(lacked=package))
             continue
         before, printed = _drawn(), StringIO()
         with redirect_stdout(printed):
             RUNNERS[kind](text, names)
+        if kind == "python" and printed.getvalue():
+            names["printed"] = printed.getvalue()
         drawn = {name: picture for name, picture in _drawn().items() if before.get(name) != picture}
         lines = (line.rstrip() for line in printed.getvalue().splitlines())
         outputs.append(Output("\n".join(lines).strip("\n"), drawn))
@@ -194,10 +204,12 @@ def kept(page):
 
 
 def place_of(page):
-    """The file that keeps the outputs of a page with these blocks under the code of today."""
+    """The file that keeps the outputs of a page with these blocks under the code and with the packages of today."""
     from mesascope.records import code_version
 
-    told = json.dumps([code_version(), BLOCK.findall(page)])
+    blocks = BLOCK.findall(page)
+    lacked = sorted({package for package, *_ in blocks if package and not find_spec(package)})
+    told = json.dumps([code_version(), blocks, lacked])
     return KEPT / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.json"
 
 

@@ -6,6 +6,7 @@
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
+from typeset import typeset
 
 from mesascope import studies
 from mesascope.dynamics import Optimizer
@@ -26,7 +27,7 @@ class Kinds(SphinxDirective):
             rows.append(
                 "| " + " | ".join(_cell(text) for text in (f"`{name}`", summary(kind), listed)) + " |"
             )
-        return self.parse_text_to_nodes("\n".join(rows))
+        return self.parse_text_to_nodes(typeset("\n".join(rows)))
 
 
 class Fields(SphinxDirective):
@@ -39,7 +40,7 @@ class Fields(SphinxDirective):
         found = {**vars(studies), "Optimizer": Optimizer}[self.arguments[0]]
         rows = ["| field | what it is |", "|---|---|"]
         rows += [f"| {_cell(_name(field))} | {_cell(field.text)} |" for field in field_help(found)]
-        return self.parse_text_to_nodes("\n".join(rows))
+        return self.parse_text_to_nodes(typeset("\n".join(rows)))
 
 
 def _field(field):
@@ -51,7 +52,7 @@ def _name(field):
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "∣")
+    return text.replace(r"\|", r"\Vert ").replace("|", "∣")
 
 
 def setup(app):

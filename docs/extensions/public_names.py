@@ -4,6 +4,14 @@
     :except: mesascope.dynamics
     ```
 
+    ```{names-of-mesascope} gradient_flow descend
+    :rooms: objectives
+    :of: learners
+    ```
+
+is a table of names of `mesascope` itself: those that are listed, then all of these rooms that no table of the page lists, then
+those that a room offers without `mesascope` having them.
+
 A package offers what its `__init__`, or the stub of that, gives to others (`from ._file import X as X`), a module that is no
 package what it defines; names with a leading underscore are nobody else's.
 """
@@ -21,6 +29,7 @@ from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
+from typeset import typeset
 
 SECTIONS = {"Args": "Arguments", "Attributes": "Attributes", "Returns": "Returns", "Raises": "Raises"}
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):\n((?:[ ]+.*\n|\n)+)", re.M)
@@ -60,24 +69,60 @@ class PublicNames(SphinxDirective):
             for name, value in names_of(package).items()
             if id(value) not in told
         ]
-        return self.parse_text_to_nodes("\n".join(parts))
+        return self.parse_text_to_nodes(typeset("\n".join(parts)))
+
+
+TABLE = re.compile(r"^```\{names-of-mesascope\}(?P<names>.*)\n(?P<options>(?::.*\n)*)```$", re.M)
+
+
+def rooms_of_names() -> dict[str, str]:
+    """Name of `mesascope` itself → room that it comes from, from the stub."""
+    import mesascope
+
+    stub = ast.parse(Path(mesascope.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    found = [one for one in stub.body if isinstance(one, ast.ImportFrom) and one.module]
+    return {alias.name: one.module for one in found for alias in one.names}
+
+
+def listed(page: str, names: list[str], rooms: list[str]) -> list[str]:
+    """The names in a table of a page: the given ones, then those of the rooms that no table of the page names."""
+    named = {name for table in TABLE.finditer(page) for name in table["names"].split()}
+    rest = [name for name, room in rooms_of_names().items() if room in rooms and name not in named]
+    return [*names, *sorted(rest, key=str.lower)]
 
 
 class NamesOfMesascope(SphinxDirective):
-    """A table of all names of the package itself, with the room and the first line of each."""
+    """A table of names with the first line of what is said of each."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+    option_spec: ClassVar = {"rooms": str.split, "of": str}
 
     def run(self) -> list[nodes.Node]:
         """The table, parsed."""
         import mesascope
 
-        stub = ast.parse(Path(mesascope.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-        found = [one for one in stub.body if isinstance(one, ast.ImportFrom) and one.module]
-        rooms = {alias.name: one.module for one in found for alias in one.names}
+        page = Path(self.env.doc2path(self.env.docname)).read_text(encoding="utf-8")
+        homes = rooms_of_names()
+        names = listed(page, " ".join(self.arguments).split(), self.options.get("rooms", []))
         rows = ["| name | what it is |", "|---|---|"]
-        for name, room in sorted(rooms.items(), key=lambda pair: pair[0].lower()):
-            summary = (inspect.getdoc(getattr(mesascope, name)) or "").split("\n\n")[0].replace("\n", " ")
-            rows.append(f"| {{py:obj}}`ms.{name} <mesascope.{room}.{name}>` | {summary.replace('|', '∣')} |")
-        return self.parse_text_to_nodes("\n".join(rows))
+        rows += [
+            _row(f"ms.{name}", f"mesascope.{homes[name]}.{name}", getattr(mesascope, name)) for name in names
+        ]
+        if room := self.options.get("of"):
+            offered = names_of(f"mesascope.{room}")
+            rows += [
+                _row(f"ms.{room}.{name}", f"mesascope.{room}.{name}", value)
+                for name, value in sorted(offered.items(), key=lambda pair: pair[0].lower())
+                if name not in homes and (inspect.isclass(value) or inspect.isroutine(value))
+            ]
+        return self.parse_text_to_nodes(typeset("\n".join(rows)))
+
+
+def _row(shown: str, full: str, value: object) -> str:
+    summary = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
+    cell = summary.replace(r"\|", r"\Vert ").replace("|", "∣")
+    return f"| {{py:obj}}`{shown} <{full}>` | {cell} |"
 
 
 def describe(package: str, name: str, value: object) -> str:
