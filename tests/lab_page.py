@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 SMALL = "?dim=2&horizon=6&law.kind=gaussian&law.scale=1&init.kind=diagonal&init.a=0.5&init.b=0.2"
 FAST_CLAIM = "vladymyrov2024/one-layer-row"  # a claim with a figure that is checked in a second
-TABS = ("Data", "Training", "In-context behaviour", "Claims")
+TABS = ("Data", "Training", "In-context behaviour")
 FIGURES = {
     "Data": ("law", "paths", "sequence"),
     "Training": ("product", "loss", "phase", "w_kq", "w_pv"),
@@ -49,12 +49,10 @@ def end_of_flow(page):
 
 
 def wait_until_drawn(page, tab):
-    """Wait for all figures of a panel, or for the claims."""
+    """Wait for all figures of a panel."""
     for name in FIGURES.get(tab, ()):
         described = f'[data-figure="{name}"][aria-label*=". "]'  # by its caption, once it is drawn
         page.wait_for_selector(f"{described} .cartesianlayer .subplot", state="attached")
-    if tab == "Claims":
-        page.wait_for_selector("[data-claim]")
 
 
 def choose(page, name, option):

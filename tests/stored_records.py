@@ -78,14 +78,16 @@ def panel(*traces, **fields):
 def laid_out(figure):
     """A figure as matplotlib lays it out."""
     import matplotlib
+    from matplotlib.figure import Figure as Canvas
 
-    from mesascope.report._render import _draw
-    from mesascope.report._style import RC
+    from mesascope.report._render import draw_panels
+    from mesascope.report._style import DPI, RC
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC)
-        canvas = _draw(figure)
+        canvas = Canvas(dpi=DPI, layout="constrained")
+        draw_panels(figure, canvas)
         canvas.draw_without_rendering()
     return canvas
 

@@ -10,13 +10,19 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import blocks
+import numpy as np
 import pages
 import pytest
-from public_names import describe, names_of
+from public_names import TABLE, describe, listed, names_of, rooms_of_names
 from sphinx.errors import ConfigError
 from sphinx.util.inventory import InventoryFile
+from verdicts import Verdicts
+from write_animation import PICTURE, picture
+from write_notebooks import PAGES, place
 
 import mesascope
+from mesascope.papers import claims
+from mesascope.records import SIGNS
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "docs" / "_build" / "html"
@@ -116,7 +122,7 @@ def test_pages_open_from_a_file_without_a_network(site, browser):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["index", "identify", "papers/README", "api/models", "mathematics/exact-loss"]
+    "name", ["index", "gallery", "identify", "papers/README", "api/models", "mathematics/exact-loss"]
 )
 def test_pages_fit_a_phone(site, browser, name):
     with browser.page(viewport={"width": 390, "height": 844}) as (page, seen):
@@ -124,6 +130,69 @@ def test_pages_fit_a_phone(site, browser, name):
         page.wait_for_load_state("load")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert seen.errors == []
+
+
+def _pages():
+    return sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
+
+
+COLUMNS = 88  # of code that the site shows without scrolling
+
+
+def _names(pages):
+    return [page.relative_to(ROOT).as_posix() for page in pages]
+
+
+@pytest.mark.parametrize("page", _names(_pages()))
+def test_no_block_is_wider_than_the_site(page):
+    text = (ROOT / page).read_text("utf-8")
+    blocks_of_page = re.findall(r"^(`{3,})[^\n]*\n(.*?)^\1$", text, re.M | re.S)
+    assert not [line for _, block in blocks_of_page for line in block.splitlines() if len(line) > COLUMNS]
+
+
+def test_the_animation_is_that_of_the_flow():
+    stored = PICTURE.read_text("utf-8")
+    drawn, number = picture(), re.compile(r"-?\d+(?:\.\d+)?")
+    assert number.sub("#", drawn) == number.sub("#", stored), "python docs/write_animation.py writes it anew"
+    # processors differ in the last digits, and with them the solver's steps: a pixel at most
+    numbers = (np.array([float(one) for one in number.findall(text)]) for text in (drawn, stored))
+    np.testing.assert_allclose(*numbers, atol=1, rtol=0.01)
+    assert len(stored) < 60_000 and "prefers-reduced-motion" in stored and "prefers-color-scheme" in stored
+    process, task = mesascope.DiagonalUnitary(mesascope.Gaussian(1.0), dim=5), mesascope.NextToken(100)
+    limit = mesascope.theory.zheng2024.limit_product(process, task)
+    assert f">{float(limit):.4f}</text>" in stored
+
+
+def test_every_name_is_in_one_table_of_the_first_page_on_the_api():
+    page = (ROOT / "docs" / "api" / "index.md").read_text("utf-8")
+    tables = [
+        (table["names"].split(), dict(re.findall(r":(\w+): (.*)", table["options"])))
+        for table in TABLE.finditer(page)
+    ]
+    assert len(tables[0][0]) == 10
+    told = [
+        name for names, options in tables for name in listed(page, names, options.get("rooms", "").split())
+    ]
+    assert sorted(told) == sorted(rooms_of_names())
+
+
+def test_every_notebook_can_be_downloaded_from_its_page_and_from_the_list():
+    listing = (ROOT / "docs" / "tutorials" / "notebooks.md").read_text("utf-8")
+    for page in PAGES:
+        assert f"](../../notebooks/{place(page).name})" in listing
+        source = [page.read_text("utf-8")]
+        docname = page.relative_to(ROOT / "docs").with_suffix("").as_posix()
+        env = SimpleNamespace(note_dependency=lambda path: None)
+        pages.read_source(SimpleNamespace(env=env), docname, source)
+        assert f"<../../notebooks/{place(page).name}>`" in source[0]
+
+
+def test_the_first_page_counts_every_claim_by_its_outcome():
+    env = SimpleNamespace(docname="index", note_dependency=lambda path: None)
+    directive = SimpleNamespace(env=env)
+    (shown,) = Verdicts.run(directive)
+    counts = [int(count) for count in re.findall(r"<b>(\d+)</b>", shown.astext())]
+    assert (len(counts), sum(counts)) == (len(SIGNS), len(claims()))
 
 
 @pytest.fixture
@@ -156,12 +225,30 @@ raise AssertionError("is not run")
 def test_what_blocks_print_and_draw_is_kept_until_blocks_or_code_change(elsewhere, monkeypatch):
     assert blocks.kept(PAGE) is None
     nothing, said, left_out = outputs = blocks.run(PAGE, {})
-    assert (nothing, left_out) == (blocks.Output(), blocks.Output())
+    assert (nothing, left_out) == (blocks.Output(), blocks.Output(lacked="no_such_package"))
     assert said == blocks.Output("# some.toml\nx = 1", {"drawn.png": "cGljdHVyZQ=="})
     assert blocks.kept(PAGE) == outputs == blocks.kept("More words.\n" + PAGE)
     assert blocks.kept(PAGE.replace("x = 1", "x = 2")) is None
     monkeypatch.setattr("mesascope.records.code_version", lambda: "another")
     assert blocks.kept(PAGE) is None
+
+
+def test_what_was_left_out_is_said_and_run_once_it_can_be(elsewhere, monkeypatch):
+    page = PAGE.replace("no_such_package", "torch")
+    monkeypatch.setattr(blocks, "find_spec", lambda package: None)
+    blocks.run(page, {})
+    assert "PyTorch was not installed" in "".join(cell.source for cell in pages.notebook(page).cells)
+    monkeypatch.setattr(blocks, "find_spec", lambda package: True)
+    assert blocks.kept(page) is None
+
+
+def test_blocks_that_are_not_shown_are_run(elsewhere):
+    page = "Words.\n\n<!-- not shown\n```python\nx = 2\n```\n-->\n\n```python\nprint(x)\n```\n\n```text\n2\n```\n"
+    blocks.run(page, {})
+    words, *_, rest = cells = pages.notebook(page).cells
+    assert [cell.source for cell in cells if cell.cell_type == "code"] == ["print(x)"]
+    assert "not shown" not in words.source + rest.source and "2" in rest.source
+    assert not any(cell.get("outputs") for cell in cells)  # the page goes on with what it prints
 
 
 COMMAND = "```sh\nmesascope cite zheng2024\n```\n"
@@ -173,7 +260,7 @@ def test_a_page_is_shown_with_what_its_blocks_said(elsewhere):
     code = [cell for cell in pages.notebook(page).cells if cell.cell_type == "code"]
     said = [[output.get("text") or output.data["image/png"] for output in cell.outputs] for cell in code]
     (cited,), *others = said
-    assert "zheng2024" in cited and others == [["# some.toml\nx = 1", "cGljdHVyZQ=="], []]
+    assert "zheng2024" in cited and others == [["# some.toml\nx = 1", "cGljdHVyZQ=="]]
     assert all(cell.source for cell in code) and code[0].metadata["tags"] == ["remove-input"]
     shown = pages.notebook(page.replace("other.png", "drawn.png")).cells  # by the page itself
     assert not any(output.get("data") for cell in shown for output in cell.get("outputs", ()))
@@ -201,6 +288,7 @@ def test_a_site_is_not_built_without_what_its_pages_print(elsewhere):
         COMMAND + "```text\nvolume = {38},\n```\n",
         "```console\n$ mesascope cite nobody1900\nmesascope cite: another line\n```\n",
         "```console\n$ mesascope cite zheng2024\nmesascope cite: no error\n```\n",
+        "```python\nprint(1)\n```\n```text\n2\n```\n",
     ],
 )
 def test_a_page_that_says_what_is_not_so_fails_and_nothing_is_kept(elsewhere, page):

@@ -80,6 +80,7 @@ def model_for(name, data):
 MODELS = [(name, data) for name, kind in known_kinds("model").items() for data in kind.reads]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "data"), MODELS)
 def test_a_model_learns_from_the_data_that_it_reads(name, data):
     process, prompts = PROCESSES[data], data == "prompts"

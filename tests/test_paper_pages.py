@@ -60,6 +60,9 @@ def test_examples_on_the_page_run(paper, tmp_path, monkeypatch):
 
 def test_the_overview_is_what_the_records_say_and_every_claim_has_one_with_its_words_and_settings(writer):
     assert (FOLDER / "README.md").read_text(encoding="utf-8") == writer.overview()
+    drawn = (FOLDER / writer.MATRIX).read_text(encoding="utf-8")
+    assert drawn == writer.picture(), "python docs/write_claims.py draws it again"
+    assert all(f'data-claim="{claim.id}"' in drawn for claim in claims())
     records = {preset: {one.id: one for one in shipped_run(preset).claims()} for preset in PRESETS}
     assert set(records["small"]) == {claim.id for claim in claims()} >= set(records["full"])
     for claim in claims():

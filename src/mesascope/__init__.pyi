@@ -13,6 +13,7 @@ from . import studies as studies
 from . import theory as theory
 from .core import Estimate as Estimate
 from .core import ProgressBar as ProgressBar
+from .core import enable_x64 as enable_x64
 from .dynamics import CheckpointError as CheckpointError
 from .dynamics import InvariantManifold as InvariantManifold
 from .dynamics import Optimizer as Optimizer
@@ -95,6 +96,7 @@ from .processes import DiagonalUnitary as DiagonalUnitary
 from .processes import Empirical as Empirical
 from .processes import FewShot as FewShot
 from .processes import Gaussian as Gaussian
+from .processes import Laplace as Laplace
 from .processes import Law as Law
 from .processes import LinearAR as LinearAR
 from .processes import LinearRegression as LinearRegression
@@ -113,14 +115,18 @@ from .processes import Rademacher as Rademacher
 from .processes import RandomDiagonal as RandomDiagonal
 from .processes import RandomFeatures as RandomFeatures
 from .processes import RotationAR as RotationAR
+from .processes import ScipyLaw as ScipyLaw
 from .processes import SequenceProcess as SequenceProcess
 from .processes import Sparse as Sparse
 from .processes import StudentT as StudentT
+from .processes import Symmetrized as Symmetrized
 from .processes import TwoLayerReLU as TwoLayerReLU
 from .processes import Uniform as Uniform
+from .processes import from_scipy as from_scipy
 from .records import Store as Store
 from .records import cite as cite
 from .records import open_store as open_store
+from .report import plot as plot
 from .specs import component as component
 from .specs import kind as kind
 from .studies import StudySpec as StudySpec

@@ -426,6 +426,7 @@ def command_lost(kind: Kind, end: str, forged: bool, capsys: Any, tmp: Path) -> 
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_mutants_are_read_as_before_or_refused(tmp_path, capsys, name):
     warnings.simplefilter("ignore")  # of libraries, about numbers; the test restores the filters
@@ -486,6 +487,7 @@ SEALED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEALED)
 def test_any_json_is_refused(tmp_path, name):
     kind = KINDS[name](tmp_path)

@@ -7,7 +7,15 @@ import pytest
 
 from mesascope.cli import main
 from mesascope.models._specified import LayerKind
-from mesascope.specs import SpecError, families, kind_of_function, known_kinds, load_plugin
+from mesascope.specs import (
+    SpecError,
+    default_plugins,
+    families,
+    kind_of_function,
+    known_kinds,
+    load_plugin,
+    set_default_plugins,
+)
 from mesascope.specs._registry import FAMILIES
 from mesascope.studies import FlowSpec, parse_spec, read_spec
 
@@ -60,6 +68,8 @@ def test_plugins_of_a_command_are_recorded_in_its_specification(tmp_path, capsys
     (tmp_path / "mine.py").write_text(LAW.format(name="named"))
     assert main(["kinds", "law", "--json", "--plugin", str(tmp_path / "mine.py")]) == 0
     assert "named" in json.loads(capsys.readouterr().out)["families"]["law"]
+    assert default_plugins() == ()  # the next command of this process has its own
+    set_default_plugins([str(tmp_path / "mine.py")])
     assert FlowSpec.model_validate({**FLOW, "law": "named"}).plugins == (tmp_path / "mine.py",)
     # they are added to those of the specification
     (tmp_path / "other.py").write_text(LAW.format(name="other"))

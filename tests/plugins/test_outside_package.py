@@ -51,10 +51,11 @@ def command(installed, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_kinds_are_listed_with_their_fields(command):
     families = command("kinds", "--json")["families"]
-    assert families["law"]["laplace"]["fields"] == [
-        {"name": "scale", "text": "b > 0.", "required": False, "default": 1.0}
+    assert families["law"]["triangular"]["fields"] == [
+        {"name": "scale", "text": "h > 0.", "required": False, "default": 1.0}
     ]
     assert families["process"]["sinusoids"]["example"] == {"kind": "sinusoids", "dim": 2, "fastest": 3.0}
     rate = families["layer"]["decaying-sum"]["fields"][0]
@@ -62,13 +63,15 @@ def test_kinds_are_listed_with_their_fields(command):
     assert families["learner"]["last-times"]["summary"] == "Predicts c times the last output."
 
 
+@pytest.mark.slow
 def test_the_flow_of_a_law_ends_where_theory_says(command):
     start = {"kind": "diagonal", "a": 0.5, "b": 0.3}
-    end = command("flow", "--json", spec={"law": "laplace", "dim": 2, "horizon": 6, "init": start})
+    end = command("flow", "--json", spec={"law": "triangular", "dim": 2, "horizon": 6, "init": start})
     assert end["converged"]
     assert end["product"] == pytest.approx([end["limit_product"]] * 2, rel=1e-9)  # Theorem 4.1 of zheng2024
 
 
+@pytest.mark.slow
 def test_a_process_and_a_layer_are_trained_and_identified(command, tmp_path):
     layers = [{"kind": "decaying-sum", "rate": "1/4"}, "layer-norm"]
     model = {"kind": "composed", "embedding": "bare-tokens", "layers": layers, "readout": "dense"}
@@ -83,8 +86,9 @@ def test_a_process_and_a_layer_are_trained_and_identified(command, tmp_path):
     assert 0 < low <= ranking["last-times"]["distance"] <= high  # the trained model is another one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "process", [{"kind": "sinusoids"}, {"kind": "orthogonal-ar", "law": "laplace"}], ids=["process", "law"]
+    "process", [{"kind": "sinusoids"}, {"kind": "orthogonal-ar", "law": "triangular"}], ids=["process", "law"]
 )
 def test_a_learner_is_identified(command, process):
     asked = {
@@ -100,14 +104,15 @@ def test_a_learner_is_identified(command, process):
     assert found["ranking"][0]["hyperparameters"]["factor"] == pytest.approx(0.5, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_two_workers_sweep_over_laws_of_a_package_and_of_a_file(command, tmp_path):
-    source = (OUTSIDE / "laplace.py").read_text(encoding="utf-8")
+    source = (OUTSIDE / "triangular.py").read_text(encoding="utf-8")
     (tmp_path / "mine.py").write_text(
-        source.replace('"laplace"', '"mine"').replace("class Laplace", "class Mine")
+        source.replace('"triangular"', '"mine"').replace("class Triangular", "class Mine")
     )
     start = {"kind": "diagonal", "a": 0.5, "b": 0.3}
     base = {"dim": 2, "horizon": 5, "init": start, "plugins": ["mine.py"]}
-    laws = [{"kind": kind, "scale": "1/2"} for kind in ("laplace", "mine")]
+    laws = [{"kind": kind, "scale": "1/2"} for kind in ("triangular", "mine")]
     axes = [{"path": "law", "values": laws}, {"path": "until", "values": [1, 2]}]
     study = {"name": "laws", "kind": "flow", "base": base, "axes": axes}
     done = command(
@@ -124,12 +129,12 @@ def test_a_law_is_in_the_form_of_the_lab(installed):
 import json
 from mesascope.lab._form import form_of, kind_fields, setting_of
 from mesascope.lab._setting import DEFAULT, read_setting
-form = form_of(read_setting({**DEFAULT, "law": "laplace"}))
-fields = [(field.name, field.label) for field in kind_fields("law", "laplace")]
+form = form_of(read_setting({**DEFAULT, "law": "triangular"}))
+fields = [(field.name, field.label) for field in kind_fields("law", "triangular")]
 print(json.dumps([fields, setting_of(form | {"law.scale": "1/4"}).law.describe()]))
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=found_in(installed)
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [[["law.scale", "b > 0"]], "Laplace(scale=1/4)"]
+    assert json.loads(done.stdout) == [[["law.scale", "h > 0"]], "Triangular(scale=1/4)"]

@@ -72,6 +72,7 @@ def test_risk_is_the_loss_per_coordinate():
         assert zheng2024.finite_context_risk(process, t, c) * Fraction(3, 2) == loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("context_length", [2, 7])
 @pytest.mark.parametrize("name", PROCESSES)

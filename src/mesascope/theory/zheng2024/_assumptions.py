@@ -9,7 +9,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from ...core import exact
-from ...processes import Law, MomentError
+from ...processes import Empirical, Law, MomentError
 from ...specs import Number
 from ._moments import coordinate_moments, token_moments
 
@@ -174,7 +174,7 @@ def _first_nonzero(law: Law, dim: int, patterns: tuple[tuple[int, ...], ...]) ->
         for orders in possible:
             moment = law.joint_moment(orders, dim)
             if moment:
-                return f"{_name(orders, 'jrsu')} = {_show(moment)} is not 0"
+                return f"{_name(orders, 'jrsu')} = {_show(moment)} is not 0{_remedy(law)}"
         return None
     if law.even:
         return None  # each of these moments changes its sign with a coordinate of odd exponent
@@ -189,8 +189,15 @@ def _first_nonzero(law: Law, dim: int, patterns: tuple[tuple[int, ...], ...]) ->
                 Fraction(0),
             )
             if moment:
-                return f"{_name(orders, [str(j + 1) for j in places])} = {_show(moment)} is not 0"
+                name = _name(orders, [str(j + 1) for j in places])
+                return f"{name} = {_show(moment)} is not 0{_remedy(law)}"
     return None
+
+
+def _remedy(law: Law) -> str:
+    """Return for measured tokens how they satisfy the assumption."""
+    measured = isinstance(law, Empirical)
+    return "; ms.Symmetrized(law) gives every coordinate a random sign" if measured else ""
 
 
 def _uneven(law: Law, dim: int, names: Mapping[str, str]) -> str | None:
