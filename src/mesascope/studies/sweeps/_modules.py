@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.abc import PathEntryFinder
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -73,7 +74,7 @@ def importable(search: Sequence[str]) -> Iterator[None]:
         _forget_finders(folders)
 
 
-def _finder(folder: str) -> FileFinder:
+def _finder(folder: str) -> PathEntryFinder:
     if _is_in(folder, _searched) and not any(name in folder for name in _INSTALLED):
         return _find_sources(folder)
     raise ImportError(f"{folder} is no folder of the study", path=folder)
