@@ -160,7 +160,7 @@ CASES = {
         traced=False,
     ),
     "ahn2023/printed-losses": Case(
-        {"replicas": 200},
+        {"starts": 30, "replicas": 200},
         losses_a_tenth_smaller,
         (of_fewer_examples,),
         stuck=local_minimum,

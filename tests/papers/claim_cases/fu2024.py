@@ -109,10 +109,10 @@ CASES = {
         {
             "dim": 4,
             "examples": 8,
-            "training_prompts": 300,
+            "training_prompts": 200,
             "prompts": 200,
-            "tasks": 120,
-            "starts": 120,
+            "tasks": 80,
+            "starts": 80,
             "layers": [1, 2, 3],
             "seeds": 3,
         },

@@ -110,7 +110,15 @@ ASKED = {
     "tasks": 100,
     "learners": ["gradient-descent", "least-squares"],
 }
-BEST = {"dim": 3, "examples": 20, "prompts": 1000, "starts": 4, "tasks": 100}
+BEST = {
+    "dim": 3,
+    "examples": 20,
+    "loops": [2],
+    "prompts": 500,
+    "starts": 4,
+    "tasks": 100,
+    "learners": ["zero", "gradient-descent", "least-squares", "ridge"],
+}
 
 CASES = {
     "gatmiry2024/loops-are-steps": Case(

@@ -13,7 +13,14 @@ from . import Case
 TRAINED = {"states": 6, "steps": 150, "seed": 100, "seeds": 3}
 SMALL = {**TRAINED, "positions": 12}
 JUDGED = {**TRAINED, "chosen_on": 500, "sequences": 5000}
-FULL_MODEL = {"positions": 12, "seeds": 3, "chosen_on": 1000, "sequences": 3000}
+FULL_MODEL = {
+    "positions": 10,
+    "states": 6,
+    "steps": 400,
+    "seeds": 3,
+    "chosen_on": 1000,
+    "sequences": 3000,
+}
 COUNTED = {"lengths": [40, 320], "seeds": 3, "chosen_on": 200, "sequences": 1000}
 
 
@@ -169,7 +176,7 @@ CASES = {
     ),
     "nichani2024/full-model-loss": Case(FULL_MODEL, half_read_out, traced=False),
     "nichani2024/trained-loss": Case(
-        {**JUDGED, "positions": 24}, blunter, stuck=first_of_the_grid, traced=False
+        {**JUDGED, "positions": 16}, blunter, stuck=first_of_the_grid, traced=False
     ),
     "nichani2024/trained-approaches-bayes": Case(
         {**JUDGED, "lengths": [12, 24]}, untrained_where_long, traced=False

@@ -34,7 +34,7 @@ LOOPED = {
     "tasks": 300,
 }
 INTERLEAVED = {"batch": 64, "recorded": [150, 300], "seeds": 2, "tasks": 2000}
-COPYING = {"recorded": [900, 1800], "seeds": 3, "tasks": 2000}
+COPYING = {"recorded": [900, 1800], "seeds": 2, "tasks": 1000}
 
 
 def curved(factor):

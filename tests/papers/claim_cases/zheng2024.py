@@ -271,7 +271,7 @@ CASES = {
         {"starts": [[0.1, 0.1], [2.0, 2.0]], "epochs": 20}, larger_cross_term, traced=False
     ),
     "zheng2024/authors-descent": Case(
-        {"samples": 250, "replicas": 6}, longer_steps(1.05), (other_draws,), traced=False
+        {"samples": 100, "replicas": 6}, longer_steps(1.05), (other_draws,), traced=False
     ),
     "zheng2024/figure-1a": Case(
         {**CURVES, "schedules": [[1.0, 0.002, 70]]}, larger_cross_term, (longer_steps(1.2),), traced=False
@@ -307,6 +307,6 @@ CASES = {
         {"context_lengths": [2, 99]}, larger_limits, (other_best_normalizer,), traced=False
     ),
     "zheng2024/other-starts": Case({**SMALL, "starts": 1}, larger_limits, traced=False),
-    "zheng2024/several-layers": Case(TRAINED, depth_that_hurts, traced=False),
+    "zheng2024/several-layers": Case({**TRAINED, "horizon": 12, "steps": 600}, depth_that_hurts, traced=False),
     "zheng2024/softmax": Case(TRAINED, depth_without_use, traced=False),
 }
