@@ -125,7 +125,9 @@ CASES = {
         traced=False,
     ),
     "vonoswald2024/depth-and-mesa-layer": Case(
-        {**TRAINED, "layers": [1, 2], "horizon": 14, "seeds": 3}, at_rest(_depth, "fall_of_errors", less_ridge), traced=False
+        {**TRAINED, "layers": [1, 2], "horizon": 14, "seeds": 3},
+        at_rest(_depth, "fall_of_errors", less_ridge),
+        traced=False,
     ),
     "vonoswald2024/mesa-layer-named": Case(
         {**ASKED, "learners": ["least-squares", "ridge"]},

@@ -307,6 +307,8 @@ CASES = {
         {"context_lengths": [2, 99]}, larger_limits, (other_best_normalizer,), traced=False
     ),
     "zheng2024/other-starts": Case({**SMALL, "starts": 1}, larger_limits, traced=False),
-    "zheng2024/several-layers": Case({**TRAINED, "horizon": 12, "steps": 600}, depth_that_hurts, traced=False),
+    "zheng2024/several-layers": Case(
+        {**TRAINED, "horizon": 12, "steps": 600}, depth_that_hurts, traced=False
+    ),
     "zheng2024/softmax": Case(TRAINED, depth_without_use, traced=False),
 }
