@@ -44,7 +44,7 @@ have pages of their own. The page of a paper says what of it was read.
 |---|---|
 | proved | by interval or rational arithmetic, without rounding; `mesascope reproduce ID` proves it again |
 | exact | computed without sampling, to rounding; it says nothing of sizes or starts that were not tried |
-| measured at the paper's setting | trained, or compared with printed numbers, where only seeds differ |
+| measured at the paper's setting | trained, or compared with printed numbers, where only seeds differ, or a program of our own has the same settings |
 | measured, reduced | the same with smaller sizes, or another optimizer, batch or number of steps |
 | measured, another model | trained or sampled with a model or data that the paper does not use |
 
@@ -181,8 +181,7 @@ def _left(chosen):
     """Claims with what differs or what is missing."""
     yield "| claim | what is claimed | evidence | origin | more |\n|---|---|---|---|---|"
     for claim, record in chosen:
-        small = claim.cost and record.preset == "small"
-        cost = f"the full preset was not run, {claim.cost} on two cores" if small else ""
+        cost = claim.not_run(record.preset)
         falling = record.details.get("fall_of_the_loss_in_the_second_half")
         if record.decision == "undecided" and isinstance(falling, float) and falling > 0.1:
             cost = f"the loss still fell by {falling:.0%} in the second half of the training; {cost}"

@@ -110,9 +110,7 @@ def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:
         "checked": f"{record.provenance.created[:10]}, preset {record.preset}, {record.seconds:.1f} s"
         if record
         else "",
-        "full preset": f"not run; estimated cost on two cores: {claim.cost}"
-        if claim.cost and not (record and record.preset == "full")
-        else "",
+        "left open": claim.not_run(record.preset if record else "small"),
     }
     for name, line in lines.items():
         if line:

@@ -3,15 +3,20 @@
 import os
 import secrets
 import signal
+import sys
+import webbrowser
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import FlagCreatePairsOff, arg
 
-from ._output import DONE, InputError
+from ._output import DONE, InputError, in_file
 from ._plugin import PluginOption
+
+if TYPE_CHECKING:
+    from mesascope.studies import IdentifySpec
 
 _MIN_TOKEN = 8  # characters that cannot be guessed by trying
 
@@ -29,8 +34,13 @@ class Lab(PluginOption):
     records: Annotated[tuple[str, ...], arg(metavar="DIR ...", help_behavior_hint="")] = ()
     """More records for the page of claims: folders of `reproduce`, folders of these, stores of runs. Checks run from the page
     are written to results/lab."""
+    models: Annotated[tuple[str, ...], arg(metavar="SPEC ...", help_behavior_hint="")] = ()
+    """Models of yours for the page of models: specifications as for `mesascope identify`, of a checkpoint or of a function or
+    module in Python."""
     no_warm: FlagCreatePairsOff[bool] = False
     """Compile nothing before it is needed."""
+    no_browser: FlagCreatePairsOff[bool] = False
+    """Print the address only. Otherwise a terminal on a desktop opens it in the browser, too."""
     no_token: FlagCreatePairsOff[bool] = False
     """Let every user of this machine in."""
 
@@ -46,12 +56,36 @@ class Lab(PluginOption):
                 raise InputError(
                     f"--records {folder}: no such folder; name one that reproduce or sweep filled"
                 )
+        models = self._models()
         folders = [*map(Path, self.records), SHIPPED, Path("results") / "lab"]
         # The server raises a signal again once it has ended: that is not a second one.
         signal.set_wakeup_fd(-1)
         with suppress(KeyboardInterrupt):  # the usual end
-            serve(free_port(self.port), folders, token=self._token(), warm=not self.no_warm, ready=_say)
+            serve(
+                free_port(self.port),
+                folders,
+                models,
+                token=self._token(),
+                warm=not self.no_warm,
+                ready=self._say,
+            )
         return DONE
+
+    def _models(self) -> "dict[str, IdentifySpec]":
+        """The models of the user by file; their modules are imported from its folder, or the current one."""
+        from mesascope.studies import IdentifySpec, read_spec
+
+        found = {}
+        for file in self.models:
+            with in_file(file):
+                found[file] = read_spec(file, IdentifySpec)
+            sys.path[:0] = dict.fromkeys((os.getcwd(), str(Path(file).parent.absolute())))
+        return found
+
+    def _say(self, address: str) -> None:
+        print(f"mesascope lab: {address}   (Ctrl-C ends it)", flush=True)
+        if not self.no_browser and _has_browser():
+            webbrowser.open(address)
 
     def _token(self) -> str:
         """The token of the address; of the environment, since every user can read the arguments of a process."""
@@ -66,5 +100,7 @@ class Lab(PluginOption):
         return token
 
 
-def _say(address: str) -> None:
-    print(f"mesascope lab: {address}   (Ctrl-C ends it)", flush=True)
+def _has_browser() -> bool:
+    """Whether somebody at a terminal would see a window; without a desktop, a browser would take the terminal."""
+    desktop = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return sys.stdout.isatty() and desktop

@@ -20,7 +20,7 @@ COLOURS: "dict[Outcome, str]" = {
 }
 NOT_CHECKED = "not checked"
 """The outcome of a claim without a record."""
-_FEW = 5  # up to so many claims are shown with all their numbers
+_MAX_NUMBERS = 160  # characters of what was measured or expected; the record has all
 
 
 def error_of(record: "ClaimRecord") -> str | None:
@@ -30,11 +30,10 @@ def error_of(record: "ClaimRecord") -> str | None:
 
 
 def print_outcomes(records: "Sequence[ClaimRecord]", seconds: float) -> None:
-    """One row for every claim, with numbers if it does not hold or there are few claims; totals."""
+    """One row for every claim: outcome and evidence, what was measured and expected, seconds; then totals."""
     from rich.text import Text
 
     console = results()
-    few = len(records) <= _FEW
     rows = []
     for record in records:
         error = error_of(record)
@@ -43,10 +42,10 @@ def print_outcomes(records: "Sequence[ClaimRecord]", seconds: float) -> None:
             cell.append(f"\n{record.difference}", COLOURS[record.outcome])
         if error:
             cell.append(f"\ncould not be checked: {error}", COLOURS[record.outcome])
-        elif few or record.outcome != "holds":
+        else:
             cell.append(f"\n{_numbers(record)}", "dim")
-        found = Text.assemble((record.outcome, COLOURS[record.outcome]), (f"\n{record.evidence}", "dim"))
-        rows.append((found, cell))
+        below = f"\n{record.evidence}\n{record.seconds:.1f} s"
+        rows.append((Text.assemble((record.outcome, COLOURS[record.outcome]), (below, "dim")), cell))
     print_table(("outcome", "claim"), rows)
     console.print(f"{totals(record.outcome for record in records) or 'nothing to check'}; {seconds:.1f} s")
 
@@ -70,7 +69,12 @@ def print_table(names: "Sequence[str]", rows: "Iterable[Sequence[Any]]") -> None
 
 def _numbers(record: "ClaimRecord") -> str:
     within = "" if record.tolerance is None else f"   tolerance {_short(record.tolerance)}"
-    return f"measured {_short(record.measured)}   expected {_short(record.expected)}{within}"
+    return f"measured {_cut(_short(record.measured))}   expected {_cut(_short(record.expected))}{within}"
+
+
+def _cut(text: str) -> str:
+    """A long list of numbers by its beginning."""
+    return text if len(text) <= _MAX_NUMBERS else f"{text[:_MAX_NUMBERS]}…"
 
 
 def print_changes(changes: "Sequence[Change]", folder: str) -> None:
@@ -89,12 +93,12 @@ def print_changes(changes: "Sequence[Change]", folder: str) -> None:
 
 
 def _short(value: Any) -> str:
-    """Write a measured or expected value briefly: numbers to six digits, long lists by their ends."""
+    """Write a measured or expected value briefly: numbers to four digits, long lists by their ends."""
     match value:
         case bool() | None:
             return str(value).lower()
         case float() | int():
-            return f"{value:.6g}"
+            return f"{value:.4g}"
         case [first, _, _, *_, last]:
             return f"{_short(first)}, …, {_short(last)} ({len(value)})"
         case list() | tuple():

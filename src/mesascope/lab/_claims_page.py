@@ -40,6 +40,7 @@ class ClaimsPage(Frame):
         with ui.element("div").classes("lab-content lab-claims"):
             heading("Claims of papers, checked by computation").classes("text-h6")
             ui.label(_HOW).classes("lab-caption")
+            ui.link("What was found that the papers do not say", "#found")
             self._first = ui.switch("Contradicted and not reproduced first", on_change=self._draw)
             self.loading = Work(self.session, "claims")
             self._matrices = {
@@ -94,7 +95,7 @@ class ClaimsPage(Frame):
 
     def _list_findings(self) -> None:
         with self._found:
-            heading("What was found that the papers do not say")
+            heading("What was found that the papers do not say").props("id=found")
             for one in self._shelf.claims:
                 if one.insight:
                     ui.link(one.title, _address(one.id)).props(f'data-claim="{one.id}"')

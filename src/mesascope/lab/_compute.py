@@ -26,6 +26,7 @@ from mesascope.records import InUseError, folder_lock, plain
 from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
+from ._compute_models import given, learned, told, training
 from ._jobs import Progress
 from ._sizes import FRAMES, IDENTIFY_TOKENS, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
 
@@ -325,22 +326,7 @@ def identification(
         learners=learners,
         progress=lambda now: progress(now.describe()),
     )
-    return {
-        "verdict": answer.verdict,
-        "candidates": list(answer.candidates),
-        "reasons": list(answer.reasons),
-        "reading": answer.reading and answer.reading.describe(),
-        "arguments": {"learners": learners, "tasks": tasks},
-        "ranking": [
-            {
-                "learner": entry.learner,
-                "hyperparameters": plain(entry.hyperparameters),
-                "distance": entry.distance,
-                "interval": entry.interval,
-            }
-            for entry in answer.ranking
-        ],
-    }
+    return {**told(answer), "arguments": {"learners": learners, "tasks": tasks}}
 
 
 def descent(spec: FlowSpec, samples: int, rate: float, steps: int, seed: int, progress: Progress) -> Result:
@@ -440,5 +426,8 @@ JOBS: dict[str, Callable[..., Any]] = {
     "descent": descent,
     "claims": claims,
     "rerun": rerun,
+    "training": training,
+    "learned": learned,
+    "given": given,
 }
 """What a worker can compute, by name."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from mesascope.processes import Parts, SamplesField
-from mesascope.specs import Dim, Matrix, Nonnegative, Numbers, Positive, Real, Scale, Token
+from mesascope.processes import LawField, Parts, SamplesField
+from mesascope.specs import Dim, Matrix, Nonnegative, Numbers, Positive, Real, Scale, Token, error_path
 from mesascope.studies import Horizon, SpecError
 
 from ._setting import read_value
@@ -92,19 +92,23 @@ def _read_parts(text: str) -> list[dict[str, Any]]:
     parts = []
     for number, line in enumerate(filter(str.strip, text.splitlines())):
         probability, _, rest = line.strip().partition(" ")
-        law: Any
-        if rest.strip().startswith("{"):
-            law = read_value(rest.strip())
-        else:
-            kind, *given = rest.split() or [""]
-            law = {"kind": kind}
-            for one in given:
-                name, equals, value = one.partition("=")
-                if not equals:
-                    raise SpecError(f"{one!r} is no parameter; write e.g. 0.5 gaussian scale=1", number)
-                law[name] = read_number(value)
-        parts.append({"probability": read_number(probability), "law": law})
+        with error_path(number):
+            parts.append({"probability": read_number(probability), "law": _read_law(rest)})
     return parts
+
+
+def _read_law(text: str) -> Any:
+    """`gaussian scale=1`, or a JSON table."""
+    if text.strip().startswith("{"):
+        return read_value(text.strip())
+    kind, *given = text.split() or [""]
+    law = {"kind": kind}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise SpecError(f"{one!r} is no parameter; write e.g. gaussian scale=1")
+        law[name] = read_number(value)
+    return law
 
 
 def _write_parts(parts: Any) -> str:
@@ -134,5 +138,6 @@ _EDITORS: list[tuple[Any, Editor]] = [
     (Token, Editor(_read_token, write_value, "one number, or one for every coordinate")),
     (Matrix, Editor(_read_rows, _write_rows, "one row a line", lines=True)),
     (SamplesField, Editor(_read_samples, _write_rows, "numbers, or one token a line", lines=True)),
+    (LawField, Editor(_read_law, _write_law, "a law and its parameters, e.g. gaussian scale=1")),
     (Parts, Editor(_read_parts, _write_parts, "one part a line: probability, law, parameters", lines=True)),
 ]

@@ -1,4 +1,4 @@
-"""The fields of a setting: the data, and where training starts."""
+"""The fields of a specification, in sections that can be folded."""
 
 from __future__ import annotations
 
@@ -7,45 +7,41 @@ from nicegui import ui
 from mesascope.report import tex_to_html
 from mesascope.specs import known_kinds, summary
 
-from ._form import FAMILIES, OBJECTIVES, Form, FormField, kind_fields, kind_title, setting_fields, texts
+from ._form import Form, FormField, Layout, fields_of_kinds, kind_fields, kind_title
 from ._widgets import Changed, Choice, Field
-
-_SECTIONS = (
-    ("Data", "dataset", True, ("law", "dim", "horizon", "weights", "rho")),
-    ("Start of training", "flag", True, ("init", "mask")),
-    ("Solver", "tune", False, ("solver", "until", "tolerance", "max_steps")),
-)
-"""Title, icon, whether it is open, and fields of a setting."""
 
 
 class FormPanel:
     """All fields of a form that its choices leave to be filled in."""
 
-    def __init__(self, form: Form, changed: Changed) -> None:
-        self._changed = changed
+    def __init__(self, layout: Layout, form: Form, changed: Changed) -> None:
+        self._layout, self._changed = layout, changed
         self._fields: dict[str, Field | Choice] = {}
         self._kinds: dict[str, ui.column] = {}
         self._shown: dict[str, str] = {}
         self._sections: list[ui.expansion] = []
-        for title, icon, opened, names in _SECTIONS:
-            with ui.expansion(title, icon=icon, value=opened).classes("w-full lab-section") as section:
+        for one in layout.sections:
+            with ui.expansion(one.title, icon=one.icon, value=one.opened).classes(
+                "w-full lab-section"
+            ) as section:
                 self._sections.append(section)
-                for name in names:
-                    self._add(name)
+                for name in one.names:
+                    self._add(name, form)
         self.show(form, {})
 
-    def _add(self, name: str) -> None:
-        field = setting_fields()[name]
-        if name in FAMILIES:
-            kind, titles = f"{name}.kind", {one: kind_title(cls) for one, cls in known_kinds(name).items()}
-            self._fields[kind] = Choice(kind, field.label, titles, self._changed)
+    def _add(self, name: str, form: Form) -> None:
+        if name in self._layout.families:
+            label = self._layout.label(name)
+            self._fields[f"{name}.kind"] = Choice(
+                f"{name}.kind", label, self._titles(name, form), self._changed
+            )
             self._kinds[name] = ui.column().classes("w-full gap-2")
-        elif name == "weights":
-            self._fields["objective"] = Choice("objective", "objective", OBJECTIVES, self._changed)
-            hint = "t: weight, e.g. 2: 1, 5: 1/2"
-            self._fields[name] = Field(name, name, self._changed, lines=True, hint=hint)
         else:
-            self._fields[name] = _widget(field, self._changed)
+            self._fields[name] = _widget(self._layout.fields[name], self._changed)
+
+    def _titles(self, family: str, form: Form) -> dict[str, str]:
+        known = known_kinds(family)
+        return {kind: kind_title(known[kind]) for kind in self._layout.kinds(family, form)}
 
     def fold(self) -> None:
         """Close all sections: a phone shows the panels below them."""
@@ -54,13 +50,18 @@ class FormPanel:
 
     def show(self, form: Form, errors: dict[str, str]) -> None:
         """Show the texts of a form, the fields that its choices ask for, and errors."""
-        for family in FAMILIES:
+        for family in self._layout.families:
+            choice = self._fields[f"{family}.kind"]
+            assert isinstance(choice, Choice)
+            choice.offer(self._titles(family, form))
             if self._shown.get(family) != form[f"{family}.kind"]:
                 self._show_kind(family, form[f"{family}.kind"])
-        shown = texts(form)
+        known = [*fields_of_kinds(self._layout.families, form), *self._layout.fields.values()]
+        shown = {field.name: field.text(form) for field in known} | form
+        hidden = set(self._layout.hidden(form))
         for name, field in self._fields.items():
             field.show(shown[name])
-        self._fields["weights"].box.set_visibility(form["objective"] == "given")
+            field.box.set_visibility(name not in hidden)
         self.show_errors(errors)
 
     def _show_kind(self, family: str, kind: str) -> None:

@@ -11,7 +11,7 @@ from mesascope.report import DARK, LIGHT
 
 from ._session import Lab, Session
 
-PAGES = {"/": "Story", "/expert": "Expert", "/claims": "Claims"}
+PAGES = {"/": "Story", "/expert": "Expert", "/models": "Models", "/claims": "Claims"}
 """Addresses of the pages, and their names in the header."""
 
 _STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
@@ -20,6 +20,7 @@ _IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
 _FOLLOW_SYSTEM = """
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('lab_dark', event.matches))
 """
+_MARK_FRAMED = "document.body.classList.toggle('lab-framed', self !== top)"  # on the page that compares
 
 
 class Frame(ABC):
@@ -68,6 +69,7 @@ class Frame(ABC):
             dark = False
         self._recolour(bool(dark))
         ui.run_javascript(_FOLLOW_SYSTEM)
+        ui.run_javascript(_MARK_FRAMED)
 
     def _switch_theme(self) -> None:
         dark = self.session.theme is LIGHT

@@ -18,8 +18,8 @@ _LARGE = b"mesascope lab takes specifications of at most 1 MB\n"
 _MAX_BODY = 2**21  # bytes; the page itself takes files of half of it
 _PLAIN = [(b"content-type", b"text/plain; charset=utf-8")]
 _HEADERS = [
-    (b"content-security-policy", b"frame-ancestors 'none'"),
-    (b"x-frame-options", b"DENY"),
+    (b"content-security-policy", b"frame-ancestors 'self'"),
+    (b"x-frame-options", b"SAMEORIGIN"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"referrer-policy", b"no-referrer"),
 ]

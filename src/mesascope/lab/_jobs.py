@@ -10,8 +10,9 @@ from typing import Any
 
 from mesascope.studies import FlowSpec
 
-Progress = Callable[[str], None]
-"""Reports the progress of a job; raises KeyboardInterrupt once it is asked to stop."""
+Progress = Callable[..., None]
+"""Reports the progress of a job as a line, and with it a point of its curve, if it has one; raises KeyboardInterrupt once the
+job is asked to stop."""
 
 _GRACE = 2.0  # seconds between the request to stop and the end of the process
 _PATIENCE = 60.0  # the same for a job that was dropped: its programs, once compiled, serve the next one
@@ -39,7 +40,7 @@ class Job:
 
     name: str
     arguments: dict[str, Any]
-    progress: Callable[[str], None] = lambda text: None
+    progress: Callable[..., None] = lambda text, point=None: None
     owner: Hashable = None
     future: Future[Any] = field(default_factory=Future)
     submitted: float = 0.0
@@ -76,7 +77,7 @@ class Job:
     @property
     def shape(self) -> tuple[str, ...]:
         """What its compiled programs depend on: a process that has done a job of this shape has compiled them."""
-        spec: FlowSpec | None = self.arguments.get("spec")
-        if spec is None:
+        spec = self.arguments.get("spec")
+        if not isinstance(spec, FlowSpec):
             return (self.name,)
         return (self.name, *map(str, (spec.dim, spec.law.kind, spec.mask, spec.solver, spec.rho)))

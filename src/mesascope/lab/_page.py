@@ -9,6 +9,7 @@ from nicegui import ui
 
 from ._behaviour_panel import BehaviourPanel
 from ._data_panel import DataPanel
+from ._form import setting_layout
 from ._form_panel import FormPanel
 from ._setting_page import SettingPage
 from ._training_panel import TrainingPanel
@@ -27,7 +28,7 @@ class ExpertPage(SettingPage):
         """Make the form and the panels."""
         with ui.element("div").classes("lab-page"):
             with ui.element("section").classes("lab-side").props('aria-label="setting"'):
-                self._form = FormPanel(self.session.form, self.changed)
+                self._form = FormPanel(setting_layout(), self.session.form, self.changed)
             with ui.element("div").classes("lab-main"):
                 self._panels()
 

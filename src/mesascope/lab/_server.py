@@ -6,12 +6,13 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mesascope.specs import extra, printable
+from mesascope.studies import IdentifySpec
 
 from ._jobs import Job
 from ._session import Lab
@@ -44,13 +45,20 @@ def free_port(wanted: int) -> int:
 
 
 def serve(
-    port: int, records: list[Path], *, token: str = "", warm: bool, ready: Callable[[str], None]
+    port: int,
+    records: list[Path],
+    models: Mapping[str, IdentifySpec] | None = None,
+    *,
+    token: str = "",
+    warm: bool,
+    ready: Callable[[str], None],
 ) -> None:
     """Serve the page until interrupted.
 
     Args:
         port: on the loopback interface.
         records: folders of claim records; checks that are repeated go to the last.
+        models: the user's own models, by the name that they are shown with.
         token: who opens the address with it may use the page; empty for every user of the machine.
         warm: compile common shapes while no job waits.
         ready: called with the address once it can be opened.
@@ -60,20 +68,22 @@ def serve(
         from starlette.middleware.trustedhost import TrustedHostMiddleware
 
         from ._claims_page import ClaimsPage
+        from ._compare_page import ComparePage
+        from ._frame import Frame
         from ._guard import Guard
         from ._page import ExpertPage
-        from ._setting_page import SettingPage
+        from .models._models_page import ModelsPage
         from .story._story_page import StoryPage
 
     _log_printable_lines()
-    lab = Lab(records)
+    lab = Lab(records, models)
     lab.submit(
         Job("facts", {"spec": read_setting(DEFAULT)}), "quick"
     )  # its process starts while the browser does
 
     unopened: deque[Client] = deque()
 
-    def add_page(make: type[SettingPage | ClaimsPage]) -> None:
+    def add_page(path: str, make: Callable[[Lab, str], Frame]) -> None:
         async def page() -> None:
             client = ui.context.client
             _make_room(unopened)
@@ -86,12 +96,12 @@ def serve(
             client.on_delete(window.session.close)
             await window.start()
 
-        ui.page(make.path, title="mesascope lab", language="en-US")(page)
+        ui.page(path, title="mesascope lab", language="en-US")(page)
 
-    pages = (StoryPage, ExpertPage, ClaimsPage)
-    for make in pages:
-        add_page(make)
-    app.add_middleware(Guard, token=token, port=port, pages=[make.path for make in pages])
+    pages = {make.path: make for make in (StoryPage, ExpertPage, ModelsPage, ClaimsPage, ComparePage)}
+    for path, make in pages.items():
+        add_page(path, make)
+    app.add_middleware(Guard, token=token, port=port, pages=pages)
     # Refuses pages of other origins whose name was made to resolve to this machine.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])
     address = f"http://{HOST}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")

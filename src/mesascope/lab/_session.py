@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from mesascope.report import LIGHT
-from mesascope.studies import FlowSpec, SpecError
+from mesascope.specs import Spec
+from mesascope.studies import FlowSpec, IdentifySpec, SpecError
 
 from ._form import Form, field_of, form_of, setting_of
 from ._jobs import Job, JobCancelledError, JobFailedError
@@ -23,15 +24,19 @@ _LONG = 5_000  # characters of a form that take some time to read
 _SHARED = {"facts", "flow", "laws", "behaviour", "identification", "claims"}
 
 
+Point = tuple[float, float]
+
+
 class Lab:
     """What all windows share: the processes that compute, and a cache of results.
 
     Attributes:
         records: folders of claim records to show; checks that are repeated go to the last.
+        models: the user's own models, by the name that they are shown with.
     """
 
-    def __init__(self, records: list[Path]) -> None:
-        self.records = records
+    def __init__(self, records: list[Path], models: Mapping[str, IdentifySpec] | None = None) -> None:
+        self.records, self.models = records, models or {}
         self._pools = {
             "quick": Pool("quick", quick_processes(), niceness=3),  # below the page itself
             "slow": Pool("slow", 2, niceness=7),
@@ -75,7 +80,7 @@ def _key(name: str, arguments: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return value.model_dump(mode="json") if isinstance(value, FlowSpec) else value.tolist()
+    return value.model_dump(mode="json") if isinstance(value, Spec) else value.tolist()
 
 
 async def _read(form: Form) -> FlowSpec:
@@ -94,6 +99,7 @@ class Session:
         errors: messages by field.
         results: what is drawn, by name; results of the setting before until new ones are computed.
         progress: of what is being computed, by name.
+        points: of the curve that was reported with it, by name.
         watchers: called now and then to show progress.
         theme: colours of its figures.
     """
@@ -103,6 +109,7 @@ class Session:
         self.watchers: list[Callable[[], None]] = []
         self.results: dict[str, Any] = {}
         self.progress: dict[str, str] = {}
+        self.points: dict[str, list[Point]] = {}
         self.errors: dict[str, str] = {}
         self.notice = ""
         self._closed = False
@@ -159,12 +166,13 @@ class Session:
             self.results[name], self._computed_for[name] = cached, spec
             return cached
 
-        def show(text: str) -> None:
+        def show(text: str, *points: Point) -> None:
             if self._jobs.get(name) is job:
                 self.progress[name] = text
+                self.points[name] += points
 
         job = Job(name, arguments, show, owner=self)
-        self._jobs[name], self.progress[name] = job, "waiting for its turn"
+        self._jobs[name], self.progress[name], self.points[name] = job, "waiting for its turn", []
         self.lab.submit(job, pool)
         try:
             result = await asyncio.wrap_future(job.future)

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 from pprint import pformat
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl, urlencode
 
-from mesascope.specs import Matrix, Nonnegative, Positive, Real, Scale, default_plugins
+from mesascope.specs import Matrix, Nonnegative, Positive, Real, Scale, Spec, default_plugins
 from mesascope.studies import FlowSpec, SpecError, parse_spec
 
 MAX_DIM = 24
@@ -17,6 +17,7 @@ MAX_START = 1e6
 MAX_QUERY = 20_000
 """Characters of an address."""
 _MAX_FIELDS = 1000
+_AnySpec = TypeVar("_AnySpec", bound=Spec)
 _WEIGHTS = (Real, Positive, Nonnegative, Scale, Matrix)
 """Types of fields of a start that are weights, or their size."""
 
@@ -35,12 +36,21 @@ def read_setting(table: Mapping[str, Any]) -> FlowSpec:
     Raises:
         SpecError: no specification of a flow, or one that a page cannot show; with the field.
     """
-    if _names_a_file(table.get("law")):
-        raise SpecError("files are not read here, give the samples themselves", "law", "file")
+    return check_setting(read_sent(table, FlowSpec))
+
+
+def read_sent(table: Mapping[str, Any], cls: type[_AnySpec]) -> _AnySpec:
+    """Return the specification of a table that a browser sent: files that it names are not read.
+
+    Raises:
+        SpecError: it is none, or names a file; with the field.
+    """
+    if (place := _named_file(table)) is not None:
+        raise SpecError("files are not read here, give the samples themselves", *place)
     plugins, loaded = table.get("plugins", []), [str(file) for file in default_plugins()]
     if not isinstance(plugins, list) or any(file not in loaded for file in plugins):
         raise SpecError("are not loaded here; open the page by mesascope lab --plugin FILE", "plugins")
-    return check_setting(parse_spec(dict(table), FlowSpec))
+    return parse_spec(dict(table), cls)
 
 
 def check_setting(spec: FlowSpec) -> FlowSpec:
@@ -68,24 +78,32 @@ def _largest(value: Any) -> float:
     return max(map(_largest, value)) if isinstance(value, tuple) else abs(float(value))
 
 
-def _names_a_file(table: Any) -> bool:
-    """Whether a law, or a part of it, would read a file: an address that was sent may not."""
-    if isinstance(table, Mapping):
-        return table.get("file") is not None or any(map(_names_a_file, table.values()))
-    return isinstance(table, list | tuple) and any(map(_names_a_file, table))
+def _named_file(table: Any) -> tuple[str | int, ...] | None:
+    """The path of the field that names a file, such as (law, file): an address that was sent may not."""
+    if isinstance(table, Mapping) and table.get("file") is not None:
+        return ("file",)
+    parts = (
+        table.items()
+        if isinstance(table, Mapping)
+        else enumerate(table)
+        if isinstance(table, list | tuple)
+        else ()
+    )
+    found = ((name, _named_file(part)) for name, part in parts)
+    return next(((name, *place) for name, place in found if place is not None), None)
 
 
-def plain_setting(spec: FlowSpec) -> dict[str, Any]:
+def plain_setting(spec: Spec) -> dict[str, Any]:
     """Return the fields that were chosen, as a SPEC file writes them."""
     fields = spec.model_dump(mode="json", exclude_none=True)
-    defaults = {name: field.default for name, field in FlowSpec.model_fields.items()} | {"plugins": ()}
+    defaults = {name: field.default for name, field in type(spec).model_fields.items()} | {"plugins": ()}
     return {name: value for name, value in fields.items() if getattr(spec, name) != defaults[name]}
 
 
 # Addresses
 
 
-def to_query(spec: FlowSpec) -> str:
+def to_query(spec: Spec) -> str:
     """Return the part of an address after `?`: `dim=5&horizon=100&law.kind=gaussian&law.scale=1.0…`."""
     pairs = _flat({name: value for name, value in plain_setting(spec).items() if name != "plugins"}, "")
     return urlencode(
@@ -97,7 +115,20 @@ def from_query(query: str) -> FlowSpec:
     """Return the setting of an address; of an empty one the default.
 
     Raises:
-        SpecError: as for `read_setting`, or fields that contradict each other or are a part of a setting.
+        SpecError: as for `read_setting` and `table_of_query`, or the address has a part of a setting.
+    """
+    data = table_of_query(query)
+    if not data:
+        return read_setting(DEFAULT)
+    _require_all(data)
+    return read_setting(data)
+
+
+def table_of_query(query: str) -> dict[str, Any]:
+    """Return the fields of an address as a table.
+
+    Raises:
+        SpecError: it is too long, or fields contradict each other.
     """
     if len(query) > MAX_QUERY:
         raise SpecError(f"the address is longer than {MAX_QUERY} characters; open a SPEC file instead")
@@ -116,10 +147,7 @@ def from_query(query: str) -> FlowSpec:
         if last in table:
             raise SpecError("is given twice; keep one", *tables, last)
         table[last] = read_value(text)
-    if not data:
-        return read_setting(DEFAULT)
-    _require_all(data)
-    return read_setting(data)
+    return data
 
 
 def _require_all(data: Mapping[str, Any]) -> None:
@@ -151,10 +179,10 @@ def _flat(table: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
 # Files
 
 
-def to_toml(spec: FlowSpec) -> str:
-    """Return the setting as a file for `mesascope flow`."""
+def to_toml(spec: Spec, command: str = "flow") -> str:
+    """Return a specification as a file for a command of mesascope."""
     lines = (f"{name} = {_toml(value)}" for name, value in plain_setting(spec).items())
-    return "\n".join(["# mesascope flow FILE", *lines, ""])
+    return "\n".join([f"# mesascope {command} FILE", *lines, ""])
 
 
 def _toml(value: Any) -> str:

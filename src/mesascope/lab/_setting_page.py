@@ -11,6 +11,7 @@ from nicegui import events, ui
 
 from mesascope.studies import FlowSpec, SpecError, parse_file
 
+from ._compare_page import compare_address
 from ._form import field_of
 from ._frame import Frame
 from ._jobs import JobFailedError
@@ -88,6 +89,7 @@ class SettingPage(Frame):
                 self._copying = ui.item_section(_COPY)
             ui.menu_item("Download the specification", self.download_spec)
             ui.menu_item("Download the Python program", self._download_python)
+            ui.menu_item("Compare with another setting", self._compare)
             ui.menu_item("Open a specification …", lambda: self._opening.open())
         with self._opening, ui.card():
             ui.label("A TOML or JSON file, as for mesascope flow")
@@ -101,6 +103,9 @@ class SettingPage(Frame):
             return
         ui.run_javascript("navigator.clipboard.writeText(location.href)")
         ui.notify("The address of this setting was copied.")
+
+    def _compare(self) -> None:
+        ui.navigate.to(compare_address(self.links[self.path].props["href"]), new_tab=True)
 
     def download_spec(self) -> None:
         """Send the setting as a file for `mesascope flow`."""

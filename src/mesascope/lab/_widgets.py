@@ -139,6 +139,12 @@ class Choice(_Input):
             self.element.props(f'dense outlined options-dense hide-bottom-space data-field="{name}"')
             self.element.props.update(title=about or None)
 
+    def offer(self, options: dict[str, str]) -> None:
+        """Take other values to choose from."""
+        if options != self.element.options:
+            with self._silently():
+                self.element.set_options(options)
+
     def show(self, text: str) -> None:
         """Show a value that came from elsewhere."""
         with self._silently():

@@ -19,7 +19,7 @@ STOP = "stop"
 
 
 def serve(jobs: Connection, plugins: tuple[str, ...] = (), niceness: int = 0) -> None:
-    """Answer jobs (name, arguments) with ("progress", text) and one last ("done" | "failed" | "cancelled", …).
+    """Answer jobs (name, arguments) with ("progress", text[, point]) and one last ("done" | "failed" | "cancelled", …).
 
     Ends when the other side closes the connection, also when the server was killed.
     """
@@ -40,8 +40,8 @@ def serve(jobs: Connection, plugins: tuple[str, ...] = (), niceness: int = 0) ->
             os._exit(1)
         jobs.send(words)
 
-    def progress(text: str) -> None:
-        answer("progress", text)
+    def progress(text: str, *point: Any) -> None:
+        answer("progress", text, *point)
         if jobs.poll():  # `STOP`, or the connection was closed
             raise KeyboardInterrupt
 

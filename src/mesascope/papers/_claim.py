@@ -97,6 +97,9 @@ class Finding:
         return replace(found, parts=parts)
 
 
+_ELSEWHERE = ("measured, reduced", "measured, another model")  # kinds of evidence
+
+
 @dataclass(frozen=True)
 class Claim(Generic[S]):
     """One statement, its source, and how it is checked.
@@ -134,6 +137,16 @@ class Claim(Generic[S]):
     def __post_init__(self) -> None:
         for name in ("title", "statement", "source", "criterion", "history"):
             object.__setattr__(self, name, one_line(getattr(self, name)))
+
+    def not_run(self, preset: Preset) -> str:
+        """What a check under a preset leaves open: the paper's setting, or the full preset with its estimated time."""
+        cost = (
+            f"the full preset was not run: {self.cost} on two cores"
+            if self.cost and preset == "small"
+            else ""
+        )
+        smaller = self.origin != "ours" and self.evidence_of(preset) in _ELSEWHERE
+        return "; ".join(filter(None, ["not run at the paper's setting" if smaller else "", cost]))
 
     def seed(self, preset: Preset) -> int | None:
         """The seed under a preset, None where nothing is sampled."""

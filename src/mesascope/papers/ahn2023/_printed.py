@@ -212,8 +212,8 @@ CLAIMS = (
         evidence="measured at the paper's setting",
         origin="authors' code",
         statement=(
-            "What the authors print for three layers, 6.6e-4 for a rotated covariance and 1.1e-3 for covariance I, are two "
-            "minima of one loss, which no covariance changes."
+            "The losses that the authors print for three layers, near 6.6e-4 for a rotated covariance and near 1.35e-3 for "
+            "covariance I, belong to two minima of one loss, which no covariance changes."
         ),
         source=(
             "ahn2023, program: `simple demonstration.ipynb`, cells 2 and 5; `rotation demonstration-Adam.ipynb`, cells "

@@ -348,7 +348,7 @@ CLAIMS = (
         )
         + " Exact descent agrees with the recursion of a and b to 1e-9, the rounding of a few hundred steps.",
         history=_HISTORY,
-        cost="about 40 min",
+        cost="about 2 h",
     ),
     Claim(
         id=f"{PAPER}/figure-1b",
@@ -364,7 +364,7 @@ CLAIMS = (
         criterion=_CRITERION.format(small=500, full="five and the program's own", line="1 % of 1/5")
         + " As there, 10⁻⁵ is added to x; weights are those of the batch's own descent.",
         history="Before, a figure over the context length was called Figure 1b: it is now the claim ratio-by-context.",
-        cost="about 40 min",
+        cost="about 2 h",
     ),
     Claim(
         id=f"{PAPER}/figure-1c",

@@ -1,0 +1,23 @@
+"""The figure of a training: its losses, while they come and at the end."""
+
+from collections.abc import Sequence
+
+from mesascope.records import Figure, Line, Panel
+
+
+def losses_figure(steps: Sequence[float], losses: Sequence[float]) -> Figure:
+    """The mean loss of the batches since the record before, along training."""
+    positive = min(losses) > 0
+    line = Line(x=tuple(steps), y=tuple(losses), label="loss of the batches", style="solid", series=0)
+    panel = Panel(
+        title="Loss along training",
+        xlabel="steps",
+        ylabel="loss",
+        yscale="log" if positive and max(losses) > 10 * min(losses) else "linear",
+        traces=(line,),
+    )
+    return Figure(
+        title="Loss along training",
+        panels=(panel,),
+        caption="The mean loss of the batches of freshly drawn samples since the point before.",
+    )

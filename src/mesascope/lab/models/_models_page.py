@@ -1,0 +1,255 @@
+"""The page of models: train one, or take one's own, and see which algorithm it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+
+from mesascope.lab._behaviour_panel import show_identification
+from mesascope.lab._compare_page import compare_address
+from mesascope.lab._form import Form
+from mesascope.lab._form_panel import FormPanel
+from mesascope.lab._frame import Frame
+from mesascope.lab._session import Lab
+from mesascope.lab._setting import table_of_query, to_query, to_toml
+from mesascope.lab._sizes import IDENTIFY_TASKS
+from mesascope.lab._widgets import Plot, Work, draw_figures, heading
+from mesascope.studies import SpecError, TrainSpec
+
+from ._losses import losses_figure
+from ._presets import PRESETS
+from ._training_form import (
+    read_training,
+    training_form,
+    training_layout,
+    training_of,
+    training_place,
+    with_kind,
+)
+
+_UNTRAINED = "There is no trained model yet: train one first."
+
+
+class ModelsPage(Frame):
+    """One window in which models of the registry are trained, and models of the user are identified."""
+
+    path = "/models"
+
+    def __init__(self, lab: Lab, query: str) -> None:
+        super().__init__(lab)
+        notice = self._take(query)
+        self._form: Form = training_form(self._spec)
+        self._asked = self._drawn = 0
+        with ui.element("div").classes("lab-page"):
+            with ui.element("section").classes("lab-side").props('aria-label="training"'):
+                names = list(PRESETS)
+                preset = ui.select(
+                    names, label="begin with", on_change=lambda event: self._begin(event.value)
+                )
+                preset.classes("w-full").props("dense outlined options-dense data-field=preset")
+                self._panel = FormPanel(training_layout(), self._form, self._changed)
+            with ui.element("div").classes("lab-main lab-models"):
+                self._notice = ui.label(notice).classes("lab-error").props("role=alert")
+                self._notice.set_visibility(bool(notice))
+                self._add_training()
+                self._add_own()
+                self._add_answer()
+        self.session.watchers.append(self._draw_live)
+
+    def _take(self, query: str) -> str:
+        """Take the training of the address; return what is wrong with it."""
+        first = read_training(next(iter(PRESETS.values())))
+        try:
+            table = table_of_query(query)
+            self._spec: TrainSpec = read_training(table) if table else first
+        except SpecError as error:
+            self._spec = first
+            return f"The address could not be read ({error}); this is the default."
+        return ""
+
+    def add_actions(self) -> None:
+        """Add what is done with a training: share it, keep it."""
+        with ui.button("Share", icon="share").props("flat no-caps color=white"), ui.menu():
+            ui.menu_item("Copy the address", self._copy_address)
+            ui.menu_item("Download the specification", self._download)
+            ui.menu_item("Compare with another training", self._compare)
+
+    def _copy_address(self) -> None:
+        ui.run_javascript("navigator.clipboard.writeText(location.href)")
+        ui.notify("The address of this training was copied.")
+
+    def _compare(self) -> None:
+        ui.navigate.to(compare_address(f"{self.path}?{to_query(self._spec)}"), new_tab=True)
+
+    def _download(self) -> None:
+        ui.download.content(to_toml(self._spec, "train"), "training.toml")
+
+    # The parts of the page
+
+    def _add_training(self) -> None:
+        with ui.card().classes("lab-card"):
+            heading("Train it")
+            with ui.row().classes("items-center gap-3"):
+                ui.button("Train", icon="play_arrow", on_click=self._train).props(
+                    "no-caps unelevated data-act=train"
+                )
+                ui.label("On freshly drawn samples, as mesascope train does.").classes("lab-caption")
+            self._training = Work(self.session, "training")
+            self._end = ui.label("").props('data-fact="training"')
+        self._plot = Plot("losses")
+
+    def _add_own(self) -> None:
+        if not self.session.lab.models:
+            return
+        with ui.card().classes("lab-card"):
+            heading("Or take your own model")
+            for name, spec in self.session.lab.models.items():
+                with ui.row().classes("items-center gap-3"):
+                    ui.button("Identify", on_click=partial(self._identify_own, name)).props(
+                        f'no-caps unelevated aria-label="identify {name}" data-own="{name}"'
+                    )
+                    ui.label(f"{name}: {spec.model.kind} on {spec.source.kind}")
+            self._own = Work(self.session, "given")
+
+    def _add_answer(self) -> None:
+        with ui.card().classes("lab-card"):
+            heading("Which algorithm has it learned?")
+            with ui.row().classes("items-center gap-3"):
+                ui.button("Identify the trained model", on_click=self._identify).props(
+                    "no-caps unelevated data-act=identify"
+                )
+                ui.label("Compared with every learner that fits the data; a minute or more.").classes(
+                    "lab-caption"
+                )
+            self._identifying = Work(self.session, "learned")
+            self._answer = ui.column().classes("w-full gap-1").props('data-fact="identification"')
+        self._figures = ui.element("div").classes("lab-grid")
+
+    # The form
+
+    def _begin(self, preset: str) -> None:
+        self._replace(read_training(PRESETS[preset]))
+
+    def _replace(self, spec: TrainSpec) -> None:
+        self._form = training_form(spec)
+        self._panel.show(self._form, {})
+        self._set(spec)
+
+    def _changed(self, name: str, text: str) -> Awaitable[None]:
+        """Take a text at once; it is read once all changes of this moment are there."""
+        family, _, field = name.rpartition(".")
+        self._form = with_kind(self._form, family, text) if field == "kind" else self._form | {name: text}
+        self._asked += 1
+        return self._read(self._asked)
+
+    async def _read(self, asked: int) -> None:
+        await asyncio.sleep(0)
+        if asked != self._asked:
+            return
+        try:
+            spec = training_of(self._form)
+        except SpecError as error:
+            self._panel.show(self._form, {training_place(error, self._form): error.what})
+            return
+        self._panel.show(self._form, {})
+        if spec != self._spec:
+            self._set(spec)
+
+    def _set(self, spec: TrainSpec) -> None:
+        """Take another training; what belongs to the one before is stopped and removed."""
+        self._spec = spec
+        for name in ("training", "learned"):
+            self.session.cancel(name)
+            self.session.results.pop(name, None)
+        self.session.points.pop("training", None)
+        self._training.show_error(None)
+        self._end.set_text("")
+        self._plot.card.set_visibility(False)
+        self._clear_answer()
+        ui.run_javascript(f"history.replaceState(null, '', {'?' + to_query(spec)!r})")
+
+    def _clear_answer(self) -> None:
+        self._answer.clear()
+        self._figures.clear()
+
+    # Training
+
+    async def _train(self) -> None:
+        spec = self._spec
+        self.session.results.pop("training", None)
+        self._end.set_text("")
+        self._clear_answer()
+        try:
+            result = await self.session.compute("training", "slow", spec=spec)
+        except SpecError as error:
+            self._panel.show(self._form, {training_place(error, self._form): error.what})
+            self._training.show_error(f"Training failed: {error}")
+            return
+        except RuntimeError as error:
+            self._training.show_error(f"Training failed: {error}")
+            return
+        if result is None or spec is not self._spec:
+            return
+        self._draw()
+        self._end.set_text(
+            f"Loss on fresh samples {result['loss']:.5g} ± {1.96 * result['loss_se']:.2g} (95 %): {result['message']}."
+        )
+
+    def _draw_live(self) -> None:
+        """Draw the losses that have come since."""
+        points = self.session.points.get("training", ())
+        if len(points) > self._drawn and "training" not in self.session.results:
+            self._plot.show(losses_figure(*zip(*points, strict=True)), self.session.theme)
+        self._drawn = len(points)
+
+    def _draw(self) -> None:
+        result = self.session.results.get("training")
+        if result is not None:
+            self._plot.show(losses_figure(result["steps"], result["losses"]), self.session.theme)
+
+    def redraw(self) -> None:
+        """Draw the figures again in the colours of the theme."""
+        self._draw()
+        for name in ("learned", "given"):
+            if name in self.session.results and self._shown == name:
+                self._show(name)
+
+    # Identification
+
+    _shown = ""  # the answer that is on the page
+
+    async def _identify(self) -> None:
+        trained = self.session.results.get("training")
+        if trained is None:
+            self._identifying.show_error(_UNTRAINED)
+            return
+        found = await self._identifying.compute(
+            "It cannot be identified",
+            "slow",
+            spec=self._spec,
+            leaves=trained["leaves"],
+            tasks=IDENTIFY_TASKS,
+        )
+        if found is not None and self.session.results.get("training") is trained:
+            self._show("learned")
+
+    async def _identify_own(self, name: str) -> None:
+        found = await self._own.compute(
+            f"{name} cannot be identified", "slow", spec=self.session.lab.models[name]
+        )
+        if found is not None:
+            self._show("given")
+
+    def _show(self, name: str) -> None:
+        found: dict[str, Any] = self.session.results[name]
+        self._shown = name
+        self._clear_answer()
+        with self._answer:
+            ui.label(found["headline"]).classes("text-h6").props('data-fact="headline"')
+            show_identification(found)
+        with self._figures:
+            draw_figures(found["figures"].items(), self.session.theme)
