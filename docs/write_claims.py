@@ -44,7 +44,7 @@ have pages of their own. The page of a paper says what of it was read.
 |---|---|
 | proved | by interval or rational arithmetic, without rounding; `mesascope reproduce ID` proves it again |
 | exact | computed without sampling, to rounding; it says nothing of sizes or starts that were not tried |
-| measured at the paper's setting | trained, or compared with printed numbers, where only seeds differ, or a program of our own has the same settings |
+| measured at the paper's setting | trained, or compared with printed numbers, where only seeds or the program differ |
 | measured, reduced | the same with smaller sizes, or another optimizer, batch or number of steps |
 | measured, another model | trained or sampled with a model or data that the paper does not use |
 

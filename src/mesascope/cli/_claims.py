@@ -110,7 +110,7 @@ def _print_whole(claim: "Claim", record: "ClaimRecord | None") -> None:
         "checked": f"{record.provenance.created[:10]}, preset {record.preset}, {record.seconds:.1f} s"
         if record
         else "",
-        "left open": claim.not_run(record.preset if record else "small"),
+        "left open": claim.not_run(record.preset if record else None),
     }
     for name, line in lines.items():
         if line:
