@@ -60,8 +60,8 @@ def test_only_its_own_pages_and_opened_addresses_are_answered(kind, headers, own
     else:
         assert sent[0]["status"] == (200 if own else 403)
         given = dict(sent[0]["headers"])
-        assert given[b"x-frame-options"] == b"DENY"
-        assert given[b"content-security-policy"] == b"frame-ancestors 'none'"
+        assert given[b"x-frame-options"] == b"SAMEORIGIN"
+        assert given[b"content-security-policy"] == b"frame-ancestors 'self'"
         assert (b"x-own" in given) == own
 
 
