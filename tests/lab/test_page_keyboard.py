@@ -44,7 +44,16 @@ def test_everything_is_reached_by_the_keyboard_in_the_order_of_the_page(opened):
     names = "law.kind|law.scale|slider law.scale|dim|slider dim|horizon|slider horizon|objective|rho"
     starts = "init.kind|init.a|slider init.a|init.b|slider init.b|mask"
     assert tab_through(opened, "Data") == [
-        *("Story", "Expert", "Claims", "Share", "light or dark", 'Collapse "Data"', *names.split("|")),
+        *(
+            "Story",
+            "Expert",
+            "Models",
+            "Claims",
+            "Share",
+            "light or dark",
+            'Collapse "Data"',
+            *names.split("|"),
+        ),
         *('Collapse "Start of training"', *starts.split("|"), 'Expand "Solver"', "Data"),
     ]
     opened.keyboard.press("ArrowRight")
