@@ -3,6 +3,7 @@
 import dataclasses
 import gc
 import io
+import re
 import signal
 import sys
 import time
@@ -49,6 +50,14 @@ def test_an_empty_list_is_printed_as_none(monkeypatch):
     monkeypatch.setattr("mesascope.cli._outcomes.results", lambda: shown)
     print_outcomes([stored.claim(measured={"other_losses": []})], 1.0)
     assert "measured other_losses: none " in shown.file.getvalue()
+
+
+def test_long_numbers_are_cut(monkeypatch):
+    shown = Console(width=400, file=io.StringIO())
+    monkeypatch.setattr("mesascope.cli._outcomes.results", lambda: shown)
+    print_outcomes([stored.claim(measured={f"name {number}": 0.123456 for number in range(50)})], 1.0)
+    (numbers,) = re.findall(r"measured (.*?)   expected", shown.file.getvalue())
+    assert numbers.startswith("name 0: 0.1235, ") and numbers.endswith("…") and len(numbers) == 161
 
 
 def test_json(run, invented, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mesascope.lab import _compute_models
-from mesascope.lab._compare_page import compare_address
+from mesascope.lab._compare_page import _page, compare_address
 from mesascope.lab._setting import table_of_query, to_query, to_toml
 from mesascope.lab.models._losses import losses_figure
 from mesascope.lab.models._presets import PRESETS
@@ -140,6 +140,14 @@ def test_a_model_of_the_user_is_identified_by_its_specification(tmp_path, monkey
     found = _compute_models.given(IdentifySpec.model_validate(table), told.append)
     assert (found["verdict"], found["candidates"]) == ("identified", ["gradient-descent"])
     assert told and set(found["figures"]) == {"by-length", "confusion"}
+
+
+@pytest.mark.parametrize(
+    "address", ["//other.org/expert", "https://other.org/expert", "javascript:x", "/none", ""]
+)
+def test_a_comparison_shows_pages_of_the_lab_alone(address):
+    assert _page(address) == "/expert"
+    assert _page("/models?steps=3") == "/models?steps=3"
 
 
 def test_a_comparison_has_the_address_on_both_sides():

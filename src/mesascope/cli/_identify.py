@@ -102,7 +102,7 @@ class Identify(PluginOption):
         with in_file(file):
             spec = read_spec(file, IdentifySpec, given=given)
         compute_in_64_bits()
-        with _importable(file) if isinstance(spec.model, FunctionSpec) else nullcontext():
+        with importable(file) if isinstance(spec.model, FunctionSpec) else nullcontext():
             with in_file(file):
                 show(Progress(0, stage="building the model"))
                 run = spec.build()
@@ -124,7 +124,7 @@ def _draw(record: "IdentificationRecord", figures: Path | None) -> list[str]:
 
 
 @contextmanager
-def _importable(file: str) -> Iterator[None]:
+def importable(file: str) -> Iterator[None]:
     """Let modules be imported from the current directory, as in `python -m`, and from that of the specification."""
     before = list(sys.path)
     sys.path[:0] = dict.fromkeys((os.getcwd(), str(Path(file).parent.absolute())))

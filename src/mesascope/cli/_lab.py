@@ -5,13 +5,14 @@ import secrets
 import signal
 import sys
 import webbrowser
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import FlagCreatePairsOff, arg
 
+from ._identify import importable
 from ._output import DONE, InputError, in_file
 from ._plugin import PluginOption
 
@@ -60,7 +61,9 @@ class Lab(PluginOption):
         folders = [*map(Path, self.records), SHIPPED, Path("results") / "lab"]
         # The server raises a signal again once it has ended: that is not a second one.
         signal.set_wakeup_fd(-1)
-        with suppress(KeyboardInterrupt):  # the usual end
+        with ExitStack() as entered, suppress(KeyboardInterrupt):  # the usual end
+            for file in self.models:
+                entered.enter_context(importable(file))
             serve(
                 free_port(self.port),
                 folders,
@@ -72,14 +75,13 @@ class Lab(PluginOption):
         return DONE
 
     def _models(self) -> "dict[str, IdentifySpec]":
-        """The models of the user by file; their modules are imported from its folder, or the current one."""
+        """The models of the user, by the file of their specification."""
         from mesascope.studies import IdentifySpec, read_spec
 
         found = {}
         for file in self.models:
             with in_file(file):
                 found[file] = read_spec(file, IdentifySpec)
-            sys.path[:0] = dict.fromkeys((os.getcwd(), str(Path(file).parent.absolute())))
         return found
 
     def _say(self, address: str) -> None:

@@ -173,6 +173,7 @@ class ModelsPage(Frame):
         ui.run_javascript(f"history.replaceState(null, '', {'?' + to_query(spec)!r})")
 
     def _clear_answer(self) -> None:
+        self._shown = ""
         self._answer.clear()
         self._figures.clear()
 
@@ -183,15 +184,7 @@ class ModelsPage(Frame):
         self.session.results.pop("training", None)
         self._end.set_text("")
         self._clear_answer()
-        try:
-            result = await self.session.compute("training", "slow", spec=spec)
-        except SpecError as error:
-            self._panel.show(self._form, {training_place(error, self._form): error.what})
-            self._training.show_error(f"Training failed: {error}")
-            return
-        except RuntimeError as error:
-            self._training.show_error(f"Training failed: {error}")
-            return
+        result = await self._training.compute("Training failed", "slow", spec=spec)
         if result is None or spec is not self._spec:
             return
         self._draw()
@@ -214,9 +207,8 @@ class ModelsPage(Frame):
     def redraw(self) -> None:
         """Draw the figures again in the colours of the theme."""
         self._draw()
-        for name in ("learned", "given"):
-            if name in self.session.results and self._shown == name:
-                self._show(name)
+        if self._shown:
+            self._show(self._shown)
 
     # Identification
 
@@ -246,8 +238,8 @@ class ModelsPage(Frame):
 
     def _show(self, name: str) -> None:
         found: dict[str, Any] = self.session.results[name]
-        self._shown = name
         self._clear_answer()
+        self._shown = name
         with self._answer:
             ui.label(found["headline"]).classes("text-h6").props('data-fact="headline"')
             show_identification(found)
