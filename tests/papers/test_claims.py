@@ -60,3 +60,15 @@ def test_an_interrupted_flow_is_not_judged(monkeypatch):
     for name in names.split():
         with pytest.raises(KeyboardInterrupt):
             checked(name)
+
+
+@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.id)
+def test_what_was_not_run_is_said_of_papers_at_smaller_settings_and_with_the_cost(claim):
+    elsewhere = ("measured, reduced", "measured, another model")
+    for preset in ("small", "full"):
+        said = claim.not_run(preset)
+        smaller = claim.origin != "ours" and claim.evidence_of(preset) in elsewhere
+        assert ("not run at the paper's setting" in said) == smaller
+        assert ("the full preset was not run" in said) == bool(claim.cost and preset == "small")
+    assert claim.cost in claim.not_run("small")
+    assert claim.not_run(None) == claim.not_run("small")
