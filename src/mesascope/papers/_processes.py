@@ -66,19 +66,21 @@ def check_in_processes(groups: Sequence[list[Job]], count: int, run: RunDirector
             for connection in wait([worker.connection for worker in workers]):
                 worker = next(one for one in workers if one.connection is connection)
                 if worker.hear(tell):
+                    if not worker.left and waiting:
+                        worker.begin(waiting.pop(0))
+                    elif not worker.left:
+                        workers.remove(worker)
+                        worker.end()
                     continue
-                rest = worker.left
-                if rest:  # the process was killed
-                    job, *rest = rest
-                    tell(
-                        "done",
-                        job.claim.id,
-                        failed(job, run, "the process that checked it was killed; out of memory?"),
-                    )
+                job, *rest = worker.left  # the process was killed
+                tell(
+                    "done",
+                    job.claim.id,
+                    failed(job, run, "the process that checked it was killed; out of memory?"),
+                )
                 workers.remove(worker)
                 worker.end()
-                following = rest or (waiting.pop(0) if waiting else None)
-                if following:
+                if following := rest or (waiting.pop(0) if waiting else None):
                     workers.append(_Worker(run, following))
     finally:
         for worker in workers:
@@ -86,20 +88,26 @@ def check_in_processes(groups: Sequence[list[Job]], count: int, run: RunDirector
 
 
 class _Worker:
-    """A process that checks one group of claims.
+    """A process that checks groups of claims, one after the other.
 
     Attributes:
-        left: claims of the group that are not done.
+        left: claims of the present group that are not done.
     """
 
     def __init__(self, run: RunDirectory, group: list[Job]) -> None:
         context = get_context("spawn")
-        self.left = list(group)
-        self.connection, other = context.Pipe(duplex=False)
-        jobs = [(job.claim.id, job.preset, job.mark) for job in group]
-        self._process = context.Process(target=_serve, args=(other, jobs, run.path), daemon=True)
+        self.left: list[Job] = []
+        self.connection, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other, run.path), daemon=True)
         self._process.start()
         other.close()
+        self.begin(group)
+
+    def begin(self, group: list[Job]) -> None:
+        """Let it check a group; it has finished those before."""
+        self.left = list(group)
+        with suppress(OSError):  # it was killed; hearing from it says so
+            self.connection.send([(job.claim.id, job.preset, job.mark) for job in group])
 
     def hear(self, tell: Tell) -> bool:
         """Pass on a message; return False if there will be no more."""
@@ -124,8 +132,8 @@ class _Worker:
         self._process.join()
 
 
-def _serve(parent: Connection, jobs: Sequence[tuple[str, Any, str]], folder: Any) -> None:
-    """Check the claims of a group, one after the other, and send what happens."""
+def _serve(parent: Connection, folder: Any) -> None:
+    """Check the claims of the groups that come, one after the other, and send what happens."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # a terminal sends it to every process; the parent ends this one
@@ -144,12 +152,13 @@ def _serve(parent: Connection, jobs: Sequence[tuple[str, Any, str]], folder: Any
         send("warning", "", str(message))
 
     warnings.showwarning = show  # type: ignore[assignment]  # it ignores where the warning comes from
-    with suppress(BrokenPipeError):  # the parent wants no more
-        for id, preset, mark in jobs:
-            send("start", id)
-            try:
-                record = check(Job(claims(id)[0], preset, mark, None), run, partial(send, "progress", id))
-            except Exception as error:
-                send("error", id, error if isinstance(error, RecordError) else RuntimeError(str(error)))
-                return
-            send("done", id, record)
+    with suppress(BrokenPipeError, EOFError):  # the parent wants no more
+        while True:
+            for id, preset, mark in parent.recv():
+                send("start", id)
+                try:
+                    record = check(Job(claims(id)[0], preset, mark, None), run, partial(send, "progress", id))
+                except Exception as error:
+                    send("error", id, error if isinstance(error, RecordError) else RuntimeError(str(error)))
+                    return
+                send("done", id, record)

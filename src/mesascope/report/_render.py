@@ -72,6 +72,8 @@ def render(
             canvas = Canvas(dpi=DPI, layout="constrained")
             FigureCanvasAgg(canvas)
             draw_panels(figure, canvas)
+            canvas.draw_without_rendering()
+            canvas.set_layout_engine("none")  # found once, for all formats: it takes most of the time
             for name in formats:
                 path = stem.with_name(f"{stem.name}.{name}")
                 with atomic_path(path) as temporary:
