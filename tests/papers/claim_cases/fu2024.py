@@ -28,6 +28,24 @@ _three_later = _other_iterations(lambda count: _similar.FrobeniusNewton(count + 
 _two_at_once = _other_iterations(lambda count: _similar.FrobeniusNewton(2.0 * count))
 
 
+def _too_few_steps(patch):
+    """The most gradient steps that are tried are fewer than those of the last iterations."""
+    tried, tables = _newton.tried, _newton.tables
+
+    def fewer(settings):
+        iterations, steps = tried(settings)
+        return iterations, steps[:-15]
+
+    patch.setattr(_newton, "tried", fewer)
+    patch.setattr(_newton, "tables", lambda settings: tables(settings)[..., :-15])
+
+
+def _too_few_iterations(patch):
+    """Fewer than those of the last layer are tried."""
+    right = _newton.similarities
+    patch.setattr(_newton, "similarities", lambda *args: right(*args)[:18])
+
+
 def _layers_that_gain_more(patch):
     """The last layer is worth four of Newton's iterations, those before it three."""
     counts = {1: 3, 2: 6, 3: 10}
@@ -101,10 +119,22 @@ CASES = {
         {"cases": [[3, 6, 2]]}, scaled(_newton.theory, "newton_error", 1 + 1e-9), traced=False
     ),
     "fu2024/gradient-steps": Case(
-        {"prompts": 30, "batches": 3}, _linear, (scaled(_newton, "tables", 0.98),), traced=False
+        {"prompts": 30, "batches": 3},
+        _linear,
+        (scaled(_newton, "tables", 0.98),),
+        stuck=_too_few_steps,
+        traced=False,
     ),
-    "fu2024/root-two": Case({"prompts": 30, "batches": 3}, _linear, (_slower,), traced=False),
-    "fu2024/printed-steps": Case({"batches": 3, "prompts": 30}, _two_at_once, (_three_later,), traced=False),
+    "fu2024/root-two": Case(
+        {"prompts": 30, "batches": 3}, _linear, (_slower,), stuck=_too_few_steps, traced=False
+    ),
+    "fu2024/printed-steps": Case(
+        {"batches": 3, "prompts": 30},
+        _two_at_once,
+        (_three_later,),
+        stuck=_too_few_iterations,
+        traced=False,
+    ),
     "fu2024/depth": Case(
         {
             "dim": 4,

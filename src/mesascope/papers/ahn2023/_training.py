@@ -66,7 +66,6 @@ class Training(Inputs, Seeds):
     batch: int = 2000
     renewed_every: int = 20
     steps: int
-    seeds: int = 3
 
 
 @shared(Training)
