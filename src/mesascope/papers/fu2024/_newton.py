@@ -270,7 +270,7 @@ CLAIMS = (
         origin="ours",
         statement=(
             "If layers 6 to 9 belong to the printed 10, 14, 17 and 20 iterations in this order, the gradient steps printed "
-            "for these layers err most like that many iterations, about three more per layer."
+            "for them err most like that many iterations, about three more per layer."
         ),
         source=(
             "fu2024, legend of Figure 7b (10, 14, 17, 20 iterations) and Figure 8 (50, 200, 400-1000, 900-1250 steps); the "
