@@ -1,5 +1,6 @@
 """Small settings and wrong worlds for the claims of fu2024."""
 
+import jax.numpy as jnp
 import numpy as np
 
 from mesascope.papers.fu2024 import _depth, _newton, _similar, _transformer
@@ -23,7 +24,8 @@ def _other_iterations(make):
 
 # steps in whose number every iteration adds 30
 _linear = _other_iterations(lambda count: _similar.SumSteps(0.01, 9 + 30 * count))
-_slower = _other_iterations(lambda count: _similar.FrobeniusNewton(0.8 * count))
+# steps that every iteration multiplies by 2^0.4, for √2
+_slower = _other_iterations(lambda count: _similar.SumSteps(0.01, jnp.round(6 * 2 ** (0.4 * count))))
 _three_later = _other_iterations(lambda count: _similar.FrobeniusNewton(count + 3.0))
 _two_at_once = _other_iterations(lambda count: _similar.FrobeniusNewton(2.0 * count))
 

@@ -73,7 +73,7 @@ def tuned(tuning: Examples) -> Penalties:
     estimate, largest = adaptive(tuning), float(tuning.noise.max())
     factor, most = bracketed(
         lambda factor, most: _mean_excess(tuning, np.minimum(estimate * factor, most)),
-        np.linspace(0.4, 3.0, 14),
+        np.geomspace(0.5, 16.0, 16),
         largest * np.linspace(0.2, 1.4, 13),
     ).point
     return lambda prompts: np.minimum(adaptive(prompts) * factor, most)
