@@ -22,7 +22,7 @@ from . import Case, at_rest, scaled, with_models
 
 SMALL = {"cases": [[2, 4, 2]], "prompts": 4}
 TRAINED = {"dim": 3, "examples": 5, "recorded": [200, 400], "batch": 256, "prompts": 10_000}
-ASKED = {**TRAINED, "tasks": 200}
+ASKED = {**TRAINED, "asked": 1, "tasks": 200}
 LOOPED = {
     "dim": 5,
     "examples": 5,

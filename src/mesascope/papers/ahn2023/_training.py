@@ -66,6 +66,7 @@ class Training(Inputs, Seeds):
     batch: int = 2000
     renewed_every: int = 20
     steps: int
+    seeds: int = 3
 
 
 @shared(Training)
