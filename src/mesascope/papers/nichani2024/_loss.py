@@ -261,6 +261,7 @@ class _Loss(_OneSize):
 
 class _Lengths(_Judging):
     lengths: tuple[int, ...] = (10, 20, 40)
+    sharpness: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 30, 60, 120)
 
 
 class _Counted(Symbols, Judging):
