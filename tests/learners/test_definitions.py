@@ -8,6 +8,7 @@ from numpy.polynomial.chebyshev import Chebyshev as Series
 
 from mesascope.learners import (
     Average,
+    BayesMixture,
     Chebyshev,
     ConjugateGradients,
     DirichletPosterior,
@@ -18,6 +19,7 @@ from mesascope.learners import (
     Lasso,
     LastToken,
     LeastSquares,
+    Memorizing,
     Momentum,
     NearestNeighbours,
     Nesterov,
@@ -33,6 +35,7 @@ from mesascope.learners import (
 
 N, P, M = 9, 4, 2  # both fewer and more examples than inputs occur
 PRIOR = np.diag([1.0, 2.0, 0.5, 0.2]) + 0.1
+POOL = np.random.default_rng(1).normal(size=(5, M, P))
 PRECONDITIONER = np.arange(16).reshape(4, 4) / 40 - 0.1
 fields = pytest.mark.parametrize("dtype", [float, complex])
 
@@ -156,6 +159,31 @@ def weighted_ridge(x, y, q, weights, penalty):
     return least_squares(rows, np.vstack([root * y, np.zeros((P, y.shape[1]))]), q)
 
 
+def scores(x, y, noise):
+    """Log likelihood of every task of the pool, without the normalization that all share."""
+    scale = 1.0 if np.iscomplexobj(y) else 0.5
+    return np.array([-scale * np.sum(np.abs(y - x @ w.T) ** 2) / noise for w in POOL])
+
+
+def memorizing(x, y, q, noise):
+    found = scores(x, y, noise)
+    shares = np.exp(found - found.max())
+    return sum(p * (w @ q) for p, w in zip(shares / shares.sum(), POOL, strict=True))
+
+
+def mixture(x, y, q, noise, share):
+    """The prior N(0, I) has the marginal N(0, X X* + σ² I) of the labels, of every output."""
+    scale = 1.0 if np.iscomplexobj(y) else 0.5
+    marginal = x @ x.conj().T / noise + np.eye(len(x))
+    fitted = np.sum(y.conj() * np.linalg.solve(marginal, y)).real / noise
+    gaussian = -scale * (fitted + y.shape[1] * np.linalg.slogdet(marginal)[1])
+    found = np.append(scores(x, y, noise) + np.log(share / len(POOL)), gaussian + np.log(1 - share))
+    shares = np.exp(found - found.max())
+    pool = sum(p * (w @ q) for p, w in zip(shares, POOL, strict=False))
+    ridge = weighted_ridge(x, y, q, np.ones(len(x)), noise)
+    return (pool + shares[-1] * ridge) / shares.sum()
+
+
 def posterior(x, y, q, prior, noise):
     """E[W q | y] by conditioning the joint Gaussian of the outputs and W q, in the space of the examples."""
     covariance = x @ prior @ x.conj().T + noise * np.eye(len(x))
@@ -237,6 +265,9 @@ CASES = [
     (KernelSmoother(-0.7), lambda *a: smoother(*a, -0.7)),
     (Lasso(0.3), lambda *a: lasso(*a, 0.3)),
     (Lasso(0.05), lambda *a: lasso(*a, 0.05)),
+    (Memorizing(POOL, 0.8), lambda *a: memorizing(*a, 0.8)),
+    (Memorizing(POOL, 0.0), lambda *a: memorizing(*a, 1e-9)),  # the limit of small noise
+    (BayesMixture(POOL, 0.8, 0.7), lambda *a: mixture(*a, 0.8, 0.7)),
 ]
 
 

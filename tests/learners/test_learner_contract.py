@@ -100,9 +100,12 @@ def test_later_examples_have_no_effect(name, dtype):
 
 @every_case
 def test_without_examples_it_predicts_what_it_declares(name):
-    expected = np.full(M, CASES[name].before_examples(M))
-    np.testing.assert_array_equal(predictions(CASES[name], *draw(float))[0], expected)
-    np.testing.assert_array_equal(predictions(CASES[name], *draw(float, examples=0)), expected[None])
+    x, y, queries = draw(float)
+    expected = np.full(M, CASES[name].before_examples(queries[0], M))
+    np.testing.assert_allclose(predictions(CASES[name], x, y, queries)[0], expected, rtol=1e-14)
+    np.testing.assert_allclose(
+        predictions(CASES[name], x[:0], y[:0], queries[:1]), expected[None], rtol=1e-14
+    )
 
 
 @every_case

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from mesascope.learners import (
+    BayesMixture,
     Chebyshev,
     ConjugateGradients,
     DirichletPosterior,
     GradientDescent,
     KalmanFilter,
     Lasso,
+    Memorizing,
     Momentum,
     NearestNeighbours,
     Newton,
@@ -37,6 +39,17 @@ X, Y, QUERIES = np.ones((5, 3)), np.ones((5, 2)), np.ones((6, 3))
         (lambda: GradientDescent(0.1, steps=0), ValueError, "steps must be at least 1, got 0"),
         (lambda: GradientDescent(0.1, steps=1.5), TypeError, "steps must be an integer"),
         (lambda: Momentum(0.1, np.inf, 2), ValueError, "momentum must be finite"),
+        (lambda: Memorizing([1.0, 2.0], 0.1), ValueError, r"tasks must be real, of shape \(K, m, p\) or \(K, p\)"),
+        (lambda: Memorizing([[1.0, np.inf]], 0.1), ValueError, "tasks: every entry must be finite"),
+        (lambda: Memorizing([[1j]], 0.1), ValueError, "tasks must be real"),
+        (lambda: Memorizing([[1.0]], -0.1), ValueError, "noise_variance must"),
+        (lambda: BayesMixture([[1.0]], 0, 0.5), ValueError, "noise_variance must be greater than 0"),
+        (lambda: BayesMixture([[1.0]], 0.1, 1.5), ValueError, "pool_share must be at most 1, got 1.5"),
+        (
+            lambda: predictions(Memorizing([[1.0, 2.0]], 0.1), X, Y, QUERIES),
+            ValueError,
+            r"tasks of shape \(1, 1, 2\) do not fit 2 outputs of 3 inputs",
+        ),
         (lambda: Chebyshev(0, 1, 2), ValueError, "lower must be greater than 0"),
         (lambda: Chebyshev(2, 1, 2), ValueError, "upper must be at least lower = 2.0, got 1.0; swap the two"),
         (lambda: Newton(0, 2), ValueError, "start must be greater than 0"),

@@ -20,7 +20,16 @@ from mesascope.models import (
     prompt_linear_transformer,
 )
 from mesascope.objectives import ExactMoments, MonteCarlo, population_loss
-from mesascope.processes import FewShot, Gaussian, LinearRegression, NoiseRange, RandomDiagonal, Uniform
+from mesascope.objectives._regression_tasks import regression_tasks
+from mesascope.processes import (
+    FewShot,
+    Gaussian,
+    LinearRegression,
+    NoiseRange,
+    RandomDiagonal,
+    TaskPool,
+    Uniform,
+)
 from mesascope.theory import ahn2023, vonoswald2023
 
 SIGMA = [[1.0, 0.3], [0.3, 0.5]]
@@ -30,6 +39,11 @@ PROCESSES = {
     "inverse": LinearRegression(2, None, SIGMA, "inverse", NoiseRange(1.5)),
     "random": LinearRegression(2, None, RandomDiagonal(Gaussian(0.8)), SIGMA, 0.3),
     "uniform": LinearRegression(3, None, RandomDiagonal(Uniform(1.0))),
+    "sphere": LinearRegression(2, None, SIGMA, "sphere", 0.5),
+    "pool": TaskPool(LinearRegression(2, None, SIGMA, noise=0.4), tasks=3),
+    "random pool": TaskPool(
+        LinearRegression(2, None, RandomDiagonal(Gaussian(0.8)), noise=NoiseRange(1.0)), tasks=2
+    ),
 }
 
 
@@ -53,6 +67,9 @@ def exact(model, process, task):
         ("inverse", "causal", 1),
         ("random", "all", 2),
         ("uniform", "examples", 1),
+        ("sphere", "all", 2),
+        ("pool", "all", 2),
+        ("random pool", "examples", 1),
     ],
 )
 def test_it_is_the_mean_over_samples(name, context, heads):
@@ -82,6 +99,47 @@ def test_it_is_the_definition_in_one_dimension(context, sign):
     one = model(1, 2, context, "t", sign, scale=1.0)
     process = LinearRegression(1, noise=0.7)
     assert exact(one, process, FewShot(1)) == pytest.approx(by_quadrature(one, 1, 0.7), rel=1e-11)
+
+
+@pytest.mark.parametrize("context", ["examples", "all"])
+def test_a_pool_is_the_mean_over_its_tasks(context):
+    # each task alone is a pool of one: by quadrature over x and noise, with w fixed
+    vectors, one = np.array([[0.4], [-1.3], [2.0]]), model(1, 2, context, "t", scale=1.0)
+    z, weights = np.polynomial.hermite_e.hermegauss(6)
+    weights = weights / weights.sum()
+    index = np.array(list(product(range(6), repeat=6)))  # x_1, x_2, x_q, ξ_1, ξ_2, ξ_q
+    x, xi, shares = z[index[:, :3]], 0.6 * z[index[:, 3:]], np.prod(weights[index], axis=1)
+    expected = 0.0
+    for w in vectors[:, 0]:
+        y = w * x + xi
+        predicted = np.asarray(one(jnp.asarray(x[..., None]), jnp.asarray(y[:, :-1])))
+        expected += float(shares @ (predicted - y[:, -1]) ** 2 / 2) / len(vectors)
+    pool = TaskPool(LinearRegression(1, noise=0.6), vectors=vectors)
+    assert exact(one, pool, FewShot(2)) == pytest.approx(expected, rel=1e-11)
+
+
+def test_a_large_pool_tends_to_its_prior_as_one_over_root_k():
+    process, task, one = PROCESSES["noisy"], FewShot(3), model(2, 2, "all", scale=0.3)
+    fresh = exact(one, process, task)
+    sizes = (100, 10_000)
+    gaps = [
+        np.std([exact(one, TaskPool(process, tasks=k, seed=s), task) - fresh for s in range(24)])
+        for k in sizes
+    ]
+    # 24 seeds know a standard deviation to 15 %, two of them a slope over a factor of 100 to 0.05
+    slope = np.log(gaps[1] / gaps[0]) / np.log(sizes[1] / sizes[0])
+    assert slope == pytest.approx(-0.5, abs=0.15)
+
+
+def test_the_loss_does_not_become_expensive_with_the_dimension():
+    process, task = LinearRegression(60, noise=0.5), FewShot(60)
+    assert regression_tasks(process).covariances.shape == (1, 60, 60)  # one node, whatever the dimension
+    best = vonoswald2023.best_step_size(60, 60, noise_variance=0.25)
+    layers = vonoswald2023.gradient_descent_step(60, best)
+    layer = LinearSelfAttention(layers.w_kq, layers.w_pv, "t-1", "examples")
+    one = PromptModel(StackedPrompt(60), LinearAttentionStack([layer]), LastEntry(-1))
+    expected = vonoswald2023.best_one_step_loss(60, 60, noise_variance=0.25)
+    assert exact(one, process, task) == pytest.approx(float(expected), rel=1e-12)
 
 
 def test_the_loss_for_many_examples_is_fast_and_correct():
@@ -133,8 +191,9 @@ def test_flows_end_at_the_preconditioner_of_ahn2023():
     np.testing.assert_allclose(step, expected, rtol=1e-6)
 
 
-def test_gradients_are_those_of_finite_differences():
-    process, task = PROCESSES["random"], FewShot(3)
+@pytest.mark.parametrize("name", ["random", "pool"])
+def test_gradients_are_those_of_finite_differences(name):
+    process, task = PROCESSES[name], FewShot(3)
     one = model(2, 2, "all")
     arrays, rest = jax.tree.flatten(one)
     slope = jax.tree.leaves(jax.grad(lambda m: population_loss(m, process, task).value)(one))

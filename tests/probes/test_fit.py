@@ -17,7 +17,7 @@ def _evidence(learner, problems, noise):
 @pytest.mark.parametrize("learner", [GradientDescent(0.4), GradientDescent(0.2, 7), Ridge(0.7)])
 @pytest.mark.parametrize("data", ["sequences", "complex_sequences", "prompts"])
 def test_hyperparameters_are_recovered(learner, data, request):
-    fitter, problems = fitters()[learner.name], request.getfixturevalue(data)
+    fitter, problems = fitters(None)[learner.name], request.getfixturevalue(data)
     clean, blurred = (_evidence(learner, problems, noise) for noise in (0.0, 1e-3))
     exact, noisy = fitter.fit([clean]), fitter.fit([blurred])
     for name, value in learner.hyperparameters.items():
@@ -32,7 +32,7 @@ def test_hyperparameters_are_recovered(learner, data, request):
 
 def test_the_cost_is_the_relative_distance(sequences):
     evidence = _evidence(GradientDescent(0.4), sequences, 0.0)
-    fitted = fitters()["least-squares"].fit([evidence])
+    fitted = fitters(None)["least-squares"].fit([evidence])
     other = np.asarray(predictions(fitted.learner, sequences.x, sequences.y, sequences.queries))
     off, size = (
         np.einsum("n,bnm->b", sequences.weights, a**2) for a in (other - evidence.answers, evidence.answers)
@@ -43,15 +43,15 @@ def test_the_cost_is_the_relative_distance(sequences):
 
 def test_several_sets_of_problems_are_fitted_together(sequences, prompts):
     both = [_evidence(Ridge(0.7), problems, 0.0) for problems in (sequences, prompts)]
-    fitted = fitters()["ridge"].fit(both)
+    fitted = fitters(None)["ridge"].fit(both)
     assert float(fitted.learner.penalty) == pytest.approx(0.7, rel=1e-6)
     torn = [_evidence(Ridge(0.1), sequences, 0.0), _evidence(Ridge(10.0), prompts, 0.0)]
-    assert 0.1 < float(fitters()["ridge"].fit(torn).learner.penalty) < 10
+    assert 0.1 < float(fitters(None)["ridge"].fit(torn).learner.penalty) < 10
 
 
 def test_a_model_that_predicts_zero_can_be_fitted(sequences):
     silent = Evidence(sequences, np.zeros(sequences.targets.shape))
-    assert fitters()["gradient-descent"].fit([silent]).cost < 1
+    assert fitters(None)["gradient-descent"].fit([silent]).cost < 1
 
 
 def test_no_task_counts_more_than_ten_medians(sequences):

@@ -87,6 +87,9 @@ def test_every_learner_has_a_family_and_special_cases_that_exist():
             assert {name for name, _ in values} <= {scalar.name for scalar in kind.fitting.scalars}
 
 
+POOL = ms.TaskPool(PROCESS, tasks=4)
+
+
 @pytest.fixture(scope="module")
 def evidence():
     from mesascope.core import named_key
@@ -103,15 +106,15 @@ def evidence():
     "name", [name for name, kind in known_kinds("learner").items() if kind.fitting.extends is not None]
 )
 def test_a_learner_is_its_special_case_and_never_loses_to_it(name, evidence):
-    fitter = fitters()[name]
+    fitter = fitters(POOL)[name]
     special, values = fitter.kind.fitting.extends
-    simple = fitters()[special].kind.example()
+    simple = fitters(POOL)[special].build(np.zeros(2), 3)
     same = fitter.kind(**simple.hyperparameters | dict(values))
     data = evidence.problems.x, evidence.problems.y, evidence.problems.queries
     np.testing.assert_allclose(predictions(same, *data), predictions(simple, *data), atol=1e-9)
-    fitted = fitters()[special].fit([evidence])
+    fitted = fitters(POOL)[special].fit([evidence])
     stuck = Fitted(fitter.kind.example(), np.inf)
-    better = with_special_cases({special: fitted, name: stuck}, [evidence])[name]
+    better = with_special_cases({special: fitted, name: stuck}, fitters(POOL), [evidence])[name]
     assert better.cost <= fitted.cost * (1 + 1e-9) + 1e-15
     assert isinstance(better.learner, fitter.kind)
 
@@ -120,7 +123,7 @@ def test_of_numbers_of_steps_that_fit_equally_well_the_smallest_is_taken(evidenc
     """Least squares is the limit of many steps: all large numbers of steps fit it."""
     problems = evidence.problems
     answers = np.asarray(predictions(learners.LeastSquares(), problems.x, problems.y, problems.queries))
-    fitted = fitters()["newton"].fit([Evidence(problems, answers + 0.1 * np.cos(1e5 * answers))])
+    fitted = fitters(None)["newton"].fit([Evidence(problems, answers + 0.1 * np.cos(1e5 * answers))])
     assert fitted.or_more and fitted.learner.steps < 12
 
 

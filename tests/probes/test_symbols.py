@@ -65,7 +65,8 @@ def test_logits_are_refused():
 def test_learners_of_symbols_are_for_symbols():
     process = ms.LinearAR.contracting(ms.Gaussian(1.0), 3, 0.3, 0.9)
     assert set(learners_for(PROCESS)) - set(learners_for(process)) == {"dirichlet-posterior"}
-    assert set(learners_for(PROCESS)) == set(known_kinds("learner"))
+    pool = ms.TaskPool(ms.LinearRegression(2), tasks=3)
+    assert set(learners_for(PROCESS)) | set(learners_for(pool)) == set(known_kinds("learner"))
     with pytest.raises(ValueError, match="'dirichlet-posterior' reads symbols, and LinearAR draws none"):
         identify(lambda c: c[:, -1], process, ms.NextToken(10), learners=["dirichlet-posterior"])
 

@@ -25,6 +25,8 @@ from ._momentum import Nesterov as Nesterov
 from ._nearest_neighbours import NearestNeighbours as NearestNeighbours
 from ._newton import Newton as Newton
 from ._online_gradient_descent import OnlineGradientDescent as OnlineGradientDescent
+from ._pool import BayesMixture as BayesMixture
+from ._pool import Memorizing as Memorizing
 from ._posterior_mean import PosteriorMean as PosteriorMean
 from ._preconditioned import PreconditionedGradientDescent as PreconditionedGradientDescent
 from ._predictions import InContext as InContext

@@ -44,6 +44,18 @@ def positive_number(name: str, value: Any) -> Array:
     return _checked(name, value, finite_positive)
 
 
+def share(name: str, value: Any) -> Array:
+    """Return a number from 0 to 1 as a real array without axes.
+
+    Raises:
+        TypeError, ValueError: for anything else.
+    """
+    array = nonnegative_number(name, value)
+    if concrete(value) and array > 1:
+        raise ValueError(f"{name} must be at most 1, got {value}")
+    return array
+
+
 def checked_integer(name: str, value: Any, minimum: int) -> int | Array:
     """Return an integer ≥ `minimum` as a Python int, a constant of compiled programs, which allows reverse-mode derivatives.
 

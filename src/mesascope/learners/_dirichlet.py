@@ -47,7 +47,7 @@ class DirichletPosterior(Learner):
     def __init__(self, concentration: Any):
         self.concentration = positive_number("concentration", concentration)
 
-    def before_examples(self, outputs: int) -> float:
+    def before_examples(self, query: Array, outputs: int) -> float:
         """Return 1/m, the mean of the prior."""
         return 1 / outputs
 

@@ -46,7 +46,7 @@ class Constant(Learner):
         if self.value.ndim > 1:
             raise ValueError(f"value must be a number or a vector, got shape {self.value.shape}")
 
-    def before_examples(self, outputs: int) -> Any:
+    def before_examples(self, query: Array, outputs: int) -> Any:
         """Return the vector."""
         return self.value
 

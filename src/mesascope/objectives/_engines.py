@@ -12,7 +12,7 @@ from mesascope.specs import Component, Count, Seed, SpecError, integer, kind, on
 
 if TYPE_CHECKING:
     from mesascope.models import Normalizer
-    from mesascope.processes import DiagonalUnitary, FewShot, LinearRegression, NextToken
+    from mesascope.processes import DiagonalUnitary, FewShot, LinearRegression, NextToken, TaskPool
 
     from ._engine import Objective
     from ._enumeration import EnumeratedObjective
@@ -46,24 +46,25 @@ class ExactMoments(Engine):
 
     Supports linear attention (one layer, any weights, heads and normalizer) on `DiagonalUnitary` with any law
     that has six finite moments: planning takes milliseconds for any horizon, and every evaluation is O(d³). Supports one
-    layer of `prompt_linear_transformer` on `LinearRegression` with Gaussian inputs and any number of examples, too.
+    layer of `prompt_linear_transformer` on `LinearRegression` with Gaussian inputs and any number of examples, and on a
+    `TaskPool` of it, too, in a time that does not depend on the number of tasks.
     """
 
     def objective(
         self,
-        process: DiagonalUnitary | LinearRegression,
+        process: DiagonalUnitary | LinearRegression | TaskPool,
         task: NextToken | FewShot,
         normalizer: Normalizer = "t-1",
     ) -> ExactObjective | RegressionObjective:
         """Return the exact objective, prepared once for every (law, dim, task, normalizer) and cached."""
         from mesascope.models import check_normalizer
-        from mesascope.processes import DiagonalUnitary, FewShot, LinearRegression, NextToken
+        from mesascope.processes import DiagonalUnitary, FewShot, LinearRegression, NextToken, TaskPool
 
         from ._exact import exact_objective
         from ._regression import regression_objective
 
         require_x64("ExactMoments")
-        if isinstance(process, LinearRegression) and isinstance(task, FewShot):
+        if isinstance(process, LinearRegression | TaskPool) and isinstance(task, FewShot):
             return regression_objective(process, task)
         if not isinstance(process, DiagonalUnitary) or not isinstance(task, NextToken):
             raise TypeError(

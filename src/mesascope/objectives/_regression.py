@@ -7,8 +7,9 @@ $W^{KQ}_h$ that multiply the query $(x_q, 0)$,
 
 where $s$ occurs only if the query attends to itself. Given the task (Σ, w, σ²), the $e_i$ are independent N(0, S) and $G$
 is Wishart, $E\,G A G = t^2 S A S + t (S A^\top S + \mathrm{tr}(A S) S)$; the query is N(0, Σ), and the loss has degree ≤ 6
-in it. The conditional loss is a polynomial of degree 4 in $w$, 3 in Σ and 2 in σ²; the nodes of `_regression_tasks`
-integrate it exactly.
+in it. Given Σ and σ², $M_h^\top S u_k$ and all else is affine in $v = (1, w, w^\top Σ w)$, so that the loss is a quadratic
+form in $v$ and needs of the law of $w$ only $E\,v v^\top$: no sum over tasks. It has degree 3 in Σ and 2 in σ², which the
+nodes of `_regression_tasks` integrate exactly.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mesascope.models import (
     StackedPrompt,
     normalizer_inverses,
 )
-from mesascope.processes import FewShot, LinearRegression
+from mesascope.processes import FewShot, LinearRegression, TaskPool
 
 from ._engine import Objective
 from ._regression_tasks import Tasks, regression_tasks
@@ -41,7 +42,7 @@ class RegressionObjective(Objective):
     """L = Σ_t w_t ½ E(ŷ_{t+1} − y_{t+1})² of one layer of linear attention on stacked prompts.
 
     Attributes:
-        tasks: quadrature nodes of the distribution of the tasks.
+        tasks: nodes of Σ and σ², and moments of w.
         task: the weights of predictions; static.
         dim: dimension of the inputs.
     """
@@ -72,17 +73,18 @@ class RegressionObjective(Objective):
                 weights.sum(),
                 2 * seen * weights @ (lengths * inverse**2),
                 seen * weights @ inverse**2,
+                -2 * seen * weights @ inverse,
             ]
         )
         value = jnp.asarray(coefficients) @ moments / 2
         return Estimate(value, jnp.zeros_like(value))
 
 
-def regression_objective(process: LinearRegression, task: FewShot) -> RegressionObjective:
+def regression_objective(process: LinearRegression | TaskPool, task: FewShot) -> RegressionObjective:
     """Return the exact objective of prompts with Gaussian inputs.
 
     Raises:
-        TypeError: for inputs of another law, or sparse weights.
+        TypeError: for inputs of another law, or sparse weights that are not of a pool.
         ValueError: a random covariance of this dimension needs too many nodes.
     """
     with jax.ensure_compile_time_eval():  # the first call may be inside a trace
@@ -123,23 +125,59 @@ def _merge(layer: Any, sign: float) -> tuple[Array, Array]:
 
 @eqx.filter_jit
 def _moments(m: Array, u: Array, tasks: Tasks) -> Array:
-    """Return the coefficients of t²/ρ², t/ρ², −2t/ρ, 1, 2t/ρ² and 1/ρ², in this order, averaged over the tasks."""
-    each = jax.vmap(lambda *task: _given_task(m, u, *task))
-    return tasks.weights @ each(tasks.covariances, tasks.vectors, tasks.noises)
+    """Return the coefficients of t²/ρ², t/ρ², −2t/ρ, 1, 2t/ρ², 1/ρ² and −2/ρ, in this order, averaged over the tasks."""
+    given = jax.vmap(lambda noise, sigma, law: _given_task(m, u, sigma, law, noise), (0, None, None))
+    each = jax.vmap(given, (None, 0, 0))(tasks.noises, tasks.covariances, tasks.moments)
+    return jnp.einsum("nm,nmk->k", tasks.weights, each)
 
 
-def _given_task(m: Array, u: Array, sigma: Array, w: Array, noise: Array) -> Array:
-    along = sigma @ w
-    power = w @ along + noise
-    second = jnp.block([[sigma, along[:, None]], [along[None], power[None, None]]])
-    read = u @ second
-    crossed = jnp.einsum("hji,kj->hki", m, read)  # M_hᵀ S u_k
-    mean = jnp.einsum("hhi->i", crossed)
-    swapped = jnp.einsum("khi,ij,hkj->", crossed, sigma, crossed)
-    inner = jnp.einsum("kia,ij,hjb,ab->hk", m, second, m, sigma)  # tr(S M_h Σ M_kᵀ)
-    spread = swapped + jnp.sum(inner * (u @ read.T))
-    bias, own = _self_term(m[:, :-1], u[:, :-1], sigma)
-    return jnp.stack([mean @ sigma @ mean, spread, mean @ along, power, bias @ mean, own])
+def _given_task(m: Array, u: Array, sigma: Array, law: Array, noise: Array) -> Array:
+    """Return the coefficients given Σ and σ². The last axis of an array holds coefficients of v = (1, w, wᵀΣw).
+
+    With M_h = (B_h; r_hᵀ), u_h = (a_h, c_h) and S = (I; wᵀ) Σ (I, w) + σ² e eᵀ, e the last unit vector,
+
+        M_hᵀ S u_k = (B_hᵀ + r_h wᵀ) Σ (a_k + c_k w) + σ² c_k r_h,
+        u_hᵀ S u_k = (a_h + c_h w)ᵀ Σ (a_k + c_k w) + σ² c_h c_k,
+        tr(S M_h Σ M_kᵀ) = tr(Σ (B_h + w r_hᵀ) Σ (B_k + w r_kᵀ)ᵀ) + σ² r_hᵀ Σ r_k.
+    """
+    (b, r), (a, c) = (m[:, :-1], m[:, -1]), (u[:, :-1], u[:, -1])
+    mapped, read = jnp.einsum("hji,jk->hik", b, sigma), a @ sigma  # B_hᵀ Σ, Σ a_h
+    last = jnp.einsum("k,hi->hki", c, r)  # c_k r_h
+    crossed = _affine(
+        jnp.einsum("hij,kj->hki", mapped, a) + noise * last,
+        jnp.einsum("k,hij->hkij", c, mapped) + jnp.einsum("hi,kj->hkij", r, read),
+        last,
+    )
+    moved = jnp.einsum("hij,kj->hki", sigma @ b @ sigma, r)  # Σ B_h Σ r_k
+    paired = r @ sigma @ r.T
+    inner = _affine(
+        jnp.einsum("hij,kij->hk", sigma @ b @ sigma, b) + noise * paired,
+        moved + jnp.swapaxes(moved, 0, 1),
+        paired,
+    )
+    along = jnp.einsum("h,kj->hkj", c, read)
+    power = _affine(read @ a.T + noise * jnp.outer(c, c), along + jnp.swapaxes(along, 0, 1), jnp.outer(c, c))
+    mean = jnp.einsum("hhiv->iv", crossed)
+    through = mean @ law
+    swapped = jnp.einsum("khiv,vw,ij,hkjw->", crossed, law, sigma, crossed)
+    spread = swapped + jnp.einsum("hkv,vw,hkw->", inner, law, power)
+    bias, own = _self_term(b, a, sigma)
+    return jnp.stack(
+        [
+            jnp.sum(through * (sigma @ mean)),
+            spread,
+            jnp.sum(through[:, 1:-1] * sigma),
+            law[0, -1] + noise,
+            bias @ through[:, 0],
+            own,
+            bias @ law[0, 1:-1],  # 0 where the mean of w is
+        ]
+    )
+
+
+def _affine(constant: Array, linear: Array, square: Array) -> Array:
+    """Return an array whose last axis holds coefficients of v = (1, w, wᵀΣw)."""
+    return jnp.concatenate([constant[..., None], linear, square[..., None]], -1)
 
 
 def _self_term(m: Array, u: Array, sigma: Array) -> tuple[Array, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -77,23 +76,24 @@ class Fitted(NamedTuple):
     or_more: bool = False
 
 
-@dataclass(frozen=True)
-class Fitter:
+class Fitter(eqx.Module):
     """Fits learners of one kind to predictions.
 
     Attributes:
         kind: the class.
         fitting: the hyperparameters, and how they are fitted.
+        given: hyperparameters that come from the process of the data, by name.
     """
 
-    kind: type[Learner]
-    fitting: Fitting
+    kind: type[Learner] = eqx.field(static=True)
+    fitting: Fitting = eqx.field(static=True)
+    given: dict[str, Array] = eqx.field(default_factory=dict)
 
     def build(self, coordinates: Any, integer: Any) -> Learner:
         """Return the learner at the coordinates of its scalars."""
         how = self.fitting
         values = {s.name: s.value(coordinates[i]) for i, s in enumerate(how.scalars)}
-        values |= dict(how.fixed)
+        values |= dict(how.fixed) | self.given
         if how.integer is not None:
             values[how.integer] = integer
         return (how.make or self.kind)(**values)

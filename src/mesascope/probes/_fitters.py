@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import jax.numpy as jnp
 
 from mesascope.learners import Constant, PreconditionedGradientDescent
 from mesascope.specs import known_kinds
@@ -16,22 +18,42 @@ from ._problems import vocabulary
 AnyFitter = Fitter | ConstantFitter | PreconditionedFitter
 
 
-def fitters() -> dict[str, AnyFitter]:
-    """Return the fitters of all known learners by their ids, the simplest first."""
-    ordered = sorted(known_kinds("learner").values(), key=lambda kind: kind.fitting.flexibility)
-    return {kind.name: _fitter(kind) for kind in ordered}
+def known_learners() -> list[Any]:
+    """Return the classes of all known learners, the simplest first."""
+    return sorted(known_kinds("learner").values(), key=lambda kind: kind.fitting.flexibility)
 
 
-def _fitter(kind: Any) -> AnyFitter:
+def fitters(process: Any) -> dict[str, AnyFitter]:
+    """Return the fitters of the learners that read the data of a process by their ids, the simplest first."""
+    readable = [kind for kind in known_learners() if why_unreadable(kind, process) is None]
+    return {kind.name: _fitter(kind, process) for kind in readable}
+
+
+def why_unreadable(kind: Any, process: Any) -> str | None:
+    """Return why a learner cannot be compared with models of the data of a process, or None if it can."""
+    drawn = type(process).__name__
+    if kind.fitting.symbols and vocabulary(process) is None:
+        return f"reads symbols, and {drawn} draws none"
+    if any(getattr(process, attribute, None) is None for _, attribute in kind.fitting.of_process):
+        return f"needs a pool of weights, and {drawn} has none: use TaskPool"
+    return None
+
+
+def _fitter(kind: Any, process: Any) -> AnyFitter:
     if kind is Constant:
         return ConstantFitter()
-    return PreconditionedFitter() if kind is PreconditionedGradientDescent else Fitter(kind, kind.fitting)
+    if kind is PreconditionedGradientDescent:
+        return PreconditionedFitter()
+    given = {name: jnp.asarray(getattr(process, attribute)) for name, attribute in kind.fitting.of_process}
+    return Fitter(kind, kind.fitting, given)
 
 
-def with_special_cases(fitted: dict[str, Fitted], evidence: Sequence[Evidence]) -> dict[str, Fitted]:
+def with_special_cases(
+    fitted: dict[str, Fitted], fitters: Mapping[str, AnyFitter], evidence: Sequence[Evidence]
+) -> dict[str, Fitted]:
     """Return the fits, each replaced by a fitted special case of it unless it is better than by chance."""
     best = dict(fitted)
-    for name, fitter in fitters().items():
+    for name, fitter in fitters.items():
         extends = fitter.kind.fitting.extends
         if name not in fitted or extends is None or extends[0] not in fitted:
             continue
@@ -42,5 +64,4 @@ def with_special_cases(fitted: dict[str, Fitted], evidence: Sequence[Evidence]) 
 
 def learners_for(process: Any) -> tuple[str, ...]:
     """Return the ids of the learners that read the data of a process."""
-    symbols = vocabulary(process) is not None
-    return tuple(name for name, fitter in fitters().items() if symbols or not fitter.kind.fitting.symbols)
+    return tuple(fitters(process))

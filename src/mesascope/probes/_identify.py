@@ -10,7 +10,7 @@ from mesascope.objectives import Task
 from mesascope.specs import unknown
 
 from ._adapter import Interface, as_callable
-from ._fitters import fitters, learners_for
+from ._fitters import known_learners, learners_for, why_unreadable
 from ._identification import Identification
 from ._inquiry import Inquiry
 from ._intervals import check_level
@@ -102,18 +102,15 @@ def _checked_tasks(tasks: int, level: float) -> int:
 
 
 def _checked_names(learners: Sequence[str] | None, process: Any) -> list[str]:
-    fitting = learners_for(process)
     if learners is None:
-        return list(fitting)
+        return list(learners_for(process))
     given: object = learners
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise ValueError(f"learners: must list at least one id such as 'ridge', got {learners!r}")
-    known = fitters()
+    known = {kind.name: kind for kind in known_learners()}
     for name in learners:
         if name not in known:
             raise ValueError(f"learners: {unknown('learner', name, list(known))}")
-        if name not in fitting:
-            raise ValueError(
-                f"learners: {name!r} reads symbols, and {type(process).__name__} draws none; remove it"
-            )
+        if why := why_unreadable(known[name], process):
+            raise ValueError(f"learners: {name!r} {why}; remove it")
     return [name for name in known if name in learners]

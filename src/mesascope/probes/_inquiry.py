@@ -49,6 +49,7 @@ class Inquiry:
     ):
         self._model, self._process, self._task, self._tasks = model, process, task, tasks
         self._seed, self._level, self._tolerance, self._progress = seed, level, tolerance, progress
+        self._fitters = fitters(process)
 
     def run(self, names: Sequence[str], search: bool) -> Identification:
         """Evaluate the model, fit the learners of these ids, compare and distinguish them; return the result."""
@@ -60,7 +61,7 @@ class Inquiry:
         for done, name in enumerate(names, start=1):
             self._report(f"fit {name}", done)
             fitted[name] = next(fitting)
-        fitted = with_special_cases(fitted, self._fitting(evidence))
+        fitted = with_special_cases(fitted, self._fitters, self._fitting(evidence))
         self._report("compare", len(names) + 1)
         found = self._distinguish(evidence, fitted, search)
         groups = found.groups
@@ -136,8 +137,8 @@ class Inquiry:
 
     def _fits(self, names: Sequence[str], evidence: Sequence[Evidence]) -> Iterator[Fitted]:
         """Return the learners of these ids, fitted to the first half of the tasks."""
-        training, kinds = self._fitting(evidence), fitters()
-        return in_parallel(lambda name: kinds[name].fit(training), names)
+        training = self._fitting(evidence)
+        return in_parallel(lambda name: self._fitters[name].fit(training), names)
 
     def _fitting(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         return [e.part(0, e.problems.tasks // 2) for e in evidence]
@@ -183,7 +184,7 @@ class Inquiry:
         """Return groups of equivalent learners by the simplest of each, and where the groups differ most."""
         if len(remaining) < 2:
             return {name: [] for name in remaining}, None
-        ordered = [name for name in fitters() if name in remaining]
+        ordered = [name for name in self._fitters if name in remaining]
         learners = [fitted[name].learner for name in ordered]
         differences = Differences(learners, self._process, self._task, self._key("differences"))
         tolerance = float(np.clip(_SAME * judgement.distance.min(), _MIN_SAME, _MAX_SAME))
@@ -214,7 +215,7 @@ class Inquiry:
 
     def _refit(self, names: Sequence[str], evidence: list[Evidence]) -> _Outcome:
         fitted = dict(zip(names, self._fits(names, evidence), strict=True))
-        fitted = with_special_cases(fitted, self._fitting(evidence))
+        fitted = with_special_cases(fitted, self._fitters, self._fitting(evidence))
         return _Outcome(evidence, fitted, self._judge(fitted, evidence), self._judge(fitted, evidence[-1:]))
 
     def _beyond(self, learner: Learner) -> Iterator[Beyond]:

@@ -13,7 +13,7 @@ from mesascope.learners import Learner, Newton, Zero
 
 from ._candidates import answers_of
 from ._fit import Evidence, Fitter
-from ._fitters import fitters
+from ._fitters import known_learners
 from ._problems import Problems
 
 
@@ -69,11 +69,10 @@ def _with_steps(learner: Learner, steps: int) -> Learner:
 
 
 def _checked_fitter(name: str) -> Fitter:
-    stepping = {k: f for k, f in fitters().items() if f.kind.fitting.integer == "steps"}
-    fitter = stepping.get(name)
-    if not isinstance(fitter, Fitter):
+    stepping = {kind.name: kind for kind in known_learners() if kind.fitting.integer == "steps"}
+    if name not in stepping:
         raise ValueError(f"name: {name!r} is not a learner with steps; use one of {', '.join(stepping)}")
-    return fitter
+    return Fitter(stepping[name], stepping[name].fitting)
 
 
 def _checked_steps(steps: Iterable[int]) -> list[int]:

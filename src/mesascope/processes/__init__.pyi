@@ -42,5 +42,6 @@ from ._target import RandomFeatures as RandomFeatures
 from ._target import TwoLayerReLU as TwoLayerReLU
 from ._task import NextToken as NextToken
 from ._task import Task as Task
+from ._task_pool import TaskPool as TaskPool
 from ._uniform import Uniform as Uniform
 from ._weights import given_weights as given_weights

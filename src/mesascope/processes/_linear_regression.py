@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
-from ..core import covariance_matrix, integer_at_least, split_keys
+from ..core import covariance_matrix, split_keys
 from ..specs import Dim, Matrix, Size, SpecError, error_path, in_file_form, kind, real, rows, unknown
 from ._gaussian import Gaussian
 from ._law import LawField
 from ._noise import NoiseField, add_noise, show_noise
-from ._process import PromptProcess, Prompts, require_dim
+from ._process import Prompts, require_dim
 from ._random_diagonal import CovarianceField, RandomDiagonal
+from ._task_moments import gaussian_moments, sphere_moments
+from ._task_process import TaskProcess
 
 if TYPE_CHECKING:
     from jaxtyping import Array, Float, PRNGKeyArray
@@ -22,34 +24,37 @@ if TYPE_CHECKING:
 def _prior(value: Any) -> str | Matrix:
     if not isinstance(value, str):
         return rows(value, real)
-    if value not in ("identity", "inverse"):
-        raise SpecError(unknown("value", value, ("identity", "inverse")))
+    if value not in _PRIORS:
+        raise SpecError(unknown("value", value, _PRIORS))
     return value
 
 
+_PRIORS = ("identity", "inverse", "sphere")
+
+
 @kind("linear-regression", dim=5)
-class LinearRegression(PromptProcess):
+class LinearRegression(TaskProcess):
     r"""Prompts with labels $y_i = w^\top x_i + \sigma \xi_i$, $\xi_i \sim N(0, 1)$, and $w$ drawn for every prompt.
 
     Inputs are $x_i = \Sigma^{1/2} z_i$ with independent $z_i$ of the given law; $\Sigma$ is their covariance
-    if that of the law is the identity. Weights are $w \sim N(0, P)$. The query and its target, the last pair,
-    are drawn like the examples. The prompts of vonoswald2023, ahn2023, zhang2024, mahankali2024, gatmiry2024,
-    fu2024 and vladymyrov2024.
+    if that of the law is the identity. Weights are $w \sim N(0, P)$, or uniform on a sphere. The query and its
+    target, the last pair, are drawn like the examples. The prompts of vonoswald2023, ahn2023, zhang2024,
+    mahankali2024, gatmiry2024, fu2024, lu2024, raventos2023 and vladymyrov2024.
 
     Args:
         dim: the dimension $d \ge 1$ of the inputs.
         law: the law of the $z_i$, `Gaussian(1.0)` by default.
         covariance: $\Sigma$: `None` for the identity; a symmetric positive definite matrix; or
             `RandomDiagonal(law)` to draw it for every prompt.
-        prior: $P$: `"identity"`; `"inverse"` for $\Sigma^{-1}$ (ahn2023, gatmiry2024); or a symmetric positive
-            definite matrix.
+        prior: $P$: `"identity"`; `"inverse"` for $\Sigma^{-1}$ (ahn2023, gatmiry2024); a symmetric positive
+            definite matrix; or `"sphere"` for $w$ uniform on $\|w\|^2 = d$ (lu2024).
         noise: the standard deviation $\sigma \ge 0$, or `NoiseRange(largest)` to draw it for every prompt.
         sparsity: `None`, or the number $k$ of coordinates of $w$ that are kept, a uniformly random choice for
             every prompt; the others are set to 0.
 
     Attributes:
         covariance: `None`, the rows of $\Sigma$, or a `RandomDiagonal`.
-        prior: `"identity"`, `"inverse"`, or the rows of $P$.
+        prior: `"identity"`, `"inverse"`, `"sphere"`, or the rows of $P$.
     """
 
     dim: Dim
@@ -73,16 +78,13 @@ class LinearRegression(PromptProcess):
         if self.sparsity is not None and self.sparsity > self.dim:
             raise SpecError(f"must be at most dim = {self.dim}, got {self.sparsity}", "sparsity")
 
-    def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
-        """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
+    def prompts_of(self, key: PRNGKeyArray, tasks: Float[Array, "batch dim"], examples: int) -> Prompts:
+        """Draw one prompt for each row of weights, with inputs, noise levels and covariances of its own."""
         from ._draws import einsum
 
-        examples = integer_at_least("examples", examples, 1)
-        batch = integer_at_least("batch", batch, 1)
-        input_key, weight_key, noise_key = split_keys(key, 3)
-        x = self._inputs(input_key, examples + 1, batch)
-        clean = einsum("bnj,bj->bn", x, self._weights(weight_key, batch))
-        return Prompts(x, add_noise(noise_key, clean, self.noise))
+        input_key, _, noise_key = split_keys(key, 3)
+        x = self._inputs(input_key, examples + 1, len(tasks))
+        return Prompts(x, add_noise(noise_key, einsum("bnj,bj->bn", x, tasks), self.noise))
 
     def _inputs(self, key: PRNGKeyArray, count: int, batch: int) -> Float[Array, "batch count dim"]:
         import jax
@@ -97,23 +99,40 @@ class LinearRegression(PromptProcess):
             return z * self.covariance.law.sample(covariance_key, self.dim, (batch, 1))
         return einsum("bnj,ji->bni", z, _matrix_power(self.covariance, 0.5))
 
-    def _weights(self, key: PRNGKeyArray, batch: int) -> Float[Array, "batch dim"]:
+    def draw_tasks(self, key: PRNGKeyArray, count: int) -> Float[Array, "count dim"]:
+        """Draw independent weights w, shape `(count, dim)`."""
         import jax
         import jax.numpy as jnp
 
         from ._draws import einsum, standard_normal
 
-        gauss_key, support_key = jax.random.split(key)
-        gauss = standard_normal(gauss_key, (batch, self.dim))
-        weights = einsum("bj,ji->bi", gauss, self.prior_root())
+        gauss_key, support_key = split_keys(key)
+        gauss = standard_normal(gauss_key, (count, self.dim))
+        if self.prior == "sphere":
+            weights = gauss * (self.dim**0.5 / jnp.linalg.norm(gauss, axis=1, keepdims=True))
+        else:
+            weights = einsum("bj,ji->bi", gauss, self.prior_root())
         if self.sparsity is None:
             return weights
         kept = jnp.arange(self.dim) < self.sparsity
-        kept = jax.random.permutation(support_key, jnp.tile(kept, (batch, 1)), axis=1, independent=True)
+        kept = jax.random.permutation(support_key, jnp.tile(kept, (count, 1)), axis=1, independent=True)
         return jnp.where(kept, weights, 0.0)
 
+    def weight_moments(self, covariance: np.ndarray) -> np.ndarray:
+        r"""Return $E\,v v^\top$ of $v = (1, w, w^\top \Sigma w)$, shape `(d + 2, d + 2)`.
+
+        Raises:
+            TypeError: the weights are sparse.
+        """
+        if self.sparsity is not None:
+            raise TypeError("ExactMoments supports regression without sparsity only; use MonteCarlo")
+        if self.prior == "sphere":
+            return sphere_moments(covariance)
+        root = self.prior_root()
+        return gaussian_moments(root @ root, covariance)
+
     def prior_root(self) -> np.ndarray:
-        r"""Return the symmetric root $P^{1/2}$, shape `(d, d)`."""
+        r"""Return the symmetric root of the covariance $P$ of the weights, shape `(d, d)`."""
         if not isinstance(self.prior, str):
             return _matrix_power(self.prior, 0.5)
         if self.prior == "inverse" and isinstance(self.covariance, tuple):
@@ -128,7 +147,9 @@ class LinearRegression(PromptProcess):
         elif self.covariance is not None:
             parts.append("Σ given")
         if self.prior != "identity":
-            parts.append("w ~ N(0, Σ⁻¹)" if self.prior == "inverse" else "w ~ N(0, P)")
+            parts.append(
+                {"inverse": "w ~ N(0, Σ⁻¹)", "sphere": "|w|² = d"}.get(str(self.prior), "w ~ N(0, P)")
+            )
         if self.noise:
             parts.append(show_noise(self.noise))
         if self.sparsity is not None:

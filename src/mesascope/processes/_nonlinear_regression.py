@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..core import integer_at_least, split_keys
+from ..core import split_keys
 from ..specs import Dim, kind
 from ._gaussian import Gaussian
 from ._law import LawField
 from ._noise import NoiseField, add_noise, show_noise
-from ._process import PromptProcess, Prompts, require_dim
+from ._process import Prompts, require_dim
 from ._target import TargetField
+from ._task_process import TaskProcess
 
 if TYPE_CHECKING:
     from jaxtyping import PRNGKeyArray
 
 
 @kind("nonlinear-regression", dim=5, target={"kind": "two-layer-relu", "hidden": 20})
-class NonlinearRegression(PromptProcess):
+class NonlinearRegression(TaskProcess):
     r"""Prompts with labels $y_i = f(x_i) + \sigma \xi_i$, $\xi_i \sim N(0, 1)$, and $f$ drawn for every prompt.
 
     The query and its target, the last pair, are drawn like the examples.
@@ -39,13 +40,18 @@ class NonlinearRegression(PromptProcess):
     def __post_init__(self) -> None:
         require_dim(self.law, self.dim, "dim")
 
-    def sample(self, key: PRNGKeyArray, examples: int, batch: int) -> Prompts:
-        """Draw independent prompts: x of shape `(batch, examples + 1, dim)`, y of `(batch, examples + 1)`."""
-        examples = integer_at_least("examples", examples, 1)
-        batch = integer_at_least("batch", batch, 1)
-        input_key, target_key, noise_key = split_keys(key, 3)
-        x = self.law.sample(input_key, self.dim, (batch, examples + 1))
-        return Prompts(x, add_noise(noise_key, self.target.values(target_key, x), self.noise))
+    def draw_tasks(self, key: PRNGKeyArray, count: int) -> Any:
+        """Draw independent functions, as the target draws them."""
+        return self.target.draw(key, self.dim, count)
+
+    def prompts_of(self, key: PRNGKeyArray, tasks: Any, examples: int) -> Prompts:
+        """Draw one prompt for each function."""
+        import jax
+
+        input_key, _, noise_key = split_keys(key, 3)
+        count = len(jax.tree.leaves(tasks)[0])
+        x = self.law.sample(input_key, self.dim, (count, examples + 1))
+        return Prompts(x, add_noise(noise_key, self.target.values(tasks, x), self.noise))
 
     def describe(self) -> str:
         """Return e.g. `NonlinearRegression(dim=5, TwoLayerReLU(hidden=100), x ~ Gaussian(scale=1))`."""

@@ -149,8 +149,12 @@ class Target(Component, family="target"):
     """A distribution of functions f from R^d to R, the labels of prompts."""
 
     @abc.abstractmethod
-    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
-        """Draw one function for every row of inputs and return f(x), shape `(batch, n)`."""
+    def draw(self, key: PRNGKeyArray, dim: int, count: int) -> Any:
+        """Draw independent functions of `dim` inputs: arrays, or a tuple of arrays, with the first axis `count`."""
+
+    @abc.abstractmethod
+    def values(self, functions: Any, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
+        """Return f(x) with one function for every row of inputs, shape `(batch, n)`."""
 
 
 def require_dim(law: Law, dim: int, *path: str) -> None:

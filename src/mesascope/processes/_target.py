@@ -27,16 +27,23 @@ class TwoLayerReLU(Target):
 
     hidden: Size
 
-    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
-        """Draw one network for every row of inputs and return its outputs, shape `(batch, n)`."""
-        import jax
-
-        from ._draws import einsum, standard_normal
+    def draw(self, key: PRNGKeyArray, dim: int, count: int) -> tuple[Array, Array]:
+        """Draw networks: $v$ of shape `(count, dim, hidden)`, $a$ of `(count, hidden)`."""
+        from ._draws import standard_normal
 
         inner_key, outer_key = split_keys(key)
-        batch, _, dim = x.shape
-        inner = standard_normal(inner_key, (batch, dim, self.hidden))
-        outer = (2 / self.hidden) ** 0.5 * standard_normal(outer_key, (batch, self.hidden))
+        inner = standard_normal(inner_key, (count, dim, self.hidden))
+        return inner, (2 / self.hidden) ** 0.5 * standard_normal(outer_key, (count, self.hidden))
+
+    def values(
+        self, functions: tuple[Array, Array], x: Float[Array, "batch n dim"]
+    ) -> Float[Array, "batch n"]:
+        """Return the outputs of one network for every row of inputs, shape `(batch, n)`."""
+        import jax
+
+        from ._draws import einsum
+
+        inner, outer = functions
         return einsum("bnk,bk->bn", jax.nn.relu(einsum("bnj,bjk->bnk", x, inner)), outer)
 
 
@@ -55,9 +62,17 @@ class RandomFeatures(Target):
     features: Size
     seed: Seed = 0
 
-    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
-        """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        return self.traced(x.shape[-1]).values(key, x)
+    def draw(self, key: PRNGKeyArray, dim: int, count: int) -> Float[Array, "count features"]:
+        """Draw weights $w$, shape `(count, features)`."""
+        from ._draws import standard_normal
+
+        return (2 / self.features) ** 0.5 * standard_normal(key, (count, self.features))
+
+    def values(
+        self, functions: Float[Array, "batch features"], x: Float[Array, "batch n dim"]
+    ) -> Float[Array, "batch n"]:
+        """Return one combination of the features for every row of inputs, shape `(batch, n)`."""
+        return self.traced(x.shape[-1]).values(functions, x)
 
     def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
         r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""

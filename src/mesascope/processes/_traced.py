@@ -26,12 +26,16 @@ class TracedFeatures(Target, eqx.Module):
 
     vectors: Float[Array, "dim features"]
 
-    def values(self, key: PRNGKeyArray, x: Float[Array, "batch n dim"]) -> Float[Array, "batch n"]:
-        """Draw one combination of the features for every row of inputs, shape `(batch, n)`."""
-        features = self.feature_values(x)
-        count = features.shape[-1]
-        weights = (2 / count) ** 0.5 * standard_normal(key, (len(features), count))
-        return einsum("bnk,bk->bn", features, weights)
+    def draw(self, key: PRNGKeyArray, dim: int, count: int) -> Float[Array, "count features"]:
+        """Draw weights, shape `(count, features)`."""
+        features = self.vectors.shape[1]
+        return (2 / features) ** 0.5 * standard_normal(key, (count, features))
+
+    def values(
+        self, functions: Float[Array, "batch features"], x: Float[Array, "batch n dim"]
+    ) -> Float[Array, "batch n"]:
+        """Return one combination of the features for every row of inputs, shape `(batch, n)`."""
+        return einsum("bnk,bk->bn", self.feature_values(x), functions)
 
     def feature_values(self, x: Float[Array, "*batch dim"]) -> Float[Array, "*batch features"]:
         r"""Return $\mathrm{relu}(v_k^\top x)$, shape `(…, features)`."""

@@ -6,6 +6,7 @@ from . import gatmiry2024 as gatmiry2024
 from . import giannou2024 as giannou2024
 from . import huang2024 as huang2024
 from . import kim2024 as kim2024
+from . import lu2024 as lu2024
 from . import mahankali2024 as mahankali2024
 from . import nichani2024 as nichani2024
 from . import sander2024 as sander2024

@@ -18,7 +18,7 @@ from mesascope.probes import (
     step_family,
 )
 from mesascope.probes import error_similarity as similarity_of
-from mesascope.probes._fitters import fitters
+from mesascope.probes._fitters import fitters, known_learners
 from mesascope.probes._step_family import _with_steps, family_answers
 from mesascope.theory import giannou2024, vonoswald2023
 
@@ -136,9 +136,9 @@ def test_a_trained_layer_is_one_step(trained, trained_on):
     assert probed.distance.low[0].min() > 0.9  # the query alone says nothing about the answer
 
 
-@pytest.mark.parametrize("name", [k for k, f in fitters().items() if f.kind.fitting.integer == "steps"])
+@pytest.mark.parametrize("name", [k.name for k in known_learners() if k.fitting.integer == "steps"])
 def test_families_exist_for_every_learner_with_steps(name):
-    fitter = fitters()[name]
+    fitter = fitters(None)[name]
     learner = fitter.build(np.full(len(fitter.fitting.scalars), -1.0), 3)
     more = _with_steps(learner, 5)
     assert type(more) is type(learner)

@@ -1,0 +1,201 @@
+r"""Linear attention trained on a finite pool of regression tasks (lu2024, arXiv 2405.11751).
+
+Setting: $x_i \sim N(0, I/d)$, tasks $w$ with $\|w\|^2 = d$ (a pool of $K$ of them, or the whole sphere), $y_i = w^\top x_i +
+N(0, \rho)$, $\ell$ examples and a query. One layer of linear attention, reduced to what matters, predicts
+
+$$\hat y = x_q^\top \Gamma f, \qquad f = \Bigl(\frac d\ell \sum_i y_i x_i,\ \frac1\ell \sum_i y_i^2\Bigr) \in \mathbb{R}^{d+1},
+\qquad \Gamma \in \mathbb{R}^{d \times (d+1)},$$
+
+and is fitted by ridge regression on $n$ prompts. With $\alpha = \ell/d$, $\kappa = K/d$, $\tau = n/d^2$ fixed, errors
+$E(\hat y - y_q)^2$ converge as $d \to \infty$.
+
+Given the moments of the tasks, the problem at finite $d$ and $\tau = \infty$ is least squares with exact normal equations,
+which is derived here: $\Gamma = E[w f^\top]\,(E f f^\top)^{-1}$, the regression of the task on the features.
+"""
+
+from __future__ import annotations
+
+from math import inf, isinf, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import finite_nonnegative, finite_positive, finite_reals, integer_at_least, square_matrix
+from ..specs import Number
+from ._construction import Construction
+
+
+def resolvent(x: Number, kappa: Number) -> float:
+    r"""Return $M_\kappa(x) = \lim \frac1d \mathrm{tr} (R + x I)^{-1}$, $R = \frac1K \sum_k w_k w_k^\top$ of a pool.
+
+    $$M_\kappa(x) = \frac2{x + 1 - 1/\kappa + \sqrt{(x + 1 - 1/\kappa)^2 + 4x/\kappa}}.$$
+
+    Args:
+        x: > 0.
+        kappa: $\kappa = K/d > 0$, or `math.inf`, where $R = I$.
+
+    Source: lu2024; `common.py:6` of the authors' program.
+    """
+    x, kappa = float(finite_positive("x", x)), _positive_or_infinite("kappa", kappa)
+    shifted = x + 1 - 1 / kappa
+    return 2 / (shifted + sqrt(shifted**2 + 4 * x / kappa))
+
+
+def fresh_error(alpha: Number, kappa: Number, noise_variance: Number, tau: Number = inf) -> float:
+    r"""Return the limit of $E(\hat y - y_q)^2$ on new tasks, without ridge: $e_{ICL}$.
+
+    For $\tau = \infty$, $x_* = (1 + \rho)/\alpha$ and $m = M_\kappa(x_*)$, it is that of $\Gamma = R (R + x_* I)^{-1}$:
+
+    $$e = \rho + x_* - 2 x_*^2 m + (1 + x_*)\, x_*^2\, m_2, \qquad
+    m_2 = -M_\kappa'(x_*) = \frac{m^2}{1 - \kappa m^2/(\kappa + m)^2}.$$
+
+    Args:
+        alpha: $\alpha = \ell/d > 0$, examples per dimension.
+        kappa: $\kappa = K/d > 0$, tasks of the pool per dimension; `math.inf` for new tasks in every prompt.
+        noise_variance: $\rho \ge 0$.
+        tau: $\tau = n/d^2 > 0$, not 1; `math.inf` for the minimum of the population loss.
+
+    Raises:
+        TypeError, ValueError: an argument is out of range; $\tau = 1$, where the error has its peak and is infinite.
+
+    Source: lu2024, Result 1, as `common.py:11` of the authors' program has it; $\tau = \infty$ also derived here.
+    """
+    alpha, kappa, rho, tau = _checked(alpha, kappa, noise_variance, tau)
+    x = (1 + rho) / alpha
+    m = resolvent(x, kappa)
+    squared = _squared_resolvent(m, kappa)
+    if tau == inf:
+        return rho + x - 2 * x**2 * m + (1 + x) * x**2 * squared
+    if tau > 1:
+        excess = 1 / (tau - 1)
+        first = (squared / m**2 - excess) * (1 + x) * (x * m) ** 2
+        second = (3 - 2 * tau) * excess * m * x**2
+        return first + second + ((1 + rho) * excess * m + 1) * x + rho * m * excess + rho
+    mu = x * resolvent(x, kappa / tau)
+    first = tau * (1 + x) / (1 - tau) * (1 - tau * (1 - mu) ** 2 - (x - rho) / x * mu)
+    return first - 2 * tau * (1 - mu) + rho + 1
+
+
+def pool_error(alpha: Number, kappa: Number, noise_variance: Number) -> float:
+    r"""Return the limit of $E(\hat y - y_q)^2$ on the tasks of the pool, at $\tau = \infty$: $e_{IDG}$.
+
+    $$e = \rho + x_* - x_*^2\, M_\kappa(x_*), \qquad x_* = (1 + \rho)/\alpha.$$
+
+    Arguments and errors as for `fresh_error`. Source: derived here from $\Gamma = R (R + x_* I)^{-1}$.
+    """
+    alpha, kappa, rho, _ = _checked(alpha, kappa, noise_variance, inf)
+    x = (1 + rho) / alpha
+    return rho + x - x**2 * resolvent(x, kappa)
+
+
+class Features(NamedTuple):
+    r"""The second moments of task and features of prompts: what the loss of $\Gamma$ depends on.
+
+    Attributes:
+        cross: $E\,w f^\top$, shape (d, d + 1).
+        gram: $E f f^\top$, shape (d + 1, d + 1).
+        power: $E\,y_q^2$.
+    """
+
+    cross: np.ndarray
+    gram: np.ndarray
+    power: float
+
+    @property
+    def minimum(self) -> np.ndarray:
+        r"""$\Gamma$ of the least error and norm, shape (d, d + 1): the regression of $w$ on $f$."""
+        return np.linalg.lstsq(self.gram, self.cross.T, rcond=None)[0].T
+
+    def ridge_minimum(self, penalty: Number) -> np.ndarray:
+        r"""$\Gamma$ of the least $E(y_q - \hat y)^2 + \frac\lambda d \|\Gamma\|^2$, as the authors' program at $n = \infty$.
+
+        Args:
+            penalty: $\lambda \ge 0$.
+        """
+        ridge = float(finite_nonnegative("penalty", penalty))
+        return (
+            np.linalg.solve(self.gram + ridge * np.eye(len(self.gram)), self.cross.T).T
+            if ridge
+            else self.minimum
+        )
+
+    def error(self, gamma: np.ndarray) -> float:
+        r"""Return $E(\hat y - y_q)^2$ of $\Gamma$ on prompts with these moments."""
+        dim = len(self.cross)
+        return float(self.power + (np.sum(gamma @ self.gram * gamma) - 2 * np.sum(gamma * self.cross)) / dim)
+
+
+def features(weight_moments: np.ndarray, examples: int, noise_variance: Number) -> Features:
+    r"""Return the exact second moments of the features for $x \sim N(0, I/d)$ and tasks with given moments.
+
+    The features are a column of $G = \sum_i e_i e_i^\top$, $e = (x, y)$, and $E G A G = \ell^2 S A S + \ell (S A^\top S +
+    \mathrm{tr}(A S)\, S)$ with $S = E\,e e^\top$ given $w$. With $p = \|w\|^2/d + \rho$
+
+    $$E f f^\top = \begin{pmatrix} (1 + \tfrac1\ell)\, E w w^\top + \tfrac d\ell\, E p\; I & (1 + \tfrac2\ell)\, E\,p\,w \\
+    \cdot & (1 + \tfrac2\ell)\, E\,p^2 \end{pmatrix}, \qquad E\,w f^\top = (E w w^\top,\ E\,p\,w).$$
+
+    Args:
+        weight_moments: $E\,v v^\top$ of $v = (1, w, \|w\|^2/d)$, shape (d + 2, d + 2): `weight_moments(I/d)` of a process.
+        examples: $\ell \ge 1$.
+        noise_variance: $\rho \ge 0$.
+
+    Raises:
+        TypeError, ValueError: an argument is out of range or has another shape.
+    """
+    moments = square_matrix("weight_moments", weight_moments)
+    if len(moments) < 3:
+        raise ValueError(f"weight_moments must have shape (d + 2, d + 2), got {moments.shape}")
+    ell = integer_at_least("examples", examples, 1)
+    rho = float(finite_nonnegative("noise_variance", noise_variance))
+    second, dim = moments[1:-1, 1:-1], len(moments) - 2
+    power = moments[0, -1] + rho
+    weighted = moments[1:-1, -1] + rho * moments[1:-1, 0]
+    fourth = moments[-1, -1] + 2 * rho * moments[0, -1] + rho**2
+    gram = np.empty((dim + 1, dim + 1))
+    gram[:dim, :dim] = (1 + 1 / ell) * second + dim / ell * power * np.eye(dim)
+    gram[:dim, dim] = gram[dim, :dim] = (1 + 2 / ell) * weighted
+    gram[dim, dim] = (1 + 2 / ell) * fourth
+    return Features(np.column_stack([second, weighted]), gram, float(power))
+
+
+def layer(gamma: np.ndarray) -> Construction:
+    r"""Return the layer of linear attention that predicts $x_q^\top \Gamma f$, attending to examples with $\rho_t = \ell$.
+
+    $W^{PV}$ reads the label, and $W^{KQ}$ has $(d\,\Gamma_x, \Gamma_y)^\top$ in the columns of the query's input. The label of
+    the query becomes $+\hat y$.
+
+    Args:
+        gamma: shape (d, d + 1).
+
+    Returns:
+        Weights of shape `(1, d + 1, d + 1)`.
+    """
+    gamma = finite_reals("gamma", gamma)
+    dim = len(gamma) if gamma.ndim else 0
+    if gamma.shape != (dim, dim + 1):
+        raise ValueError(f"gamma must have shape (d, d + 1), got {gamma.shape}")
+    w_kq, w_pv = np.zeros((2, 1, dim + 1, dim + 1))
+    w_kq[0, :dim, :dim], w_kq[0, dim, :dim] = dim * gamma[:, :dim].T, gamma[:, dim]
+    w_pv[0, dim, dim] = 1.0
+    return Construction(w_kq, w_pv)
+
+
+def _squared_resolvent(m: float, kappa: float) -> float:
+    """Return lim tr (R + x)⁻²/d = −M′, which M = 1/(x + κ/(κ + M)) gives."""
+    return m**2 / (1 - (0 if isinf(kappa) else kappa * (m / (kappa + m)) ** 2))
+
+
+def _checked(
+    alpha: Number, kappa: Number, noise_variance: Number, tau: Number
+) -> tuple[float, float, float, float]:
+    alpha, rho = finite_positive("alpha", alpha), finite_nonnegative("noise_variance", noise_variance)
+    kappa, tau = _positive_or_infinite("kappa", kappa), _positive_or_infinite("tau", tau)
+    if tau == 1:
+        raise ValueError(
+            "tau must not be 1: there as many prompts as weights are fitted, and the error is infinite"
+        )
+    return float(alpha), kappa, float(rho), tau
+
+
+def _positive_or_infinite(name: str, value: Number) -> float:
+    return inf if isinstance(value, float) and value == inf else float(finite_positive(name, value))

@@ -1,0 +1,47 @@
+"""Models of pools: memorizing and generalizing are named, and a pool that cannot tell them apart says so."""
+
+import numpy as np
+import pytest
+
+import mesascope as ms
+from mesascope.learners import BayesMixture, Memorizing, Ridge, predictions, prompt_examples
+from mesascope.probes import identify
+
+PROCESS, TASK = ms.LinearRegression(dim=2, noise=0.5), ms.FewShot(examples=6)
+POOL = ms.TaskPool(PROCESS, tasks=6, seed=1)
+NAMES = ["least-squares", "ridge", "memorizing", "bayes-mixture"]
+
+
+def asked(learner, process=POOL, **settings):
+    def model(x, y):
+        padded = np.concatenate([y, np.zeros((len(y), 1))], 1)
+        return np.asarray(predictions(learner, *prompt_examples(x, padded)))[:, -1, 0]
+
+    return identify(model, process, TASK, tasks=200, learners=NAMES, interface="context", **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [
+        (Memorizing(POOL.table, 0.25), "memorizing"),
+        (Ridge(0.25), "ridge"),
+        (BayesMixture(POOL.table, 0.25, 0.4), "bayes-mixture"),
+    ],
+)
+def test_learners_of_pools_are_named(learner, name):
+    answer = asked(learner)
+    assert (answer.verdict, answer.ranking[0].learner) == ("identified", name)
+    found = answer.ranking[0].algorithm.hyperparameters
+    for key, value in learner.hyperparameters.items():
+        np.testing.assert_allclose(found[key], value, rtol=1e-3)  # as accurate as fits are
+
+
+def test_they_need_a_pool():
+    assert not {"memorizing", "bayes-mixture"} & {
+        one.learner for one in identify(lambda x, y: 0 * y[:, 0], PROCESS, TASK, tasks=100).ranking
+    }
+    with pytest.raises(
+        ValueError, match="'memorizing' needs a pool of weights, and LinearRegression has none"
+    ):
+        identify(lambda x, y: 0 * y[:, 0], PROCESS, TASK, tasks=100, learners=["memorizing"])

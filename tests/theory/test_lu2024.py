@@ -1,0 +1,134 @@
+"""Formulas for pools of regression tasks: limits, the exact minimum against the exact engine, samples of the features."""
+
+from math import inf
+
+import jax
+import numpy as np
+import pytest
+
+from mesascope.core import named_key
+from mesascope.models import LastEntry, LinearAttentionStack, LinearSelfAttention, PromptModel, StackedPrompt
+from mesascope.objectives import population_loss
+from mesascope.processes import FewShot, LinearRegression, TaskPool
+from mesascope.theory import lu2024
+
+
+def process(dim, noise):
+    return LinearRegression(dim, covariance=np.eye(dim) / dim, prior="sphere", noise=noise)
+
+
+def features(of, examples, noise):
+    return lu2024.features(of.weight_moments(np.eye(of.dim) / of.dim), examples, noise**2)
+
+
+def model(gamma):
+    construction = lu2024.layer(gamma)
+    layer = LinearSelfAttention(construction.w_kq, construction.w_pv, "t-1", "examples")
+    return PromptModel(StackedPrompt(len(gamma)), LinearAttentionStack([layer]), LastEntry(1.0))
+
+
+@pytest.mark.parametrize("x", [0.3, 2.0])
+@pytest.mark.parametrize("kappa", [0.2, 1.0, 5.0])
+def test_the_resolvent_solves_its_equation(x, kappa):
+    m = lu2024.resolvent(x, kappa)
+    assert m == pytest.approx(1 / (x + kappa / (kappa + m)), rel=1e-12)
+
+
+def test_the_resolvent_is_that_of_a_large_pool():
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(600, 1200))
+    values = np.linalg.eigvalsh(w @ w.T / 1200)
+    # fluctuations of such traces are of order 1/d, their mean error of 1/d²
+    assert np.mean(1 / (values + 0.4)) == pytest.approx(lu2024.resolvent(0.4, 2), rel=5e-3)
+
+
+def test_many_prompts_and_many_tasks_are_limits():
+    args = (2.0, 0.7, 0.25)
+    assert lu2024.fresh_error(*args, tau=1e8) == pytest.approx(lu2024.fresh_error(*args), rel=1e-7)
+    x = 1.25 / 2
+    assert lu2024.fresh_error(2.0, inf, 0.25) == pytest.approx(0.25 + x / (1 + x), rel=1e-12)
+    assert lu2024.fresh_error(2.0, 1e8, 0.25) == pytest.approx(0.25 + x / (1 + x), rel=1e-7)
+    assert lu2024.pool_error(2.0, inf, 0.25) == pytest.approx(lu2024.fresh_error(2.0, inf, 0.25), rel=1e-12)
+    assert lu2024.fresh_error(2.0, 1e-9, 0.25) == pytest.approx(1.25, rel=1e-6)  # no better than answering 0
+
+
+def test_the_error_diverges_at_as_many_prompts_as_weights():
+    below, above = lu2024.fresh_error(1, 1, 0.1, 0.999), lu2024.fresh_error(1, 1, 0.1, 1.001)
+    assert min(below, above) > 50 * lu2024.fresh_error(1, 1, 0.1)
+    with pytest.raises(ValueError, match="tau must not be 1"):
+        lu2024.fresh_error(1, 1, 0.1, 1.0)
+
+
+def test_the_minimum_is_critical_and_has_the_loss_of_the_exact_engine():
+    noise, task = 0.5, FewShot(6)
+    pool = TaskPool(process(3, noise), tasks=4)
+    found = features(pool, 6, noise)
+    best = model(found.minimum)
+    loss, slope = jax.value_and_grad(lambda one: population_loss(one, pool, task).value)(best)
+    assert 2 * float(loss) == pytest.approx(found.error(found.minimum), rel=1e-12)
+    # Γ is all of the key-query matrix that reaches the prediction; the reduced problem fixes the other matrix
+    assert float(abs(slope.network.layers[0].w_kq).max()) < 1e-12
+    fresh = features(pool.process, 6, noise)
+    assert 2 * float(population_loss(best, pool.process, task).value) == pytest.approx(
+        fresh.error(found.minimum), rel=1e-12
+    )
+
+
+def test_feature_moments_are_those_of_samples():
+    dim, ell, noise, count = 3, 5, 0.7, 100_000
+    pool = TaskPool(process(dim, noise), tasks=2)
+    x, y = map(np.asarray, pool.sample(named_key(0, "features"), ell, count))
+    f = np.column_stack([dim / ell * np.einsum("bn,bnd->bd", y[:, :-1], x[:, :-1]), (y[:, :-1] ** 2).mean(1)])
+    found = features(pool, ell, noise)
+    for sampled, exact in (
+        (np.einsum("bi,bj->bij", f, f), found.gram),
+        (dim * y[:, -1, None, None] * np.einsum("bi,bj->bij", x[:, -1], f), found.cross),
+        (y[:, -1] ** 2, found.power),
+    ):
+        error = sampled.std(0) / count**0.5
+        assert (np.abs(sampled.mean(0) - exact) < 5 * error).all()  # 29 numbers: five standard errors
+
+
+def test_ridge_minimizes_its_objective():
+    found = features(TaskPool(process(3, 0.5), tasks=2), 4, 0.5)
+
+    def objective(gamma):
+        return found.error(gamma) + 0.3 / 3 * np.sum(gamma**2)
+
+    best = found.ridge_minimum(0.3)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        step = 1e-3 * rng.normal(size=best.shape)
+        # exactly quadratic: at the minimum both sides rise by the same
+        up, down = objective(best + step) - objective(best), objective(best - step) - objective(best)
+        assert up == pytest.approx(down, rel=1e-6)
+        assert up > 0
+
+
+def test_finite_dimensions_tend_to_the_limit_as_one_over_d():
+    alpha, kappa, noise = 2.0, 0.5, 0.5
+    gaps = []
+    for dim in (16, 64):
+        pools = [TaskPool(process(dim, noise), tasks=int(kappa * dim), seed=seed) for seed in range(20)]
+        fresh = features(pools[0].process, int(alpha * dim), noise)
+        errors = [fresh.error(features(pool, int(alpha * dim), noise).minimum) for pool in pools]
+        gaps.append(np.mean(errors) - lu2024.fresh_error(alpha, kappa, noise**2))
+    # four times the dimension: a quarter of the gap, which 20 pools know to a fifth
+    assert gaps[1] / gaps[0] == pytest.approx(1 / 4, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: lu2024.resolvent(0, 1), "x must be"),
+        (lambda: lu2024.fresh_error(0, 1, 0.1), "alpha must be"),
+        (lambda: lu2024.fresh_error(1, -1, 0.1), "kappa must be"),
+        (lambda: lu2024.fresh_error(1, 1, -0.1), "noise_variance must"),
+        (lambda: lu2024.features(np.eye(2), 3, 0.1), "weight_moments must have shape"),
+        (lambda: lu2024.features(np.eye(5), 0, 0.1), "examples must be at least 1"),
+        (lambda: lu2024.layer(np.eye(3)), "gamma must have shape"),
+    ],
+)
+def test_refusals(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
