@@ -18,7 +18,7 @@ def checked(name, **changed):
 def test_every_numbered_statement_and_every_rebuttal_addition_has_its_claim():
     names = """
         theorem-4.1 assumption-4.1 proposition-4.1 proposition-4.2 theorem-4.2 example-4.1 theorem-4.3
-        conservation trajectory one-product standard-initialization small-contexts full-one-limit
+        conservation trajectory one-product standard-initialization full-one-limit
         authors-descent figure-1a figure-1b figure-1c last-term-only
     """
     assert {claim.id.removeprefix("zheng2024/") for claim in claims("zheng2024")} >= set(names.split())

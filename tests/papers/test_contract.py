@@ -23,7 +23,7 @@ SIZES = """
     asked batch batches cases chosen_on conditions context_lengths contexts dim eigenvalues epochs
     examples features fewer fractions fresh graphs groups heads horizon horizons inputs laws layers
     learners lengths longest loops matrices most_iterations positions prompts rate recorded
-    regularizations replicas samples scales schedules seed seeds sequences sets spectra starts
+    regularizations replicas samples scales schedules seed seeds sequences sets short spectra starts
     starts_per_scale states step_sizes steps tasks training_prompts width widths
 """
 # What is not whole in the others: data, starts, trainings and how far solvers go. All that is left are thresholds.
@@ -112,6 +112,23 @@ def test_its_words_are_complete_and_short(claim):
     )  # what goes into a record and a fingerprint
 
 
+@pytest.mark.parametrize("claim", ALL.values(), ids=ALL)
+def test_what_its_full_preset_costs_is_said_unless_its_record_ships(claim):
+    there = (shipped_run("full").path / "claims" / f"{claim.id}.json").exists()
+    assert claim.one_size or claim.cost or there
+    assert re.fullmatch(r"(about \d+ (min|h|days))?", claim.cost)
+
+
+# Without an interval: every one of their seeds has to meet the criterion.
+WITHOUT_INTERVALS = {"ahn2023/theorem-3", "ahn2023/theorem-4", "vonoswald2023/named"}
+
+
+@pytest.mark.parametrize("claim", ALL.values(), ids=ALL)
+def test_it_has_seeds_enough_for_an_interval(claim):
+    few = any(getattr(one, "seeds", _intervals.FEWEST) < _intervals.FEWEST for one in claim.settings.values())
+    assert few == (claim.id in WITHOUT_INTERVALS)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("claim", ALL.values(), ids=ALL)
 def test_its_evidence_is_what_the_table_of_differences_allows(claim, preset):
@@ -157,15 +174,19 @@ def test_the_small_case_keeps_what_the_claim_is_judged_by(id):
 
 def _counted(patch):
     """A list that grows with every search for an optimum."""
-    found, right = [], _minimized.best_of
+    found = []
 
-    def counted(*args, **settings):
-        found.append(args)
-        return right(*args, **settings)
+    def count(search):
+        def counted(*args, **settings):
+            found.append(args)
+            return search(*args, **settings)
 
-    for name, module in list(sys.modules.items()):
-        if name.startswith("mesascope.papers") and getattr(module, "best_of", None) is right:
-            patch.setattr(module, "best_of", counted)
+        return counted
+
+    for search in (_minimized.best_of, _minimized.bracketed, _minimized.inside):
+        for name, module in list(sys.modules.items()):
+            if name.startswith("mesascope.papers") and getattr(module, search.__name__, None) is search:
+                patch.setattr(module, search.__name__, count(search))
     return found
 
 

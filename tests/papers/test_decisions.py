@@ -6,7 +6,7 @@ import pytest
 from mesascope.learners import GradientDescent
 from mesascope.papers._claim import UnsettledError, all_of, within
 from mesascope.papers._intervals import above, below, between, mean_interval
-from mesascope.papers._minimized import Minimum, best_of, minimized, minimized_by_values
+from mesascope.papers._minimized import Minimum, best_of, bracketed, inside, minimized, minimized_by_values
 from mesascope.papers._names import identified_as, unidentified
 from mesascope.papers.kim2024._fixed_features import _End, _rare, _seen
 from mesascope.probes import Asked, Identification, Ranked
@@ -99,6 +99,21 @@ def test_a_minimum_that_is_reached(method):
     )  # the gradient's bound over the least curvature, 0.4
     with pytest.raises(UnsettledError, match="gradient"):
         minimized(_valley, [-1.2, 1.0], 1e-4, method=method, maxiter=3)
+
+
+def test_a_minimum_inside_of_a_grid_is_refined_and_one_at_an_end_decides_nothing():
+    loss, grids = (lambda x, y: (x - 1.3) ** 2 + 3 * (y - 0.21) ** 2 + x * y / 10), ([0, 1, 2, 4], [-1, 0, 1])
+    found = bracketed(loss, *grids, halvings=20)
+    exact = np.linalg.solve([[2, 0.1], [0.1, 6]], [2.6, 1.26])
+    np.testing.assert_allclose(found.point, exact, atol=1e-5)  # neighbours are 10⁻⁶ apart
+    assert found.value == loss(*found.point) < loss(1, 0)
+    for fewer in (([1, 2, 4], [-1, 0, 1]), ([0, 1, 2], [0, 1, 2])):
+        with pytest.raises(UnsettledError, match="at an end"):
+            bracketed(loss, *fewer)
+    assert inside([3.0, 1.0, 2.0]) == (1,)
+    for values in ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [2.0, np.nan, 1.0]):
+        with pytest.raises(UnsettledError, match="at an end"):
+            inside(values)
 
 
 def test_a_minimum_by_values_that_is_reached():

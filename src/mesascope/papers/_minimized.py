@@ -1,9 +1,10 @@
-"""Minima that a claim may be judged by: searches that came to their end, and the best of many of them."""
+"""Optima that a claim may be judged by: of searches that came to their end, the best of many, and those inside of a grid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -67,6 +68,53 @@ def best_of(search: Callable[[Any], Minimum], starts: Iterable[Any], nearness: f
         best = f"the least value {values[0]:.6g}" if values else "an end"
         raise UnsettledError(f"{reached} of {count} searches reach {best}; {REACHED} have to")
     return Best(found[0].point, found[0].value, reached, count, values)
+
+
+def inside(values: Any) -> tuple[int, ...]:
+    """Where a table over a grid is least, if that is no end of the grid: beyond an end lower values may lie.
+
+    Args:
+        values: one axis for every number of the grid.
+
+    Raises:
+        UnsettledError: it is at an end, or a value is not a number.
+    """
+    found = np.asarray(values, float)
+    place = tuple(map(int, np.unravel_index(found.argmin(), found.shape)))
+    if not np.isfinite(found[place]) or any(
+        one in (0, size - 1) for one, size in zip(place, found.shape, strict=True)
+    ):
+        raise UnsettledError(
+            f"the least value of a grid, {found[place]:.6g}, is entry {place} of {found.shape}: at an end"
+        )
+    return place
+
+
+def bracketed(loss: Callable[..., float], *grids: Sequence[float] | np.ndarray, halvings: int = 4) -> Minimum:
+    """The minimum of a function of one or two numbers on a grid, and then between the neighbours of its best entry.
+
+    Where the best entry is no end, a minimum lies in the cell around it. There the neighbours come nearer by halves, and the
+    best of them is taken; so the search cannot leave the cell.
+
+    Args:
+        loss: of one number for each grid.
+        *grids: ascending.
+        halvings: of the distance to the neighbours.
+
+    Raises:
+        UnsettledError: as `inside`.
+    """
+    values = np.array([loss(*point) for point in product(*grids)]).reshape([len(grid) for grid in grids])
+    place = inside(values)
+    gaps = [np.diff(grid)[at - 1 : at + 1] for grid, at in zip(grids, place, strict=True)]
+    best = tuple(grid[at] for grid, at in zip(grids, place, strict=True)), float(values[place])
+    for halving in range(1, halvings + 1):
+        near = [
+            (one - low / 2**halving, one, one + high / 2**halving)
+            for one, (low, high) in zip(best[0], gaps, strict=True)
+        ]
+        best = min(((point, loss(*point)) for point in product(*near)), key=lambda found: found[1])
+    return Minimum(np.array(best[0], float), float(best[1]))
 
 
 def minimized(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mesascope.papers import _minimized
 from mesascope.records import Decision
 from mesascope.theory import Construction
 
@@ -25,8 +26,8 @@ class Case:
         more: further such worlds, for the other parts of the statement.
         decision: that of the right world at small size.
         turned: that of the wrong ones, another. What the right world does not meet, a wrong one may.
-        stuck: makes every search for an optimum stop in a known local minimum; the claim must then not be met. Claims that
-            call `best_of` have one.
+        stuck: makes every search for an optimum stop in a known local minimum, or its grid end before it; the claim must then
+            not be met. Claims that call `best_of`, `bracketed` or `inside` have one.
         traced: whether a wrong world replaces what compiled programs hold, which are then forgotten before and after it.
             Where none does, as in worlds that change weights, data or formulas, all worlds share programs and trainings.
     """
@@ -60,6 +61,19 @@ def scaled(module: Any, name: str, factor: float) -> World:
     def break_it(patch: pytest.MonkeyPatch) -> None:
         right = getattr(module, name)
         patch.setattr(module, name, lambda *args, **settings: right(*args, **settings) * factor)
+
+    return break_it
+
+
+def short_grids(*modules: Any) -> World:
+    """A world in which the grids of `bracketed` in these modules end after their third entry, before the optimum."""
+
+    def ended(loss: Any, *grids: Any) -> Any:
+        return _minimized.bracketed(loss, *(grid[:3] for grid in grids))
+
+    def break_it(patch: pytest.MonkeyPatch) -> None:
+        for module in modules:
+            patch.setattr(module, "bracketed", ended)
 
     return break_it
 

@@ -1,5 +1,6 @@
 """Small settings and wrong worlds for the claims of fu2024."""
 
+import jax.numpy as jnp
 import numpy as np
 
 from mesascope.papers.fu2024 import _depth, _newton, _similar, _transformer
@@ -23,9 +24,28 @@ def _other_iterations(make):
 
 # steps in whose number every iteration adds 30
 _linear = _other_iterations(lambda count: _similar.SumSteps(0.01, 9 + 30 * count))
-_slower = _other_iterations(lambda count: _similar.FrobeniusNewton(0.8 * count))
+# steps that every iteration multiplies by 2^0.4, for √2
+_slower = _other_iterations(lambda count: _similar.SumSteps(0.01, jnp.round(6 * 2 ** (0.4 * count))))
 _three_later = _other_iterations(lambda count: _similar.FrobeniusNewton(count + 3.0))
 _two_at_once = _other_iterations(lambda count: _similar.FrobeniusNewton(2.0 * count))
+
+
+def _too_few_steps(patch):
+    """The most gradient steps that are tried are fewer than those of the last iterations."""
+    tried, tables = _newton.tried, _newton.tables
+
+    def fewer(settings):
+        iterations, steps = tried(settings)
+        return iterations, steps[:-15]
+
+    patch.setattr(_newton, "tried", fewer)
+    patch.setattr(_newton, "tables", lambda settings: tables(settings)[..., :-15])
+
+
+def _too_few_iterations(patch):
+    """Fewer than those of the last layer are tried."""
+    right = _newton.similarities
+    patch.setattr(_newton, "similarities", lambda *args: right(*args)[:18])
 
 
 def _layers_that_gain_more(patch):
@@ -101,10 +121,22 @@ CASES = {
         {"cases": [[3, 6, 2]]}, scaled(_newton.theory, "newton_error", 1 + 1e-9), traced=False
     ),
     "fu2024/gradient-steps": Case(
-        {"prompts": 30, "batches": 3}, _linear, (scaled(_newton, "tables", 0.98),), traced=False
+        {"prompts": 30, "batches": 3},
+        _linear,
+        (scaled(_newton, "tables", 0.98),),
+        stuck=_too_few_steps,
+        traced=False,
     ),
-    "fu2024/root-two": Case({"prompts": 30, "batches": 3}, _linear, (_slower,), traced=False),
-    "fu2024/printed-steps": Case({"batches": 3, "prompts": 30}, _two_at_once, (_three_later,), traced=False),
+    "fu2024/root-two": Case(
+        {"prompts": 30, "batches": 3}, _linear, (_slower,), stuck=_too_few_steps, traced=False
+    ),
+    "fu2024/printed-steps": Case(
+        {"batches": 3, "prompts": 30},
+        _two_at_once,
+        (_three_later,),
+        stuck=_too_few_iterations,
+        traced=False,
+    ),
     "fu2024/depth": Case(
         {
             "dim": 4,

@@ -4,11 +4,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from mesascope.papers._minimized import Minimum
 from mesascope.papers.nichani2024 import _full_model, _graph, _loss, _model
 from mesascope.processes import MarkovTree
 from mesascope.theory import nichani2024 as theory
 
-from . import Case
+from . import Case, short_grids
 
 TRAINED = {"states": 6, "steps": 150, "seed": 100, "seeds": 3}
 SMALL = {**TRAINED, "positions": 12}
@@ -120,7 +121,14 @@ def first_of_the_grid(patch):
     """The search on a grid stays at its first entry."""
     computed_again(_loss, "_losses", patch)
     for module in (_model, _loss):
-        patch.setattr(module, "best_on_grid", lambda grid, losses: grid[0])
+        patch.setattr(module, "bracketed", lambda loss, *grids: Minimum(np.array([g[0] for g in grids]), 0.0))
+
+
+def grid_that_ends_early(patch):
+    """The grid of β ends before the best one."""
+    computed_again(_loss, "_losses", patch)
+    computed_again(_full_model, "_trainings", patch)
+    short_grids(_model)(patch)
 
 
 def half_read_out(patch):
@@ -172,14 +180,18 @@ CASES = {
         traced=False,
     ),
     "nichani2024/full-model": Case(
-        FULL_MODEL, attends_otherwise(one_edge_turned), (attends_otherwise(spread),), traced=False
+        FULL_MODEL,
+        attends_otherwise(one_edge_turned),
+        (attends_otherwise(spread),),
+        stuck=grid_that_ends_early,
+        traced=False,
     ),
-    "nichani2024/full-model-loss": Case(FULL_MODEL, half_read_out, traced=False),
+    "nichani2024/full-model-loss": Case(FULL_MODEL, half_read_out, stuck=grid_that_ends_early, traced=False),
     "nichani2024/trained-loss": Case(
         {**JUDGED, "positions": 16}, blunter, stuck=first_of_the_grid, traced=False
     ),
     "nichani2024/trained-approaches-bayes": Case(
-        {**JUDGED, "lengths": [12, 24]}, untrained_where_long, traced=False
+        {**JUDGED, "lengths": [12, 24]}, untrained_where_long, stuck=grid_that_ends_early, traced=False
     ),
     "nichani2024/construction-approaches-bayes": Case(
         COUNTED, blurred, stuck=first_of_the_grid, traced=False

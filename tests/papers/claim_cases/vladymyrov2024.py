@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from mesascope.papers.vladymyrov2024 import _exact, _mixed_noise, _named
+from mesascope.papers.vladymyrov2024 import _exact, _mixed_noise, _named, _ridge
 from mesascope.papers.vladymyrov2024._ridge import Examples
 from mesascope.theory import Construction
 from mesascope.theory.vladymyrov2024 import _risk
 
-from ._case import Case, at_rest, scaled
+from ._case import Case, at_rest, scaled, short_grids
 
 
 def _weights_a_little_off(patch):
@@ -115,13 +115,21 @@ CASES = {
         {**TWO, "layers": [2], "steps": [600]},
         _ridges_without_penalty,
         (_one_penalty_that_knows_the_noise,),
+        stuck=short_grids(_ridge),
         traced=False,
     ),
     # three layers, trained so shortly, stay above the tuned estimate, but not above least squares in its place
     "vladymyrov2024/mixed-noise": Case(
-        {**SMALL, "steps": 150}, _ridges_without_penalty, decision="not met", turned="met", traced=False
+        {**SMALL, "steps": 150},
+        _ridges_without_penalty,
+        stuck=short_grids(_ridge),
+        decision="not met",
+        turned="met",
+        traced=False,
     ),
-    "vladymyrov2024/untuned-rivals": Case(SMALL, _heads_that_do_not_read_labels, traced=False),
+    "vladymyrov2024/untuned-rivals": Case(
+        SMALL, _heads_that_do_not_read_labels, stuck=short_grids(_ridge), traced=False
+    ),
     "vladymyrov2024/gd-plus-plus-named": Case(
         {**SMALL, "tasks": 400, "learners": NAMES}, _heads_asked("diagonal"), traced=False
     ),

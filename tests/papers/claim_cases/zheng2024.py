@@ -235,7 +235,7 @@ def depth_that_hurts(patch):
     patch.setattr(_depth, "_errors", larger)
 
 
-LIMIT = {"starts": [[0.1, 0.1]], "cases": [[2, 6, 1.0]]}
+LIMIT = {"starts": [[0.1, 0.1]], "cases": [[2, 6, 1.0]], "short": [[2, 3, 1.0]]}
 PATH = {"dim": 2, "horizon": 6, "starts": [[0.1, 0.3], [0.5, 1.5]]}
 SMALL = {"dim": 2, "horizon": 6}
 RANDOM = {**SMALL, "scales": [0.1], "starts_per_scale": 8}  # some end with both signs
@@ -244,9 +244,6 @@ CURVES = {"dim": 2, "horizon": 10, "starts": [[0.1, 0.1]], "samples": 10_000}
 
 CASES = {
     "zheng2024/theorem-4.1": Case(LIMIT, larger_cross_term, traced=False),
-    "zheng2024/small-contexts": Case(
-        {"starts": [[0.1, 0.1]], "cases": [[2, 3, 1.0]]}, larger_cross_term, traced=False
-    ),
     "zheng2024/conservation": Case(PATH, faster_attention),
     "zheng2024/trajectory": Case(PATH, faster_attention, (larger_cross_term,)),
     "zheng2024/one-product": Case(PATH, one_start, (limits_of_the_start,), traced=False),

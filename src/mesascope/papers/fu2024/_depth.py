@@ -310,5 +310,6 @@ CLAIMS = (
             "that layers advance evenly, and a claim of its own, layers-named, that two layers are named Newton's method; "
             "both came out otherwise. Seeds 0 to 2 are those of then."
         ),
+        cost="about 30 min",
     ),
 )

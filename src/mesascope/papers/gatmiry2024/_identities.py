@@ -176,5 +176,6 @@ CLAIMS = (
             "formula: flows stop where the gradient is 1e-9 of its scale, and the flattest direction is some hundred times "
             "flatter."
         ),
+        cost="about 5 min",
     ),
 )

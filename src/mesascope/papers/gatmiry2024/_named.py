@@ -99,6 +99,7 @@ CLAIMS = (
             f"{_IDENTIFY} The number of steps must be right, too; an ambiguous answer with the right one in it decides "
             "nothing."
         ),
+        cost="about 10 min",
     ),
     Claim(
         id=f"{PAPER}/best-layer-named",

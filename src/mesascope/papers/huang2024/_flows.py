@@ -279,6 +279,7 @@ CLAIMS = (
             "examples of its feature, where there are any, above 0.95 of its attention. The flow is solved to 1e-8; both "
             "thresholds are ours, since no number for near-zero was found."
         ),
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/late-rate",
@@ -298,6 +299,7 @@ CLAIMS = (
             "4t(L − L_∞)/(K − 1) at t = 10⁵ and a quarter of it, extrapolated linearly in 1/√t, is 1 to 0.005. The "
             "extrapolation leaves out terms of order K²N/t, at most 0.005."
         ),
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/stages",
@@ -322,6 +324,7 @@ CLAIMS = (
             "The order was judged by halves of the excess alone, and among all features; the order among the rare ones is "
             "now a claim of its own."
         ),
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/order-of-features",
@@ -339,5 +342,6 @@ CLAIMS = (
             "At both levels of the excess every feature is earlier than all less probable ones. No tolerance: times of an "
             "exact flow that are a fifth apart or more."
         ),
+        cost="about 1 min",
     ),
 )

@@ -198,6 +198,7 @@ CLAIMS = (
             "second half of the training is undecided."
         ),
         history="Seeds 0 to 2 were looked at before there were five.",
+        cost="about 30 min",
     ),
     Claim(
         id=f"{PAPER}/sampled-stages",
@@ -219,5 +220,6 @@ CLAIMS = (
             "more than a tenth in the second half is undecided."
         ),
         history="Seeds 0 to 2 (small) and 0 to 9 (full) were looked at before. Listed as the paper's before.",
+        cost="about 2 min",
     ),
 )

@@ -197,5 +197,6 @@ CLAIMS = (
             "loss that still fell by more than a tenth in the second half of the training is undecided."
         ),
         history="Targets, start and prompts of seeds 0 to 2 were looked at before there were five.",
+        cost="about 4 h",
     ),
 )

@@ -147,6 +147,7 @@ CLAIMS = (
             "more: a layer of rank one. Cases are d, n, σ."
         ),
         history=_HISTORY,
+        cost="about 2 min",
     ),
     Claim(
         id=f"{PAPER}/preconditioned-step",
@@ -168,5 +169,6 @@ CLAIMS = (
             "Σ has eigenvalues from 0.4 to 2."
         ),
         history=_HISTORY,
+        cost="about 1 min",
     ),
 )

@@ -80,7 +80,7 @@ DIFFERENCES = (
     Difference(
         "seeds",
         "one (`single_parent.py:19`); Figure 9: 20 graphs",
-        "5, `first-gradient` 3; full: 10, `full-model` 5",
+        "5; full: 10, `full-model` 5",
     ),
     Difference(
         "evaluation",

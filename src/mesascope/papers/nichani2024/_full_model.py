@@ -228,8 +228,9 @@ CLAIMS = (
         settings=presets(_Training(), **_AUTHORS),
         check=_nears,
         criterion=(
-            "The 95 % interval over seeds of the difference of losses on the same sequences must lie below 0; β is the best "
-            "of a grid, on sequences of its own. How far above Bayes the loss is, and how fast it still falls, is told."
+            "The 95 % interval over seeds of the difference of losses on the same sequences must lie below 0; β is the best, "
+            "on sequences of its own, searched on a grid and refined inside; if it is at an end of the grid, nothing is "
+            "decided. How far above Bayes the loss is, and how fast it still falls, is told."
         ),
         history=_HISTORY,
         cost=_COST,

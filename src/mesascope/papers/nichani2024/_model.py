@@ -19,6 +19,7 @@ from mesascope.records import Figure
 from mesascope.theory import nichani2024 as theory
 
 from .._figures import matrix_panels
+from .._minimized import bracketed
 from .._prompts import losses_in_batches
 from .._recorded import recorded_models
 from .._runs import Model, Seeds, seeds_of
@@ -167,16 +168,19 @@ def posterior_losses(process: MarkovTree, sample: np.ndarray) -> np.ndarray:
     return cross_entropies(mean, sample[:, -1])
 
 
-def counted_losses(process: MarkovTree, sample: np.ndarray, sharpness: float, floors: Any) -> np.ndarray:
-    """The same for attention along the graph, with β and every ε, shape (floors, count)."""
-    found = theory.matched_frequencies(process.graph, sample[:, :-1], process.states, sharpness)
+def frequencies(process: MarkovTree, sample: np.ndarray, sharpness: float) -> np.ndarray:
+    """What attention along the graph reads with β, shape (count, S)."""
+    return theory.matched_frequencies(process.graph, sample[:, :-1], process.states, sharpness)
+
+
+def counted_losses(found: np.ndarray, sample: np.ndarray, floor: float) -> np.ndarray:
+    """The same as of the posterior mean for log(f + ε) of frequencies f."""
     # (f + ε)/(1 + Sε) is what the softmax of log(f + ε) is
-    with_floors = ((found + floor) / (1 + process.states * floor) for floor in floors)
-    return np.stack([cross_entropies(one, sample[:, -1]) for one in with_floors])
+    return cross_entropies((found + floor) / (1 + found.shape[-1] * floor), sample[:, -1])
 
 
 class Judging(Seeds):
-    """Sequences on which models are judged, and those on which β of the construction is chosen, on a grid."""
+    """Sequences on which models are judged, and those on which β of the construction is chosen, first on a grid."""
 
     sharpness: tuple[int, ...]
     chosen_on: int
@@ -208,10 +212,14 @@ def losses_of(
 ) -> Losses:
     """Of models half way and at the end, of the construction with this ε and the best β, and of the posterior mean."""
     chosen, judged = samples
-    tried = [counted_losses(process, chosen, beta, [floor]).mean() for beta in sharpness]
-    beta, task = best_on_grid(sharpness, tried), NextToken.last(process.horizon)
+
+    def losses(sample: np.ndarray, beta: float) -> np.ndarray:
+        return counted_losses(frequencies(process, sample, beta), sample, floor)
+
+    (beta,) = bracketed(lambda beta: float(losses(chosen, beta).mean()), sharpness).point.tolist()
+    task = NextToken.last(process.horizon)
     middle, end = (losses_in_batches(model, jnp.asarray(judged), task) for model in models)
-    counted, bayes = counted_losses(process, judged, beta, [floor]), posterior_losses(process, judged)
+    counted, bayes = losses(judged, beta), posterior_losses(process, judged)
     half, last, built, best = (float(one.mean()) for one in (middle, end, counted, bayes))
     return Losses(half, last, built, best, beta)
 
@@ -220,8 +228,3 @@ def columns(rows: Iterable[Losses]) -> Losses:
     """Losses of several graphs, as arrays; β as a list."""
     half, last, built, best, sharpness = zip(*rows, strict=True)
     return Losses(np.array(half), np.array(last), np.array(built), np.array(best), list(sharpness))
-
-
-def best_on_grid(grid: Sequence[Any], losses: Any) -> Any:
-    """The entry of a grid with the least loss; there are as many losses as entries."""
-    return grid[int(np.argmin(losses))]

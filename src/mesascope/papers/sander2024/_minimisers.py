@@ -107,6 +107,7 @@ CLAIMS = (
         check=_rotation_loss,
         criterion="""At random weights against the mean loss of the layer over all roots of unity: both are finite sums, and
             only rounding differs.""",
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/unitary-minimiser",
@@ -121,6 +122,7 @@ CLAIMS = (
         check=_unitary,
         criterion=_REASON,
         history="The full preset had contexts of 2 to 19 tokens; the authors have 2 to 20.",
+        cost="about 10 min",
     ),
     Claim(
         id=f"{PAPER}/fewer-heads",
@@ -134,5 +136,6 @@ CLAIMS = (
         check=_fewer,
         criterion=f"{_REASON} That d − H is the least loss is proved in the docstring of `unitary_least_loss`.",
         history="Part of `unitary-minimiser` before; the full preset had contexts of 2 to 19 tokens.",
+        cost="about 20 min",
     ),
 )

@@ -346,9 +346,9 @@ CLAIMS = (
         title="The paper's row for one layer is a closed form",
         statement="""For every σ_max, Table 1 lists for one trained layer of GD++ the exact loss above the oracle's of the best
             single step of gradient descent.""",
-        source=f"{PAPER}, Table 1 (one layer, GD++); the closed form is derived here",
-        origin="paper",
-        evidence="exact",
+        source=f"{PAPER}, Table 1 (one layer, GD++); the closed form, and that the table follows it, are found here",
+        origin="ours",
+        evidence="measured at the paper's setting",
         settings=presets(
             _Row(
                 table={
@@ -358,9 +358,10 @@ CLAIMS = (
             )
         ),
         check=_row,
-        criterion="""Every one of eight entries of the table is within three of its standard errors and its rounding, 0.0005: it
-            is a mean over 100 000 drawn sequences. The standard errors, 0.6 to 1.1 % of the entry, are those of the loss minus
-            the oracle's on the same sequences, from 20 000 drawn here. By chance one of eight lies farther in 2 % of cases.""",
+        criterion="""Printed numbers are compared with a closed form; nothing is trained here. Every one of eight entries of the
+            table is within three of its standard errors and its rounding, 0.0005: it is a mean over 100 000 drawn sequences.
+            The standard errors, 0.6 to 1.1 % of the entry, are those of the loss minus the oracle's on the same sequences, from
+            20 000 drawn here. By chance one of eight lies farther in 2 % of cases.""",
         history="""The tolerance was 1 % before, which came from our notes and not from the paper, and the columns 4 and 6 were
             missing; at σ_max = 5 and 6 the table lies 1.1 % above the closed form. Then it was 1.2 % for all columns.""",
     ),
@@ -422,5 +423,6 @@ CLAIMS = (
             have to reach, lies within 1e-6 of the closed form. Searches stop where no entry of the gradient is above 1e-6, and
             the loss is quadratic there. Some starts end in a higher local minimum, as the list of all ends shows.""",
         history="Gradient flows from three starts were used before; two of them ended at the same loss.",
+        cost="about 15 min",
     ),
 )

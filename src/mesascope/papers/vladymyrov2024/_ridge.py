@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+
+from .._minimized import bracketed
 
 Penalties = Callable[["Examples"], np.ndarray]
 
@@ -54,13 +55,11 @@ class Examples(NamedTuple):
 
 def constant(tuning: Examples) -> Penalties:
     """One penalty for all prompts, the best on prompts of its own."""
-    largest = float(tuning.noise.max())
-    best = minimize_scalar(
-        lambda p: float(tuning.excess(tuning.answers(np.full(len(tuning.noise), p))).mean()),
-        bounds=(0, 2 * largest),
-        method="bounded",
+    best = bracketed(
+        lambda penalty: _mean_excess(tuning, np.full(len(tuning.noise), penalty)),
+        np.linspace(0, float(tuning.noise.max()), 21),
     )
-    return lambda prompts: np.full(len(prompts.noise), best.x)
+    return lambda prompts: np.full(len(prompts.noise), best.point[0])
 
 
 def adaptive(prompts: Examples) -> np.ndarray:
@@ -70,12 +69,15 @@ def adaptive(prompts: Examples) -> np.ndarray:
 
 
 def tuned(tuning: Examples) -> Penalties:
-    """The estimate times a factor, at most a threshold: both the best on prompts of their own, on a grid."""
+    """The estimate times a factor, at most a threshold: both the best on prompts of their own."""
     estimate, largest = adaptive(tuning), float(tuning.noise.max())
-    tried = [
-        (factor, most * largest) for factor in np.linspace(0.6, 2.4, 10) for most in np.linspace(0.3, 1.2, 10)
-    ]
-    best = min(
-        tried, key=lambda pair: tuning.excess(tuning.answers(np.minimum(estimate * pair[0], pair[1]))).mean()
-    )
-    return lambda prompts: np.minimum(adaptive(prompts) * best[0], best[1])
+    factor, most = bracketed(
+        lambda factor, most: _mean_excess(tuning, np.minimum(estimate * factor, most)),
+        np.geomspace(0.5, 16.0, 16),
+        largest * np.linspace(0.2, 1.4, 13),
+    ).point
+    return lambda prompts: np.minimum(adaptive(prompts) * factor, most)
+
+
+def _mean_excess(tuning: Examples, penalties: np.ndarray) -> float:
+    return float(tuning.excess(tuning.answers(penalties)).mean())

@@ -79,7 +79,7 @@ DIFFERENCES = (
         _ONE,
     ),
     Difference("seeds", "one model each, mesa layer 5 (Figure 4D)", "5; mesa-layer-named 2", _DEPTH),
-    Difference("seeds", "5", "3, full 5", _COPY),
+    Difference("seeds", "5", "5", _COPY),
     Difference(
         "evaluation",
         "half the squared error, mean over t = 1 … 50, 256 sequences",

@@ -276,6 +276,7 @@ CLAIMS = (
         check=_reduced,
         criterion="""Both solvers keep local errors below 1e-9, and the flow stops where the gradient is 1e-9 of its scale: 1e-6
             of the largest entry. Rounding of the other entries grows no further than 1e-9.""",
+        cost="about 2 min",
     ),
     Claim(
         id=f"{PAPER}/limit",
@@ -291,6 +292,7 @@ CLAIMS = (
         ),
         check=_limit,
         criterion="Flows stop where the gradient is 1e-9 of its scale; the flattest direction is 100 times flatter.",
+        cost="about 3 min",
     ),
     Claim(
         id=f"{PAPER}/other-starts",
@@ -306,5 +308,6 @@ CLAIMS = (
             its scale, and the loss is quadratic there: 1e-6 for risks and for entries of uU, which vanish in a trap. It is a
             minimum where the exact Hessian has no negative eigenvalue and symmetries explain all that vanish.""",
         history="That the trap is a local minimum was said and not checked before.",
+        cost="about 3 min",
     ),
 )

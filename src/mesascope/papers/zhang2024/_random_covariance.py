@@ -242,6 +242,7 @@ CLAIMS = (
             1e-9 of its scale; the flattest direction is some 100 times flatter than the steepest. Besides the paper's example:
             squares of Gaussian and of uniform numbers.""",
         history="Only squares of Gaussian and uniform numbers, and prompts of a million examples, before.",
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/random-covariance-factor",
@@ -257,6 +258,7 @@ CLAIMS = (
             with E(Λ | x) by integration. For a query that does not depend on Λ the multiple has to be 1/3, the paper's. Two
             other laws by their moments.""",
         history="Answers to queries of other prompts were sampled before, for squares of Gaussian and uniform numbers only.",
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/random-covariance-as-reported",
@@ -273,5 +275,6 @@ CLAIMS = (
             from exact losses and by integration, is told as the difference (`random-covariance-factor`).""",
         history="""Squares of Gaussian and uniform numbers before; the paper's law is Exponential(1). Read with the prompts' own
             queries the claim was called contradicted; the text that was read leaves both readings open.""",
+        cost="about 1 min",
     ),
 )

@@ -291,6 +291,7 @@ CLAIMS = (
         criterion="""On drawn test sequences both are within 4 standard errors of their exact expectations, at six lengths: the
             largest of twelve scores exceeds 4 once in a thousand runs.""",
         history="Before, this claim was called figure-1b, though the paper's figure is over epochs.",
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/theorem-4.2",

@@ -245,6 +245,7 @@ CLAIMS = (
         check=_theorem_41,
         criterion=f"""For five combinations of law, d and T: {_EXACT}. The scaling is (W^KQ, W^PV) → (s W^KQ, W^PV/s), and the
             radius of the ball in which the point is alone is printed.""",
+        cost="about 5 min",
     ),
     Claim(
         id=f"{PAPER}/masked-limit-certified",
@@ -283,6 +284,7 @@ CLAIMS = (
         settings=presets(LawAndSizes(dim=3, horizon=20), dim=5, horizon=100),
         check=_signed,
         criterion=f"All choices are proved, for d = 3, T = 20 (small) and d = 5, T = 100 (full); {_EXACT}.",
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/global-minimum",
@@ -297,5 +299,6 @@ CLAIMS = (
         criterion=f"""Gaps and saddles: {_EXACT}. Newton's method from 32 (small) or 400 (full) random starts finds minima and
             saddles, at rest to 1e-11, where the loss is quadratic, so that losses are known to 1e-8; at least three starts must
             reach the limit itself. This is a search, not a proof.""",
+        cost="about 5 min",
     ),
 )

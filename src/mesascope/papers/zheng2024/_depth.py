@@ -167,7 +167,6 @@ class _Training(Trainings):
     horizon: int = 20
     batch: int = 128
     steps: int = 800
-    seeds: int = 3
     sequences: int = 20_000
 
 
@@ -191,15 +190,15 @@ CLAIMS = (
         statement="""On Gaussian tokens two and four trained layers of linear attention have a lower median error per sequence
             than one, and four than two.""",
         source="zheng2024, reviews: two or more layers (second-hand)",
-        settings=presets(
-            _Layers(batch=64), dim=5, horizon=50, batch=128, steps=5000, seeds=5, sequences=50_000
-        ),
+        settings=presets(_Layers(batch=64), dim=5, horizon=50, batch=128, steps=5000, sequences=50_000),
         check=_several_layers,
         criterion="""The 95 % intervals of medians, from order statistics of the test sequences, must not overlap from one to
-            two to four layers for any of three (small) or five (full) seeds. Shares of the worst hundredth of the sequences are
+            two to four layers for any of five seeds. Shares of the worst hundredth of the sequences are
             told with bootstrap intervals and decide nothing: the tails are too heavy. The one layer is the exact end of its
             flow.""",
         origin="review",
+        history="Seeds 0 to 2 were looked at before there were five.",
+        cost="about 30 min",
     ),
     Claim(
         id=f"{PAPER}/softmax",
@@ -207,10 +206,12 @@ CLAIMS = (
         evidence="measured, another model",
         statement="On Gaussian tokens two trained softmax layers end below a third of the mean error of one linear layer.",
         source="zheng2024, reviews: softmax attention (second-hand)",
-        settings=presets(_Softmax(steps=600), dim=5, horizon=50, steps=5000, seeds=5, sequences=50_000),
+        settings=presets(_Softmax(steps=600), dim=5, horizon=50, steps=5000, sequences=50_000),
         check=_softmax,
-        criterion="""For each of three (small) or five (full) seeds the 95 % interval of the mean over test sequences lies below
+        criterion="""For each of five seeds the 95 % interval of the mean over test sequences lies below
             a third of the exact minimum of one linear layer. The third is a round bound of ours.""",
         origin="review",
+        history="Seeds 0 to 2 were looked at before there were five.",
+        cost="about 20 min",
     ),
 )

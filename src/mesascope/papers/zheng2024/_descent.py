@@ -325,6 +325,7 @@ CLAIMS = (
             their last digit. Exact descent is within 4 standard errors of such a sample; ten other samples know that error to a
             quarter, so that 4 of them are at least 3.""",
         history="Before, the program's own draws were not rebuilt: only exact descent was compared with the two numbers.",
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/figure-1a",

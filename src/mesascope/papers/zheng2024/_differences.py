@@ -94,7 +94,7 @@ DIFFERENCES = (
         "five batches of our own; full Gaussian runs have the program's own batch beside them",
         _CURVES,
     ),
-    Difference("seeds", "1 (`main_train_ar.py:44`)", "three, full five", _DEPTH),
+    Difference("seeds", "1 (`main_train_ar.py:44`)", "five", _DEPTH),
     Difference(
         "evaluation",
         "10 000 test sequences at the longest context (`main_train_ar.py:76-80`)",

@@ -408,6 +408,7 @@ CLAIMS = (
             there; near a flat saddle it is flatter still. More than half of the starts learn all, and at least one does
             not.""",
         origin="review",
+        cost="about 1 min",
     ),
     Claim(
         id=f"{PAPER}/other-normalizers",
@@ -439,5 +440,6 @@ CLAIMS = (
             the gradient is 1e-9 of its scale, and the flattest direction there is 1000 times flatter than the steepest.
             Copying: attend to x_i, read x_{i−1}.""",
         origin="review",
+        cost="about 1 min",
     ),
 )
