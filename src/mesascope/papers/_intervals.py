@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
+import scipy
 
 from mesascope.records import Decision
 
@@ -30,7 +30,7 @@ def mean_interval(values: Any, level: float = 0.95) -> tuple[float, list[float]]
     if len(found) < FEWEST:
         raise UnsettledError(f"an interval of {len(found)} numbers decides nothing; {FEWEST} are needed")
     error = float(found.std(ddof=1)) / len(found) ** 0.5
-    half = float(student.ppf((1 + level) / 2, len(found) - 1)) * error
+    half = float(scipy.stats.t.ppf((1 + level) / 2, len(found) - 1)) * error
     center = float(found.mean())
     return center, [center - half, center + half]
 

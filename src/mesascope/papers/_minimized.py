@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from ._claim import UnsettledError
 
@@ -145,7 +145,7 @@ def minimized(
         value, slope = function(point)
         return float(value), np.asarray(slope, float)
 
-    found = minimize(in_numpy, start, jac=True, method=method, options=options)
+    found = scipy.optimize.minimize(in_numpy, start, jac=True, method=method, options=options)
     slope = float(np.abs(found.jac).max())
     if not slope <= largest_slope:
         raise UnsettledError(
@@ -165,7 +165,7 @@ def minimized_by_values(function: Callable[[np.ndarray], float], start: Any, **o
     Raises:
         UnsettledError: it hits a limit before its simplex is as small as asked.
     """
-    found = minimize(function, start, method="Nelder-Mead", options=options)
+    found = scipy.optimize.minimize(function, start, method="Nelder-Mead", options=options)
     if not (found.success and np.isfinite(found.fun)):
         raise UnsettledError(f"Nelder-Mead ended at {float(found.fun):.3g}: {found.message}")
     return Minimum(np.asarray(found.x), float(found.fun))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammainc, gammaln
+import scipy
 
 from mesascope.models import PromptModel
 from mesascope.processes import LinearRegression
@@ -81,9 +81,14 @@ def density(examples: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
     ).ravel()  # of x: without half-integer powers at 0
     x, width = root**2, 2 * root * (half * widths).ravel()
     shape = (examples - dim + 1) / 2 + np.arange(dim)[:, None]
-    logarithm = (shape - 1) * np.log(x) - examples * x / 2 - gammaln(shape) + shape * np.log(examples / 2)
+    logarithm = (
+        (shape - 1) * np.log(x)
+        - examples * x / 2
+        - scipy.special.gammaln(shape)
+        + shape * np.log(examples / 2)
+    )
     phi = np.exp(logarithm)  # each with integral 1
-    beyond = 1 - 2 * gammainc(shape, examples * x / 2)  # ∫ sgn(y − x) φ(y) dy
+    beyond = 1 - 2 * scipy.special.gammainc(shape, examples * x / 2)  # ∫ sgn(y − x) φ(y) dy
     skew = (phi * width) @ beyond.T
     skew = (skew - skew.T) / 2
     if dim % 2:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.stats import binomtest
+import scipy
 
 from mesascope.records import Decision, Figure, Line, Panel, Rule
 from mesascope.theory import kim2024 as theory
@@ -83,7 +82,7 @@ def _benign(settings: _Benign) -> Finding:
     # a set of targets is bad if descent from one of its starts converges above the threshold
     bad = {m: sum("bad" in row for row in rows) for m, rows in kinds.items()}
     open_ends = {m: sum(row.count("open") for row in rows) for m, rows in kinds.items()}
-    tests = {m: binomtest(bad[m], len(sets), alternative="less") for m in widths}
+    tests = {m: scipy.stats.binomtest(bad[m], len(sets), alternative="less") for m in widths}
     upper = {m: float(test.proportion_ci(0.95).high) for m, test in tests.items()}
     narrow, *wide = widths
     parts = {f"{m} features": _rare(bad[m], open_ends[m], upper[m], settings.most) for m in wide}
@@ -142,7 +141,7 @@ def _descended(start: np.ndarray, targets: np.ndarray, settings: _Benign) -> tup
     found = start.ravel()
     options: dict[str, Any] = {"maxiter": settings.iterations, "gtol": 1e-7, "ftol": 1e-15}
     for _ in range(settings.restarts):  # the approximate Hessian is forgotten
-        found = minimize(loss, found, jac=True, method="L-BFGS-B", options=options).x
+        found = scipy.optimize.minimize(loss, found, jac=True, method="L-BFGS-B", options=options).x
     converged = np.abs(loss(found)[1]).max() <= settings.largest_slope
     return np.asarray(found.reshape(start.shape)), bool(converged)
 

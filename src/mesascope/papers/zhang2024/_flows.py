@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.integrate import solve_ivp
+import scipy
 
 from mesascope.core import named_key
 from mesascope.dynamics import critical_point, stability
@@ -75,7 +75,9 @@ def _solved(start: Any, lam: np.ndarray, examples: int, times: np.ndarray) -> tu
         return np.append(matrix.ravel(), scalar)
 
     first = np.append(w_kq[:dim, :dim].ravel(), w_pv[dim, dim])
-    solved = solve_ivp(velocity, (0.0, times[-1]), first, "DOP853", t_eval=times, rtol=1e-10, atol=1e-13).y.T
+    solved = scipy.integrate.solve_ivp(
+        velocity, (0.0, times[-1]), first, "DOP853", t_eval=times, rtol=1e-10, atol=1e-13
+    ).y.T
     return solved[:, :-1].reshape(-1, dim, dim), solved[:, -1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.integrate import quad
+import scipy
 
 from mesascope.models import PromptModel
 from mesascope.processes import Gaussian, Law, LinearRegression, Moments, RandomDiagonal, Uniform
@@ -107,7 +107,9 @@ def _given(query: np.ndarray) -> np.ndarray:
 
 def _integral(x: float, power: int) -> float:
     return float(
-        quad(lambda t: t ** (2 * power) * np.exp(-(t**2) - x**2 / (2 * t**2)), 0, np.inf, epsrel=1e-10)[0]
+        scipy.integrate.quad(
+            lambda t: t ** (2 * power) * np.exp(-(t**2) - x**2 / (2 * t**2)), 0, np.inf, epsrel=1e-10
+        )[0]
     )
 
 

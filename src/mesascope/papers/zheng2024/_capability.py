@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import simpson
+import scipy
 
 from mesascope.core import named_key
 from mesascope.models import LinearAttention
@@ -194,7 +194,7 @@ def _cut(df: float, at: float) -> Moments:
     y = np.linspace(-25.0, np.log(at), 40_001)
     x = np.exp(y)
     density = (1 + x**2 / df) ** (-(df + 1) / 2) * x
-    zero, *even = (float(simpson(density * x**order, x=y)) for order in (0, 2, 4, 6))
+    zero, *even = (float(scipy.integrate.simpson(density * x**order, x=y)) for order in (0, 2, 4, 6))
     second, fourth, sixth = (moment / zero for moment in even)
     return Moments([1, 0, second, 0, fourth, 0, sixth])
 
