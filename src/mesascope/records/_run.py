@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._claim import NAME, ClaimRecord
-from ._dataset import Variables, read_dataset, write_dataset
+from ._dataset import Variables, is_as_written, read_dataset, write_dataset
 from ._figure import Figure
 from ._files import RecordError, prepare_output, remove_leftovers
 from ._sealed import read_sealed, refuse_newer, write_sealed
@@ -120,10 +120,11 @@ class RunDirectory:
     def _reads(self, file: str) -> bool:
         """Whether a figure or data file of this run can be read."""
         section, _, name = file.partition("/")
-        if section not in ("figures", "data"):
-            return (self.path / file).is_file()
-        read: Callable[[str], object] = self.read_figure if section == "figures" else self.read_data
-        return _or_none(read, name.removesuffix(_SUFFIX[section])) is not None
+        if section == "data":
+            return is_as_written(self.path / file)
+        if section == "figures":
+            return _or_none(self.read_figure, name.removesuffix(_SUFFIX[section])) is not None
+        return (self.path / file).is_file()
 
     def holds_claims(self) -> bool:
         """Whether there is the file of a claim, readable or not.
