@@ -190,14 +190,16 @@ CLAIMS = (
         statement="""On Gaussian tokens two and four trained layers of linear attention have a lower median error per sequence
             than one, and four than two.""",
         source="zheng2024, reviews: two or more layers (second-hand)",
-        settings=presets(_Layers(batch=64, steps=400), dim=5, horizon=50, batch=128, steps=5000, sequences=50_000),
+        settings=presets(
+            _Layers(batch=64, steps=400), dim=5, horizon=50, batch=128, steps=5000, sequences=50_000
+        ),
         check=_several_layers,
         criterion="""The 95 % intervals of medians, from order statistics of the test sequences, must not overlap from one to
             two to four layers for any of five seeds. Shares of the worst hundredth of the sequences are
             told with bootstrap intervals and decide nothing: the tails are too heavy. The one layer is the exact end of its
             flow.""",
         origin="review",
-        history="Seeds 0 to 2 were looked at before there were five.",
+        history="Seeds 0 to 2 were looked at before there were five; then with 800 steps in the small preset.",
         cost="about 30 min",
     ),
     Claim(
@@ -206,12 +208,15 @@ CLAIMS = (
         evidence="measured, another model",
         statement="On Gaussian tokens two trained softmax layers end below a third of the mean error of one linear layer.",
         source="zheng2024, reviews: softmax attention (second-hand)",
-        settings=presets(_Softmax(steps=600), dim=5, horizon=50, steps=5000, sequences=50_000),
+        settings=presets(
+            _Softmax(batch=64, steps=800), dim=5, horizon=50, batch=128, steps=5000, sequences=50_000
+        ),
         check=_softmax,
         criterion="""For each of five seeds the 95 % interval of the mean over test sequences lies below
             a third of the exact minimum of one linear layer. The third is a round bound of ours.""",
         origin="review",
-        history="Seeds 0 to 2 were looked at before there were five.",
+        history="""Seeds 0 to 2 were looked at before there were five; then with 600 steps of 128 sequences in the small
+            preset. With 300 such steps no seed was below a third.""",
         cost="about 20 min",
     ),
 )
