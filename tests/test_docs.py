@@ -50,6 +50,25 @@ def test_every_block_on_identification_runs_and_gives_what_the_page_says(tmp_pat
 
 
 @pytest.mark.slow
+def test_every_block_on_pools_runs_and_gives_what_the_page_says(tmp_path, monkeypatch):
+    page, names = (
+        (ROOT / "docs/tutorials/memorize-or-learn.md").read_text(encoding="utf-8"),
+        {"__name__": "pools"},
+    )
+    monkeypatch.chdir(tmp_path)
+    run(page, names)
+    on_pool, on_fresh = np.array(names["on_pool"]), np.array(names["on_fresh"])
+    assert (np.diff(on_pool) > 0).all() and (np.diff(on_fresh) < 0).all()
+    assert on_pool[0] == pytest.approx(0.36, abs=0.005) and "error of 0.36 on it" in page
+    first = names["sizes"][int(np.argmax(on_fresh < names["answer_zero"]))]
+    assert first == 4 and "From\nfour tasks on" in page
+    place = names["sizes"].index(32)
+    assert on_fresh[place] < 1.1 * on_pool[place]
+    assert names["answer"].ranking[0].learner == "memorizing" and names["answer"].verdict == "identified"
+    assert (tmp_path / "pool.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
 def test_every_block_on_layers_runs_and_finds_what_the_page_says(tmp_path, monkeypatch):
     names = {"__name__": "look_inside"}
     monkeypatch.chdir(tmp_path)
