@@ -132,3 +132,38 @@ def test_what_diverges_is_drawn_until_then():
     descent = ms.descend(START, PROCESS, TASK, learning_rate=50.0, steps=20)
     assert descent.result is Outcome.DIVERGED
     assert ms.plot(descent)
+
+
+def _study(losses, **coordinates):
+    """The arrays of a study, as `Store.to_xarray` gives them."""
+    import xarray
+
+    dims, losses = tuple(coordinates), np.asarray(losses, float)
+    whole = {name: (dims, np.full(losses.shape, name, object)) for name in ("run", "status")}
+    products = np.stack([losses, losses + 2], -1)
+    data = {**whole, "loss": (dims, losses), "product": ((*dims, "product_index"), products)}
+    return xarray.Dataset(data, coordinates, {"study": "small"})
+
+
+def test_the_arrays_of_a_study_are_curves_over_a_numeric_axis():
+    loss, product = ms.plot(
+        _study([[3, 2, 1], [4, np.nan, 2]], law=["gaussian", "uniform"], horizon=[5, 10, 20])
+    )
+    assert (loss.get_xlabel(), loss.get_ylabel()) == ("horizon", "loss at the end")
+    curves = [line for line in drawn(loss) if len(line) > 1]
+    np.testing.assert_array_equal(curves[0], [[5, 3], [10, 2], [20, 1]])
+    assert any(
+        np.array_equal(curve, [[5, 4], [20, 2]]) for curve in curves
+    )  # the run that is missing is left out
+    np.testing.assert_array_equal(drawn(product)[0][:, 1], [4, 3, 2])  # the mean over coordinates
+
+
+def test_the_arrays_of_a_study_are_a_map_over_two_long_axes():
+    table = np.arange(64.0).reshape(8, 8)
+    loss, *_ = ms.plot(_study(table, a=np.linspace(0, 1, 8), b=np.linspace(0, 1, 8)))
+    assert (loss.get_xlabel(), loss.get_ylabel()) == ("a", "b")
+
+
+def test_arrays_without_numbers_over_axes_are_refused():
+    with pytest.raises(ValueError, match="no number over one or two axes"):
+        ms.plot(_study([[1.0]], a=[1], b=[2]))

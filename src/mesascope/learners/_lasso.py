@@ -15,7 +15,7 @@ from ._learner import Features, Learner
 from ._moments import NormalEquations
 
 _SWEEPS = 5  # between Newton steps
-_MOST_ROUNDS = 300
+_MAX_ROUNDS = 300
 _ROUNDING = 32  # a violation of the conditions by as many spacings of numbers is rounding
 
 
@@ -72,7 +72,7 @@ def _minimum(gram: Array, cross: Array, penalty: Array) -> Array:
 
     def goes_on(state: tuple[Array, Array, Array]) -> Array:
         round_, _, violation = state
-        return (round_ < _MOST_ROUNDS) & (violation > _ROUNDING * jnp.finfo(gram.dtype).eps).any()
+        return (round_ < _MAX_ROUNDS) & (violation > _ROUNDING * jnp.finfo(gram.dtype).eps).any()
 
     def improved(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         weights = _newton_step(gram, cross, penalty, _sweeps(gram, cross, penalty, state[1]))

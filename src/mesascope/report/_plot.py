@@ -7,6 +7,7 @@ from mesascope.records import Figure, IdentificationRecord
 from ._identification import identification_figures
 from ._phase_figure import phase_figure
 from ._render import draw_panels
+from ._study_figures import array_figure
 from ._style import RC
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ def plot(result: Any, name: str | None = None) -> "list[Axes]":
     """Draw a result as reports draw it, with matplotlib's pyplot: a notebook shows it, a program calls `plt.show()`.
 
     Args:
-        result: a flow, descent or training; what `phase_diagram` returned; the finding or record of a claim with figures;
-            an identification, or its record with curves; or a `Figure`.
+        result: a flow, descent or training; what `phase_diagram` returned; the arrays of a study; the finding or record of a
+            claim with figures; an identification, or its record with curves; or a `Figure`.
         name: which figure, of several; by default the first.
 
     Returns:
@@ -54,6 +55,8 @@ def _figures(result: Any) -> dict[str, Figure]:
     if isinstance(several := getattr(result, "figures", None), dict):
         return several
     if type(result).__module__.startswith("xarray"):
+        if {"run", "status"} <= set(result):
+            return {"figure": array_figure(result)}
         return {"figure": phase_figure(result, "Phase diagram")}
     raise TypeError(
         f"plot: cannot draw {type(result).__name__}; give a flow, descent, training, identification, phase diagram, claim or "

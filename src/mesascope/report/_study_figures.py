@@ -5,6 +5,8 @@ from itertools import product
 from math import isfinite
 from typing import Any, Literal
 
+import numpy as np
+
 from mesascope.records import (
     LOSS_LABEL,
     CellMap,
@@ -145,17 +147,47 @@ def _spread(points: Sequence[Any], most: int) -> list[Any]:
 
 def _outcome(study: StudyRecord, rows: Mapping[str, RunRow], name: str) -> Panel | None:
     """One number of the outcomes over one or two axes; None where there are none, or more axes."""
-    long = [n for n, axis in enumerate(study.axes) if axis.size > 1]
-    if not 1 <= len(long) <= 2:
+    found = {
+        point.place: _number(rows[point.run].outcome.get(name)) for point in study.points if point.run in rows
+    }
+    values = {place: value for place, value in found.items() if value is not None}
+    return _over_axes(study.axes, values, _SHOWN[name])
+
+
+def array_figure(data: Any) -> Figure:
+    """Every number of a study's arrays, as `to_xarray` returns them, over its axes.
+
+    Raises:
+        ValueError: there is no number over one or two axes of more than one value.
+    """
+    dims = data["run"].dims
+    axes = [StudyAxis(name=dim, labels=tuple(_labels_of(data, dim))) for dim in dims]
+    panels = []
+    for name, array in data.data_vars.items():
+        if array.dims[: len(dims)] != dims or array.dtype.kind not in "iuf":
+            continue
+        array = array.mean(array.dims[len(dims) :])  # of a_j b_j, as in reports
+        values = {place: float(value) for place, value in np.ndenumerate(array.values) if isfinite(value)}
+        panel = _over_axes(axes, values, _SHOWN.get(name, str(name)))
+        panels += [] if panel is None else [panel]
+    if not panels:
+        raise ValueError("plot: these arrays hold no number over one or two axes of more than one value")
+    return Figure(title=f"Study {data.attrs.get('study', '')}".strip(), panels=tuple(panels))
+
+
+def _labels_of(data: Any, dim: str) -> list[Any]:
+    if dim not in data.coords:
+        return list(range(data.sizes[dim]))
+    return [one if isinstance(one, int | float | bool) else str(one) for one in data[dim].values.tolist()]
+
+
+def _over_axes(axes: Sequence[StudyAxis], found: Mapping[tuple[int, ...], float], label: str) -> Panel | None:
+    """Numbers by their place, over the axes of more than one value; None where there are none, or more axes than two."""
+    long = [n for n, axis in enumerate(axes) if axis.size > 1]
+    if not found or not 1 <= len(long) <= 2:
         return None
-    values = {}
-    for point in study.points:
-        value = _number(rows[point.run].outcome.get(name)) if point.run in rows else None
-        if value is not None:
-            values[tuple(point.place[n] for n in long)] = value
-    if not values:
-        return None
-    axes = [study.axes[n] for n in long]
+    values = {tuple(place[n] for n in long): value for place, value in found.items()}
+    axes = [axes[n] for n in long]
     if len(axes) == 1:
         axes.append(StudyAxis(name="all", labels=("all",)))
         values = {(*place, 0): value for place, value in values.items()}
@@ -164,8 +196,8 @@ def _outcome(study: StudyRecord, rows: Mapping[str, RunRow], name: str) -> Panel
         axes, numeric = axes[::-1], numeric[::-1]
         values = {place[::-1]: value for place, value in values.items()}
     if numeric[0] is not None and axes[1].size <= _CURVES:
-        return _as_curves(axes, numeric[0], values, _SHOWN[name])
-    return _as_cells(axes, values, _SHOWN[name])
+        return _as_curves(axes, numeric[0], values, label)
+    return _as_cells(axes, values, label)
 
 
 def _number(value: Any) -> float | None:
