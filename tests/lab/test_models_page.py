@@ -93,9 +93,9 @@ def test_a_training_is_drawn_and_identified_as_in_python(models):
     loss = run.result(done).loss
     assert f"{loss:.4g} ±" in models.locator('[data-fact="training"]').inner_text()
     models.locator('[data-act="identify"]').click()
-    answer = identify(done.model, run.process, run.task, tasks=400)
     verdict = models.locator('[data-fact="verdict"]')
     verdict.wait_for(timeout=180_000)
+    answer = identify(done.model, run.process, run.task, tasks=400)  # now most of its programs are compiled
     assert verdict.inner_text() == f"{answer.verdict}: {answer.headline}"
     rows = models.locator('[data-fact="identification"] tbody tr')
     shown = [row.split("\t")[:2] for row in rows.all_inner_texts()]
