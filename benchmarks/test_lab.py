@@ -33,9 +33,24 @@ _REDRAW = """
 """
 
 
+# The frames of the story while it trains, from press to end: their number, and the seconds between them.
+_FRAMES = """
+() => new Promise((done) => {
+  const button = document.querySelector('[data-act="play"]'), times = [];
+  const look = (now) => {
+    times.push(now / 1000);
+    if (times.length < 10 || button.textContent.includes("Pause")) requestAnimationFrame(look);
+    else done(times.slice(1).map((time, k) => time - times[k]));
+  };
+  button.click();
+  requestAnimationFrame(look);
+})
+"""
+
+
 @contextmanager
-def _page(cache):
-    """The training panel of a lab that compiles nothing by itself, in a browser."""
+def _browser(cache):
+    """The address of a lab that compiles nothing by itself, and a browser."""
     driver = pytest.importorskip("playwright.sync_api")
     path = shutil.which("chromium") or pytest.skip("no chromium on the path")
     command = [sys.executable, "-m", "mesascope", "lab", "--no-warm", "--port", "0"]
@@ -57,14 +72,21 @@ def _page(cache):
             )
             page = chromium.new_page(viewport={"width": 1280, "height": 900})
             page.set_default_timeout(120_000)
-            page.goto(address)
-            page.get_by_role("tab", name="Training").click()
-            page.wait_for_selector('[data-figure="product"] .js-line', state="attached")
-            yield page
+            yield address, page
             chromium.close()
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
+
+
+@contextmanager
+def _page(cache):
+    """The training panel, drawn."""
+    with _browser(cache) as (address, page):
+        page.goto(address.replace("/?", "/expert?"))
+        page.get_by_role("tab", name="Training").click()
+        page.wait_for_selector('[data-figure="product"] .js-line', state="attached")
+        yield page
 
 
 def test_slider(benchmark, bar, tmp_path):
@@ -99,3 +121,32 @@ def test_new_shape(benchmark, bar, tmp_path):
     benchmark.pedantic(again, rounds=3)
     benchmark.extra_info["seconds"] = statistics.median(waits)
     benchmark.extra_info["detail"] = f"compiled for the first time {first:.1f} s"
+
+
+def test_first_paint(benchmark, bar, tmp_path):
+    bar(
+        what="lab: from the printed address to the first paint of the story (median of 3 starts)", seconds=2.5
+    )
+    waits = []
+
+    def start():
+        with _browser(tmp_path) as (address, page):
+            page.goto(address)
+            waits.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+
+    benchmark.pedantic(start, rounds=3)
+    benchmark.extra_info["seconds"] = statistics.median(waits) / 1000
+
+
+def test_frames_of_the_story(benchmark, bar, tmp_path):
+    bar(what="lab: between two frames of the story while it trains (mean)", seconds=1 / 30)
+    frames = []
+    with _browser(tmp_path) as (address, page):
+        page.goto(address)
+        page.wait_for_selector('[data-act="play"]:not([disabled])')
+        page.wait_for_function("document.querySelector('[data-fact=result]').innerText.includes('theory')")
+        benchmark.pedantic(lambda: frames.extend(page.evaluate(_FRAMES)), rounds=1)
+    benchmark.extra_info["seconds"] = statistics.mean(frames)
+    benchmark.extra_info["detail"] = (
+        f"{1 / statistics.mean(frames):.0f} a second, longest {1000 * max(frames):.0f} ms"
+    )

@@ -11,6 +11,26 @@ FIGURES = {
     "Training": ("product", "loss", "phase", "w_kq", "w_pv"),
     "In-context behaviour": ("error", "predictions", "ratio", "sensitivity"),
 }
+# adds up in `window.shifted` how far things move that nobody has touched: the cumulative layout shift
+SHIFTS = """
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) window.shifted = (window.shifted || 0) + (entry.hadRecentInput ? 0 : entry.value);
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
+_EMPTY = """
+() => [...document.querySelectorAll(".lab-card, .story-preset")].filter((card) => card.offsetHeight).flatMap((card) => {
+  const drawn = (one) => one.matches("svg, canvas, input") || (!one.children.length && one.textContent);
+  const ends = [...card.querySelectorAll("*")].filter(drawn).map((one) => one.getBoundingClientRect().bottom);
+  const box = card.getBoundingClientRect(), share = (box.bottom - Math.max(...ends)) / box.height;
+  return share > 1 / 3 ? [`${card.innerText.slice(0, 40)}: ${share.toFixed(2)}`] : [];
+})
+"""
+
+
+def empty_cards(page):
+    """The cards whose lower part is empty by more than a third, and how much of them is."""
+    return page.evaluate(_EMPTY)
 
 
 def open_at(page, lab, query):

@@ -6,7 +6,7 @@ import pytest
 
 import stored_records as stored
 from lab_page import FAST_CLAIM, wait_for_text
-from mesascope.lab import _compute
+from mesascope.lab import _compute_claims
 from mesascope.papers import Event, Reproduction, claims
 
 CELLS = ".matrix a[data-claim]:visible"
@@ -36,8 +36,8 @@ def test_trainings_of_a_check_report_and_no_report_ends_them(monkeypatch, tmp_pa
         if len(told) > 1:
             raise KeyboardInterrupt  # as a job that is asked to stop does
 
-    monkeypatch.setattr(_compute, "reproduce", checked)
-    assert _compute.rerun(FAST_CLAIM, str(tmp_path), tell) == {"outcome": "holds", "error": None}
+    monkeypatch.setattr(_compute_claims, "reproduce", checked)
+    assert _compute_claims.rerun(FAST_CLAIM, str(tmp_path), tell) == {"outcome": "holds", "error": None}
     assert told[1:] == [f"checking {FAST_CLAIM}: seed 1: 20 of 100 steps"]
 
 

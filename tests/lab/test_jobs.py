@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from mesascope.lab._compute import rerun
+from mesascope.lab._compute_claims import rerun
 from mesascope.lab._jobs import Job, JobCancelledError, JobFailedError
 from mesascope.lab._page import ExpertPage
 from mesascope.lab._pool import Pool

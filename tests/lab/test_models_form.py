@@ -5,7 +5,9 @@ import pytest
 
 from mesascope.lab import _compute_models
 from mesascope.lab._compare_page import _page, compare_address
+from mesascope.lab._form import kind_fields, setting_fields
 from mesascope.lab._setting import table_of_query, to_query, to_toml
+from mesascope.lab._widgets import _captions
 from mesascope.lab.models._losses import losses_figure
 from mesascope.lab.models._presets import PRESETS
 from mesascope.lab.models._training_form import (
@@ -16,7 +18,7 @@ from mesascope.lab.models._training_form import (
     training_place,
     with_kind,
 )
-from mesascope.probes import identify
+from mesascope.records import Figure
 from mesascope.specs import known_kinds
 from mesascope.studies import IdentifySpec, SpecError, TrainSpec, parse_file
 
@@ -60,6 +62,39 @@ def test_every_kind_of_the_registry_can_be_chosen(family):
         else:
             spec = training_of(chosen)
             assert (spec.source.kind, spec.model.kind) == (chosen["process.kind"], chosen["model.kind"])
+
+
+def test_labels_fit_into_fields_and_have_no_marks_of_code():
+    fields = [*training_layout().fields.values(), *setting_fields().values()]
+    for family in ("law", "init", "process", "model"):
+        fields += [field for kind in known_kinds(family) for field in kind_fields(family, kind)]
+    for field in fields:
+        assert 0 < len(field.label) <= 38, field
+        assert "`" not in field.label + field.hint + field.about
+    by_name = {field.name: field for field in fields}
+    assert (by_name["examples"].label, by_name["examples"].hint) == (
+        "examples N ≥ 1 before the query",
+        "for processes of prompts",
+    )
+    assert by_name["process.covariance"].label == "covariance"
+    assert by_name["process.covariance"].hint.startswith("empty, the rows of Σ")
+
+
+@pytest.mark.parametrize(
+    ("caption", "parts"),
+    [
+        (
+            "Bands are intervals. Left: one. Then: two.",
+            ["Bands are intervals. One.", "Bands are intervals. Two."],
+        ),
+        ("Left: one. Right: two.", ["One.", "Two."]),
+        ("Both. Left: one.", ["Both. Left: one."] * 2),
+        ("One of two.", ["One of two."] * 2),
+    ],
+)
+def test_panels_that_are_drawn_alone_have_their_part_of_the_caption(caption, parts):
+    panel = losses_figure([1, 2], [3.0, 4.0]).panels[0]
+    assert _captions(Figure(title="t", panels=(panel, panel), caption=caption)) == parts
 
 
 @pytest.mark.parametrize(
@@ -106,17 +141,6 @@ def test_a_training_that_is_stopped_has_no_result():
 
     with pytest.raises(KeyboardInterrupt):
         _compute_models.training(read_training(STEP), stop)
-
-
-def test_the_trained_weights_are_those_that_are_identified():
-    spec = read_training(STEP)
-    trained = _compute_models.training(spec, lambda text, *point: None)
-    found = _compute_models.learned(spec, trained["leaves"], 400, lambda text: None)
-    run = spec.build()
-    expected = identify(run.train().model, run.process, run.task, tasks=400)
-    assert found["headline"] == expected.headline and found["candidates"] == list(expected.candidates)
-    assert [one["distance"] for one in found["ranking"]] == [one.distance for one in expected.ranking]
-    assert set(found["figures"]) == {"by-length", "confusion"}
 
 
 OWN = """

@@ -17,6 +17,7 @@ from lab_page import (
     box,
     choose,
     download,
+    empty_cards,
     end_of_flow,
     message_at,
     nothing_computed,
@@ -305,14 +306,16 @@ def test_it_is_accessible(opened, lab, scheme):
 
 
 @pytest.mark.slow
-def test_a_phone_shows_all_without_scrolling_sideways(opened, lab):
+@pytest.mark.parametrize("width", [390, 1440])
+def test_all_is_seen_without_scrolling_sideways_and_no_card_is_empty(opened, lab, width):
     before = opened.viewport_size
-    opened.set_viewport_size({"width": 390, "height": 844})
+    opened.set_viewport_size({"width": width, "height": 844})
     try:
         open_at(opened, lab, SMALL)
         for tab in TABS:
             turn(opened, tab)
             wait_until_drawn(opened, tab)
-            assert opened.evaluate("document.documentElement.scrollWidth") <= 390
+            assert opened.evaluate("document.documentElement.scrollWidth") <= width
+            assert empty_cards(opened) == []
     finally:
         opened.set_viewport_size(before)

@@ -6,14 +6,8 @@ import re
 import pytest
 
 import mesascope as ms
-from lab_page import SMALL
+from lab_page import SHIFTS, SMALL, empty_cards
 from mesascope.lab._setting import from_query
-
-SHIFTS = """
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) window.shifted = (window.shifted || 0) + (entry.hadRecentInput ? 0 : entry.value);
-}).observe({ type: "layout-shift", buffered: true });
-"""
 
 
 def wait_for_text(locator, pattern):
@@ -135,6 +129,7 @@ def test_nothing_jumps_overflows_or_stands_still(browser, lab, width, scheme):
         page.goto(lab.at("?" + SMALL.removeprefix("?"), page=""))
         wait_for_text(result(page), "It became")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert empty_cards(page) == []
         page.locator('[data-act="play"]').click()
         wait_for_text(page.locator('[data-act="play"]'), "Pause")
         wait_for_text(page.locator('[data-act="play"]'), "Train")  # it came to its end

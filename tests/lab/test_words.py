@@ -11,6 +11,7 @@ from mesascope.lab._words import conclusions, typeset
         ("κ1 = 3, κ2 = 15", "κ<sub>1</sub> = 3, κ<sub>2</sub> = 15"),
         ("E[x_j^2] − E[x_12^4]²", "E[x<sub>j</sub><sup>2</sup>] − E[x<sub>12</sub><sup>4</sup>]²"),
         ("|x_j| ≠ Σ_{r≠j} x_r", "|x<sub>j</sub>| ≠ Σ<sub>r≠j</sub> x<sub>r</sub>"),
+        ("products a_j b_j", "products a<sub>j</sub> b<sub>j</sub>"),
         ("raise max_steps, x_max", "raise max_steps, x_max"),
         ("E x^6 < <b>1</b> & 2", "E x<sup>6</sup> &lt; &lt;b&gt;1&lt;/b&gt; &amp; 2"),
     ],

@@ -102,3 +102,12 @@ def test_texts_are_never_markup():
     hostile = panel(Line(x=(0, 1), y=(0, 1), label="<a href='javascript:x'>$y$</a>"), xlabel="<script>")
     made = plotly_panel(hostile)
     assert "<a" not in made["data"][0]["name"] and "<script" not in json.dumps(made)
+
+
+def test_names_of_many_rows_stand_below_each_other_and_those_of_columns_above_the_title():
+    names = tuple(f"a name of a learner {number:2}" for number in range(22))
+    trace = Heatmap(z=((1.0,) * 22,) * 22, rows=names, columns=names, colorlabel="distance")
+    layout = plotly_panel(panel(trace), LIGHT)["layout"]
+    below = layout["margin"]["b"]
+    assert layout["height"] - below - 58 >= 14 * len(names)  # pixels; 58 stand above
+    assert below > 6.4 * len(names[0])

@@ -95,9 +95,10 @@ def weights_at_end(flow: dict[str, Any]) -> dict[str, Any]:
 
 
 def show_identification(answer: dict[str, Any]) -> None:
-    """Show verdict, reasons, and the table of candidates."""
-    verdict = answer["verdict"] + (f": {', '.join(answer['candidates'])}" if answer["candidates"] else "")
-    ui.label(verdict).classes("text-weight-bold").props('data-fact="verdict"')
+    """Show verdict and headline, reasons, and the table of candidates."""
+    ui.label(f"{answer['verdict']}: {answer['headline']}").classes("text-weight-bold").props(
+        'data-fact="verdict"'
+    )
     for reason in answer["reasons"]:
         ui.label(reason)
     if answer["reading"]:

@@ -51,9 +51,8 @@ class ClaimsPage(Frame):
         self._sheet = ClaimSheet(self.session, self._read, self._show_address)
         ui.on("lab_claim", self._open)
 
-    async def start(self) -> None:
+    async def begin(self, narrow: bool) -> None:
         """List the claims; open the one that the address names."""
-        await super().start()
         ui.run_javascript(_SCRIPT)
         known = await self.loading.compute("The claims could not be listed")
         if known is None:

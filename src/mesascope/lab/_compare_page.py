@@ -28,9 +28,17 @@ class ComparePage(Frame):
                 frame = ui.element("iframe")
                 frame.props.update(name=name, title=title, src=_page(given.get(name, [_FIRST])[0]))
 
-    async def start(self) -> None:
+    def add_actions(self) -> None:
+        """Add what is done with a comparison: send it."""
+        button = ui.button("Copy the address", icon="share", on_click=self._copy_address)
+        button.props("flat no-caps color=white")
+
+    def _copy_address(self) -> None:
+        ui.run_javascript("navigator.clipboard.writeText(location.href)")
+        ui.notify("The address of both settings was copied.")
+
+    async def begin(self, narrow: bool) -> None:
         """Keep the address up to date."""
-        await super().start()
         ui.run_javascript(_SCRIPT)
 
     def redraw(self) -> None:

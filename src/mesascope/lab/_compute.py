@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from threading import Lock
 from typing import Any
 
 import jax
@@ -18,14 +16,12 @@ from mesascope.learners import GradientDescent
 from mesascope.learners import predictions as learner_predictions
 from mesascope.models import DiagonalInit, ExplicitInit, LinearAttention, normalizer_values
 from mesascope.objectives import MonteCarlo, losses
-from mesascope.papers import INSIGHTS, Event, reproduce
-from mesascope.papers import claims as known_claims
 from mesascope.probes import draw_problems, identify, sensitivities, sensitivity_cosine
 from mesascope.processes import DiagonalUnitary, Law, NextToken
-from mesascope.records import InUseError, folder_lock, plain
 from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
+from ._compute_claims import claims, rerun
 from ._compute_models import given, learned, told, training
 from ._jobs import Progress
 from ._sizes import FRAMES, IDENTIFY_TOKENS, POINTS, SEQUENCES, SHOWN_SEQUENCES, SHOWN_TOKENS
@@ -361,46 +357,6 @@ def descent(spec: FlowSpec, samples: int, rate: float, steps: int, seed: int, pr
         "result": done.result.value,
         "arguments": {"samples": samples, "rate": rate, "steps": steps, "seed": seed},
     }
-
-
-def claims(progress: Progress) -> list[dict[str, Any]]:
-    """Every claim of every paper: what it says, how it is checked, and what was found here that no paper says."""
-    progress("listing the claims")
-    fields = ("id", "title", "statement", "source", "origin", "evidence", "criterion")
-    found = {insight.claim: insight.text for insight in INSIGHTS}
-    return [
-        {
-            **{name: getattr(claim, name) for name in fields},
-            "setting": plain(claim.settings["small"].as_table()),
-            "insight": found.get(claim.id, ""),
-        }
-        for claim in known_claims()
-    ]
-
-
-def rerun(claim: str, folder: str, progress: Progress) -> dict[str, Any]:
-    """Check one claim again into a folder of records: its outcome, and the error of a check that failed.
-
-    Raises:
-        ValueError: another process is checking it into this folder.
-    """
-    progress(f"checking {claim}; this may take minutes")
-    check = f"check-{claim.replace('/', '-')}"
-    one_at_a_time = Lock()  # trainings report from threads
-
-    def tell(event: Event) -> None:
-        # A training that is asked to stop ends early and is taken as it is: `Cancel` must end the process instead.
-        if event.progress:
-            with one_at_a_time, suppress(KeyboardInterrupt):
-                progress(f"checking {claim}: {event.progress}")
-
-    try:
-        with folder_lock(folder, check):  # else figures of one check come beside the record of another
-            done = reproduce(claim, out=folder, rerun=True, watch=tell)
-    except InUseError:
-        raise ValueError("another window is checking it now; wait until that is done") from None
-    record = done.records[0]
-    return {"outcome": record.outcome, "error": record.details.get("error")}
 
 
 def _number(value: Any) -> tuple[float, str]:

@@ -13,7 +13,8 @@ from ._editors import Editor, editor_of, read_list, read_number, write_value
 from ._setting import DEFAULT, read_setting
 
 _MAX_LENGTH = 200_000  # characters of one field: some ten thousand numbers
-_MAX_HINT = 45  # characters that fit below a field
+_MAX_LABEL = 38  # characters that fit into a field
+_MAX_HINT = 65  # characters that fit below it, in two lines
 
 Form = dict[str, str]
 """Texts by field; also of fields that another choice hides."""
@@ -76,8 +77,13 @@ def form_fields(cls: type[Any], example: Mapping[str, Any], prefix: str = "") ->
             label, _, rest = _CLAUSE_END.sub("\n", about.removeprefix("the "), count=1).partition("\n")
             if label.startswith(("`", '"')):  # a value, which names nothing
                 label, rest = name.replace("_", " "), about
+            if len(label) > _MAX_LABEL:
+                label, rest = name.replace("_", " "), label
             hints = [rest.rstrip(".") if len(rest) <= _MAX_HINT else "", editor.hint]
-            hint = "; ".join(filter(None, hints))
+            label, hint, about = (
+                text.replace("`None`", "empty").replace("`", "")
+                for text in (label, "; ".join(filter(None, hints)), about)
+            )
             value = example.get(name)
             yield FormField(prefix + name, label or name, hint, about, editor, value, default is None)
 

@@ -25,6 +25,7 @@ class FormPanel:
                 "w-full lab-section"
             ) as section:
                 self._sections.append(section)
+                section.on_value_change(lambda event: event.value and event.sender.classes("lab-opened"))
                 for name in one.names:
                     self._add(name, form)
         self.show(form, {})
@@ -43,10 +44,13 @@ class FormPanel:
         known = known_kinds(family)
         return {kind: kind_title(known[kind]) for kind in self._layout.kinds(family, form)}
 
-    def fold(self) -> None:
-        """Close all sections: a phone shows the panels below them."""
+    def begin(self, narrow: bool) -> None:
+        """On a phone close all sections, which are hidden there until they are opened: the panels stand below them."""
         for section in self._sections:
-            section.close()
+            if narrow:
+                section.close()
+            else:
+                section.classes("lab-opened")
 
     def show(self, form: Form, errors: dict[str, str]) -> None:
         """Show the texts of a form, the fields that its choices ask for, and errors."""

@@ -15,12 +15,23 @@ PAGES = {"/": "Story", "/expert": "Expert", "/models": "Models", "/claims": "Cla
 """Addresses of the pages, and their names in the header."""
 
 _STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
-_IS_DARK = "matchMedia('(prefers-color-scheme: dark)').matches"
+_SYSTEM = "[matchMedia('(prefers-color-scheme: dark)').matches, innerWidth <= 900]"  # is it dark, is the window narrow
 # Until a theme is chosen by the button, figures follow the system, as the rest of the page does by itself.
 _FOLLOW_SYSTEM = """
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', (event) => emitEvent('lab_dark', event.matches))
 """
-_MARK_FRAMED = "document.body.classList.toggle('lab-framed', self !== top)"  # on the page that compares
+_MARK_FRAMED = "document.body.classList.toggle('lab-framed', self !== top)"  # by the page that compares
+
+# Arrow keys move through the menu that has the focus; Quasar itself handles them in selects.
+_MENU_KEYS = """
+document.addEventListener("keydown", (event) => {
+  const menu = event.target.closest?.(".q-menu"), step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!menu || !step) return;
+  event.preventDefault();
+  const items = [...menu.querySelectorAll(".q-item")], at = items.indexOf(event.target);
+  items.at(at < 0 && step > 0 ? 0 : (Math.max(at, 0) + step) % items.length).focus();
+});
+"""
 
 
 class Frame(ABC):
@@ -49,9 +60,10 @@ class Frame(ABC):
                         self.links[path].props('aria-current="page"')
             ui.space()
             self.add_actions()
-            button = ui.button(icon="contrast", on_click=self._switch_theme)
+            button = ui.button(icon="contrast", on_click=self._switch_theme).classes("lab-theme")
             button.props('flat round color=white aria-label="light or dark"')
         ui.on("lab_dark", self._system_theme)
+        ui.on("lab_theme", lambda event: self._choose_theme(event.args is True))
         ui.timer(0.15, self._refresh)
 
     def add_actions(self) -> None:  # noqa: B027
@@ -61,18 +73,28 @@ class Frame(ABC):
     def redraw(self) -> None:
         """Draw everything again in the colours of the theme."""
 
+    @abstractmethod
+    async def begin(self, narrow: bool) -> None:
+        """Do what needs the browser; `narrow`: the window shows one column."""
+
     async def start(self) -> None:
-        """Take the theme of the system, once the window is there."""
+        """Take theme and width once the window is there, and begin."""
         try:
-            dark = await ui.run_javascript(_IS_DARK, timeout=10)
+            found = await ui.run_javascript(_SYSTEM, timeout=10)
         except TimeoutError:  # a busy browser
-            dark = False
-        self._recolour(bool(dark))
-        ui.run_javascript(_FOLLOW_SYSTEM)
-        ui.run_javascript(_MARK_FRAMED)
+            found = [False, False]
+        if found is None:  # it was closed at once
+            return
+        dark, narrow = map(bool, found)
+        self._recolour(dark)
+        for script in (_FOLLOW_SYSTEM, _MARK_FRAMED, _MENU_KEYS):
+            ui.run_javascript(script)
+        await self.begin(narrow)
 
     def _switch_theme(self) -> None:
-        dark = self.session.theme is LIGHT
+        self._choose_theme(self.session.theme is LIGHT)
+
+    def _choose_theme(self, dark: bool) -> None:
         self._dark.set_value(dark)
         self._recolour(dark)
 

@@ -46,8 +46,7 @@ class ExpertPage(SettingPage):
 
     def prepare(self, narrow: bool) -> None:
         """Fold the form on a phone; let pointer and keys choose starts."""
-        if narrow:
-            self._form.fold()
+        self._form.begin(narrow)
         self._training.prepare()
 
     def show_form(self) -> None:

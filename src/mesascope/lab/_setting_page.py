@@ -21,18 +21,7 @@ from ._widgets import Work
 
 _COPY = "Copy the address"
 _TOO_LONG = "Too long for an address: download the specification"
-_IS_NARROW = "innerWidth <= 900"
 _NO_PART_OF_FACTS = {"solver": None, "until": None, "tolerance": None, "max_steps": None}
-# Arrow keys move through the menu that has the focus; Quasar itself handles them in selects.
-_MENU_KEYS = """
-document.addEventListener("keydown", (event) => {
-  const menu = event.target.closest?.(".q-menu"), step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (!menu || !step) return;
-  event.preventDefault();
-  const items = [...menu.querySelectorAll(".q-item")], at = items.indexOf(event.target);
-  items.at(at < 0 && step > 0 ? 0 : (Math.max(at, 0) + step) % items.length).focus();
-});
-"""
 
 _Upload = Callable[[events.UploadEventArguments], Awaitable[None]]
 
@@ -70,7 +59,7 @@ class SettingPage(Frame):
 
     @abstractmethod
     def prepare(self, narrow: bool) -> None:
-        """Do what needs the browser, once it is there."""
+        """Do what needs the browser before anything is computed."""
 
     @abstractmethod
     async def finish(self) -> None:
@@ -116,17 +105,9 @@ class SettingPage(Frame):
         arguments = (result.get("arguments") for result in results)
         ui.download.content(to_python(self.session.spec, *arguments), "view.py")
 
-    async def start(self) -> None:
-        """Compute and draw, once the window is there."""
-        await super().start()
-        try:
-            narrow = await ui.run_javascript(_IS_NARROW, timeout=10)
-        except TimeoutError:  # a busy browser
-            narrow = False
-        if narrow is None:  # it was closed at once, or is no browser
-            return
+    async def begin(self, narrow: bool) -> None:
+        """Compute and draw."""
         self.prepare(narrow)
-        ui.run_javascript(_MENU_KEYS)
         await self.update()
 
     # Changes of the setting

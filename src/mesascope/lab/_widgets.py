@@ -13,7 +13,7 @@ from typing import Any
 
 from nicegui import run, ui
 
-from mesascope.records import Figure
+from mesascope.records import Figure, Heatmap
 from mesascope.report import Theme, plotly_panel, render, tex_to_text, write_csv
 from mesascope.studies import SpecError
 
@@ -25,6 +25,8 @@ Changed = Callable[[str, str], Awaitable[None]]
 """Takes the name of a field and its new text at once; what is awaited then reads the form."""
 
 _TAGS = re.compile(r"<[^>]*>")
+_PLACES = re.compile(r"(?:^|(?<=\. ))(?:Left|Middle|Then|Right): ")
+_NAMES = 8  # rows of a heat map with names, from which on it needs the width of the page
 _LEGEND_WIDTH = 300  # pixels of a figure on a phone
 _CONFIG = {
     "displayModeBar": False,
@@ -89,7 +91,7 @@ class Field(_Input):
             make = ui.textarea if lines else ui.input
             self.element = make(label, on_change=self._typed).classes("w-full")
             self.element.props(f'dense outlined hide-bottom-space debounce=300 data-field="{name}"')
-            self.element.props.update(hint=hint or None, title=about or None)
+            self.element.props.update({key: text for key, text in (("hint", hint), ("title", about)) if text})
             self.slider = None
             if slider is not None:
                 low, high, step = slider
@@ -168,16 +170,27 @@ class Plot:
                 with ui.button(icon="download").props(f'flat dense round aria-label="{label}"'), ui.menu():
                     for kind in ("pdf", "png", "csv"):
                         ui.menu_item(kind.upper(), lambda kind=kind: self._download(kind))
-            self.plot = _Picture({"data": [], "layout": {"height": 300}, "config": _CONFIG})
-            self.plot.classes("w-full").props(f'role=img aria-label="{name}" data-figure="{name}"')
+            with ui.element("div").classes("w-full") as self.frame:
+                self.plot = _Picture({"data": [], "layout": {"height": 300}, "config": _CONFIG})
+            self.plot.classes("w-full lab-picture").props(
+                f'role=img aria-label="{name}" data-figure="{name}"'
+            )
             self.caption = ui.label("").classes("text-caption lab-caption")
         self.card.set_visibility(False)  # until there is something to see
+
+    def reserve(self, title: str, caption: str) -> None:
+        """Take the place of the figure that will come, so that nothing moves then."""
+        self.title.set_text(title)
+        self.caption.set_text(caption)
+        self.card.set_visibility(True)
 
     def show(self, figure: Figure, theme: Theme, **layout: Any) -> None:
         """Draw a figure, with more of plotly's layout."""
         self.figure = figure
         self.card.set_visibility(True)
         panel = figure.panels[0]
+        if any(isinstance(one, Heatmap) and len(one.rows or ()) > _NAMES for one in panel.traces):
+            self.frame.classes("lab-wide")
         drawn = plotly_panel(panel, theme)
         for name, value in {**_legend(drawn), **layout}.items():
             drawn["layout"][name] = (
@@ -294,10 +307,20 @@ class Work:
 def draw_figures(figures: Iterable[tuple[str, Figure]], theme: Theme) -> None:
     """Draw every panel of figures by name, each with its own downloads."""
     for name, figure in figures:
+        captions = _captions(figure)
         for number, panel in enumerate(figure.panels):
-            single = figure.model_copy(update={"panels": (panel,), "title": panel.title})
+            own = {"panels": (panel,), "title": panel.title, "caption": captions[number]}
+            single = figure.model_copy(update=own)
             numbered = f"-{number + 1}" if len(figure.panels) > 1 else ""
             Plot(f"{name.replace('/', '-')}{numbered}").show(single, theme)
+
+
+def _captions(figure: Figure) -> list[str]:
+    """The caption of every panel: where a caption says what is left and right, its part."""
+    common, *parts = _PLACES.split(figure.caption)
+    if len(parts) != len(figure.panels):
+        return [figure.caption] * len(figure.panels)
+    return [f"{common}{part[:1].upper()}{part[1:]}".strip() for part in parts]
 
 
 def in_short(value: Any) -> str:

@@ -4,7 +4,7 @@ import re
 from html import escape
 from typing import Any
 
-_SUBSCRIPT = re.compile(r"\b(?:(κ)(\d)|([xΣ])_(?:\{([^}]*)\}|(\d+|[a-z])\b))")
+_SUBSCRIPT = re.compile(r"\b(?:(κ)(\d)|([abxΣ])_(?:\{([^}]*)\}|(\d+|[a-z])\b))")
 
 
 def typeset(text: str) -> str:

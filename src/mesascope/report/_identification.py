@@ -113,9 +113,9 @@ def _by_length(record: IdentificationRecord, curves: CurvesRecord) -> Figure:
             *beyond,
         ),
         caption=(
-            f"Left: squared errors of the model and of the learners closest to it, as fitted. Then: how far their "
-            f"predictions are from the model's; what lies below {_NEAREST:g} is drawn there. Bands are intervals of level "
-            f"{record.level:g} over tasks."
+            f"Bands and bars are intervals of level {record.level:g} over tasks. "
+            "Left: squared errors of the model and of the learners closest to it, as fitted. Then: how far their "
+            f"predictions are from the model's; what lies below {_NEAREST:g} is drawn there."
             + " Right: the nearest learner on data unlike those of the process."
             * len(beyond)
         ),

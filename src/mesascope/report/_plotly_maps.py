@@ -24,6 +24,7 @@ _DIVERGING = [
     "#67001F",
 ]
 _LETTER = 6.4  # pixels of a letter in a name
+_LINE = 17  # pixels of a line of names
 _BAR = 92  # pixels that the bar of colours and its title take
 
 
@@ -77,7 +78,7 @@ def matrix_of(trace: Heatmap, theme: Theme) -> dict[str, Any]:
     }
     x, left_out = _names(trace.columns, columns)
     y, _ = _names(trace.rows, rows, upright=False)
-    left, foot = _longest(trace.rows), min(_longest(trace.columns) * left_out, 160.0)
+    left, foot = _longest(trace.rows), min(_longest(trace.columns) * left_out, 210.0)
     return {
         "data": [heat, *([below, marks] if trace.marks else [])],
         "layout": {
@@ -95,7 +96,9 @@ def matrix_of(trace: Heatmap, theme: Theme) -> dict[str, Any]:
                 "showgrid": False,
                 **y,
             },
-            "height": int(110 + foot + min(360, max(90, 300 * rows / columns))),
+            "height": int(
+                110 + foot + min(360, max(90, 300 * rows / columns, _LINE * len(trace.rows or ())))
+            ),
             "margin": {"l": int(max(52, 38 + left)), "r": _BAR, "b": int(52 + foot)},
             "shapes": _blocks(trace, theme),
         },

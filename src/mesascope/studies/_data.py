@@ -74,8 +74,8 @@ class DataSpec(Spec):
         process: the process that generates the data. It may be left out, or named only, for "diagonal-unitary", whose
             parameters then are `law` and `dim`.
         law, dim: for "diagonal-unitary": law of the initial token, and token dimension.
-        horizon: for processes of sequences: tokens per sequence T ≥ 3.
-        examples: for processes of prompts: examples N ≥ 1 before the query.
+        horizon: tokens per sequence T ≥ 3, for processes of sequences.
+        examples: examples N ≥ 1 before the query, for processes of prompts.
         weights: weight of every context length t = 2 … T − 1, or of every number of examples t = 0 … N: "every", "last",
             a table of the non-zero weights, or a list of all; by default "every" for sequences, "last" for prompts.
     """

@@ -54,7 +54,7 @@ class TrainSpec(DataSpec):
         optimizer: its name, or a table with method, learning_rate, schedule, warmup, clip and weight_decay.
         steps: number of steps.
         batch: samples per step.
-        seed: of the samples and, unless the model has its own seed, of the initial weights; 0 when left out.
+        seed: seed of the samples, and of the initial weights unless the model has its own; 0 when left out.
         seeds: instead of seed: one run for each.
         precision: "float32", "float64" or "bfloat16" (samples and activations, with weights in float32).
         average: decay of a moving average of the weights; without it none is computed.

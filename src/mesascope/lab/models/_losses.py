@@ -4,20 +4,23 @@ from collections.abc import Sequence
 
 from mesascope.records import Figure, Line, Panel
 
+TITLE = "Loss along training"
+CAPTION = "The mean loss of the batches of freshly drawn samples since the point before."
+
 
 def losses_figure(steps: Sequence[float], losses: Sequence[float]) -> Figure:
     """The mean loss of the batches since the record before, along training."""
     positive = min(losses) > 0
     line = Line(x=tuple(steps), y=tuple(losses), label="loss of the batches", style="solid", series=0)
     panel = Panel(
-        title="Loss along training",
+        title=TITLE,
         xlabel="steps",
         ylabel="loss",
         yscale="log" if positive and max(losses) > 10 * min(losses) else "linear",
         traces=(line,),
     )
     return Figure(
-        title="Loss along training",
+        title=TITLE,
         panels=(panel,),
-        caption="The mean loss of the batches of freshly drawn samples since the point before.",
+        caption=CAPTION,
     )

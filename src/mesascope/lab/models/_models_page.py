@@ -20,7 +20,7 @@ from mesascope.lab._sizes import IDENTIFY_TASKS
 from mesascope.lab._widgets import Plot, Work, draw_figures, heading
 from mesascope.studies import SpecError, TrainSpec
 
-from ._losses import losses_figure
+from ._losses import CAPTION, TITLE, losses_figure
 from ._presets import PRESETS
 from ._training_form import (
     read_training,
@@ -46,11 +46,15 @@ class ModelsPage(Frame):
         self._asked = self._drawn = 0
         with ui.element("div").classes("lab-page"):
             with ui.element("section").classes("lab-side").props('aria-label="training"'):
-                names = list(PRESETS)
-                preset = ui.select(
-                    names, label="begin with", on_change=lambda event: self._begin(event.value)
+                self._preset = ui.select(
+                    list(PRESETS),
+                    label="begin with",
+                    value=_preset_of(self._spec),
+                    on_change=lambda event: self._begin(event.value),
                 )
-                preset.classes("w-full").props("dense outlined options-dense data-field=preset")
+                self._preset.classes("w-full lab-preset").props(
+                    "dense outlined options-dense data-field=preset"
+                )
                 self._panel = FormPanel(training_layout(), self._form, self._changed)
             with ui.element("div").classes("lab-main lab-models"):
                 self._notice = ui.label(notice).classes("lab-error").props("role=alert")
@@ -88,6 +92,10 @@ class ModelsPage(Frame):
     def _download(self) -> None:
         ui.download.content(to_toml(self._spec, "train"), "training.toml")
 
+    async def begin(self, narrow: bool) -> None:
+        """Fold the form on a phone."""
+        self._panel.begin(narrow)
+
     # The parts of the page
 
     def _add_training(self) -> None:
@@ -98,8 +106,9 @@ class ModelsPage(Frame):
                     "no-caps unelevated data-act=train"
                 )
                 ui.label("On freshly drawn samples, as mesascope train does.").classes("lab-caption")
-            self._training = Work(self.session, "training")
-            self._end = ui.label("").props('data-fact="training"')
+            with ui.element("div").classes("w-full lab-outcome"):
+                self._training = Work(self.session, "training")
+                self._end = ui.label("").props('data-fact="training"')
         self._plot = Plot("losses")
 
     def _add_own(self) -> None:
@@ -113,7 +122,8 @@ class ModelsPage(Frame):
                         f'no-caps unelevated aria-label="identify {name}" data-own="{name}"'
                     )
                     ui.label(f"{name}: {spec.model.kind} on {spec.source.kind}")
-            self._own = Work(self.session, "given")
+            with ui.element("div").classes("w-full lab-outcome"):
+                self._own = Work(self.session, "given")
 
     def _add_answer(self) -> None:
         with ui.card().classes("lab-card"):
@@ -131,10 +141,10 @@ class ModelsPage(Frame):
 
     # The form
 
-    def _begin(self, preset: str) -> None:
-        self._replace(read_training(PRESETS[preset]))
-
-    def _replace(self, spec: TrainSpec) -> None:
+    def _begin(self, preset: str | None) -> None:
+        if preset is None or preset == _preset_of(self._spec):  # what the page itself has shown
+            return
+        spec = read_training(PRESETS[preset])
         self._form = training_form(spec)
         self._panel.show(self._form, {})
         self._set(spec)
@@ -162,6 +172,7 @@ class ModelsPage(Frame):
     def _set(self, spec: TrainSpec) -> None:
         """Take another training; what belongs to the one before is stopped and removed."""
         self._spec = spec
+        self._preset.set_value(_preset_of(spec))
         for name in ("training", "learned"):
             self.session.cancel(name)
             self.session.results.pop(name, None)
@@ -173,7 +184,7 @@ class ModelsPage(Frame):
         ui.run_javascript(f"history.replaceState(null, '', {'?' + to_query(spec)!r})")
 
     def _clear_answer(self) -> None:
-        self._shown = ""
+        self._shown = None
         self._answer.clear()
         self._figures.clear()
 
@@ -184,12 +195,14 @@ class ModelsPage(Frame):
         self.session.results.pop("training", None)
         self._end.set_text("")
         self._clear_answer()
+        self._plot.reserve(TITLE, CAPTION)
         result = await self._training.compute("Training failed", "slow", spec=spec)
         if result is None or spec is not self._spec:
             return
         self._draw()
         self._end.set_text(
-            f"Loss on fresh samples {result['loss']:.5g} ± {1.96 * result['loss_se']:.2g} (95 %): {result['message']}."
+            f"Loss on fresh samples {result['loss']:.4g} ± {1.96 * result['loss_se']:.2g} (95 %)"
+            + ("." if result["succeeded"] else f": {result['message']}.")
         )
 
     def _draw_live(self) -> None:
@@ -208,11 +221,11 @@ class ModelsPage(Frame):
         """Draw the figures again in the colours of the theme."""
         self._draw()
         if self._shown:
-            self._show(self._shown)
+            self._show(*self._shown)
 
     # Identification
 
-    _shown = ""  # the answer that is on the page
+    _shown: tuple[str, str] | None = None  # the answer that is on the page, and whose it is
 
     async def _identify(self) -> None:
         trained = self.session.results.get("training")
@@ -227,21 +240,26 @@ class ModelsPage(Frame):
             tasks=IDENTIFY_TASKS,
         )
         if found is not None and self.session.results.get("training") is trained:
-            self._show("learned")
+            self._show("learned", "The model trained above:")
 
     async def _identify_own(self, name: str) -> None:
         found = await self._own.compute(
             f"{name} cannot be identified", "slow", spec=self.session.lab.models[name]
         )
         if found is not None:
-            self._show("given")
+            self._show("given", f"The model of {name}:")
 
-    def _show(self, name: str) -> None:
+    def _show(self, name: str, whose: str) -> None:
         found: dict[str, Any] = self.session.results[name]
         self._clear_answer()
-        self._shown = name
+        self._shown = name, whose
         with self._answer:
-            ui.label(found["headline"]).classes("text-h6").props('data-fact="headline"')
+            ui.label(whose).classes("lab-caption")
             show_identification(found)
         with self._figures:
             draw_figures(found["figures"].items(), self.session.theme)
+
+
+def _preset_of(spec: TrainSpec) -> str | None:
+    """The name of the preset that a training is."""
+    return next((name for name, table in PRESETS.items() if read_training(table) == spec), None)

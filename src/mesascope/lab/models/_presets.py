@@ -26,7 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "steps": 3000,
     },
     "Two linear layers on sequences": {
-        "process": {"kind": "orthogonal-ar", "law": {"kind": "gaussian"}, "dim": 3},
+        "process": {"kind": "orthogonal-ar", "law": {"kind": "rademacher"}, "dim": 3},
         "horizon": 20,
         "model": {"kind": "linear-transformer", "layers": 2},
         "optimizer": _ADAM,

@@ -19,7 +19,7 @@ from mesascope.lab._setting import DEFAULT, read_setting
 from mesascope.lab._setting_page import SettingPage
 from mesascope.lab._sizes import IDENTIFY_TASKS
 from mesascope.lab._widgets import Slider, Work, later, sentence
-from mesascope.lab._words import conclusions
+from mesascope.lab._words import conclusions, typeset
 from mesascope.specs import known_kinds
 from mesascope.studies import FlowSpec, SpecError
 
@@ -32,6 +32,7 @@ from ._words import INTRODUCTION, QUESTION, STEPS, formula, result_sentence, why
 
 _STYLE = (Path(__file__).parent / "story.css").read_text(encoding="utf-8")
 _SLIDERS = {"horizon": "T", "dim": "d"}  # fields, and their symbols
+_UNANSWERED = "The answer appears here."
 _PAUSE = 0.3  # seconds without a change before what follows from the flow is computed
 
 
@@ -172,14 +173,14 @@ class StoryPage(SettingPage):
         with ui.element("div").classes("story-presets"):
             self._answers = {preset.id: self._preset(preset) for preset in PRESETS}
 
-    def _preset(self, preset: Preset) -> ui.label:
+    def _preset(self, preset: Preset) -> ui.html:
         with ui.element("div").classes("story-preset").props(f'data-preset="{preset.id}"'):
             ui.label(preset.title).classes("story-preset-title").props("role=heading aria-level=4")
-            ui.label(preset.question)
+            sentence(preset.question)
             with ui.row().classes("story-doors"):
                 for number, option in enumerate(preset.options):
                     _button(option, partial(self._try, preset, number)).props("outline", remove="flat")
-            return ui.label("").classes("story-answer").props("aria-live=polite")
+            return sentence(_UNANSWERED).classes("story-answer").props("aria-live=polite")
 
     # What is drawn
 
@@ -237,7 +238,7 @@ class StoryPage(SettingPage):
             self.session.results.pop(name, None)
         self._table.clear()
         if self._guess is not None and self._guess.spec is not self.session.spec:
-            self._answers[self._guess.preset.id].set_text("")
+            self._answers[self._guess.preset.id].set_content(_UNANSWERED)
             self._guess = None
 
     async def finish(self) -> None:
@@ -281,7 +282,7 @@ class StoryPage(SettingPage):
         self._undo.set_visibility(True)
         self.session.replace(setting_of(form))
         self._guess = Guess(preset, number, self.session.spec)
-        self._answers[preset.id].set_text("Training …")
+        self._answers[preset.id].set_content("Training …")
         self.show_form()
         await self.update()
 
@@ -298,7 +299,7 @@ class StoryPage(SettingPage):
             return
         right, why = guess.preset.answer(self.session.results)
         word = "Right" if guess.number == right else f"The answer is: {guess.preset.options[right]}"
-        self._answers[guess.preset.id].set_text(f"{word}. {why}")
+        self._answers[guess.preset.id].set_content(typeset(f"{word}. {why}"))
         self._guess = None
 
 

@@ -64,7 +64,7 @@ export default {
       };
       arrow(70, unit, "story-truth", "the next token");
       arrow(140, unit * share, "story-answer", `the layer's answer: ${word}`);
-      svg(drawing, "line", { x1: 20 + unit + 8, x2: 20 + unit + 8, y1: 50, y2: 165, class: "story-axis" });
+      svg(drawing, "path", { d: `M${20 + unit + 8} 50v60m0 24v31`, class: "story-axis" }); // not through the words
     },
     across(ratio) {
       const { edges } = this.data;
