@@ -213,7 +213,7 @@ def test_an_index_of_another_version_is_built_again(folders, made, index, change
         store.enter([made.compute(folders, number) for number in range(3)])
         before = store.rows()
         change(store)
-    with pytest.warns(UserWarning, match=rf"\(tables {tables}, here 3\): it is built again from the folders"):
+    with pytest.warns(UserWarning, match=rf"\(tables {tables}, here 4\): it is built again from the folders"):
         store = open_store(folders.root, index)
     with store:
         assert store.rows() == before and len(before) == 3 and store.verify() == []

@@ -110,6 +110,52 @@ def test_an_index_that_is_damaged_is_built_again(folders, made, tmp_path):
     assert thesis.read_text() == "kept" * 5000
 
 
+CHANGES = {
+    "status": "UPDATE runs SET status = 'failed' WHERE id = ?",
+    "planned": "UPDATE runs SET status = 'planned' WHERE id = ?",
+    "number": "UPDATE outcomes SET outcome = '{\"loss\": 7.0}' WHERE run = ?",
+    "specification": "UPDATE runs SET spec = '{}' WHERE id = ?",
+    "seconds": "UPDATE runs SET seconds = 7 WHERE id = ?",
+    "place": "UPDATE study_points SET place = 5 - place WHERE run <> ?",
+    "twice": """CREATE TABLE copy AS SELECT * FROM runs; DROP TABLE runs; ALTER TABLE copy RENAME TO runs;
+        INSERT INTO runs SELECT * FROM runs LIMIT 1""",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_rows_that_were_changed_are_not_shown(folders, made, change):
+    runs = [made.compute(folders, number) for number in (1, 2, 3)]
+    axis = StudyAxis(name="seed", labels=(1, 2, 3))
+    points = tuple(StudyPoint(run=run, place=(at,)) for at, run in enumerate(runs))
+    with open_store(folders.root) as store:
+        store.write_study(StudyRecord(name="all", kind="flow", spec={}, axes=(axis,), points=points))
+        rows, statuses, table = store.rows(), store.studies(), store.to_xarray("all")
+    readers = {
+        "rows": lambda store: store.rows() == rows,
+        "failed": lambda store: store.rows(["status=failed"]) == [],
+        "studies": lambda store: store.studies() == statuses,
+        "to_xarray": lambda store: store.to_xarray("all").identical(table),
+    }
+    for name, same in readers.items():
+        with closing(sqlite3.connect(folders.root / "index.sqlite")) as database:
+            _change(database, change, runs[1])
+        with open_store(folders.root) as store, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            assert same(store), (change, name)
+        assert all("it is built again from the folders" in str(one.message) for one in said)
+        assert said or name != "rows" or change == "place", change
+        with open_store(folders.root) as store:
+            store.reindex()
+
+
+def _change(database, change, run):
+    if change == "twice":
+        database.executescript(CHANGES[change])
+    else:
+        database.execute(CHANGES[change], [run])
+        database.commit()
+
+
 def test_the_index_of_another_store_in_the_place_of_ones_own_is_built_again(folders, made, tmp_path):
     made.compute(folders, 1)
     other = RunFolders.create(tmp_path / "other")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 
+from ._rows import to_json
 from ._urls import damaged, plain_errors
 
 _WAIT = 60  # seconds for another writer
@@ -19,7 +19,7 @@ _LOCK = 0x6D657361  # "mesa": the advisory lock for writing on PostgreSQL
 
 def make_engine(url: URL) -> Engine:
     """An engine for this URL; nothing is connected yet."""
-    common: dict[str, Any] = {"json_serializer": _dump, "hide_parameters": True}
+    common: dict[str, Any] = {"json_serializer": to_json, "hide_parameters": True}
     if url.get_backend_name() != "sqlite":
         from ._time_limits import connect
 
@@ -31,11 +31,6 @@ def make_engine(url: URL) -> Engine:
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
-
-
-def _dump(value: Any) -> str:
-    # PostgreSQL has no character NUL
-    return json.dumps(value, allow_nan=False).replace("\\u0000", "\\ufffd")
 
 
 def _set_up(connection: Any, _: object) -> None:

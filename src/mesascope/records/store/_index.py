@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from sqlalchemy import Connection, Select, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ._models import RUN_ID, STUDY_NAME, StudyRecord
+from ._rows import to_json
 from ._schema import OUTCOMES, PARTS, POINTS, RUNS, STUDIES
 from ._urls import damaged
 
@@ -44,14 +47,19 @@ def put_study(connection: Connection, study: StudyRecord, written: int) -> None:
     """Write a study and its points in place of what had its name."""
     connection.execute(delete(POINTS).where(POINTS.c.study == study.name))
     plain = study.model_dump(mode="json", include={"name", "kind", "spec", "axes"})
-    put(connection, STUDIES, [{**plain, "written": written}])
+    plain = json.loads(to_json(plain))  # as the index gives it back
     sizes = [axis.size for axis in study.axes]
-    points = [
-        {"study": study.name, "place": _number(point.place, sizes), "run": point.run}
-        for point in study.points
-    ]
+    places = sorted((_number(point.place, sizes), point.run) for point in study.points)
+    put(connection, STUDIES, [{**plain, "written": written, "seal": study_seal(plain, places)}])
+    points = [{"study": study.name, "place": place, "run": run} for place, run in places]
     for chunk in chunks(points):
         connection.execute(POINTS.insert(), list(chunk))
+
+
+def study_seal(study: Mapping[str, Any], places: Sequence[tuple[int, str]]) -> str:
+    """The digest of a study with the runs of its places, in the order of the places."""
+    facts = [study["name"], study["kind"], study["spec"], study["axes"], places]
+    return blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _number(place: Sequence[int], sizes: Sequence[int]) -> int:

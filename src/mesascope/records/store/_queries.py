@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,17 +14,17 @@ from mesascope.records._files import RecordError
 from ._engine import reading
 from ._filters import STATUSES, Filter, condition, has_field, of_plans, read_filters
 from ._folders import RunFolders
-from ._index import times
+from ._index import study_seal
 from ._models import RUN_ID
-from ._rows import RunRow, run_row, status_now
+from ._rows import RunRow, row_seal, run_row, status_now, status_seal
 from ._schema import OUTCOMES, POINTS, RUNS, STUDIES
 from ._sync import confirm
 from ._urls import damaged
 
 _COLUMNS = [column for column in RUNS.columns if column.name != "brief"]
 _TYPES: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("id", "name", "kind", "status", "code", "started", "ended"), (str,)),
-    **dict.fromkeys(("place", "attempts", "written"), (int,)),
+    **dict.fromkeys(("id", "name", "kind", "status", "code", "started", "ended", "seal"), (str,)),
+    **dict.fromkeys(("attempts", "written", "status_seal"), (int,)),
     **{"spec": (dict,), "outcome": (dict,), "axes": (list,)},
     **{"error": (str, type(None)), "seconds": (float, int, type(None))},
 }
@@ -53,7 +53,7 @@ def find_known(
         chosen = chosen.limit(limit)
     while True:
         with reading(engine) as connection, _streamed(connection, chosen) as rows:
-            sound = (_sound(row._asdict(), engine.url) for row in rows)
+            sound = _once((_sound(row._asdict(), engine) for row in rows), engine)
             each = ((run_row(row, folders), row["written"]) for row in sound)
             found = list(islice((one for one in each if _matches(one[0].status, read)), limit))
         if not confirm(engine, folders, ((row.id, written) for row, written in found)):
@@ -62,9 +62,15 @@ def find_known(
 
 def confirm_all(engine: Engine, folders: RunFolders, filters: Sequence[str]) -> None:
     """Read the records again, of the runs that all the filters hold for, that have changed since the index was made."""
-    chosen = _where(select(RUNS.c.id, RUNS.c.written), read_filters(filters), engine)
+    columns = (RUNS.c.id, RUNS.c.status, RUNS.c.written, RUNS.c.status_seal)
+    found = {}
     with reading(engine) as connection:
-        found = times(connection, chosen, RUN_ID)
+        for run, status, written, seal in connection.execute(
+            _where(select(*columns), read_filters(filters), engine)
+        ):
+            if run in found or status_seal(run, status, written) != seal:
+                raise damaged(engine.url, f"run {run!r} is {status!r}, which is not what was written")
+            found[run] = written
     confirm(engine, folders, found.items())
 
 
@@ -139,16 +145,33 @@ def _typed(row: dict[str, Any], url: URL) -> dict[str, Any]:
     return row
 
 
-def _sound(row: dict[str, Any], url: URL) -> dict[str, Any]:
-    """A row of a run with a valid id and status.
+def _sound(row: dict[str, Any], engine: Engine) -> dict[str, Any]:
+    """A row of a run, with its outcome, that is what was written.
 
     Raises:
-        DamagedIndexError: it has not.
+        DamagedIndexError: it is not. The seals of rows are compared on SQLite, which reads many a damaged file; PostgreSQL
+            changes how numbers of specifications are written, and has checksums of its own.
     """
-    _typed(row, url)
-    if not _is_id(row["id"]) or row["status"] not in STATUSES:
-        raise damaged(url, f"run {row['id']!r} is {row['status']!r}")
+    run, status = (_typed(row, engine.url)[name] for name in ("id", "status"))
+    if not _is_id(run) or status not in STATUSES:
+        raise damaged(engine.url, f"run {run!r} is {status!r}")
+    if engine.dialect.name == "sqlite" and row["seal"] != row_seal(row):
+        raise damaged(engine.url, f"the row of run {run} is not what was written")
     return row
+
+
+def _once(rows: Iterable[dict[str, Any]], engine: Engine) -> Iterator[dict[str, Any]]:
+    """Rows of runs, each of which is there once.
+
+    Raises:
+        DamagedIndexError: one is there twice.
+    """
+    seen = set()
+    for row in rows:
+        if row["id"] in seen:
+            raise damaged(engine.url, f"run {row['id']} is there twice")
+        seen.add(row["id"])
+        yield row
 
 
 def _matches(status: str, filters: Sequence[Filter]) -> bool:
@@ -165,15 +188,19 @@ def study_points(
     """
     with reading(engine) as connection:
         study_row = _typed(_study_row(connection, study), engine.url)
-        joined = POINTS.join(RUNS, RUNS.c.id == POINTS.c.run).join(OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
-        columns = (POINTS.c.place, RUNS.c.id, RUNS.c.status, OUTCOMES.c.outcome, RUNS.c.code)
-        chosen = select(*columns).select_from(joined)
-        found = connection.execute(chosen.where(POINTS.c.study == study).order_by(POINTS.c.place))
-        points = [_sound(dict(one), engine.url) for one in found.mappings()]
+        of_study = select(POINTS.c.place, POINTS.c.run).where(POINTS.c.study == study)
+        places = [(place, run) for place, run in connection.execute(of_study.order_by(POINTS.c.place))]
+        if study_row["seal"] != study_seal(study_row, places):
+            raise damaged(engine.url, f"the rows of study {study} are not what was written")
+        chosen = select(*_COLUMNS, OUTCOMES.c.outcome).join_from(RUNS, OUTCOMES, OUTCOMES.c.run == RUNS.c.id)
+        members = select(POINTS.c.run).where(POINTS.c.study == study)
+        with _streamed(connection, chosen.where(RUNS.c.id.in_(members))) as rows:
+            runs = {row["id"]: row for row in _once((_sound(one._asdict(), engine) for one in rows), engine)}
+    points = [(place, runs[run]) for place, run in places if run in runs]
     return (
         study_row,
-        [(one["place"], one["id"], one["status"], one["outcome"]) for one in points],
-        sorted({one["code"] for one in points}),
+        [(place, run["id"], run["status"], run["outcome"]) for place, run in points],
+        sorted({run["code"] for run in runs.values()}),
     )
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-VERSION = 3
+VERSION = 4
 TABLES = MetaData()
 
 STORE = Table(
@@ -50,6 +50,8 @@ RUNS = Table(
     Column(
         "written", BigInteger, nullable=False
     ),  # `record_mark` of the file run.json: shows whether it has changed
+    Column("seal", String(32), nullable=False),  # `row_seal`: SQLite reads many a damaged file
+    Column("status_seal", BigInteger, nullable=False),  # `status_seal`, of rows that are only counted
     Index("runs_by_end", "ended", "id"),
     Index("runs_by_status", "status", "ended", "id"),
 )
@@ -69,6 +71,7 @@ STUDIES = Table(
     Column("kind", String(40), nullable=False),
     Column("spec", JSON, nullable=False),
     Column("axes", JSON, nullable=False),
+    Column("seal", String(32), nullable=False),  # `study_seal`, with its points
     Column("written", BigInteger, nullable=False),
 )
 
