@@ -179,6 +179,10 @@ def test_joint_moments_that_no_distribution_has_are_refused():
     require_possible(general(joint_moment=lambda self, orders, dim: int(not any(n % 2 for n in orders))), 3)
     with pytest.raises(ValueError, match=r"E x_2\^2 x_3\^2 = 1/2 is impossible"):
         require_possible(general(joint_moment=joint), 3)
+    mixture = ms.Mixture([("1/2", ms.Gaussian()), ("1/2", general(joint_moment=joint))])
+    for law in (mixture, ms.Symmetrized(mixture)):  # parts are checked as laws are
+        with pytest.raises(ValueError, match=r"E x_2\^2 x_3\^2 = 1/2 is impossible"):
+            require_possible(law, 3)
     terms = (ProductTerm(1, ((1, 0, 1, 0, 3, 0, 15),)), ProductTerm(0, ((1, 0, -1, 0, 3, 0, 15),)))
     with pytest.raises(ValueError, match=r"E x\^2 = -1 is impossible"):
         require_possible(general(exchangeable=False, product_terms=lambda self, dim: terms), 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, partial, wraps
 from inspect import isfunction
@@ -188,15 +188,17 @@ _DRAWS = 64  # tokens that show whether a sample depends on its key
 
 
 def require_possible_moments(law: Law, dim: int) -> None:
-    """Refuse a law from outside this package whose moments to order 6 no distribution has.
+    """Refuse a law from outside this package, or a part of a law, whose moments to order 6 no distribution has.
 
-    Laws of this package are not checked: their moments are tested, and those of large samples take long.
+    Laws of this package are not checked: their moments are tested, and those of large samples take long. Their parts are.
 
     Raises:
         MomentError: a moment of order ≤ 6 does not exist.
         ValueError: no distribution has these moments.
     """
     if is_ours(type(law)):
+        for part in _laws_in(tuple(vars(law).values())):
+            require_possible_moments(part, dim)
         return
     degree = MAX_ORDER // 2
     if law.exchangeable:
@@ -219,6 +221,14 @@ def require_possible_moments(law: Law, dim: int) -> None:
             )
         for known in set(term.moments):
             require_possible(law.describe(), partial(_entry, known), monomials(1, degree))
+
+
+def _laws_in(value: Any) -> Iterator[Law]:
+    if isinstance(value, Law):
+        yield value
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from _laws_in(one)
 
 
 def _entry(moments: tuple[Number, ...], powers: tuple[int, ...]) -> Number:
