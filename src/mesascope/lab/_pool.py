@@ -83,24 +83,26 @@ class Pool:
             thread.join(timeout=10)
 
     def _run(self, worker: _Worker) -> None:
-        while (job := self._next(worker)) is not None:
-            worker.do(job)
+        while self._take(worker):
+            worker.do()
             with self._changed:
                 worker.job = None
                 self._changed.notify_all()
         worker.end()
 
-    def _next(self, worker: _Worker) -> Job | None:
-        """Wait for a job that this worker is to do; None once the pool is closed."""
+    def _take(self, worker: _Worker) -> bool:
+        """Wait for a job that this worker is to do; false once the pool is closed.
+
+        Only `worker.job` holds it: what waits here for the next one must not keep the last one's window.
+        """
         with self._changed:
             while not self._closed:
-                job = self._choose(worker)
-                if job is not None:
-                    worker.job = job
-                    return job
+                worker.job = self._choose(worker)
+                if worker.job is not None:
+                    return True
                 # a job that waits for another worker is checked again after `_MAX_WAIT`
                 self._changed.wait(timeout=_MAX_WAIT / 4 if self._waiting else None)
-        return None
+        return False
 
     def _choose(self, worker: _Worker) -> Job | None:
         """The first job, owners in turn, for which no other worker is better prepared."""
@@ -148,8 +150,10 @@ class _Worker:
         """Return how well it is prepared for a job: 2 with its programs, 1 if it runs, 0 if it has to start."""
         return 2 if job.shape in self._shapes else int(self._process is not None)
 
-    def do(self, job: Job) -> None:
-        """Do a job: its future has an outcome afterwards."""
+    def do(self) -> None:
+        """Do its job: the future has an outcome afterwards."""
+        job = self.job
+        assert job is not None
         try:
             self._do(job)
         except Exception as error:  # of the pool itself: nobody may wait forever
