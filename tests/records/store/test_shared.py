@@ -152,6 +152,8 @@ def test_unreadable_files_are_reported(place, made):
         with closed(folders.folder(made.planned(1).id)):
             (row,) = store.rows()
             assert row.status == "unreadable" and re.search(reported, row.error)
+            (problem,) = store.verify()
+            assert re.search(reported, problem) and store.reindex() == 1
         store.refresh()
         assert [row.status for row in store.rows()] == ["failed"]
         with closed(place / "runs"), pytest.raises(RecordError, match=reported):

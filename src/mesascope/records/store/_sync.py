@@ -109,8 +109,8 @@ def clean(folders: RunFolders) -> None:
     empty_trash(folders.root)
     for run in folders.ids():
         folder = folders.folder(run)
-        if not folders.is_planned(run) and time.time_ns() - _time(folder) > _ABANDONED:
-            with suppress(OSError):  # it is not empty
+        with suppress(OSError, RecordError):  # it is not empty, or belongs to another user: `problems` reports it
+            if not folders.is_planned(run) and time.time_ns() - _time(folder) > _ABANDONED:
                 os.rmdir(folder)
 
 
