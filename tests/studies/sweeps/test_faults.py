@@ -74,6 +74,21 @@ def test_a_worker_is_killed_and_every_run_is_done(command, many_losses, tmp_path
 
 
 @pytest.mark.slow
+def test_a_worker_that_is_silent_for_a_while_is_waited_for(command, many_losses, tmp_path, begun):
+    """Its heartbeats stop, as while it compiles or its machine sleeps: the others go on, and it computes nothing twice."""
+    sweep = command(many_losses(RUNS), tmp_path / "s", *TWO)
+    sweep.until(lambda: len({pid for pids in begun(sweep.store).values() for pid in pids}) == 2)
+    silent = psutil.Process(next(iter(begun(sweep.store).values()))[0])
+    assert silent.pid != sweep.process.pid
+    silent.suspend()
+    time.sleep(5)  # several heartbeats
+    silent.resume()
+    status, result, err = sweep.end()
+    assert (status, result["done"], result["failed"]) == (0, RUNS, 0), err
+    computed_once(sweep.store, begun)
+
+
+@pytest.mark.slow
 def test_the_driver_is_killed_and_the_rest_is_computed(command, many_losses, tmp_path, begun, postgresql):
     """Begun in process with SQLite, ended by two workers with PostgreSQL: the same numbers as in one go, to the last bit."""
     study = many_losses(RUNS)

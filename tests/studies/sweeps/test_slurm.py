@@ -121,8 +121,9 @@ IMPATIENT = (
 
 
 @pytest.mark.slow
-def test_jobs_that_end_are_replaced(command, many_losses, tmp_path, begun, queue):
-    """One job is cancelled during the sweep, as a job is that reaches its time limit."""
+@pytest.mark.parametrize("end", [("scancel",), ("scontrol", "requeue")], ids=["cancelled", "preempted"])
+def test_jobs_that_end_are_replaced(command, many_losses, tmp_path, begun, queue, end):
+    """One job is cancelled during the sweep, as a job is that reaches its time limit, or goes back into the queue."""
     sweep = command(many_losses(RUNS), tmp_path / "s", *ONE, program=IMPATIENT, **queue)
     sweep.until(lambda: len(sweep.ended_runs()) > 3)
     on_loopback = {
@@ -134,7 +135,7 @@ def test_jobs_that_end_are_replaced(command, many_losses, tmp_path, begun, queue
     }
     assert on_loopback <= {"127.0.0.1"}
     (job,) = asked(queue, "squeue", "--noheader", "--format=%A").split()
-    asked(queue, "scancel", job)
+    asked(queue, *end, job)
     status, result, err = sweep.end(300)
     assert (status, result["done"]) == (0, RUNS), err
     folders = RunFolders(sweep.store)

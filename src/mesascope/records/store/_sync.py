@@ -109,7 +109,9 @@ def clean(folders: RunFolders) -> None:
     empty_trash(folders.root)
     for run in folders.ids():
         folder = folders.folder(run)
-        with suppress(OSError, RecordError):  # it is not empty, or belongs to another user: `problems` reports it
+        with suppress(
+            OSError, RecordError
+        ):  # it is not empty, or belongs to another user: `problems` reports it
             if not folders.is_planned(run) and time.time_ns() - _time(folder) > _ABANDONED:
                 os.rmdir(folder)
 
