@@ -20,7 +20,7 @@ CASES = {id: case for paper in PAPERS for id, case in cases_of(paper).items()}
 
 # Settings that a small case may replace: how much is drawn, trained and solved, and for which of the cases that are named.
 SIZES = """
-    asked batch batches cases chosen_on conditions context_lengths contexts dim eigenvalues epochs
+    asked batch batches cases chosen_on conditions context_lengths contexts dim dims eigenvalues epochs
     examples features fewer fractions fresh graphs groups heads horizon horizons inputs laws layers
     learners lengths longest loops matrices most_iterations positions prompts rate recorded
     regularizations replicas samples scales schedules seed seeds sequences sets short spectra starts
